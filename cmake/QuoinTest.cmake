@@ -1,0 +1,29 @@
+# quoin_add_test(NAME COMMAND ARGS...): a test in the environment that its build needs. A GoogleTest program leaves its
+# counts in reports/NAME.xml.
+
+# Threads that wait sleep: small matrices on a shared machine would otherwise spend their time spinning.
+set(QUOIN_TEST_ENVIRONMENT OMP_NUM_THREADS=unset: OMP_WAIT_POLICY=set:passive)
+if(QUOIN_SANITIZE)
+    list(APPEND QUOIN_TEST_ENVIRONMENT QUOIN_TEST_QUICK=set:1)
+endif()
+if(QUOIN_SANITIZE MATCHES "address")
+    # Requests that cannot be met must come back as they do without the sanitizer: the library turns them into errors.
+    list(APPEND QUOIN_TEST_ENVIRONMENT
+        ASAN_OPTIONS=set:allocator_may_return_null=1:detect_stack_use_after_return=1
+        UBSAN_OPTIONS=set:print_stacktrace=1)
+elseif(QUOIN_SANITIZE MATCHES "thread")
+    # libarcher tells the sanitizer what OpenMP synchronises; OpenBLAS is not instrumented and is left out.
+    # Four threads, so that there is something to race on any machine.
+    cmake_path(GET OpenMP_omp_LIBRARY PARENT_PATH libomp_dir)
+    find_library(QUOIN_ARCHER_LIBRARY archer HINTS ${libomp_dir} REQUIRED)
+    mark_as_advanced(QUOIN_ARCHER_LIBRARY)
+    list(APPEND QUOIN_TEST_ENVIRONMENT
+        TSAN_OPTIONS=set:ignore_noninstrumented_modules=1:allocator_may_return_null=1
+        OMP_TOOL_LIBRARIES=set:${QUOIN_ARCHER_LIBRARY} OMP_NUM_THREADS=set:4)
+endif()
+
+function(quoin_add_test name)
+    add_test(NAME ${name} COMMAND ${ARGN})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT_MODIFICATION
+        "${QUOIN_TEST_ENVIRONMENT};GTEST_OUTPUT=set:xml:${PROJECT_BINARY_DIR}/reports/${name}.xml")
+endfunction()

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+/// Where and with what a call computes. One context serves one calling thread at a time; make one per thread.
+template <class D>
+class Context;
+
+/// A number of cores and an arena of workspace.
+///
+/// The number of threads changes how fast a result comes, never its bits: see `Plan`.
+/// The arena grows to what a plan needs at that plan's first use and is reused until the context dies.
+template <>
+class Context<Host> {
+public:
+    /// `threads` = 0 takes what OpenMP would (OMP_NUM_THREADS, or every core). Throws InvalidArgument if negative.
+    explicit Context(int threads = 0);
+    Context(Context&&) noexcept;
+    Context& operator=(Context&&) noexcept;
+    ~Context();
+
+    int threads() const { return threads_; }
+
+    /// Flops finished since `reset_progress`; against `Plan::flops` it says how far a call is. Any thread may ask.
+    double flops_done() const;
+    void reset_progress();
+    /// Asks the call in progress to end at its next step with `Interrupted`. Any thread or signal handler may call it.
+    /// The request stands until `clear_stop`.
+    void request_stop() noexcept;
+    void clear_stop() noexcept;
+
+    /// Quoin's own use: workspace, progress and stop flag.
+    struct State;
+    State& state() { return *state_; }
+
+private:
+    int threads_;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace quoin

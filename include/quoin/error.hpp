@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace quoin {
+
+/// What went wrong, in the one table that LAPACK `info`, the exit codes of the program `quoin` and the exceptions of
+/// other languages are read from (`error_info`).
+enum class ErrorCode {
+    InvalidArgument,     ///< an argument is out of its domain; the message names it and says why
+    NonFiniteEntry,      ///< the input holds NaN or Inf; the message names the first such entry
+    NumericalBreakdown,  ///< a conditional method met a pivot it must not use; the message names the column
+    RankDeficient,       ///< a full-rank solver was given a numerically rank-deficient matrix
+    OutOfMemory,         ///< memory that the call needs cannot be had; the message says how much
+    UnreadableFile,      ///< missing, truncated or malformed input file
+    UnwritableFile,      ///< output that cannot be created or written
+    DeviceFailure,       ///< the device's runtime reported a failure
+    Interrupted,         ///< the caller asked for the work to stop
+};
+
+/// One row of the error table.
+struct ErrorInfo {
+    ErrorCode code;
+    const char* name;       ///< stable, lower-case, hyphenated: "invalid-argument"
+    int exit_code;          ///< of the program `quoin`
+    int lapack_info_sign;   ///< -1: info = -(argument), +1: info = column, 0: has no LAPACK counterpart
+    const char* exception;  ///< Python's class of exception
+};
+
+/// The row for `code`.
+const ErrorInfo& error_info(ErrorCode code);
+
+/// Base of every exception Quoin throws. `what()` is one sentence for a person.
+class Error : public std::runtime_error {
+public:
+    Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    ErrorCode code() const { return code_; }
+
+private:
+    ErrorCode code_;
+};
+
+struct InvalidArgument : Error {
+    explicit InvalidArgument(const std::string& message) : Error(ErrorCode::InvalidArgument, message) {}
+};
+
+/// NaN or Inf in the input; (row, col) is the first such entry in column-major order, zero-based.
+struct NonFiniteEntry : Error {
+    NonFiniteEntry(std::int64_t row, std::int64_t col);
+    std::int64_t row, col;
+};
+
+/// A conditional method (CholeskyQR) cannot go on at zero-based column `column`.
+struct NumericalBreakdown : Error {
+    NumericalBreakdown(const std::string& message, std::int64_t column_)
+        : Error(ErrorCode::NumericalBreakdown, message), column(column_) {}
+    std::int64_t column;
+};
+
+/// A full-rank solver met a matrix with estimated reciprocal condition `rcond`, at or below its tolerance.
+struct RankDeficient : Error {
+    RankDeficient(const std::string& message, double rcond_) : Error(ErrorCode::RankDeficient, message), rcond(rcond_) {}
+    double rcond;
+};
+
+struct OutOfMemory : Error {
+    explicit OutOfMemory(const std::string& message) : Error(ErrorCode::OutOfMemory, message) {}
+};
+
+/// An input that cannot be read. The message begins with the path.
+struct UnreadableFile : Error {
+    UnreadableFile(const std::string& path, const std::string& why)
+        : Error(ErrorCode::UnreadableFile, path + ": " + why) {}
+};
+
+/// An output that cannot be written. The message begins with the path.
+struct UnwritableFile : Error {
+    UnwritableFile(const std::string& path, const std::string& why)
+        : Error(ErrorCode::UnwritableFile, path + ": " + why) {}
+};
+
+struct Interrupted : Error {
+    Interrupted() : Error(ErrorCode::Interrupted, "interrupted") {}
+};
+
+}  // namespace quoin

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+enum class DType { F32, F64 };
+/// "f32", "f64".
+const char* to_string(DType dtype);
+
+/// A matrix in a file, opened: its header is read and checked, its data only when asked for.
+///
+/// Formats, told by content and then by name:
+/// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a 1-D
+///   array is a column), memory-mapped;
+/// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense,
+///   entries given twice summed;
+/// - CSV (semicolon, comma, tab or blanks; an optional header line, one whose fields are no numbers or that begins with
+///   '#'; numbers may stand in double quotes; inf and nan are numbers here). Opening counts its rows: one pass.
+///
+/// f4 stays f32; every other type is f64, and integers beyond 2^53 are rounded to it.
+/// The file must not change while it is open: its memory map would.
+/// Const members may be called from several threads.
+/// Throws UnreadableFile, in one sentence that begins with the path, for whatever is missing, truncated, malformed, of a
+/// type not listed, or of an impossible size; text formats name the line.
+///
+///     MatrixFile file("A.npy");
+///     Matrix<double> A = file.read<double>();
+class MatrixFile {
+public:
+    explicit MatrixFile(const std::string& path);
+    MatrixFile(MatrixFile&&) noexcept;
+    MatrixFile& operator=(MatrixFile&&) noexcept;
+    ~MatrixFile();
+
+    Index rows() const;
+    Index cols() const;
+    DType dtype() const;
+    const std::string& path() const;
+    /// True where `read_rows` costs only the rows asked for (.npy); others are read whole at the first call and kept.
+    bool streams() const;
+
+    /// A(rows, :) into `out` (rows.size() × cols, any ld), converted to T (f64 beyond the range of f32 becomes ±inf).
+    ///
+    /// Of an .npy, only those rows are touched, and they do not stay in resident memory.
+    /// Throws InvalidArgument for rows or an `out` that do not fit, UnreadableFile, OutOfMemory.
+    template <class T>
+    void read_rows(Range rows, MatrixView<T> out) const;
+    /// The whole matrix. Throws UnreadableFile, OutOfMemory.
+    template <class T>
+    Matrix<T> read() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: a temporary file beside it, flushed to
+/// the disk, then a rename. Throws UnwritableFile; nothing is left behind then, and what `path` named before still stands.
+template <class T>
+void write_npy(const std::string& path, MatrixView<const T> A);
+/// The same for a one-dimensional array.
+template <class T>
+void write_npy(const std::string& path, const std::vector<T>& values);
+
+/// An .npy file of known shape (C order) that is filled by blocks of rows and appears under its name only at `commit`.
+///
+/// The disk space is taken at construction, so that a full disk shows before the work. Destroyed before `commit`, or
+/// failed, it leaves nothing behind. For one thread at a time.
+/// Members throw UnwritableFile, and InvalidArgument for a block that does not fit and after `commit` or a failure.
+///
+///     NpyRowWriter<double> writer("Q.npy", m, n);
+///     for (Range r : blocks) writer.write_rows(r.begin, block_of_q(r));
+///     writer.commit();
+template <class T>
+class NpyRowWriter {
+public:
+    NpyRowWriter(const std::string& path, Index rows, Index cols);
+    NpyRowWriter(NpyRowWriter&&) noexcept;
+    ~NpyRowWriter();
+    /// Writes rows [first, first + block.rows), in any order, each once.
+    void write_rows(Index first, MatrixView<const T> block);
+    /// Throws InvalidArgument, the writer staying as it is, while rows are missing.
+    void commit();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. The writes
+/// themselves then fail at their end.
+void remove_unfinished_files() noexcept;
+
+}  // namespace quoin

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// Solution of min ‖AX − B‖, and what is known of it.
+template <class T, class D = Host>
+struct LeastSquares {
+    Matrix<T, D> X;                 ///< n×p
+    std::vector<T> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for m <= n
+    double condition = 0;           ///< estimate of κ₁ of the triangular factor
+    Report report;                  ///< of the factorization: of A, or of Aᵀ for m < n
+};
+
+/// Full-rank least squares: m >= n gives the minimiser of ‖Ax − b‖₂, m < n the solution of Ax = b of least ‖x‖₂.
+///
+/// A is m×n, B m×p, any p >= 0. Method (Golub 1965): for m >= n, A = QR, R X = (QᵀB)(0:n, :), and the residual norms are
+/// the column norms of the rest of QᵀB; for m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. Each x_j solves exactly a problem with
+/// A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k = min(m, n) (Higham 2002, chapters 20 and 21).
+/// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done.
+///
+/// Throws RankDeficient, instead of returning numbers that mean nothing, when 1/κ₁ of the triangular factor (estimated,
+/// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`; `rcond` < 0
+/// takes k·u, the size of the rounding errors of the factorization, and 0 accepts all that is not exactly singular.
+/// Throws InvalidArgument on shapes that do not fit, and NonFiniteEntry for NaN or Inf in A or B.
+///
+///     auto s = least_squares(ctx, A.view(), B.view());
+///     // s.X, s.residual_norms, s.condition
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+                                 Options options = {});
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, std::type_identity_t<MatrixView<const T, D>> B,
+                                 double rcond = -1, Options options = {}) {
+    return least_squares<T, D>(ctx, MatrixView<const T, D>(A), B, rcond, options);
+}
+
+/// The same, on a factorization of A (m >= n) that already exists: 4mnp + n²p flops.
+///
+/// Throws InvalidArgument for m < n and for a factorization with QForm::None.
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
+
+/// Estimate of κ₁(R) for an n×n upper triangular R (Hager 1984, Higham 1988): a lower bound, rarely below κ₁/3.
+///
+/// Computed in double by LAPACK's trcon, O(n²) flops and n² numbers of workspace; the lower triangle is not looked at.
+/// Infinity where a diagonal entry is zero or κ₁ overflows, NaN where R holds NaN or Inf, 1 for n = 0.
+/// Throws InvalidArgument if R is not square.
+template <class T>
+double condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R);
+
+}  // namespace quoin

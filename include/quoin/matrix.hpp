@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "quoin/error.hpp"
+
+namespace quoin {
+
+/// Every size, index and stride is 64-bit: m·n may exceed 2^31.
+using Index = std::int64_t;
+
+/// Memory of the host, computed on by its cores. The device is part of a matrix's type.
+struct Host {};
+
+/// The half-open, zero-based range [begin, end).
+struct Range {
+    Index begin = 0;
+    Index end = 0;
+    Index size() const { return end - begin; }
+};
+
+/// A view of a column-major matrix that somebody else owns: element (i, j) is data[i + j·ld].
+///
+/// `ld >= max(1, rows)`; rows or cols may be 0, and then data may be null. Views are values: copy them.
+template <class T, class D = Host>
+struct MatrixView {
+    T* data = nullptr;
+    Index rows = 0;
+    Index cols = 0;
+    Index ld = 1;
+
+    MatrixView() = default;
+    MatrixView(T* data_, Index rows_, Index cols_, Index ld_) : data(data_), rows(rows_), cols(cols_), ld(ld_) {}
+    MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, std::max<Index>(1, rows_)) {}
+    /// A view that may write also serves where one that only reads is asked for.
+    template <class U>
+        requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+    MatrixView(MatrixView<U, D> other) : MatrixView(other.data, other.rows, other.cols, other.ld) {}
+
+    /// Pointer to element (i, j).
+    T* at(Index i, Index j) const { return data + i + j * ld; }
+    /// Element (i, j); the view must be of host memory.
+    T& operator()(Index i, Index j) const { return data[i + j * ld]; }
+    /// A(rows, cols) as a view of the same memory.
+    MatrixView block(Range r, Range c) const { return {at(r.begin, c.begin), r.size(), c.size(), ld}; }
+    /// Rows r, every column.
+    MatrixView row_block(Range r) const { return block(r, {0, cols}); }
+    /// Columns c, every row.
+    MatrixView col_block(Range c) const { return block({0, rows}, c); }
+    bool empty() const { return rows == 0 || cols == 0; }
+};
+
+/// A view of a row-major matrix (C order, NumPy's default): element (i, j) is data[i·ld + j], ld >= max(1, cols).
+template <class T>
+struct RowMajorView {
+    T* data = nullptr;
+    Index rows = 0;
+    Index cols = 0;
+    Index ld = 1;
+};
+
+namespace detail {
+/// 64-byte aligned, uninitialised host memory in large pages where the system has them.
+/// Throws OutOfMemory. `allocate_host(0)` is null.
+void* allocate_host(std::size_t bytes);
+void free_host(void* p) noexcept;
+/// rows·cols·size, or InvalidArgument when a dimension is negative or the product overflows.
+std::size_t checked_bytes(Index rows, Index cols, std::size_t size);
+}  // namespace detail
+
+/// A matrix that owns its memory: column-major, ld = max(1, rows), uninitialised until written. Movable, not copyable.
+///
+/// Throws InvalidArgument for a negative or overflowing size and OutOfMemory when the memory cannot be had.
+template <class T, class D = Host>
+class Matrix;
+
+template <class T>
+class Matrix<T, Host> {
+public:
+    Matrix() = default;
+    Matrix(Index rows, Index cols)
+        : data_(static_cast<T*>(detail::allocate_host(detail::checked_bytes(rows, cols, sizeof(T))))),
+          rows_(rows),
+          cols_(cols) {}
+    Matrix(Matrix&& other) noexcept { swap(other); }
+    Matrix& operator=(Matrix&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    Matrix(const Matrix&) = delete;
+    Matrix& operator=(const Matrix&) = delete;
+    ~Matrix() { detail::free_host(data_); }
+
+    Index rows() const { return rows_; }
+    Index cols() const { return cols_; }
+    Index ld() const { return std::max<Index>(1, rows_); }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    MatrixView<T> view() { return {data_, rows_, cols_, ld()}; }
+    MatrixView<const T> view() const { return {data_, rows_, cols_, ld()}; }
+    T& operator()(Index i, Index j) { return data_[i + j * ld()]; }
+    const T& operator()(Index i, Index j) const { return data_[i + j * ld()]; }
+
+private:
+    void swap(Matrix& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(rows_, other.rows_);
+        std::swap(cols_, other.cols_);
+    }
+    T* data_ = nullptr;
+    Index rows_ = 0;
+    Index cols_ = 0;
+};
+
+}  // namespace quoin

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "quoin/context.hpp"
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+/// How A = QR is computed. `docs/algorithms.md` has the mathematics and the error bounds.
+enum class Method {
+    Auto,                ///< by shape from the tuning table; conditional methods only with their certificate
+    BlockedHouseholder,  ///< panels of reflectors in compact WY form, updates by matrix products; LAPACK's format
+    TSQR,                ///< one panel, rows reduced over a tree of Householder factorizations
+    CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
+    CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) is beyond about u^(-1/2)
+    ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; certified
+};
+
+/// Shape of a TSQR tree. `Options::fan_in` overrides it with any fan-in.
+enum class TreeShape { Auto, Flat, Binary, Quad };
+
+/// What will be asked of the factorization, so that no more is computed and the fastest holder of Q is chosen.
+enum class QForm {
+    Any,         ///< any holder of Q: apply_q, form_q, q_block all work
+    None,        ///< R alone; reflectors are never stored
+    Explicit,    ///< the thin Q itself, formed in place of A
+    Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
+};
+
+/// Choices left to the caller. The defaults are right for almost everybody.
+struct Options {
+    Method method = Method::Auto;
+    QForm q = QForm::Any;
+    TreeShape tree = TreeShape::Auto;
+    Index panel_width = 0;  ///< columns a panel; 0: Quoin chooses
+    Index leaf_rows = 0;    ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
+    Index fan_in = 0;       ///< R factors merged at a tree node, at least 2; 0: as `tree` says
+    bool check_finite = true;  ///< NaN or Inf in A is an error; false lets them propagate, as LAPACK does
+    bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
+};
+
+/// The choices made for one shape, type and context: a pure value.
+///
+/// Results are reproducible bit for bit for a given plan on one machine, whatever the number of threads.
+struct Plan {
+    Index rows = 0, cols = 0;
+    int element_bytes = 0;
+    Method method = Method::Auto;    ///< never Auto
+    Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
+    QForm q = QForm::Any;
+    Index panel_width = 0;   ///< columns a panel
+    Index inner_block = 0;   ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;     ///< rows a leaf
+    Index domain_leaves = 0; ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
+    Index fan_in = 0;        ///< R factors merged at a node above the domains
+    Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
+    bool check_finite = true;
+    bool verify = false;
+    double workspace_bytes = 0;  ///< arena and factors beyond A itself
+    double flops = 0;            ///< of the chosen method
+    double bytes_moved = 0;      ///< between memory and caches, each pass over A counted once
+};
+
+/// What a factorization did. Quantities that were not measured are negative.
+struct Report {
+    Method method = Method::Auto;    ///< the method whose answer is returned
+    bool fell_back = false;          ///< the planned method could not certify its answer
+    double seconds = 0;              ///< wall time of the factorization, verification excluded
+    double flops = 0;
+    double gram_departure = -1;      ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass
+    double orthogonality = -1;       ///< ‖I − QᵀQ‖_F, with Options::verify
+    double residual = -1;            ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
+};
+
+/// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
+///
+/// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
+/// of 1, QForm::Reflectors with a tree method other than through reconstruction ...), naming the option.
+///
+///     Context<Host> ctx;
+///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
+///     std::puts(to_string(plan).c_str());
+template <class T, class D>
+Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
+
+/// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3".
+const char* to_string(Method method);
+/// "any", "none", "explicit", "reflectors".
+const char* to_string(QForm q);
+/// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
+std::string to_string(const Plan& plan);
+
+}  // namespace quoin

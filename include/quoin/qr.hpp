@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+
+#include "quoin/options.hpp"
+
+namespace quoin {
+
+enum class Side { Left, Right };
+enum class Op { None, Transpose };
+
+/// A QR factorization A = Q R of an m×n matrix, k = min(m, n).
+///
+/// Q is m×m orthogonal, R k×n upper trapezoidal (the rows of R beyond k are zero). The thin Q is Q's first k columns.
+/// Q is held as reflectors (a list of panels, each a reduction tree) or explicitly (then the whole Q is I − Y M Yᵀ with
+/// Y = Q₁ − [S; 0], Yamamoto's basis-kernel form, S a diagonal of signs). Every operation below works on either, and
+/// none forms the m×m matrix. Const members may be called from several threads, each with its own context.
+///
+/// With QForm::None only `r` and `report` exist; the others throw InvalidArgument.
+template <class T, class D = Host>
+class QR {
+public:
+    QR(QR&&) noexcept;
+    QR& operator=(QR&&) noexcept;
+    ~QR();
+
+    Index rows() const;
+    Index cols() const;
+
+    /// R, k×n, with exact zeros below its diagonal. Costs a copy of k·n elements.
+    Matrix<T, D> r() const;
+
+    /// C := op(Q) C (C is m×p) or C := C op(Q) (C is p×m), Q the m×m factor, never formed.
+    ///
+    /// 4mnp − 2n²p flops. Backward stable: the result is the exact one for C + ΔC, ‖ΔC‖ = O(nu)‖C‖.
+    void apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) const;
+
+    /// Thin Q, m×k. 2mn² − 2n³/3 flops beyond the factorization, or a copy if Q is held explicitly.
+    Matrix<T, D> form_q(Context<D>& ctx) const;
+
+    /// Thin Q without a copy, in the memory that held the factorization, which is spent.
+    Matrix<T, D> take_q(Context<D>& ctx) &&;
+
+    /// Q(rows, cols) of the m×m Q, without forming Q. A copy where Q is held explicitly and cols lie in the thin part;
+    /// otherwise 4mn·min(|rows|, |cols|) flops and m·min(|rows|, |cols|) elements of workspace.
+    Matrix<T, D> q_block(Context<D>& ctx, Range rows, Range cols) const;
+
+    const Plan& plan() const;
+    const Report& report() const;
+
+    /// Quoin's own use.
+    struct Impl;
+    explicit QR(std::unique_ptr<Impl> impl);
+    const Impl& impl() const { return *impl_; }
+    Impl& impl() { return *impl_; }
+
+private:
+    std::unique_ptr<Impl> impl_;
+};
+
+/// A = QR of a copy of A (m×n, any m and n, any ld). Blocks until done.
+///
+/// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A; CholeskyQR routes give the same
+/// when certified, and `Auto` returns only certified answers.
+/// Throws InvalidArgument, NonFiniteEntry, NumericalBreakdown (a conditional method asked for by name), OutOfMemory.
+///
+///     Context<Host> ctx;
+///     auto f = qr(ctx, A.view());
+///     f.apply_q(ctx, Side::Left, Op::Transpose, b.view());  // b := Qᵀb
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options = {});
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, MatrixView<T, D> A, Options options = {}) {
+    return qr<T, D>(ctx, MatrixView<const T, D>(A), options);
+}
+
+/// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated.
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan);
+
+/// A = QR of a row-major matrix: converted, block by block, into a column-major copy.
+template <class T>
+QR<T, Host> qr(Context<Host>& ctx, RowMajorView<const T> A, Options options = {});
+
+/// ‖I − QᵀQ‖_F for an explicit m×k Q, accumulated in double (and in compensated double for double).
+template <class T>
+double orthogonality(Context<Host>& ctx, MatrixView<const T, Host> Q);
+
+/// ‖A − QR‖_F / ‖A‖_F (‖A − QR‖_F where A = 0), accumulated like `orthogonality`. Q is m×k, R k×n.
+template <class T>
+double residual(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> Q,
+                MatrixView<const T, Host> R);
+
+/// LAPACK's format of ?geqrf: V strictly below the diagonal of `V_R`, R on and above it, tau of length k.
+template <class T, class D = Host>
+struct LapackQR {
+    Matrix<T, D> V_R;
+    Matrix<T, D> tau;  ///< k×1
+};
+
+/// Exports a factorization to LAPACK's format; what `?ormqr` and `?orgqr` then produce agrees with `apply_q` and
+/// `form_q` up to rounding, and R keeps its signs.
+///
+/// A factorization made with QForm::Reflectors is moved out without work; trees and explicit Q go through Householder
+/// reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik 2014): a signed LU of Q's top block, mn² flops
+/// beyond forming Q. It then flips signs of rows of R where reconstruction needs it.
+template <class T, class D>
+LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization);
+
+/// Imports what `?geqrf` wrote: `V_R` m×n and tau of length min(m, n). The triangular factors T are rebuilt.
+template <class T, class D>
+QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors);
+
+}  // namespace quoin

@@ -1,0 +1,14 @@
+#pragma once
+
+/// Everything of Quoin: A = QR as fast as the hardware allows, to an accuracy it proves.
+
+#include "quoin/context.hpp"
+#include "quoin/error.hpp"
+#include "quoin/io.hpp"
+#include "quoin/least_squares.hpp"
+#include "quoin/matrix.hpp"
+#include "quoin/options.hpp"
+#include "quoin/qr.hpp"
+#include "quoin/streaming.hpp"
+#include "quoin/svd.hpp"
+#include "quoin/version.hpp"

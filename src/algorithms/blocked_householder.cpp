@@ -1,0 +1,75 @@
+// Blocked Householder QR in compact WY form (Schreiber and Van Loan 1989), LAPACK's format: one leaf a panel.
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+
+namespace quoin {
+
+namespace {
+
+/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else TSQR, then Householder reconstruction.
+template <class T, class D>
+void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+    const Index n = A.cols;
+    Matrix<T, D> R(n, n), R2(n, n);
+    const CholeskyPasses passes = cholesky_passes<T, D>(ctx, false, A, A, R.view(), R2.view());
+    if (passes.state == CholeskyPasses::State::Certified) {
+        reconstruct_householder<T, D>(ctx, A, R2.view(), R.view(), Tf);
+        return;
+    }
+    ReflectorForest<T, D> tree;
+    Plan tsqr = plan;
+    tsqr.method = Method::TSQR;
+    tsqr.rows = A.rows;
+    tsqr.cols = tsqr.panel_width = n;
+    lay_out_panels(tsqr, tree);
+    tree.A = Matrix<T, D>(A.rows, n);
+    copy<T>(ctx, A, tree.A.view());
+    factor_trees(ctx, tree);
+    copy_triangle<T>(ctx, tree.A.view().row_block({0, n}), R2.view());
+    // A = Q₁ R where the first pass went through, and then Q₁ = Q R₂
+    if (passes.state == CholeskyPasses::State::Improved) {
+        multiply_upper<T>(ctx, R2.view(), R.view());
+    } else {
+        copy<T>(ctx, R2.view(), R.view());
+    }
+    form_q_in_place(ctx, tree);
+    copy<T>(ctx, tree.A.view(), A);
+    reconstruct_householder<T, D>(ctx, A, {}, R.view(), Tf);
+}
+
+}  // namespace
+
+template <class T, class D>
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
+    const Index m = forest.A.rows(), n = forest.A.cols();
+    const Index count = static_cast<Index>(forest.panels.size());
+    const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
+    bool factored = false;  // by the look-ahead of the step before
+    for (Index s = 0; s < count; ++s) {
+        throw_if_stopped(ctx);
+        const Panel& panel = forest.panels[s];
+        const auto A = forest.panel_a(panel);
+        const auto Tf = forest.panel_t(panel);
+        if (is_tall(A.rows)) {
+            factor_tall_panel(ctx, plan, A, Tf);
+        } else if (!factored) {
+            factor_panel<T>(ctx, A, Tf);
+        }
+        // A₂ := HᵀA₂, and the next panel with it
+        const auto C = forest.A.view().block({panel.first, m}, {panel.first + panel.tree.width, n});
+        factored = s + 1 < count && !is_tall(A.rows - panel.tree.width);
+        if (factored) {
+            apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]));
+        } else if (C.cols > 0) {
+            apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
+        }
+    }
+}
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

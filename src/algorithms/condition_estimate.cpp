@@ -1,0 +1,105 @@
+#include <cblas.h>
+#include <fmt/format.h>
+#include <lapacke.h>
+
+#include <cmath>
+#include <limits>
+
+#include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
+#include "quoin/least_squares.hpp"
+
+namespace quoin {
+namespace {
+
+float nrm2(int n, const float* x) { return cblas_snrm2(n, x, 1); }
+double nrm2(int n, const double* x) { return cblas_dnrm2(n, x, 1); }
+
+/// The upper triangle of R in double, so that 1/κ₁ of an f32 matrix may be far below f32's u.
+template <class T>
+Matrix<double> widened_triangle(MatrixView<const T, Host> R) {
+    Matrix<double> S(R.cols, R.cols);
+    for (Index j = 0; j < R.cols; ++j) {
+        for (Index i = 0; i <= j; ++i) S(i, j) = static_cast<double>(R(i, j));
+    }
+    return S;
+}
+
+/// Estimate of 1/κ₁(S), 0 where S is singular; the lower triangle is not looked at. NaN where S holds NaN.
+double reciprocal_condition(const Matrix<double>& S) {
+    double rcond = 0;
+    const auto info = LAPACKE_dtrcon(LAPACK_COL_MAJOR, '1', 'U', 'N', static_cast<lapack_int>(S.rows()), S.data(),
+                                     static_cast<lapack_int>(S.ld()), &rcond);
+    if (info == LAPACK_WORK_MEMORY_ERROR) throw OutOfMemory("condition_estimate: no memory for 4n numbers");
+    return info == 0 ? rcond : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+template <class T>
+T column_norm(MatrixView<const T, Host> x) {
+    // ‖x‖ = hypot(‖x₁‖, ‖x₂‖, …): the BLAS counts in 32 bits
+    const Index longest = Index(1) << 30;
+    T norm = 0;
+    for (Index i = 0; i < x.rows; i += longest) {
+        norm = std::hypot(norm, nrm2(static_cast<int>(std::min(longest, x.rows - i)), x.at(i, 0)));
+    }
+    return norm;
+}
+
+template <class T>
+double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
+    const Index n = R.cols;
+    if (R.rows != n) {
+        throw InvalidArgument(fmt::format("condition_estimate: R must be square, and is {}x{}", R.rows, n));
+    }
+    Matrix<double> S = widened_triangle(R);
+    double largest = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i <= j; ++i) {
+            if (!std::isfinite(S(i, j))) return std::numeric_limits<double>::quiet_NaN();
+            largest = std::max(largest, std::abs(S(i, j)));
+        }
+    }
+    if (largest > 0) {
+        // κ(2⁻ᵉR) = κ(R), and a column sum of 2⁻ᵉR does not overflow
+        const int e = std::ilogb(largest);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i <= j; ++i) S(i, j) = std::scalbn(S(i, j), -e);
+        }
+    }
+    const double rcond = reciprocal_condition(S);
+    return rcond > 0 ? 1 / rcond : std::numeric_limits<double>::infinity();
+}
+
+template <class T>
+void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Index n, double rcond) {
+    const Index k = R.cols;
+    if (rcond < 0) rcond = static_cast<double>(k) * std::numeric_limits<T>::epsilon() / 2;
+    Matrix<double> S = widened_triangle(R);
+    for (Index j = 0; j < k; ++j) {
+        const double norm = column_norm<double>(S.view().block({0, j + 1}, {j, j + 1}));
+        if (norm == 0) {
+            throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
+                                            m < n ? "row" : "column", j, m, n),
+                                0);
+        }
+        for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
+    }
+    const double estimate = reciprocal_condition(S);
+    if (estimate <= rcond) {
+        throw RankDeficient(
+            fmt::format("the {}x{} matrix is numerically rank-deficient: with {} of unit norm its reciprocal condition "
+                        "number is about {:.1e}, and must be above {:.1e}",
+                        m, n, m < n ? "rows" : "columns", estimate, rcond),
+            estimate);
+    }
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                    \
+    template T column_norm<T>(MatrixView<const T, D>);                             \
+    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>);    \
+    template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+
+}  // namespace quoin

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <vector>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+/// One panel of a ReflectorForest: columns [first, first + tree.width), rows [first, m).
+struct Panel {
+    Index first = 0;
+    PanelTree tree;
+    Index t_col = 0;  ///< where its T factors begin
+};
+
+/// Q as a list of panels, each a reduction tree. V (and R above it) lie in A, T in inner blocks of one height.
+/// One leaf a panel is LAPACK's format; one panel is TSQR; both many is CAQR.
+template <class T, class D>
+struct ReflectorForest {
+    std::vector<Panel> panels;
+    Matrix<T, D> A;
+    Matrix<T, D> Tf;
+
+    MatrixView<T, D> panel_a(const Panel& p) { return A.view().block({p.first, A.rows()}, columns(p)); }
+    MatrixView<const T, D> panel_a(const Panel& p) const { return A.view().block({p.first, A.rows()}, columns(p)); }
+    MatrixView<T, D> panel_t(const Panel& p) { return Tf.view().block(t_rows(p), t_cols(p)); }
+    MatrixView<const T, D> panel_t(const Panel& p) const { return Tf.view().block(t_rows(p), t_cols(p)); }
+    bool lapack_format() const {
+        for (const Panel& p : panels) {
+            if (!p.tree.lapack_panel()) return false;
+        }
+        return true;
+    }
+
+private:
+    static Range columns(const Panel& p) { return {p.first, p.first + p.tree.width}; }
+    static Range t_rows(const Panel& p) { return {0, std::min(p.tree.inner_block, p.tree.width)}; }
+    static Range t_cols(const Panel& p) { return {p.t_col, p.t_col + p.tree.t_cols()}; }
+};
+
+/// Q held explicitly: the thin Q, m×n, m >= n. The m×m Q is I + Y S (LU)⁻ᵀYᵀ times diag(S, I), with Y = Q − [S; 0] and
+/// LU = Q₁ − S the signed LU factorization of Q's top block (basis-kernel form: Sun and Bischof 1995, Yamamoto 2012).
+template <class T, class D>
+struct ExplicitQ {
+    Matrix<T, D> Q;
+    Matrix<T, D> LU;
+    Matrix<T, D> signs;
+};
+
+template <class T, class D>
+struct QR<T, D>::Impl {
+    Plan plan;
+    Report report;
+    bool is_explicit = false;
+    ReflectorForest<T, D> forest;  // if not explicit
+    ExplicitQ<T, D> basis;         // if explicit
+    Matrix<T, D> R;                // k×n, where A does not hold it: explicit Q, or R alone
+};
+
+/// Panels of `plan.panel_width` over k = min(m, n) columns, with memory for their T factors.
+template <class T, class D>
+void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest);
+
+/// TSQR and CAQR: every panel reduced over its tree, the trailing matrix updated leaf by leaf and level by level.
+template <class T, class D>
+void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
+
+/// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so.
+template <class T, class D>
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);
+
+/// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
+template <class T, class D>
+void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R);
+
+/// C := op(Q) C, C with m rows.
+template <class T, class D>
+void apply_forest(Context<D>& ctx, const ReflectorForest<T, D>& forest, Op op, MatrixView<T, D> C);
+
+/// A := thin Q, in place of the reflectors.
+template <class T, class D>
+void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest);
+
+/// What the Gram passes of CholeskyQR left behind.
+struct CholeskyPasses {
+    enum class State {
+        Certified,  ///< A = Q₁ (if stored) with ‖I − Q₁ᵀQ₁‖ small; Q = Q₁ R₂⁻¹ is orthonormal to O(u), R is final
+        Refused,    ///< the first Gram matrix said no: A is as it was
+        Improved,   ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
+        Unusable,   ///< A's entries are not finite, or beyond what may be squared: A is as it was
+    };
+    State state = State::Refused;
+    Index column = -1;          ///< where it broke down
+    double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F
+};
+/// The passes before the last one. `store` keeps Q₁ in A; R (n×n) and R2 (n×n) receive the factors.
+template <class T, class D>
+CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T, D> A, MatrixView<T, D> Q1,
+                               MatrixView<T, D> R, MatrixView<T, D> R2);
+
+/// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns becomes V below the diagonal
+/// of A and Tf (n×n); R (n rows, n or more columns) takes the rows' signs, and its triangle goes above V.
+template <class T, class D>
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2, MatrixView<T, D> R,
+                             MatrixView<T, D> Tf);
+
+/// Completes an ExplicitQ whose Q is set: the signed LU of its top block.
+template <class T, class D>
+void complete_basis(Context<D>& ctx, ExplicitQ<T, D>& basis);
+
+/// C := op(Q) C for the m×m Q, C with m rows.
+template <class T, class D>
+void apply_basis(Context<D>& ctx, const ExplicitQ<T, D>& basis, Op op, MatrixView<T, D> C);
+
+}  // namespace quoin

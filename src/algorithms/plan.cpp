@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+#include "host/tuning.hpp"
+
+namespace quoin {
+
+const char* to_string(Method method) {
+    switch (method) {
+        case Method::Auto: return "auto";
+        case Method::BlockedHouseholder: return "householder";
+        case Method::TSQR: return "tsqr";
+        case Method::CAQR: return "caqr";
+        case Method::CholeskyQR2: return "cholesky-qr2";
+        case Method::ShiftedCholeskyQR3: return "shifted-cholesky-qr3";
+    }
+    return "";
+}
+
+const char* to_string(QForm q) {
+    switch (q) {
+        case QForm::Any: return "any";
+        case QForm::None: return "none";
+        case QForm::Explicit: return "explicit";
+        case QForm::Reflectors: return "reflectors";
+    }
+    return "";
+}
+
+namespace {
+
+bool is_cholesky(Method method) {
+    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
+}
+
+void check(Index m, Index n, const Options& options) {
+    const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
+    if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
+    if (options.panel_width < 0) refuse(fmt::format("panel_width must not be negative, and is {}", options.panel_width));
+    if (options.leaf_rows < 0) refuse(fmt::format("leaf_rows must not be negative, and is {}", options.leaf_rows));
+    if (options.fan_in < 0 || options.fan_in == 1) {
+        refuse(fmt::format("fan_in must be at least 2 (or 0: Quoin chooses), and is {}", options.fan_in));
+    }
+    if (is_cholesky(options.method) && m < n) {
+        refuse(fmt::format("{} needs at least as many rows as columns, and A is {} x {}", to_string(options.method), m,
+                           n));
+    }
+    if (options.method == Method::TSQR && m < n) {
+        refuse(fmt::format("tsqr needs at least as many rows as columns, and A is {} x {}: use caqr", m, n));
+    }
+    if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < n) {
+        refuse(fmt::format("tsqr has one panel of all {} columns; panel_width {} asks for caqr", n,
+                           options.panel_width));
+    }
+}
+
+template <class D>
+Method choose_method(Index m, Index n, const Options& options) {
+    if (options.method != Method::Auto) return options.method;
+    // a tree's options ask for a tree
+    if (options.tree != TreeShape::Auto || options.fan_in > 0 || options.leaf_rows > 0) {
+        return m >= n && (options.panel_width == 0 || options.panel_width >= n) ? Method::TSQR : Method::CAQR;
+    }
+    const bool tall = n > 0 && m >= Tuning<D>::cholesky_aspect * n && n <= Tuning<D>::cholesky_cols;
+    return tall && options.panel_width == 0 ? Method::CholeskyQR2 : Method::BlockedHouseholder;
+}
+
+/// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
+template <class D>
+void choose_tree(Plan& plan, Index width, const Options& options) {
+    const Index m = plan.rows;
+    if (options.leaf_rows > 0) {
+        if (options.leaf_rows < width) {
+            throw InvalidArgument(fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width,
+                                              options.leaf_rows));
+        }
+        plan.leaf_rows = options.leaf_rows;
+    } else {
+        const Index fits = Tuning<D>::leaf_bytes / (std::max<Index>(1, width) * plan.element_bytes);
+        plan.leaf_rows = std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
+    }
+    const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
+    plan.fan_in = options.fan_in > 0 ? options.fan_in : options.tree == TreeShape::Quad ? 4 : 2;
+    if (options.fan_in == 0 && options.tree == TreeShape::Flat) {
+        plan.domain_leaves = leaves;
+    } else if (options.fan_in == 0 && options.tree == TreeShape::Auto) {
+        plan.domain_leaves = std::min(leaves, std::max<Index>(2, (leaves + Tuning<D>::most_domains - 1) /
+                                                                     Tuning<D>::most_domains));
+    } else {
+        plan.domain_leaves = 1;
+    }
+}
+
+/// Flops, bytes between memory and caches, and workspace, from the counts in the primitives' contracts.
+void count_costs(Plan& plan) {
+    const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
+    const double A_bytes = m * n * plan.element_bytes, small = n * n * plan.element_bytes;
+    const bool forms_q = plan.q == QForm::Explicit;
+    const double householder = 2 * m * n * k - (m + n) * k * k + 2.0 / 3.0 * k * k * k;
+    switch (plan.method) {
+        case Method::CholeskyQR2:
+            plan.flops = (plan.q == QForm::None ? 3 : 4) * m * n * n;
+            plan.bytes_moved = (plan.q == QForm::None ? 2 : 5) * A_bytes;
+            break;
+        case Method::ShiftedCholeskyQR3:
+            plan.flops = (plan.q == QForm::None ? 5 : 6) * m * n * n;
+            plan.bytes_moved = (plan.q == QForm::None ? 5 : 7) * A_bytes;
+            break;
+        case Method::TSQR:
+            plan.flops = (forms_q ? 2 : 1) * 2 * m * n * n;
+            plan.bytes_moved = (plan.q == QForm::None ? 1 : forms_q ? 4 : 2) * A_bytes;
+            break;
+        default:
+            plan.flops = (forms_q ? 2 : 1) * householder;
+            // each panel's update reads the trailing matrix twice and writes it once
+            plan.bytes_moved = 1.5 * A_bytes * std::max(1.0, k / std::max<double>(1, plan.panel_width)) * (forms_q ? 2 : 1);
+    }
+    if (plan.q == QForm::Reflectors && plan.method != Method::BlockedHouseholder && !is_cholesky(plan.method)) {
+        plan.flops += 3 * m * n * n;
+    }
+    if (is_cholesky(plan.method)) {
+        plan.workspace_bytes = (64 + 6) * small;
+    } else {
+        const double leaves = plan.method == Method::BlockedHouseholder ? 1 : m / std::max<double>(1, plan.leaf_rows);
+        plan.workspace_bytes = plan.inner_block * k * plan.element_bytes * (leaves + 1) + 4 * small;
+    }
+}
+
+}  // namespace
+
+template <class T, class D>
+Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
+    check(m, n, options);
+    const Index k = std::min(m, n);
+    Plan plan;
+    plan.rows = m;
+    plan.cols = n;
+    plan.element_bytes = sizeof(T);
+    plan.q = options.q;
+    plan.check_finite = options.check_finite;
+    plan.verify = options.verify;
+    plan.method = choose_method<D>(m, n, options);
+    if (options.method == Method::Auto && is_cholesky(plan.method)) plan.fallback = Method::TSQR;
+
+    const Index full = std::max<Index>(1, k);
+    Index tree_width = full;
+    switch (plan.method) {
+        case Method::BlockedHouseholder:
+            plan.panel_width = options.panel_width > 0 ? std::min(options.panel_width, full)
+                                                       : std::min(full, Tuning<D>::panel_width(k));
+            plan.inner_block = plan.panel_width;
+            plan.reconstruct_rows = Tuning<D>::reconstruct_rows(plan.panel_width);
+            tree_width = plan.panel_width;
+            break;
+        case Method::CAQR:
+            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width : Index(64));
+            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            tree_width = plan.panel_width;
+            break;
+        default:
+            plan.panel_width = full;
+            plan.inner_block = Tuning<D>::inner_block(full);
+    }
+    choose_tree<D>(plan, tree_width, options);
+    count_costs(plan);
+    return plan;
+}
+
+std::string to_string(const Plan& plan) {
+    std::string text = fmt::format("{} x {} {}: {}", plan.rows, plan.cols, plan.element_bytes == 4 ? "f32" : "f64",
+                                   to_string(plan.method));
+    if (plan.fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(plan.fallback));
+    text += fmt::format(", Q {}\n", to_string(plan.q));
+    if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
+        text += fmt::format("panels of {} columns, T of {} columns\n", plan.panel_width, plan.inner_block);
+    }
+    if (plan.method == Method::TSQR || plan.method == Method::CAQR || plan.fallback == Method::TSQR) {
+        text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,
+                            plan.domain_leaves, plan.fan_in);
+    }
+    if (plan.method == Method::BlockedHouseholder && plan.rows >= plan.reconstruct_rows) {
+        text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
+    }
+    text += fmt::format("{:.3g} GFLOP, {:.3g} GB moved, {:.3g} MB of workspace", plan.flops / 1e9,
+                        plan.bytes_moved / 1e9, plan.workspace_bytes / 1e6);
+    return text;
+}
+
+#define QUOIN_INSTANTIATE(T, D) template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,446 @@
+// The front of the library: checks, scaling, the choice among the algorithms, and the operations of a factorization.
+
+#include "quoin/qr.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+
+namespace quoin {
+
+namespace {
+
+/// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
+template <class T>
+constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
+
+bool is_cholesky(Method method) {
+    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
+}
+
+/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D.
+template <class T>
+struct ColumnScaling {
+    std::vector<int> exponents;
+    bool needed = false;
+
+    template <class D>
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, bool check_finite) : exponents(A.cols) {
+        const Scan found = scan<T>(ctx, A, exponents);
+        if (found.bad_row >= 0) {
+            if (check_finite) throw NonFiniteEntry(found.bad_row, found.bad_col);
+            return;
+        }
+        needed = !found.zero && (found.largest_exponent > safe_exponent<T> ||
+                                 found.smallest_column_exponent < -safe_exponent<T>);
+    }
+};
+
+[[noreturn]] void report_breakdown(Method method, const CholeskyPasses& passes) {
+    if (passes.column >= 0) {
+        throw NumericalBreakdown(fmt::format("{}: the Gram matrix is not numerically positive definite at column {}",
+                                             to_string(method), passes.column),
+                                 passes.column);
+    }
+    throw NumericalBreakdown(fmt::format("{}: the matrix is too ill-conditioned for a certified answer",
+                                         to_string(method)),
+                             0);
+}
+
+/// Everything that becomes of A between the checks and the report.
+template <class T, class D>
+class Factorizer {
+public:
+    using Impl = typename QR<T, D>::Impl;
+
+    Factorizer(Context<D>& ctx, Impl& f) : ctx_(ctx), f_(f) {}
+
+    /// A in its own memory, whose columns are scaled and finite. CholeskyQR finds out by itself whether they are: false
+    /// then, and A is as it was.
+    bool factor(Matrix<T, D>&& A, bool checked) {
+        const Plan& plan = f_.plan;
+        f_.report.method = plan.method;
+        f_.report.flops = plan.flops;
+        f_.forest.A = std::move(A);
+        if (is_cholesky(plan.method)) return by_cholesky(checked);
+        by_reflectors(plan);
+        return true;
+    }
+
+    /// R alone, with A only read; the same convention.
+    bool factor_r_only(MatrixView<const T, D> A, bool checked) {
+        const Plan& plan = f_.plan;
+        const Index n = A.cols;
+        f_.report.method = plan.method;
+        f_.report.flops = plan.flops;
+        f_.R = Matrix<T, D>(n, n);
+        if (plan.method == Method::CholeskyQR2) {
+            Matrix<T, D> R2(n, n);
+            const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, false, A, {}, f_.R.view(), R2.view());
+            f_.report.gram_departure = passes.gram_departure;
+            if (passes.state == CholeskyPasses::State::Certified) return true;
+            if (passes.state == CholeskyPasses::State::Unusable && !checked) return false;
+            fall_back(passes);
+        }
+        tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+        return true;
+    }
+
+private:
+    void by_reflectors(Plan plan) {
+        const Index k = std::min(plan.rows, plan.cols);
+        auto& forest = f_.forest;
+        lay_out_panels(plan, forest);
+        if (plan.method == Method::BlockedHouseholder) {
+            factor_blocked_householder(ctx_, plan, forest);
+        } else {
+            factor_trees(ctx_, forest);
+        }
+        const bool lapack_wanted = plan.q == QForm::Reflectors && !forest.lapack_format();
+        if (plan.q == QForm::Explicit || plan.q == QForm::None || lapack_wanted) take_r(k);
+        if (plan.q == QForm::None) {
+            forest = {};
+        } else if (plan.q == QForm::Explicit || lapack_wanted) {
+            form_q_in_place(ctx_, forest);
+            if (lapack_wanted) {
+                become_lapack({});
+            } else {
+                become_explicit();
+            }
+        }
+    }
+
+    bool by_cholesky(bool checked) {
+        using State = CholeskyPasses::State;
+        using Factors = std::array<MatrixView<const T, D>, 1>;
+        const Plan& plan = f_.plan;
+        const Index n = plan.cols;
+        const auto A = f_.forest.A.view();
+        Matrix<T, D> R(n, n), R2(n, n);
+        const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
+        const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, shifted, A, A, R.view(), R2.view());
+        f_.report.gram_departure = passes.gram_departure;
+        if (passes.state == State::Unusable && !checked) return false;
+        if (passes.state == State::Certified) {
+            f_.R = std::move(R);
+            if (plan.q == QForm::None) {
+                f_.forest = {};
+            } else if (plan.q == QForm::Reflectors) {
+                become_lapack(R2.view());
+            } else {
+                // Q = Q₁ R₂⁻¹
+                solve_and_gram<T>(ctx_, A, Factors{R2.view()}, A, {});
+                become_explicit();
+            }
+            return true;
+        }
+        fall_back(passes);
+        Plan tsqr = plan;
+        tsqr.method = Method::TSQR;
+        by_reflectors(tsqr);
+        if (passes.state == State::Improved) {
+            // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
+            take_r(n);
+            multiply_upper<T>(ctx_, f_.R.view(), R.view());
+            f_.R = std::move(R);
+            if (!f_.is_explicit && f_.forest.A.rows() > 0) {
+                store_triangle<T>(ctx_, f_.R.view(), f_.forest.A.view().row_block({0, n}));
+                f_.R = {};
+            }
+        }
+        return true;
+    }
+
+    void fall_back(const CholeskyPasses& passes) {
+        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes);
+        f_.report.method = f_.plan.fallback;
+        f_.report.fell_back = true;
+    }
+
+    void take_r(Index k) {
+        if (f_.R.rows() > 0 || k == 0) return;
+        f_.R = Matrix<T, D>(k, f_.plan.cols);
+        copy_triangle<T>(ctx_, f_.forest.A.view().row_block({0, k}), f_.R.view());
+    }
+
+    /// forest.A holds the thin Q (its first k columns).
+    void become_explicit() {
+        const Index m = f_.plan.rows, k = std::min(m, f_.plan.cols);
+        if (k == f_.plan.cols) {
+            f_.basis.Q = std::move(f_.forest.A);
+        } else {
+            f_.basis.Q = Matrix<T, D>(m, k);
+            copy<T>(ctx_, f_.forest.A.view().col_block({0, k}), f_.basis.Q.view());
+        }
+        f_.forest = {};
+        f_.is_explicit = true;
+        complete_basis(ctx_, f_.basis);
+    }
+
+    /// forest.A holds Q₁ with Q = Q₁ R₂⁻¹, and R is taken: one panel of all columns.
+    void become_lapack(MatrixView<const T, D> R2) {
+        const Index k = std::min(f_.plan.rows, f_.plan.cols);
+        Plan one = f_.plan;
+        one.method = Method::BlockedHouseholder;
+        one.panel_width = one.inner_block = std::max<Index>(1, k);
+        auto& forest = f_.forest;
+        forest.panels.clear();
+        lay_out_panels(one, forest);
+        const auto A = forest.A.view(), R = f_.R.view();
+        reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R2, R, forest.Tf.view());
+        copy<T>(ctx_, R.col_block({k, A.cols}), A.block({0, k}, {k, A.cols}));
+        f_.R = {};
+    }
+
+    Context<D>& ctx_;
+    Impl& f_;
+};
+
+template <class T, class D>
+void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
+    const Matrix<T, D> Q = f.form_q(ctx), R = f.r();
+    f.impl().report.orthogonality = orthogonality<T>(ctx, Q.view());
+    f.impl().report.residual = residual<T>(ctx, A, Q.view(), R.view());
+}
+
+/// R back to A's scale, wherever it is kept.
+template <class T, class D>
+void unscale(Context<D>& ctx, const std::vector<int>& exponents, typename QR<T, D>::Impl& f) {
+    scale_columns<T>(ctx, exponents, 1, Part::Upper,
+                     f.R.rows() > 0 ? f.R.view()
+                                    : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
+}
+
+template <class T, class D>
+void check_matrix(MatrixView<const T, D> A) {
+    if (A.rows < 0 || A.cols < 0) {
+        throw InvalidArgument(fmt::format("a matrix cannot have {} rows and {} columns", A.rows, A.cols));
+    }
+    if (A.ld < std::max<Index>(1, A.rows)) {
+        throw InvalidArgument(fmt::format("ld must be at least max(1, rows) = {}, and is {}",
+                                          std::max<Index>(1, A.rows), A.ld));
+    }
+    if (!A.data && !A.empty()) throw InvalidArgument("the matrix has no data");
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
+    if (A.rows() != plan.rows || A.cols() != plan.cols || plan.element_bytes != static_cast<int>(sizeof(T))) {
+        throw InvalidArgument(fmt::format("the plan is for {} x {} elements of {} bytes, and A is {} x {} of {}",
+                                          plan.rows, plan.cols, plan.element_bytes, A.rows(), A.cols(), sizeof(T)));
+    }
+    Matrix<T, D> original;
+    if (plan.verify && plan.q != QForm::None) {
+        original = Matrix<T, D>(A.rows(), A.cols());
+        copy<T>(ctx, A.view(), original.view());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
+    f.impl().plan = plan;
+    Factorizer<T, D> factorizer(ctx, f.impl());
+    const bool r_only = plan.q == QForm::None && (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
+    const auto run = [&](bool checked) {
+        return r_only ? factorizer.factor_r_only(A.view(), checked) : factorizer.factor(std::move(A), checked);
+    };
+    // CholeskyQR sees in its first Gram matrix whether a scan is needed
+    if (!is_cholesky(plan.method) || !run(false)) {
+        if (!r_only && is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
+        const ColumnScaling<T> scaling(ctx, MatrixView<const T, D>(A.view()), plan.check_finite);
+        if (scaling.needed) scale_columns<T>(ctx, scaling.exponents, -1, Part::All, A.view());
+        run(true);
+        if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
+    }
+    if (r_only) A = {};
+    f.impl().report.seconds = seconds_since(start);
+    if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);
+    return f;
+}
+
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
+    check_matrix(A);
+    Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    plan.verify = false;  // the caller's A is the original: no second copy
+    Matrix<T, D> work(A.rows, A.cols);
+    copy<T>(ctx, A, work.view());
+    QR<T, D> f = qr<T, D>(ctx, std::move(work), plan);
+    if (options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A, f);
+    return f;
+}
+
+template <class T>
+QR<T, Host> qr(Context<Host>& ctx, RowMajorView<const T> A, Options options) {
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    if (A.ld < std::max<Index>(1, A.cols)) {
+        throw InvalidArgument(fmt::format("ld of a row-major matrix must be at least max(1, cols) = {}, and is {}",
+                                          std::max<Index>(1, A.cols), A.ld));
+    }
+    Matrix<T> work(A.rows, A.cols);
+    transpose<T>(ctx, MatrixView<const T>(A.data, A.cols, A.rows, A.ld), work.view());
+    return qr<T, Host>(ctx, std::move(work), plan);
+}
+
+// ---- The operations of a factorization ---------------------------------------------------------------------------------
+
+template <class T, class D>
+QR<T, D>::QR(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+template <class T, class D>
+QR<T, D>::QR(QR&&) noexcept = default;
+template <class T, class D>
+QR<T, D>& QR<T, D>::operator=(QR&&) noexcept = default;
+template <class T, class D>
+QR<T, D>::~QR() = default;
+
+template <class T, class D>
+Index QR<T, D>::rows() const {
+    return impl_->plan.rows;
+}
+template <class T, class D>
+Index QR<T, D>::cols() const {
+    return impl_->plan.cols;
+}
+template <class T, class D>
+const Plan& QR<T, D>::plan() const {
+    return impl_->plan;
+}
+template <class T, class D>
+const Report& QR<T, D>::report() const {
+    return impl_->report;
+}
+
+namespace {
+
+template <class T, class D>
+void require_q(const QR<T, D>& f, const char* operation) {
+    const auto& impl = f.impl();
+    const bool spent = impl.is_explicit ? impl.basis.Q.rows() != f.rows() : impl.forest.A.rows() != f.rows();
+    if (impl.plan.q == QForm::None) {
+        throw InvalidArgument(fmt::format("{} needs Q, and the factorization was made with QForm::None", operation));
+    }
+    if (spent) throw InvalidArgument(fmt::format("{} of a factorization whose Q was taken", operation));
+}
+
+}  // namespace
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::r() const {
+    const Index k = std::min(rows(), cols());
+    Context<D> ctx;
+    Matrix<T, D> R(k, cols());
+    const bool apart = impl_->is_explicit || impl_->plan.q == QForm::None;
+    if (!apart) require_q(*this, "r");
+    copy_triangle<T>(ctx, apart ? impl_->R.view() : impl_->forest.A.view().row_block({0, k}), R.view());
+    return R;
+}
+
+template <class T, class D>
+void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) const {
+    require_q(*this, "apply_q");
+    check_matrix(MatrixView<const T, D>(C));
+    const Index m = rows(), touched = side == Side::Left ? C.rows : C.cols;
+    if (touched != m) {
+        throw InvalidArgument(fmt::format("apply_q: C is {} x {}, and Q is {} x {}", C.rows, C.cols, m, m));
+    }
+    if (C.empty() || std::min(m, cols()) == 0) return;
+    const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
+        if (impl_->is_explicit) {
+            apply_basis<T, D>(ctx, impl_->basis, op_left, B);
+        } else {
+            apply_forest<T, D>(ctx, impl_->forest, op_left, B);
+        }
+    };
+    if (side == Side::Left) return from_left(op, C);
+    // C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at a time
+    const Index step = std::min<Index>(C.rows, 192);
+    Matrix<T, D> Ct(m, step);
+    for (Index i = 0; i < C.rows; i += step) {
+        const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
+        const auto B = Ct.view().col_block({0, rows_of_c.rows});
+        transpose<T>(ctx, rows_of_c, B);
+        from_left(op == Op::None ? Op::Transpose : Op::None, B);
+        transpose<T>(ctx, B, rows_of_c);
+    }
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
+    require_q(*this, "form_q");
+    const Index m = rows(), k = std::min(m, cols());
+    Matrix<T, D> Q(m, k);
+    if (impl_->is_explicit) {
+        copy<T>(ctx, impl_->basis.Q.view(), Q.view());
+        return Q;
+    }
+    ReflectorForest<T, D> forest;
+    forest.panels = impl_->forest.panels;
+    forest.A = std::move(Q);
+    copy<T>(ctx, impl_->forest.A.view().col_block({0, k}), forest.A.view());
+    forest.Tf = Matrix<T, D>(impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
+    copy<T>(ctx, impl_->forest.Tf.view(), forest.Tf.view());
+    form_q_in_place(ctx, forest);
+    return std::move(forest.A);
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
+    require_q(*this, "take_q");
+    if (impl_->is_explicit) return std::move(impl_->basis.Q);
+    if (cols() > rows()) {
+        Matrix<T, D> Q = form_q(ctx);
+        impl_->forest = {};
+        return Q;
+    }
+    form_q_in_place(ctx, impl_->forest);
+    return std::move(impl_->forest.A);
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
+    require_q(*this, "q_block");
+    const Index m = rows();
+    if (r.begin < 0 || r.end > m || r.size() < 0 || c.begin < 0 || c.end > m || c.size() < 0) {
+        throw InvalidArgument(fmt::format("q_block: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
+                                          r.begin, r.end, c.begin, c.end, m, m));
+    }
+    Matrix<T, D> B(r.size(), c.size());
+    if (impl_->is_explicit && c.end <= impl_->basis.Q.cols()) {
+        copy<T>(ctx, impl_->basis.Q.view().block(r, c), B.view());
+        return B;
+    }
+    // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns
+    const bool by_cols = c.size() <= r.size();
+    const Range unit = by_cols ? c : r;
+    Matrix<T, D> E(m, unit.size());
+    set_identity<T>(ctx, -unit.begin, E.view());
+    apply_q(ctx, Side::Left, by_cols ? Op::None : Op::Transpose, E.view());
+    if (by_cols) {
+        copy<T>(ctx, E.view().row_block(r), B.view());
+    } else {
+        transpose<T>(ctx, E.view().row_block(c), B.view());
+    }
+    return B;
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                  \
+    template class QR<T, D>;                                                     \
+    template QR<T, D> qr<T, D>(Context<D>&, MatrixView<const T, D>, Options);    \
+    template QR<T, D> qr<T, D>(Context<D>&, Matrix<T, D>&&, const Plan&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+template QR<float, Host> qr<float>(Context<Host>&, RowMajorView<const float>, Options);
+template QR<double, Host> qr<double>(Context<Host>&, RowMajorView<const double>, Options);
+
+}  // namespace quoin

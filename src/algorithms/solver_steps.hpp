@@ -1,0 +1,56 @@
+#pragma once
+
+// The steps that the solvers share around a QR factorization.
+
+#include <algorithm>
+#include <vector>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+/// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
+template <class T, class D>
+void require_finite(Context<D>& ctx, MatrixView<const T, D> A) {
+    std::vector<int> exponents(A.cols);
+    const Scan found = scan<T>(ctx, A, exponents);
+    if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col);
+}
+
+/// Aᵀ = QR, the entries of A checked under their own indices.
+template <class T, class D>
+QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
+    if (options.check_finite) require_finite(ctx, A);
+    options.check_finite = false;
+    Matrix<T, D> At(A.cols, A.rows);
+    transpose<T>(ctx, A, At.view());
+    const Plan plan = plan_qr<T>(ctx, At.rows(), At.cols(), options);
+    return qr<T, D>(ctx, std::move(At), plan);
+}
+
+/// A copy of a small A.
+template <class T>
+Matrix<T, Host> copy_of(MatrixView<const T, Host> A) {
+    Matrix<T, Host> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+    return B;
+}
+
+/// A := 0.
+template <class T, class D>
+void set_zero(Context<D>& ctx, MatrixView<T, D> A) {
+    // the diagonal that starts beyond the last column
+    set_identity<T>(ctx, A.cols, A);
+}
+
+/// ‖x‖₂ of a column x (any number of rows), without overflow or underflow on the way.
+template <class T>
+T column_norm(MatrixView<const T, Host> x);
+
+/// Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R (k×k) to unit norm.
+///
+/// rcond < 0 stands for k·u. The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
+template <class T>
+void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m, Index n, double rcond);
+
+}  // namespace quoin

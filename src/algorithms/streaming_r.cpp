@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
+#include "quoin/streaming.hpp"
+
+namespace quoin {
+
+template <class T, class D>
+StreamingR<T, D>::StreamingR(Context<D>&, Index n, Index p) : n_(n), p_(p) {
+    if (n < 0 || p < 0) {
+        throw InvalidArgument(fmt::format("StreamingR: n and p must not be negative, and are {} and {}", n, p));
+    }
+    R_ = Matrix<T, D>(0, n + p);
+}
+
+template <class T, class D>
+void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b) {
+    const Index h = A.rows, k = R_.rows();
+    if (A.cols != n_ || b.cols != p_ || (p_ > 0 && b.rows != h)) {
+        throw InvalidArgument(
+            fmt::format("StreamingR::append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", h,
+                        n_, p_, A.cols, b.rows, b.cols));
+    }
+    require_finite(ctx, A);
+    require_finite(ctx, b);
+    if (h == 0) return;
+
+    // [R_ext; [A b]] = Q R_ext'
+    Matrix<T, D> W(k + h, n_ + p_);
+    copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
+    copy<T>(ctx, A, W.view().block({k, k + h}, {0, n_}));
+    if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
+    Options options;
+    options.method = Method::TSQR;
+    options.q = QForm::None;
+    options.check_finite = false;
+    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, options);
+    const QR<T, D> factorization = qr<T, D>(ctx, std::move(W), plan);
+    R_ = factorization.r();
+    rows_ += h;
+    report_.method = factorization.report().method;
+    report_.seconds += factorization.report().seconds;
+    report_.flops += factorization.report().flops;
+}
+
+template <class T, class D>
+Matrix<T, D> StreamingR<T, D>::r() const {
+    return copy_of<T>(R_.view().block({0, std::min(rows_, n_)}, {0, n_}));
+}
+
+template <class T, class D>
+LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const {
+    if (p_ == 0) throw InvalidArgument("StreamingR::solve: made for no right-hand side (p = 0)");
+    if (rows_ < n_) {
+        throw InvalidArgument(fmt::format("StreamingR::solve: {} rows so far do not determine {} unknowns", rows_, n_));
+    }
+    const Matrix<T, D> R = r();
+    require_full_rank<T>(ctx, R.view(), rows_, n_, rcond);
+
+    // R_ext = [R C; 0 E],   R X = C,   ‖A x_j − b_j‖ = ‖E(:, j)‖
+    LeastSquares<T, D> solution;
+    solution.X = Matrix<T, D>(n_, p_);
+    copy<T>(ctx, R_.view().block({0, n_}, {n_, n_ + p_}), solution.X.view());
+    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
+    for (Index j = n_; j < n_ + p_; ++j) {
+        solution.residual_norms.push_back(column_norm<T>(R_.view().block({n_, R_.rows()}, {j, j + 1})));
+    }
+    solution.condition = condition_estimate<T>(ctx, R.view());
+    solution.report = report_;
+    return solution;
+}
+
+#define QUOIN_INSTANTIATE(T, D) template class StreamingR<T, D>;
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+
+}  // namespace quoin

@@ -1,0 +1,134 @@
+// TSQR and CAQR (Demmel, Grigori, Hoemmen, Langou 2012; Anderson, Ballard, Demmel, Keutzer 2011): one loop over panels.
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+
+namespace quoin {
+
+namespace {
+
+PanelTree tree_of(const Plan& plan, Index rows, Index width) {
+    PanelTree tree;
+    tree.rows = rows;
+    tree.width = width;
+    tree.inner_block = std::min(plan.inner_block, plan.panel_width);
+    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
+        tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
+    } else {
+        tree.leaf_rows = plan.leaf_rows;
+        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
+        tree.fan_in = plan.fan_in;
+    }
+    return tree;
+}
+
+/// C := op(Q_panel) C, C with the panel's rows.
+template <class T, class D>
+void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
+                MatrixView<T, D> C) {
+    if (C.cols == 0) return;
+    if (tree.lapack_panel()) return apply_panel<T>(ctx, op, V, Tf, C);
+    // Qᵀ = Q_levelᵀ … Q_leavesᵀ: horizontal update, then tree update; Q in the opposite order
+    const Index levels = tree.levels();
+    if (op == Op::Transpose) {
+        apply_leaves<T>(ctx, tree, op, V, Tf, C);
+        for (Index level = 0; level < levels; ++level) apply_nodes<T>(ctx, tree, level, op, V, Tf, C);
+    } else {
+        for (Index level = levels - 1; level >= 0; --level) apply_nodes<T>(ctx, tree, level, op, V, Tf, C);
+        apply_leaves<T>(ctx, tree, op, V, Tf, C);
+    }
+}
+
+}  // namespace
+
+template <class T, class D>
+void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest) {
+    const Index k = std::min(plan.rows, plan.cols);
+    Index t_cols = 0;
+    for (Index first = 0; first < k; first += plan.panel_width) {
+        Panel panel{first, tree_of(plan, plan.rows - first, std::min(plan.panel_width, k - first)), t_cols};
+        t_cols += panel.tree.t_cols();
+        forest.panels.push_back(panel);
+    }
+    forest.Tf = Matrix<T, D>(k > 0 ? forest.panels[0].tree.inner_block : 0, t_cols);
+}
+
+template <class T, class D>
+void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
+    for (const Panel& panel : forest.panels) {
+        throw_if_stopped(ctx);
+        const auto A = forest.panel_a(panel);
+        const auto Tf = forest.panel_t(panel);
+        const Index levels = panel.tree.levels();
+        factor_leaves<T>(ctx, panel.tree, A, Tf);
+        for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
+        // A₂ := QᵀA₂
+        apply_tree<T, D>(ctx, panel.tree, Op::Transpose, A, Tf,
+                         forest.A.view().block({panel.first, forest.A.rows()},
+                                               {panel.first + panel.tree.width, forest.A.cols()}));
+    }
+}
+
+template <class T, class D>
+void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R) {
+    const PanelTree tree = tree_of(plan, A.rows, A.cols);
+    const Index n = A.cols, domains = tree.domains();
+    // the domains' R factors, stacked, are themselves a panel: one leaf of n rows each
+    Matrix<T, D> stack(domains * n, n), Tf(tree.inner_block, tree.t_cols());
+    reduce_leaves<T>(ctx, tree, A, stack.view());
+    PanelTree above = tree;
+    above.rows = domains * n;
+    above.leaf_rows = above.domain_rows = n;
+    for (Index level = 0; level < above.levels(); ++level) {
+        throw_if_stopped(ctx);
+        factor_nodes<T>(ctx, above, level, stack.view(), Tf.view());
+    }
+    copy_triangle<T>(ctx, stack.view().row_block({0, n}), R);
+}
+
+template <class T, class D>
+void apply_forest(Context<D>& ctx, const ReflectorForest<T, D>& forest, Op op, MatrixView<T, D> C) {
+    const Index count = static_cast<Index>(forest.panels.size());
+    for (Index s = 0; s < count; ++s) {
+        throw_if_stopped(ctx);
+        // Qᵀ = … H₂ᵀ H₁ᵀ, Q = H₁ H₂ …
+        const Panel& panel = forest.panels[op == Op::Transpose ? s : count - 1 - s];
+        apply_tree<T, D>(ctx, panel.tree, op, forest.panel_a(panel), forest.panel_t(panel),
+                         C.row_block({panel.first, C.rows}));
+    }
+}
+
+template <class T, class D>
+void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
+    const Index m = forest.A.rows(), k = std::min(m, forest.A.cols());
+    for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
+        throw_if_stopped(ctx);
+        const Panel& panel = *it;
+        const Index end = panel.first + panel.tree.width;
+        const auto A = forest.panel_a(panel);
+        const auto Tf = forest.panel_t(panel);
+        // columns right of the panel: [0; Q₂₂] := H [0; Q₂₂]
+        const auto C = forest.A.view().block({panel.first, m}, {end, k});
+        set_identity<T>(ctx, C.cols, C.row_block({0, panel.tree.width}));
+        apply_tree<T, D>(ctx, panel.tree, Op::None, A, Tf, C);
+        // the panel's own: H [I; 0]
+        if (panel.tree.lapack_panel()) {
+            form_panel<T>(ctx, A, Tf);
+        } else {
+            set_root<T>(ctx, A);
+            for (Index l = panel.tree.levels() - 1; l >= 0; --l) form_nodes<T>(ctx, panel.tree, l, A, Tf);
+            form_leaves<T>(ctx, panel.tree, A, Tf);
+        }
+    }
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                                \
+    template void lay_out_panels<T, D>(const Plan&, ReflectorForest<T, D>&);                                   \
+    template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                     \
+    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);       \
+    template void apply_forest<T, D>(Context<D>&, const ReflectorForest<T, D>&, Op, MatrixView<T, D>);         \
+    template void form_q_in_place<T, D>(Context<D>&, ReflectorForest<T, D>&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,305 @@
+#pragma once
+
+// Sequential compact WY mathematics on blocks that one core holds in its caches. Everything that the host does with
+// reflectors, leaves, tree nodes and panels alike, is made of the three operations of this file.
+//
+// A block reflector is H = I − V T Vᵀ = H₁H₂…H_k, T upper triangular (k×k), in one of two shapes of V:
+//
+//      leaf (geqrt)           stacked (tpqrt)
+//     ┌ 1       ┐  ┐         ┌ 1       ┐  ┐
+//     │ v 1     │  │ top: L  │   1     │  │ top: I, not stored
+//     │ v v 1   │  ┘ (k×k)   │     1   │  ┘
+//     │ v v v   │  ┐         │ v v v   │  ┐
+//     │ v v v   │  │ V (h×k) │ v v v   │  │ V (h×k)
+//     └ v v v   ┘  ┘         └ v v v   ┘  ┘
+//
+// It acts on C = [C_top; C_rest], C_top k×p and C_rest h×p, which may lie in different places.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "host/kernels/kernels.hpp"
+
+namespace quoin::host {
+
+/// Rows that the kernels sweep at once, so that a few columns stay in the L1 cache: columns of 4 KiB.
+template <class T>
+inline constexpr Index block_rows = 4096 / sizeof(T);
+
+/// Columns of the unblocked factorization at the bottom of the recursion.
+inline constexpr Index base_width = 4;
+
+template <class T>
+void fill_zero(Index m, Index n, T* A, Index lda) {
+    for (Index j = 0; j < n; ++j) std::fill_n(A + j * lda, m, T(0));
+}
+
+template <class T>
+void copy_block(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    for (Index j = 0; j < n; ++j) std::copy_n(A + j * lda, m, B + j * ldb);
+}
+
+/// B := the upper triangle (trapezoid) of A, exact zeros below.
+template <class T>
+void copy_upper(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    for (Index j = 0; j < n; ++j) {
+        const Index top = std::min(m, j + 1);
+        std::copy_n(A + j * lda, top, B + j * ldb);
+        std::fill_n(B + top + j * ldb, m - top, T(0));
+    }
+}
+
+/// Writes only the upper triangle (trapezoid) of B.
+template <class T>
+void store_upper(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    for (Index j = 0; j < n; ++j) std::copy_n(A + j * lda, std::min(m, j + 1), B + j * ldb);
+}
+
+/// L := the unit lower triangle of A, with its ones and zeros.
+template <class T>
+void copy_unit_lower(Index n, const T* A, Index lda, T* L, Index ldl) {
+    for (Index j = 0; j < n; ++j) {
+        std::fill_n(L + j * ldl, j, T(0));
+        L[j + j * ldl] = 1;
+        std::copy_n(A + j + 1 + j * lda, n - j - 1, L + j + 1 + j * ldl);
+    }
+}
+
+/// C += AᵀB over any number of rows h, in blocks of rows.
+template <class T>
+void inner_blocked(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    for (Index i = 0; i < h; i += block_rows<T>) {
+        kernels<T>().inner(m, n, std::min(block_rows<T>, h - i), A + i, lda, B + i, ldb, C, ldc);
+    }
+}
+
+/// C −= A B over any number of rows m, in blocks of rows.
+template <class T>
+void outer_blocked(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    for (Index i = 0; i < m; i += block_rows<T>) {
+        kernels<T>().outer(std::min(block_rows<T>, m - i), n, k, A + i, lda, B, ldb, C + i, ldc);
+    }
+}
+
+template <class T>
+struct BlockReflector {
+    Index k;       // number of reflectors
+    const T* L;    // k×k unit lower triangle with its ones and zeros, or null where the top of V is I
+    Index ldl;
+    const T* V;    // h×k
+    Index ldv;
+    Index h;
+    const T* Tk;   // k×k upper triangular, exact zeros below
+    Index ldt;
+};
+
+/// TW := T W, or TᵀW where `transpose`. All k×p and contiguous.
+template <class T>
+void multiply_t(bool transpose, const BlockReflector<T>& H, Index p, const T* W, T* TW) {
+    const Index k = H.k;
+    fill_zero(k, p, TW, k);
+    if (transpose) {
+        kernels<T>().inner(k, p, k, H.Tk, H.ldt, W, k, TW, k);
+    } else {
+        kernels<T>().outer(k, p, k, H.Tk, H.ldt, W, k, TW, k);
+        for (Index i = 0; i < k * p; ++i) TW[i] = -TW[i];
+    }
+}
+
+/// W += VᵀC, with V and C including their tops.
+template <class T>
+void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index ldct, const T* C, Index ldc, T* W) {
+    const Index k = H.k;
+    if (H.L) {
+        kernels<T>().inner(k, p, k, H.L, H.ldl, C_top, ldct, W, k);
+    } else {
+        for (Index j = 0; j < p; ++j) {
+            for (Index i = 0; i < k; ++i) W[i + j * k] += C_top[i + j * ldct];
+        }
+    }
+    inner_blocked(k, p, H.h, H.V, H.ldv, C, ldc, W, k);
+}
+
+/// C −= V W, with V and C including their tops.
+template <class T>
+void reflector_outer(const BlockReflector<T>& H, Index p, const T* W, T* C_top, Index ldct, T* C, Index ldc) {
+    const Index k = H.k;
+    if (H.L) {
+        kernels<T>().outer(k, p, k, H.L, H.ldl, W, k, C_top, ldct);
+    } else {
+        for (Index j = 0; j < p; ++j) {
+            for (Index i = 0; i < k; ++i) C_top[i + j * ldct] -= W[i + j * k];
+        }
+    }
+    outer_blocked(H.h, p, k, H.V, H.ldv, W, k, C, ldc);
+}
+
+/// C := H C, or HᵀC: W = VᵀC, W := op(T) W, C −= V W. `work` holds 2kp elements. 4(h + k)kp flops.
+template <class T>
+void apply_reflector(bool transpose, const BlockReflector<T>& H, Index p, T* C_top, Index ldct, T* C, Index ldc,
+                     T* work) {
+    if (H.k == 0 || p == 0) return;
+    T *W = work, *TW = work + H.k * p;
+    fill_zero(H.k, p, W, H.k);
+    reflector_inner(H, p, C_top, ldct, C, ldc, W);
+    multiply_t(transpose, H, p, W, TW);
+    reflector_outer(H, p, TW, C_top, ldct, C, ldc);
+}
+
+/// The sums of squares between which a norm may be computed without scaling: products neither overflow nor lose bits.
+template <class T>
+struct SafeSquares {
+    static constexpr T u = std::numeric_limits<T>::epsilon() / 2;
+    static constexpr T low = std::numeric_limits<T>::min() / (u * u);
+    static constexpr T high = std::numeric_limits<T>::max() * (u * u);
+};
+
+/// One reflector H = I − tau [1; v][1; v]ᵀ with H [alpha; x] = [beta; 0], applied to the columns right of it.
+///
+///     alpha_row: alpha, then the p entries to its right, `stride` apart     x: h×1, C = x + ldx …: h×p
+///
+/// On exit alpha = beta, x = v; returns tau (0 where x = 0, and H = I). 4hp flops, two sweeps over [x C].
+template <class T>
+T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) {
+    T products[base_width] = {};  // xᵀ[x C]
+    const auto& K = kernels<T>();
+    inner_blocked(Index(1), p + 1, h, x, ldx, x, ldx, products, Index(1));
+    const T alpha = alpha_row[0];
+    T beta, tau, scale;
+    const T squares = alpha * alpha + products[0];
+    if (squares > SafeSquares<T>::low && squares < SafeSquares<T>::high) {
+        if (products[0] == 0) {
+            std::fill_n(x, h, T(0));
+            return 0;
+        }
+        beta = -std::copysign(std::sqrt(squares), alpha);
+        tau = (beta - alpha) / beta;
+        scale = 1 / (alpha - beta);
+        K.scale(h, scale, x);
+        for (Index j = 1; j <= p; ++j) products[j] *= scale;
+    } else {
+        T largest = std::abs(alpha);
+        for (Index i = 0; i < h; ++i) largest = std::max(largest, std::abs(x[i]));
+        // NaN and Inf propagate, zero columns give H = I.
+        if (largest == 0) return 0;
+        const int e = std::isfinite(largest) ? std::ilogb(largest) : 0;
+        for (Index i = 0; i < h; ++i) x[i] = std::scalbn(x[i], -e);
+        T xx = 0;
+        inner_blocked(Index(1), Index(1), h, x, ldx, x, ldx, &xx, Index(1));
+        const T scaled_alpha = std::scalbn(alpha, -e);
+        if (xx == 0) {
+            std::fill_n(x, h, T(0));
+            return 0;
+        }
+        beta = -std::copysign(std::sqrt(scaled_alpha * scaled_alpha + xx), scaled_alpha);
+        tau = (beta - scaled_alpha) / beta;
+        K.scale(h, 1 / (scaled_alpha - beta), x);
+        beta = std::scalbn(beta, e);
+        std::fill_n(products, base_width, T(0));
+        if (p > 0) inner_blocked(Index(1), p, h, x, ldx, x + ldx, ldx, products + 1, Index(1));
+    }
+    alpha_row[0] = beta;
+    if (p > 0) {
+        // w = tau (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
+        for (Index j = 1; j <= p; ++j) {
+            T& c0 = alpha_row[j * stride];
+            products[j] = tau * (c0 + products[j]);
+            c0 -= products[j];
+        }
+        outer_blocked(h, p, Index(1), x, ldx, products + 1, Index(1), x + ldx, ldx);
+    }
+    return tau;
+}
+
+/// Column j of T from tau_j and g = V(:, 0:j)ᵀ v_j:  T(0:j, j) = −tau T(0:j, 0:j) g,  T(j, j) = tau.
+template <class T>
+void extend_t(Index j, T tau, const T* g, T* Tk, Index ldt) {
+    for (Index i = 0; i < j; ++i) {
+        T sum = 0;
+        for (Index l = i; l < j; ++l) sum += Tk[i + l * ldt] * g[l];
+        Tk[i + j * ldt] = -tau * sum;
+    }
+    Tk[j + j * ldt] = tau;
+}
+
+/// T₁₂ = −T₁ (V₁ᵀV₂) T₂, given G = V₁ᵀV₂ (k1×k2, contiguous) and work of k1·k2 elements.
+template <class T>
+void join_t(Index k1, Index k2, const T* G, T* Tk, Index ldt, T* work) {
+    T* T12 = Tk + k1 * ldt;
+    // work = −T₁ G;  T₁₂ = work T₂ = 0 − (−work) T₂
+    fill_zero(k1, k2, work, k1);
+    kernels<T>().outer(k1, k2, k1, Tk, ldt, G, k1, work, k1);
+    for (Index i = 0; i < k1 * k2; ++i) work[i] = -work[i];
+    fill_zero(k1, k2, T12, ldt);
+    kernels<T>().outer(k1, k2, k2, work, k1, Tk + k1 + k1 * ldt, ldt, T12, ldt);
+}
+
+/// Elements of `work` that the two recursive factorizations below need for n columns.
+inline Index factor_work(Index n) { return 3 * n * n + 2 * n; }
+
+/// A (m×n, m >= n) = H R, recursively (Elmroth and Gustavson 2000): V below the diagonal, R on and above it, T n×n
+/// upper triangular with exact zeros below. 2mn² − 2n³/3 flops for V and R, mn² more for T.
+template <class T>
+void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work) {
+    const auto& K = kernels<T>();
+    if (n <= base_width) {
+        fill_zero(n, n, Tk, ldt);
+        for (Index j = 0; j < n; ++j) {
+            T* a = A + j + j * lda;
+            const T tau = reflect_column(m - j - 1, n - j - 1, a, lda, a + 1, lda);
+            // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
+            T g[base_width] = {};
+            for (Index i = 0; i < j; ++i) g[i] = A[j + i * lda];
+            inner_blocked(j, Index(1), m - j - 1, A + j + 1, lda, a + 1, lda, g, base_width);
+            extend_t(j, tau, g, Tk, ldt);
+        }
+        return;
+    }
+    const Index n1 = n / 2, n2 = n - n1;
+    T *A12 = A + n1 * lda, *A22 = A12 + n1, *V1 = A + n1, *T2 = Tk + n1 + n1 * ldt;
+    factor_leaf_block(m, n1, A, lda, Tk, ldt, work);
+    // [A12; A22] := H₁ᵀ[A12; A22]
+    T* L = work;
+    copy_unit_lower(n1, A, lda, L, n1);
+    apply_reflector(true, BlockReflector<T>{n1, L, n1, V1, lda, m - n1, Tk, ldt}, n2, A12, lda, A22, lda,
+                    work + n1 * n1);
+    factor_leaf_block(m - n1, n2, A22, lda, T2, ldt, work);
+    for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
+    // V₁ᵀV₂, V₂ = [0; L₂; V₂]
+    T *G = work, *L2 = work + n1 * n2;
+    copy_unit_lower(n2, A22, lda, L2, n2);
+    fill_zero(n1, n2, G, n1);
+    K.inner(n1, n2, n2, V1, lda, L2, n2, G, n1);
+    inner_blocked(n1, n2, m - n, V1 + n2, lda, A22 + n2, lda, G, n1);
+    join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
+}
+
+/// [R; B] = H [R'; 0] for R n×n upper triangular and B h×n, recursively: V overwrites B, R' overwrites R.
+/// 2hn² flops for V and R, hn² more for T.
+template <class T>
+void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T* Tk, Index ldt, T* work) {
+    if (n <= base_width) {
+        fill_zero(n, n, Tk, ldt);
+        for (Index j = 0; j < n; ++j) {
+            const T tau = reflect_column(h, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb);
+            T g[base_width] = {};
+            inner_blocked(j, Index(1), h, B, ldb, B + j * ldb, ldb, g, base_width);
+            extend_t(j, tau, g, Tk, ldt);
+        }
+        return;
+    }
+    const Index n1 = n / 2, n2 = n - n1;
+    T *R12 = R + n1 * ldr, *R22 = R12 + n1, *B2 = B + n1 * ldb, *T2 = Tk + n1 + n1 * ldt;
+    factor_stacked_block(h, n1, R, ldr, B, ldb, Tk, ldt, work);
+    // [R12; B2] := H₁ᵀ[R12; B2]
+    apply_reflector(true, BlockReflector<T>{n1, nullptr, 0, B, ldb, h, Tk, ldt}, n2, R12, ldr, B2, ldb, work);
+    factor_stacked_block(h, n2, R22, ldr, B2, ldb, T2, ldt, work);
+    for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
+    T* G = work;
+    fill_zero(n1, n2, G, n1);
+    inner_blocked(n1, n2, h, B, ldb, B2, ldb, G, n1);
+    join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
+}
+
+}  // namespace quoin::host

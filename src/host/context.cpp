@@ -1,0 +1,62 @@
+#include "quoin/context.hpp"
+
+#include <omp.h>
+
+#include "host/state.hpp"
+#include "primitives.hpp"
+
+namespace quoin {
+
+Arena::~Arena() {
+    release(0, 0);
+    detail::free_host(base_);
+}
+
+void* Arena::take(std::size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    wanted_ += bytes;
+    if (used_ + bytes <= size_) {
+        void* p = base_ + used_;
+        used_ += bytes;
+        return p;
+    }
+    extra_.push_back(detail::allocate_host(bytes));
+    return extra_.back();
+}
+
+void Arena::release(std::size_t used, std::size_t extra) {
+    while (extra_.size() > extra) {
+        detail::free_host(extra_.back());
+        extra_.pop_back();
+    }
+    used_ = used;
+    if (used_ == 0 && extra_.empty()) {
+        if (wanted_ > size_) {
+            detail::free_host(base_);
+            base_ = nullptr;
+            size_ = 0;
+            base_ = static_cast<char*>(detail::allocate_host(wanted_));
+            size_ = wanted_;
+        }
+        wanted_ = 0;
+    }
+}
+
+Context<Host>::Context(int threads) : threads_(threads > 0 ? threads : omp_get_max_threads()) {
+    if (threads < 0) throw InvalidArgument("threads must not be negative, and is " + std::to_string(threads));
+    state_ = std::make_unique<State>();
+}
+Context<Host>::Context(Context&&) noexcept = default;
+Context<Host>& Context<Host>::operator=(Context&&) noexcept = default;
+Context<Host>::~Context() = default;
+
+double Context<Host>::flops_done() const { return state_->flops.load(std::memory_order_relaxed); }
+void Context<Host>::reset_progress() { state_->flops = 0; }
+void Context<Host>::request_stop() noexcept { state_->stop = true; }
+void Context<Host>::clear_stop() noexcept { state_->stop = false; }
+
+void throw_if_stopped(Context<Host>& ctx) {
+    if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
+}
+
+}  // namespace quoin

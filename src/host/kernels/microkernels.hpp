@@ -1,0 +1,249 @@
+// The kernels of kernels.hpp, written once over vectors of a width that the including file fixes:
+//
+//   QUOIN_VECTOR_BYTES   bytes of one vector register
+//   QUOIN_INNER_M, _N    tile of `inner`, in columns of A and columns of B
+//   QUOIN_OUTER_V, _N    tile of `outer`, in vectors of rows and columns
+//   QUOIN_ISA            name of the kernel set
+//
+// Included by one file for each instruction set, which is compiled with that set's flags. Everything here has internal
+// linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of the
+// newest instruction set on the oldest CPU.
+
+#include "host/kernels/kernels.hpp"
+
+namespace quoin::host {
+namespace {
+
+template <class T>
+struct VectorOf {
+    typedef T type __attribute__((vector_size(QUOIN_VECTOR_BYTES)));
+    typedef T unaligned __attribute__((vector_size(QUOIN_VECTOR_BYTES), aligned(alignof(T)), may_alias));
+    static constexpr int width = QUOIN_VECTOR_BYTES / sizeof(T);
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+template <class T>
+constexpr Index width = VectorOf<T>::width;
+
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load(const T* p) {
+    return *reinterpret_cast<const typename VectorOf<T>::unaligned*>(p);
+}
+template <class T>
+[[gnu::always_inline]] inline void store(T* p, Vector<T> x) {
+    *reinterpret_cast<typename VectorOf<T>::unaligned*>(p) = x;
+}
+/// The first `count` elements, zeros after them.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_part(const T* p, Index count) {
+    Vector<T> x = {};
+    for (Index l = 0; l < count; ++l) x[l] = p[l];
+    return x;
+}
+template <class T>
+[[gnu::always_inline]] inline void store_part(T* p, Vector<T> x, Index count) {
+    for (Index l = 0; l < count; ++l) p[l] = x[l];
+}
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I>
+struct MakeIndices<0, I...> {
+    using type = Indices<I...>;
+};
+
+/// Lane l of the two halves to add when sums of runs of G lanes become sums of runs of 2G lanes.
+template <int W, int G, int Offset>
+constexpr int merge_lane(int l) {
+    int run = l / (2 * G), within = l % (2 * G);
+    return within < G ? run * 2 * G + within + Offset : W + run * 2 * G + (within - G) + Offset;
+}
+template <int W, int G, class V, int... L>
+[[gnu::always_inline]] inline V merge(V a, V b, Indices<L...>) {
+    return __builtin_shufflevector(a, b, merge_lane<W, G, 0>(L)...) +
+           __builtin_shufflevector(a, b, merge_lane<W, G, G>(L)...);
+}
+/// Vector whose lane i is the sum of the lanes of x[i], for `width` vectors x: a transposition that adds as it goes.
+template <class T, int G = 1>
+[[gnu::always_inline]] inline Vector<T> sum_lanes(Vector<T>* x) {
+    constexpr int W = VectorOf<T>::width;
+    if constexpr (G == W) {
+        return x[0];
+    } else {
+        for (int i = 0; i < W / (2 * G); ++i) {
+            x[i] = merge<W, G>(x[2 * i], x[2 * i + 1], typename MakeIndices<W>::type{});
+        }
+        return sum_lanes<T, 2 * G>(x);
+    }
+}
+
+/// C(M×N) += A(k×M)ᵀ B(k×N), all of C in registers as vectors of partial sums.
+template <class T, int M, int N>
+[[gnu::noinline]] void inner_tile(Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    constexpr int W = VectorOf<T>::width;
+    constexpr int sums = (M * N + W - 1) / W * W;
+    Vector<T> c[sums] = {};
+    Index p = 0;
+    for (; p + W <= k; p += W) {
+        Vector<T> a[M];
+#pragma GCC unroll 8
+        for (int i = 0; i < M; ++i) a[i] = load(A + p + i * lda);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+            Vector<T> b = load(B + p + j * ldb);
+#pragma GCC unroll 8
+            for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
+        }
+    }
+    if (p < k) {
+        Vector<T> a[M];
+#pragma GCC unroll 8
+        for (int i = 0; i < M; ++i) a[i] = load_part(A + p + i * lda, k - p);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+            Vector<T> b = load_part(B + p + j * ldb, k - p);
+#pragma GCC unroll 8
+            for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
+        }
+    }
+    T sum[sums];
+#pragma GCC unroll 8
+    for (int s = 0; s < sums; s += W) store(sum + s, sum_lanes<T>(c + s));
+    for (int j = 0; j < N; ++j) {
+        for (int i = 0; i < M; ++i) C[i + j * ldc] += sum[i + j * M];
+    }
+}
+
+template <class T, int M, int N>
+void inner_edge(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    if constexpr (M > 1) {
+        if (m < M) return inner_edge<T, M - 1, N>(m, n, k, A, lda, B, ldb, C, ldc);
+    }
+    if constexpr (N > 1) {
+        if (n < N) return inner_edge<T, M, N - 1>(m, n, k, A, lda, B, ldb, C, ldc);
+    }
+    inner_tile<T, M, N>(k, A, lda, B, ldb, C, ldc);
+}
+
+template <class T>
+void inner(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    constexpr int M = QUOIN_INNER_M, N = QUOIN_INNER_N;
+    for (Index j = 0; j < n; j += N) {
+        for (Index i = 0; i < m; i += M) {
+            inner_edge<T, M, N>(m - i, n - j, k, A + i * lda, lda, B + j * ldb, ldb, C + i + j * ldc, ldc);
+        }
+    }
+}
+
+template <class T>
+void inner_upper(Index n, Index k, const T* A, Index lda, T* C, Index ldc) {
+    constexpr int M = QUOIN_INNER_M, N = QUOIN_INNER_N;
+    for (Index j = 0; j < n; j += N) {
+        const Index last = n < j + N ? n : j + N;  // tile columns [j, last) reach rows below `last`
+        for (Index i = 0; i < last; i += M) {
+            inner_edge<T, M, N>(last - i, n - j, k, A + i * lda, lda, A + j * lda, lda, C + i + j * ldc, ldc);
+        }
+    }
+}
+
+/// C(V vectors × N) −= A B(k×N); `part` elements of the last vector where Part.
+template <class T, int V, int N, bool Part>
+[[gnu::noinline]] void outer_tile(Index part, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    constexpr int W = VectorOf<T>::width;
+    Vector<T> c[V * N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+        for (int i = 0; i < V; ++i) {
+            c[i + j * V] = Part ? load_part(C + i * W + j * ldc, part) : load(C + i * W + j * ldc);
+        }
+    }
+    for (Index p = 0; p < k; ++p) {
+        Vector<T> a[V];
+#pragma GCC unroll 8
+        for (int i = 0; i < V; ++i) a[i] = Part ? load_part(A + i * W + p * lda, part) : load(A + i * W + p * lda);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+            const T b = B[p + j * ldb];
+#pragma GCC unroll 8
+            for (int i = 0; i < V; ++i) c[i + j * V] -= a[i] * b;
+        }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+        for (int i = 0; i < V; ++i) {
+            if constexpr (Part) {
+                store_part(C + i * W + j * ldc, c[i + j * V], part);
+            } else {
+                store(C + i * W + j * ldc, c[i + j * V]);
+            }
+        }
+    }
+}
+
+template <class T, int N>
+void outer_columns(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    if constexpr (N > 1) {
+        if (n < N) return outer_columns<T, N - 1>(m, n, k, A, lda, B, ldb, C, ldc);
+    }
+    constexpr Index W = width<T>, V = QUOIN_OUTER_V;
+    Index i = 0;
+    for (; i + V * W <= m; i += V * W) outer_tile<T, V, N, false>(0, k, A + i, lda, B, ldb, C + i, ldc);
+    for (; i + W <= m; i += W) outer_tile<T, 1, N, false>(0, k, A + i, lda, B, ldb, C + i, ldc);
+    if (i < m) outer_tile<T, 1, N, true>(m - i, k, A + i, lda, B, ldb, C + i, ldc);
+}
+
+template <class T>
+void outer(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
+    constexpr int N = QUOIN_OUTER_N;
+    for (Index j = 0; j < n; j += N) outer_columns<T, N>(m, n - j, k, A, lda, B + j * ldb, ldb, C + j * ldc, ldc);
+}
+
+/// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj.
+template <class T, int N, bool Part>
+[[gnu::always_inline]] inline void solve_rows(Index part, T* X, Index ldx, const T* R, Index ldr) {
+    Vector<T> x[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+        Vector<T> s = Part ? load_part(X + j * ldx, part) : load(X + j * ldx);
+#pragma GCC unroll 8
+        for (int i = 0; i < j; ++i) s -= x[i] * R[i + j * ldr];
+        x[j] = s / R[j + j * ldr];
+        if constexpr (Part) {
+            store_part(X + j * ldx, x[j], part);
+        } else {
+            store(X + j * ldx, x[j]);
+        }
+    }
+}
+
+template <class T, int N>
+void solve_columns(Index m, Index n, T* X, Index ldx, const T* R, Index ldr) {
+    if constexpr (N > 1) {
+        if (n < N) return solve_columns<T, N - 1>(m, n, X, ldx, R, ldr);
+    }
+    constexpr Index W = width<T>;
+    Index i = 0;
+    for (; i + W <= m; i += W) solve_rows<T, N, false>(0, X + i, ldx, R, ldr);
+    if (i < m) solve_rows<T, N, true>(m - i, X + i, ldx, R, ldr);
+}
+
+template <class T>
+void solve(Index m, Index n, T* X, Index ldx, const T* R, Index ldr) {
+    static_assert(solve_width == 8);
+    solve_columns<T, 8>(m, n, X, ldx, R, ldr);
+}
+
+template <class T>
+void scale(Index m, T alpha, T* x) {
+    for (Index i = 0; i < m; ++i) x[i] *= alpha;
+}
+
+template <class T>
+constexpr Kernels<T> kernel_set = {QUOIN_ISA, inner<T>, inner_upper<T>, outer<T>, solve<T>, scale<T>};
+
+}  // namespace
+}  // namespace quoin::host

@@ -1,0 +1,209 @@
+#include "host/parallel.hpp"
+#include "primitives.hpp"
+
+namespace quoin {
+namespace {
+
+using namespace host;
+
+/// A panel in LAPACK's format, its unit triangle unpacked, over row chunks of fixed size.
+template <class T>
+struct TallReflector {
+    TallReflector(Arena::Frame& frame, MatrixView<const T> V, MatrixView<const T> Tf)
+        : V_(V), Tf_(Tf), L_(frame.take<T>(V.cols * V.cols)), chunks(V.rows, std::max<Index>(2048, V.cols)) {
+        copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
+    }
+
+    /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c.
+    void inner(Index c, MatrixView<T> C, T* W) const {
+        const Index k = V_.cols;
+        Range r = chunks[c];
+        if (c == 0) {
+            kernels<T>().inner(k, C.cols, k, L_, k, C.data, C.ld, W, k);
+            r.begin = k;
+        }
+        inner_blocked(k, C.cols, r.size(), V_.at(r.begin, 0), V_.ld, C.at(r.begin, 0), C.ld, W, k);
+    }
+    /// C(r, :) −= V(r, :) W
+    void outer(Index c, const T* W, MatrixView<T> C) const {
+        const Index k = V_.cols;
+        Range r = chunks[c];
+        if (c == 0) {
+            kernels<T>().outer(k, C.cols, k, L_, k, W, k, C.data, C.ld);
+            r.begin = k;
+        }
+        outer_blocked(r.size(), C.cols, k, V_.at(r.begin, 0), V_.ld, W, k, C.at(r.begin, 0), C.ld);
+    }
+    /// TW := op(T) W
+    void multiply(Op op, Index p, const T* W, T* TW) const {
+        multiply_t(op == Op::Transpose, BlockReflector<T>{V_.cols, nullptr, 0, nullptr, 0, 0, Tf_.data, Tf_.ld}, p, W,
+                   TW);
+    }
+    /// C := op(H) C for one tile of columns, by one core. `work` holds 3kp elements.
+    void apply(Op op, MatrixView<T> C, T* work) const {
+        const Index size = V_.cols * C.cols;
+        T *W = work, *part = W + size, *TW = part + size;
+        std::fill_n(W, size, T(0));
+        inner(0, C, W);
+        for (Index c = 1; c < chunks.count; ++c) {
+            std::fill_n(part, size, T(0));
+            inner(c, C, part);
+            for (Index i = 0; i < size; ++i) W[i] += part[i];
+        }
+        multiply(op, C.cols, W, TW);
+        for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
+    }
+    Index work() const { return 3 * V_.cols * tile_cols; }
+
+private:
+    MatrixView<const T> V_, Tf_;
+    T* L_;
+
+public:
+    RowChunks chunks;
+};
+
+Index tile_count(Index p) { return (p + tile_cols - 1) / tile_cols; }
+
+template <class T>
+MatrixView<T> tile_of(MatrixView<T> C, Index tile) {
+    return C.col_block({tile * tile_cols, std::min(C.cols, (tile + 1) * tile_cols)});
+}
+
+}  // namespace
+
+template <class T>
+void factor_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
+    Arena::Frame frame(ctx.state().arena);
+    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
+    ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
+}
+
+template <class T>
+void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) {
+    const Index k = V.cols, p = C.cols, tiles = tile_count(p);
+    if (k == 0 || p == 0) return;
+    const double flops = 4.0 * V.rows * k * p;
+    Arena::Frame frame(ctx.state().arena);
+    const TallReflector<T> H(frame, V, Tf);
+    const Index count = H.chunks.count;
+    if (count == 1 || tiles >= 2 * ctx.threads()) {
+        ThreadBuffers<T> buffers(frame, ctx.threads(), H.work());
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
+        for (Index tile = 0; tile < tiles; ++tile) H.apply(op, tile_of(C, tile), buffers.mine());
+    } else {
+        // The sums over rows are the same, chunk by chunk, as in TallReflector::apply; only who adds them differs.
+        T *parts = frame.take<T>(count * k * p), *W = frame.take<T>(k * p), *TW = frame.take<T>(k * p);
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
+        for (Index c = 0; c < count; ++c) {
+            for (Index tile = 0; tile < tiles; ++tile) {
+                const auto C_tile = tile_of(C, tile);
+                T* part = parts + (c * p + tile * tile_cols) * k;
+                std::fill_n(part, k * C_tile.cols, T(0));
+                H.inner(c, C_tile, part);
+            }
+        }
+        sum_parts(ctx, k, p, count, parts, W, k);
+        H.multiply(op, p, W, TW);
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
+        for (Index c = 0; c < count; ++c) {
+            for (Index tile = 0; tile < tiles; ++tile) H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile));
+        }
+    }
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
+                           MatrixView<T> next_Tf) {
+    const Index k = V.cols, next = next_Tf.cols;
+    const auto C_next = C.col_block({0, next}), C_rest = C.col_block({next, C.cols});
+    const Index tiles = tile_count(C_rest.cols);
+    const double flops = 4.0 * V.rows * k * C.cols + 3.0 * (C.rows - k) * next * next;
+    Arena::Frame frame(ctx.state().arena);
+    const TallReflector<T> H(frame, V, Tf);
+    ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(H.work(), factor_work(next)));
+#pragma omp parallel num_threads(team(ctx, flops))
+    {
+#pragma omp single nowait
+        {
+            for (Index tile = 0; tile < tile_count(next); ++tile) {
+                H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
+            }
+            factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+        }
+#pragma omp for schedule(dynamic, 1) nowait
+        for (Index tile = 0; tile < tiles; ++tile) H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
+    }
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void form_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<const T> Tf) {
+    const Index k = A.cols, m = A.rows;
+    if (k == 0) return;
+    const double flops = 2.0 * m * k * k;
+    Arena::Frame frame(ctx.state().arena);
+    T *L = frame.take<T>(k * k), *Lt = frame.take<T>(k * k), *M = frame.take<T>(k * k);
+    copy_unit_lower(k, A.data, A.ld, L, k);
+    for (Index j = 0; j < k; ++j) {
+        for (Index i = 0; i < k; ++i) Lt[j + i * k] = L[i + j * k];
+    }
+    // M = T Lᵀ;  [A₁; A₂] := [I; 0] − [L; V₂] M
+    multiply_t(false, BlockReflector<T>{k, nullptr, 0, nullptr, 0, 0, Tf.data, Tf.ld}, k, Lt, M);
+    fill_zero(k, k, A.data, A.ld);
+    for (Index j = 0; j < k; ++j) A(j, j) = 1;
+    kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
+    const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
+    ThreadBuffers<T> buffers(frame, ctx.threads(), block_rows<T> * k);
+#pragma omp parallel for schedule(static) num_threads(team(ctx, flops))
+    for (Index b = 0; b < blocks; ++b) {
+        const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);
+        T* V2 = buffers.mine();
+        copy_block(h, k, A.at(row, 0), A.ld, V2, h);
+        fill_zero(h, k, A.at(row, 0), A.ld);
+        kernels<T>().outer(h, k, k, V2, h, M, k, A.at(row, 0), A.ld);
+    }
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> tau, MatrixView<T> Tf) {
+    const Index k = V.cols;
+    if (k == 0) return;
+    const double flops = 1.0 * V.rows * k * k;
+    Arena::Frame frame(ctx.state().arena);
+    const RowChunks chunks(V.rows, std::max<Index>(2048, k));
+    T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
+    copy_unit_lower(k, V.data, V.ld, L, k);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
+    for (Index c = 0; c < chunks.count; ++c) {
+        T* part = parts + c * k * k;
+        std::fill_n(part, k * k, T(0));
+        Range r = chunks[c];
+        if (c == 0) {
+            kernels<T>().inner_upper(k, k, L, k, part, k);
+            r.begin = k;
+        }
+        for (Index i = r.begin; i < r.end; i += block_rows<T>) {
+            kernels<T>().inner_upper(k, std::min(block_rows<T>, r.end - i), V.at(i, 0), V.ld, part, k);
+        }
+    }
+    sum_parts(ctx, k, k, chunks.count, parts, G, k);
+    fill_zero(k, k, Tf.data, Tf.ld);
+    for (Index j = 0; j < k; ++j) extend_t(j, tau(j, 0), G + j * k, Tf.data, Tf.ld);
+    ctx.state().add_flops(flops);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                      \
+    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);        \
+    template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,   \
+                                           MatrixView<T>);                                                            \
+    template void form_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<const T>);                                  \
+    template void compact_wy<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

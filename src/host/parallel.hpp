@@ -1,0 +1,55 @@
+#pragma once
+
+#include <omp.h>
+
+#include "host/block_reflector.hpp"
+#include "host/state.hpp"
+
+namespace quoin::host {
+
+/// Columns of C that one task updates: a multiple of both kernels' tiles.
+inline constexpr Index tile_cols = 48;
+
+/// Threads worth waking for `flops` of work (count a moved element as ten): a parallel region costs microseconds.
+inline int team(const Context<Host>& ctx, double flops) {
+    constexpr double flops_per_thread = 2e5;
+    return static_cast<int>(std::clamp(flops / flops_per_thread, 1.0, static_cast<double>(ctx.threads())));
+}
+
+/// Workspace of each thread of one parallel region.
+template <class T>
+struct ThreadBuffers {
+    ThreadBuffers(Arena::Frame& frame, int threads, Index size_)
+        : size((size_ + 15) / 16 * 16), base(frame.take<T>(threads * size)) {}
+    /// Of the calling thread.
+    T* mine() const { return base + omp_get_thread_num() * size; }
+    Index size;
+    T* base;
+};
+
+/// The rows of a tall matrix, cut for sums over rows: at most 64 chunks, whatever the number of threads, so that each sum
+/// has one order. Chunks are whole blocks of the kernels.
+struct RowChunks {
+    RowChunks(Index rows_, Index least) : rows(rows_) {
+        const Index chunk = std::max(least, (rows + 63) / 64);
+        chunk_rows = (chunk + 511) / 512 * 512;
+        count = std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows);
+    }
+    Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }
+    Index rows, chunk_rows, count;
+};
+
+/// C(m×n, ldc) := sum over c of parts + c·m·n, element by element in the order of c.
+template <class T>
+void sum_parts(const Context<Host>& ctx, Index m, Index n, Index count, const T* parts, T* C, Index ldc) {
+#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * m * n * count))
+    for (Index j = 0; j < n; ++j) {
+        std::copy_n(parts + j * m, m, C + j * ldc);
+        for (Index c = 1; c < count; ++c) {
+            const T* part = parts + c * m * n + j * m;
+            for (Index i = 0; i < m; ++i) C[i + j * ldc] += part[i];
+        }
+    }
+}
+
+}  // namespace quoin::host

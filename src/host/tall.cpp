@@ -1,0 +1,125 @@
+#include "host/parallel.hpp"
+#include "primitives.hpp"
+
+namespace quoin {
+namespace {
+
+using namespace host;
+
+/// Bytes of a row block that is worked on in cache: half of a common L2.
+constexpr Index cache_block_bytes = Index(512) << 10;
+
+/// Rows of such a block for n columns: whole register tiles, and columns long enough to stream.
+template <class T>
+Index cache_block_rows(Index n) {
+    constexpr Index tile = 48;  // rows; a multiple of the register tile of every kernel set but the last vector
+    const Index rows = cache_block_bytes / (n * Index(sizeof(T))) / tile * tile;
+    return std::clamp<Index>(rows, tile, 4 * block_rows<T>);
+}
+
+/// X (h×n) := X R⁻¹, `solve_width` columns at a time: X₂ := (X₂ − X₁ R₁₂) R₂₂⁻¹.
+template <class T>
+void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
+    for (Index j = 0; j < n; j += solve_width) {
+        outer_blocked(h, std::min(solve_width, n - j), j, X, ldx, R.at(0, j), R.ld, X + j * ldx, ldx);
+        kernels<T>().solve(h, std::min(solve_width, n - j), X + j * ldx, ldx, R.at(j, j), R.ld);
+    }
+}
+
+/// Columns up to which a block of A is used where it lies: there are then too few streams to evict each other.
+constexpr Index direct_cols = 16;
+
+}  // namespace
+
+template <class T>
+void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const MatrixView<const T>> factors,
+                    MatrixView<T> X, MatrixView<T> G) {
+    const Index n = A.cols, m = A.rows;
+    if (n == 0) return;
+    const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
+    Arena::Frame frame(ctx.state().arena);
+    const RowChunks chunks(m, n);
+    const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
+    const bool direct = factors.empty() && !X.data && n <= direct_cols;
+    T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
+    ThreadBuffers<T> buffers(frame, ctx.threads(), direct ? 0 : h_max * n);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
+    for (Index c = 0; c < chunks.count; ++c) {
+        T* part = parts + c * n * n;
+        if (G.data) std::fill_n(part, n * n, T(0));
+        const Range r = chunks[c];
+        for (Index i = r.begin; i < r.end; i += h_max) {
+            const Index h = std::min(h_max, r.end - i);
+            const T* block = A.at(i, 0);
+            Index ld = A.ld;
+            if (!direct) {
+                T* copy = buffers.mine();
+                copy_block(h, n, block, ld, copy, h);
+                for (const auto& R : factors) solve_block(h, n, copy, h, R);
+                if (X.data) copy_block(h, n, copy, h, X.at(i, 0), X.ld);
+                block = copy;
+                ld = h;
+            }
+            if (G.data) {
+                for (Index s = 0; s < h; s += block_rows<T>) {
+                    kernels<T>().inner_upper(n, std::min(block_rows<T>, h - s), block + s, ld, part, n);
+                }
+            }
+        }
+    }
+    if (G.data) {
+        sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);
+        for (Index j = 0; j < n; ++j) std::fill(G.at(j + 1, j), G.at(n, j), T(0));
+    }
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C) {
+    const Index n = A.cols, p = B.cols, tiles = (p + tile_cols - 1) / tile_cols;
+    if (n == 0 || p == 0) return;
+    const double flops = 2.0 * A.rows * n * p;
+    Arena::Frame frame(ctx.state().arena);
+    const RowChunks chunks(A.rows, std::max<Index>(2048, n));
+    T* parts = frame.take<T>(chunks.count * n * p);
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
+    for (Index c = 0; c < chunks.count; ++c) {
+        for (Index tile = 0; tile < tiles; ++tile) {
+            const Index j = tile * tile_cols, q = std::min(tile_cols, p - j);
+            const Range r = chunks[c];
+            T* part = parts + (c * p + j) * n;
+            std::fill_n(part, n * q, T(0));
+            inner_blocked(n, q, r.size(), A.at(r.begin, 0), A.ld, B.at(r.begin, j), B.ld, part, n);
+        }
+    }
+    sum_parts(ctx, n, p, chunks.count, parts, C.data, C.ld);
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C) {
+    const Index tiles = (C.cols + tile_cols - 1) / tile_cols;
+    const double flops = 2.0 * C.rows * C.cols * A.cols;
+    const RowChunks chunks(C.rows, 2048);
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
+    for (Index c = 0; c < chunks.count; ++c) {
+        for (Index tile = 0; tile < tiles; ++tile) {
+            const Index j = tile * tile_cols;
+            const Range r = chunks[c];
+            outer_blocked(r.size(), std::min(tile_cols, C.cols - j), A.cols, A.at(r.begin, 0), A.ld, B.at(0, j), B.ld,
+                          C.at(r.begin, j), C.ld);
+        }
+    }
+    ctx.state().add_flops(flops);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,        \
+                                    MatrixView<T>, MatrixView<T>);                                                    \
+    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);    \
+    template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::io {
+
+/// A file that appears under its name complete or not at all: a temporary file beside it, renamed at `commit`.
+///
+/// Every member throws UnwritableFile on failure, the temporary file being gone by then. The temporary file is
+/// registered for `remove_unfinished_files` from before its creation until after its rename or removal. For one thread
+/// at a time.
+class AtomicFile {
+public:
+    /// Refuses a path that names a directory or anything else that a rename must not replace.
+    explicit AtomicFile(const std::string& path);
+    AtomicFile(AtomicFile&& other) noexcept;
+    AtomicFile& operator=(AtomicFile&&) = delete;
+    ~AtomicFile() { discard(); }
+
+    /// Allocates bytes [0, bytes), reading as zeros, so that a full disk shows at once (where the file system can).
+    void reserve(Index bytes);
+    void write_at(Index offset, const void* data, std::size_t bytes);
+    /// Flushes to the disk and renames.
+    void commit();
+    /// False after `commit` and after a failure.
+    bool is_open() const { return fd_ >= 0; }
+
+private:
+    [[noreturn]] void fail(int error);
+    void discard() noexcept;
+
+    std::string path_;    // as the caller gave it, for messages
+    std::string target_;  // the same, absolute: the caller may change directory meanwhile
+    std::string temporary_;
+    int slot_ = -1;  // in the registry of unfinished files
+    int fd_ = -1;
+};
+
+}  // namespace quoin::io

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::io {
+
+/// Element types of .npy that Quoin reads, in NumPy's names.
+enum class NpyType { F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, B1 };
+
+/// What the head of an .npy file says of the matrix whose elements begin at byte `data_offset`.
+struct NpyHeader {
+    NpyType type = NpyType::F8;
+    std::size_t element_bytes = 8;
+    bool swapped = false;  ///< stored in the other byte order than this machine's
+    bool fortran_order = false;
+    Index rows = 0;
+    Index cols = 0;
+    std::size_t data_offset = 0;
+
+    /// Byte of the file where element (i, j) begins.
+    std::size_t offset(Index i, Index j) const {
+        return data_offset + static_cast<std::size_t>(fortran_order ? i + j * rows : i * cols + j) * element_bytes;
+    }
+};
+
+inline constexpr std::string_view npy_magic = "\x93NUMPY";
+
+/// Reads the header of `file`, the whole content of an .npy file of version 1.0, 2.0 or 3.0, and checks that the data
+/// are as long as the header says. A 1-D array is a column.
+/// Throws UnreadableFile (with `path`) for anything malformed, truncated, of another type or of another dimension.
+NpyHeader parse_npy_header(std::string_view file, const std::string& path);
+
+/// The bytes before the data of a version 1.0 file of f4 (T = float) or f8 elements in this machine's byte order; a
+/// multiple of 64. `shape` is a Python tuple: "(3, 4)", "(3,)".
+template <class T>
+std::string compose_npy_header(bool fortran_order, const std::string& shape);
+
+}  // namespace quoin::io

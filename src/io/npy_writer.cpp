@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "io/atomic_file.hpp"
+#include "io/npy_header.hpp"
+#include "io/transpose.hpp"
+#include "quoin/error.hpp"
+#include "quoin/io.hpp"
+
+namespace quoin {
+namespace {
+
+constexpr Index buffer_bytes = Index{1} << 20;
+
+/// Writes the header and allocates the whole file. Returns the byte where the data begin.
+template <class T>
+Index begin_npy(io::AtomicFile& file, bool fortran_order, const std::string& shape, std::size_t data_bytes) {
+    const std::string header = io::compose_npy_header<T>(fortran_order, shape);
+    file.reserve(static_cast<Index>(header.size() + data_bytes));
+    file.write_at(0, header.data(), header.size());
+    return static_cast<Index>(header.size());
+}
+
+}  // namespace
+
+template <class T>
+void write_npy(const std::string& path, MatrixView<const T> A) {
+    const std::size_t bytes = detail::checked_bytes(A.rows, A.cols, sizeof(T));
+    io::AtomicFile file(path);
+    Index offset = begin_npy<T>(file, true, fmt::format("({}, {})", A.rows, A.cols), bytes);
+    const Index column_bytes = A.rows * Index{sizeof(T)};
+    if (A.ld == A.rows) {
+        file.write_at(offset, A.data, bytes);
+    } else if (column_bytes > buffer_bytes) {
+        for (Index j = 0; j < A.cols; ++j, offset += column_bytes) {
+            file.write_at(offset, A.at(0, j), static_cast<std::size_t>(column_bytes));
+        }
+    } else if (bytes > 0) {
+        const Index nj = buffer_bytes / column_bytes;
+        std::vector<T> packed(static_cast<std::size_t>(A.rows * std::min(nj, A.cols)));
+        for (Index j = 0; j < A.cols; j += nj) {
+            const MatrixView<const T> piece = A.col_block({j, std::min(j + nj, A.cols)});
+            for (Index p = 0; p < piece.cols; ++p) std::copy_n(piece.at(0, p), A.rows, packed.data() + p * A.rows);
+            file.write_at(offset, packed.data(), static_cast<std::size_t>(piece.cols * column_bytes));
+            offset += piece.cols * column_bytes;
+        }
+    }
+    file.commit();
+}
+
+template <class T>
+void write_npy(const std::string& path, const std::vector<T>& values) {
+    io::AtomicFile file(path);
+    const std::size_t bytes = values.size() * sizeof(T);
+    const Index offset = begin_npy<T>(file, false, fmt::format("({},)", values.size()), bytes);
+    file.write_at(offset, values.data(), bytes);
+    file.commit();
+}
+
+template <class T>
+struct NpyRowWriter<T>::Impl {
+    std::string path;
+    Index rows;
+    Index cols;
+    io::AtomicFile file;
+    Index data_offset = 0;
+    Index rows_written = 0;
+    std::vector<T> buffer = {};
+
+    void check_open() const {
+        if (!file.is_open()) throw InvalidArgument(fmt::format("the writer of {} is committed or has failed", path));
+    }
+};
+
+template <class T>
+NpyRowWriter<T>::NpyRowWriter(const std::string& path, Index rows, Index cols) {
+    const std::size_t bytes = detail::checked_bytes(rows, cols, sizeof(T));
+    impl_ = std::make_unique<Impl>(Impl{path, rows, cols, io::AtomicFile(path)});
+    impl_->data_offset = begin_npy<T>(impl_->file, false, fmt::format("({}, {})", rows, cols), bytes);
+}
+
+template <class T>
+NpyRowWriter<T>::NpyRowWriter(NpyRowWriter&&) noexcept = default;
+template <class T>
+NpyRowWriter<T>::~NpyRowWriter() = default;
+
+template <class T>
+void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
+    Impl& w = *impl_;
+    w.check_open();
+    if (first < 0 || block.rows < 0 || block.rows > w.rows - first || block.cols != w.cols) {
+        throw InvalidArgument(fmt::format("a {} x {} block at row {} does not fit in {}, which is {} x {}", block.rows,
+                                          block.cols, first, w.path, w.rows, w.cols));
+    }
+    w.rows_written += block.rows;
+    if (block.empty()) return;
+    // The buffer holds ni whole rows, or a part of one row that is longer than it.
+    const Index elements = buffer_bytes / Index{sizeof(T)};
+    const Index nj = std::min(w.cols, elements);
+    const Index ni = elements / nj;
+    w.buffer.resize(static_cast<std::size_t>(nj * ni));
+    for (Index i = 0; i < block.rows; i += ni) {
+        const Range r{i, std::min(i + ni, block.rows)};
+        for (Index j = 0; j < block.cols; j += nj) {
+            const Range c{j, std::min(j + nj, block.cols)};
+            io::transpose(c.size(), r.size(), block.at(r.begin, c.begin), block.ld, w.buffer.data(), c.size());
+            w.file.write_at(w.data_offset + ((first + i) * w.cols + j) * Index{sizeof(T)}, w.buffer.data(),
+                            static_cast<std::size_t>(r.size() * c.size()) * sizeof(T));
+        }
+    }
+}
+
+template <class T>
+void NpyRowWriter<T>::commit() {
+    impl_->check_open();
+    if (impl_->rows_written < impl_->rows) {
+        throw InvalidArgument(
+            fmt::format("only {} of the {} rows of {} were written", impl_->rows_written, impl_->rows, impl_->path));
+    }
+    impl_->file.commit();
+}
+
+template void write_npy<float>(const std::string&, MatrixView<const float>);
+template void write_npy<double>(const std::string&, MatrixView<const double>);
+template void write_npy<float>(const std::string&, const std::vector<float>&);
+template void write_npy<double>(const std::string&, const std::vector<double>&);
+template class NpyRowWriter<float>;
+template class NpyRowWriter<double>;
+
+}  // namespace quoin

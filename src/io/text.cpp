@@ -1,0 +1,83 @@
+#include "io/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace quoin::io {
+
+std::optional<std::string_view> LineReader::next() {
+    while (!rest_.empty()) {
+        const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+        std::string_view line = rest_.substr(0, end);
+        rest_.remove_prefix(std::min(end + 1, rest_.size()));
+        ++number_;
+        if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+        if (line.find_first_not_of(" \t") != line.npos) return line;
+    }
+    return std::nullopt;
+}
+
+std::string_view take_word(std::string_view& line) {
+    const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+    std::size_t begin = 0;
+    while (begin < line.size() && blank(line[begin])) ++begin;
+    std::size_t end = begin;
+    while (end < line.size() && !blank(line[end])) ++end;
+    const std::string_view word = line.substr(begin, end - begin);
+    line.remove_prefix(end);
+    return word;
+}
+
+std::string_view trim(std::string_view text, std::string_view blanks) {
+    const std::size_t begin = text.find_first_not_of(blanks);
+    if (begin == text.npos) return {};
+    return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+namespace {
+
+/// std::from_chars of all of `text`, which may have the leading plus sign that std::from_chars refuses.
+template <class T>
+std::errc convert(std::string_view text, T& value) {
+    if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+}  // namespace
+
+std::optional<double> parse_real(std::string_view text) {
+    double value;
+    const std::errc error = convert(text, value);
+    if (error == std::errc{}) return value;
+    // Out of range says neither overflow nor underflow; the wider type tells which.
+    long double wide;
+    const bool wide_holds_it = error == std::errc::result_out_of_range && convert(text, wide) == std::errc{};
+    if (wide_holds_it && wide > -1 && wide < 1) return 0;
+    return std::nullopt;
+}
+
+std::optional<Index> parse_integer(std::string_view text) {
+    Index value;
+    if (convert(text, value) == std::errc{}) return value;
+    return std::nullopt;
+}
+
+std::string quoted(std::string_view text) {
+    constexpr std::size_t longest = 40;
+    std::string out = "'";
+    for (const char c : text.substr(0, longest)) {
+        if (c >= ' ' && c <= '~') {
+            out += c;
+        } else {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        }
+    }
+    out += text.size() > longest ? "...'" : "'";
+    return out;
+}
+
+}  // namespace quoin::io

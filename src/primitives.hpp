@@ -1,0 +1,169 @@
+#pragma once
+
+// The contract between algorithms and devices. Each device overloads every function below on its Context; algorithms
+// call them unqualified and contain no loop over rows, no pragma and no launch. A primitive acts on a whole tree level or
+// a whole matrix, neither allocates nor throws for numerical reasons, and its result does not depend on how many threads
+// share the work: blocks and the order of every sum are fixed by its arguments.
+
+#include <span>
+
+#include "algorithms/tree.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// Throws Interrupted if the context was asked to stop. Algorithms call it between steps.
+void throw_if_stopped(Context<Host>& ctx);
+
+// ---- Trees: panels A (rows×width) under a PanelTree; V and R overwrite A, T is inner_block × t_cols() ----------------
+
+/// Every domain: leaf 0 = H R (geqrt), then [R; leaf t] = H [R; 0] for t = 1, 2, … (tpqrt).
+template <class T>
+void factor_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T, Host> A, MatrixView<T, Host> Tf);
+
+/// Every node of one level: [R_head; R_member] = H [R; 0], member by member (tpqrt of triangles); V of the node overwrites
+/// the member's triangle.
+template <class T>
+void factor_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T, Host> A,
+                  MatrixView<T, Host> Tf);
+
+/// C := op(Q_leaves) C (gemqrt, tpmqrt): the horizontal update. C has the panel's rows.
+template <class T>
+void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Host> A,
+                  MatrixView<const T, Host> Tf, MatrixView<T, Host> C);
+
+/// C := op(Q_level) C: the tree update, on the top `width` rows of the domains.
+template <class T>
+void apply_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Host> A,
+                 MatrixView<const T, Host> Tf, MatrixView<T, Host> C);
+
+/// One level down of Q := Q_tree [I; 0]: every head's upper triangular block E becomes [E; E_member], in place of V.
+template <class T>
+void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T, Host> A,
+                MatrixView<const T, Host> Tf);
+
+/// The last step of it: each domain's rows of the thin Q from its block E, in place of V.
+template <class T>
+void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T, Host> A, MatrixView<const T, Host> Tf);
+
+/// R of every domain without storing V: `stack` ((domains·width)×width) receives R_0, R_1, … with exact zeros below.
+template <class T>
+void reduce_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<const T, Host> A, MatrixView<T, Host> stack);
+
+// ---- Panels in LAPACK's format: one leaf of any height -----------------------------------------------------------------
+
+/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops.
+template <class T>
+void factor_panel(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<T, Host> Tf);
+
+/// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops.
+template <class T>
+void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
+                 MatrixView<T, Host> C);
+
+/// One look-ahead step. With H = (V, Tf): C := HᵀC, and the first `next.cols` columns of C below its top V.cols rows are
+/// factored into `next`'s Tf as soon as they are updated, while the rest of C is still being updated.
+template <class T>
+void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
+                           MatrixView<T, Host> C, MatrixView<T, Host> next_Tf);
+
+/// A := H [I; 0], the panel's own columns of Q, in place of V. 2mn² flops.
+template <class T>
+void form_panel(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<const T, Host> Tf);
+
+/// T of given reflectors: T⁻¹ + T⁻ᵀ = VᵀV (Puglisi 1992), column by column as larft; tau n×1. mn² flops.
+template <class T>
+void compact_wy(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> tau,
+                MatrixView<T, Host> Tf);
+
+// ---- Tall matrices times small ones: Cholesky QR, and bases held explicitly ------------------------------------------
+
+/// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. `X` may be A, or null
+/// data: nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last
+/// use of the factors and may be one of them. mn² flops a factor, mn² for G.
+template <class T>
+void solve_and_gram(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<const MatrixView<const T, Host>> factors,
+                    MatrixView<T, Host> X, MatrixView<T, Host> G);
+
+/// C := AᵀB. 2mnp flops.
+template <class T>
+void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
+                         MatrixView<T, Host> C);
+
+/// C := C − A B. 2mnk flops.
+template <class T>
+void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
+                      MatrixView<T, Host> C);
+
+// ---- Small dense steps, n×n -------------------------------------------------------------------------------------------
+
+/// G = RᵀR in place, upper triangle (zeros below). Returns the first column whose pivot is not above `tolerance` times
+/// that column's diagonal of G, or −1. n³/3 flops.
+template <class T>
+Index cholesky(Context<Host>& ctx, MatrixView<T, Host> G, T tolerance);
+
+/// R := S R for upper triangular S and R. n³/3 flops.
+template <class T>
+void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<T, Host> R);
+
+/// Q − diag(signs) = L U in place, without pivoting: signs_j = −sgn of the pivot, so that every pivot is at least 1 in
+/// magnitude and |L| <= 1 for orthonormal Q (Ballard et al. 2014). Q n×n, signs n×1. 2n³/3 flops.
+template <class T>
+void signed_lu(Context<Host>& ctx, MatrixView<T, Host> Q, MatrixView<T, Host> signs);
+
+/// X := L⁻ᵀX or U⁻ᵀX and so on for an n×n triangle: X := op(A)⁻¹ X. n²p flops.
+enum class Triangle { UnitLower, Upper };
+template <class T>
+void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T, Host> A, MatrixView<T, Host> X);
+
+// ---- Elements ---------------------------------------------------------------------------------------------------------
+
+/// What one pass over a matrix says of its entries.
+struct Scan {
+    Index bad_row = -1, bad_col = -1;  ///< first NaN or Inf in column-major order, or −1
+    int largest_exponent = 0;          ///< ilogb of the largest |a_ij|; meaningless for A = 0
+    int smallest_column_exponent = 0;  ///< ilogb of the smallest nonzero column maximum
+    bool zero = true;
+};
+/// Reads A once. `column_exponents` (n) receives ilogb of each column's largest entry, 0 for a zero column.
+template <class T>
+Scan scan(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<int> column_exponents);
+
+/// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
+/// under- or overflows.
+enum class Part { All, Upper };
+template <class T>
+void scale_columns(Context<Host>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Host> A);
+
+/// B := A.
+template <class T>
+void copy(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> B);
+/// B := Aᵀ.
+template <class T>
+void transpose(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> B);
+/// R := the upper triangle or trapezoid of A, exact zeros below it.
+template <class T>
+void copy_triangle(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> R);
+/// A := [I; 0], with ones on the diagonal that starts at (0, first_col); first_col may be negative.
+template <class T>
+void set_identity(Context<Host>& ctx, Index first_col, MatrixView<T, Host> A);
+/// The upper triangle of A := I, what lies below it stays: the root of a tree before `form_nodes`.
+template <class T>
+void set_root(Context<Host>& ctx, MatrixView<T, Host> A);
+/// The upper triangle of A := that of R, what lies below it stays.
+template <class T>
+void store_triangle(Context<Host>& ctx, MatrixView<const T, Host> R, MatrixView<T, Host> A);
+/// d (n×1) := the diagonal of A.
+template <class T>
+void copy_diagonal(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> d);
+/// A := −A.
+template <class T>
+void negate(Context<Host>& ctx, MatrixView<T, Host> A);
+/// B := B − A.
+template <class T>
+void subtract(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> B);
+/// A := diag(signs) A, signs of length A.rows.
+template <class T>
+void flip_rows(Context<Host>& ctx, MatrixView<const T, Host> signs, MatrixView<T, Host> A);
+
+}  // namespace quoin
