@@ -24,8 +24,9 @@ struct LeastSquares {
 /// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done.
 ///
 /// Throws RankDeficient, instead of returning numbers that mean nothing, when 1/κ₁ of the triangular factor (estimated,
-/// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`; `rcond` < 0
-/// takes k·u, the size of the rounding errors of the factorization, and 0 accepts all that is not exactly singular.
+/// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`: that is the
+/// relative distance to the nearest singular matrix. `rcond` < 0 takes 10u, which rounding the entries of A alone may cover;
+/// 0 accepts all that is not exactly singular.
 /// Throws InvalidArgument on shapes that do not fit, and NonFiniteEntry for NaN or Inf in A or B.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());

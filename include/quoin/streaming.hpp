@@ -98,7 +98,7 @@ private:
     Matrix<T, D> R_;             // R of all rows
     std::vector<Block> blocks_;  // that have no rows of Q yet
     bool backward_ = false;
-    Matrix<T, D> R_after_, G_;   // R_i and G_i of the block that comes next, once backward
+    Matrix<T, D> R_after_, G_;  // R_i and G_i of the block that comes next, once backward
 };
 
 }  // namespace quoin

@@ -27,17 +27,16 @@ double departure_from_identity(MatrixView<const T> G) {
     return std::sqrt(sum);
 }
 
-/// Whether every column's square sum is finite and far enough from over- and underflow to mean something. A zero on the
-/// diagonal is a zero column, or one whose squares vanish: not usable either.
+/// The first column whose square sum is not finite, or too close to over- or underflow to mean something, or −1. A zero
+/// on the diagonal is a zero column, or one whose squares vanish.
 template <class T>
-bool usable(MatrixView<const T> G) {
+Index unusable_column(MatrixView<const T> G) {
     constexpr T u = std::numeric_limits<T>::epsilon() / 2;
+    constexpr T low = std::numeric_limits<T>::min() / (u * u), high = std::numeric_limits<T>::max() * u;
     for (Index j = 0; j < G.cols; ++j) {
-        if (!(G(j, j) > std::numeric_limits<T>::min() / (u * u)) || !(G(j, j) < std::numeric_limits<T>::max() * u)) {
-            return false;
-        }
+        if (!(G(j, j) > low && G(j, j) < high)) return j;
     }
-    return true;
+    return -1;
 }
 
 }  // namespace
@@ -53,7 +52,8 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
     CholeskyPasses result;
     // G = AᵀA
     solve_and_gram<T>(ctx, A, {}, {}, R);
-    if (!usable<T>(R)) {
+    result.column = unusable_column<T>(R);
+    if (result.column >= 0) {
         result.state = State::Unusable;
         return result;
     }
@@ -68,8 +68,8 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
-        if (!usable<T>(R2)) return result;
-        result.column = cholesky<T>(ctx, R2, nu);
+        result.column = unusable_column<T>(R2);
+        if (result.column < 0) result.column = cholesky<T>(ctx, R2, nu);
         if (result.column >= 0) return result;
         throw_if_stopped(ctx);
         // R := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁

@@ -75,7 +75,8 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
 template <class T>
 void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Index n, double rcond) {
     const Index k = R.cols;
-    if (rcond < 0) rcond = static_cast<double>(k) * std::numeric_limits<T>::epsilon() / 2;
+    const double u = std::numeric_limits<T>::epsilon() / 2;
+    if (rcond < 0) rcond = 10 * u;
     Matrix<double> S = widened_triangle(R);
     for (Index j = 0; j < k; ++j) {
         const double norm = column_norm<double>(S.view().block({0, j + 1}, {j, j + 1}));
@@ -96,9 +97,9 @@ void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Ind
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                    \
-    template T column_norm<T>(MatrixView<const T, D>);                             \
-    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>);    \
+#define QUOIN_INSTANTIATE(T, D)                                                 \
+    template T column_norm<T>(MatrixView<const T, D>);                          \
+    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
     template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 

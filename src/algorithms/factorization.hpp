@@ -57,7 +57,17 @@ struct QR<T, D>::Impl {
     Matrix<T, D> R;                // k×n, where A does not hold it: explicit Q, or R alone
 };
 
-/// Panels of `plan.panel_width` over k = min(m, n) columns, with memory for their T factors.
+/// Panels of `plan.panel_width` over k = min(m, n) columns.
+std::vector<Panel> panels_of(const Plan& plan);
+
+/// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.
+void count_costs(Plan& plan);
+
+inline bool is_cholesky(Method method) {
+    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
+}
+
+/// The panels, with memory for their T factors.
 template <class T, class D>
 void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest);
 

@@ -79,18 +79,19 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond) {
     const Index m = factorization.rows(), n = factorization.cols();
     if (m < n) {
-        throw InvalidArgument(fmt::format(
-            "least_squares: the factorization is of a {}x{} matrix; an underdetermined system needs that of its transpose",
-            m, n));
+        throw InvalidArgument(
+            fmt::format("least_squares: the factorization is of a {}x{} matrix; an underdetermined system needs that "
+                        "of its transpose",
+                        m, n));
     }
     require_rows(m, n, B.rows);
     if (factorization.plan().check_finite) require_finite<T>(ctx, B);
     return solve_overdetermined<T>(ctx, factorization, B, rcond);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                      \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>,     \
-                                                    double, Options);                                                \
+#define QUOIN_INSTANTIATE(T, D)                                                                                  \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, \
+                                                    double, Options);                                            \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, double);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 

@@ -32,10 +32,6 @@ const char* to_string(QForm q) {
 
 namespace {
 
-bool is_cholesky(Method method) {
-    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
-}
-
 void check(Index m, Index n, const Options& options) {
     const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
     if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
@@ -64,8 +60,10 @@ Method choose_method(Index m, Index n, const Options& options) {
     if (options.tree != TreeShape::Auto || options.fan_in > 0 || options.leaf_rows > 0) {
         return m >= n && (options.panel_width == 0 || options.panel_width >= n) ? Method::TSQR : Method::CAQR;
     }
-    const bool tall = n > 0 && m >= Tuning<D>::cholesky_aspect * n && n <= Tuning<D>::cholesky_cols;
-    return tall && options.panel_width == 0 ? Method::CholeskyQR2 : Method::BlockedHouseholder;
+    const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
+    if (!tall || options.panel_width > 0) return Method::BlockedHouseholder;
+    // R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two
+    return options.q == QForm::None ? Method::TSQR : Method::CholeskyQR2;
 }
 
 /// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -77,13 +75,15 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
             throw InvalidArgument(fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width,
                                               options.leaf_rows));
         }
-        plan.leaf_rows = options.leaf_rows;
+        plan.leaf_rows = std::min(options.leaf_rows, std::max(m, width));
     } else {
         const Index fits = Tuning<D>::leaf_bytes / (std::max<Index>(1, width) * plan.element_bytes);
         plan.leaf_rows = std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
     }
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
-    plan.fan_in = options.fan_in > 0 ? options.fan_in : options.tree == TreeShape::Quad ? 4 : 2;
+    plan.fan_in = options.fan_in > 0               ? std::min(options.fan_in, std::max<Index>(2, leaves))
+                  : options.tree == TreeShape::Quad ? 4
+                                                    : 2;
     if (options.fan_in == 0 && options.tree == TreeShape::Flat) {
         plan.domain_leaves = leaves;
     } else if (options.fan_in == 0 && options.tree == TreeShape::Auto) {
@@ -91,41 +91,6 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
                                                                      Tuning<D>::most_domains));
     } else {
         plan.domain_leaves = 1;
-    }
-}
-
-/// Flops, bytes between memory and caches, and workspace, from the counts in the primitives' contracts.
-void count_costs(Plan& plan) {
-    const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
-    const double A_bytes = m * n * plan.element_bytes, small = n * n * plan.element_bytes;
-    const bool forms_q = plan.q == QForm::Explicit;
-    const double householder = 2 * m * n * k - (m + n) * k * k + 2.0 / 3.0 * k * k * k;
-    switch (plan.method) {
-        case Method::CholeskyQR2:
-            plan.flops = (plan.q == QForm::None ? 3 : 4) * m * n * n;
-            plan.bytes_moved = (plan.q == QForm::None ? 2 : 5) * A_bytes;
-            break;
-        case Method::ShiftedCholeskyQR3:
-            plan.flops = (plan.q == QForm::None ? 5 : 6) * m * n * n;
-            plan.bytes_moved = (plan.q == QForm::None ? 5 : 7) * A_bytes;
-            break;
-        case Method::TSQR:
-            plan.flops = (forms_q ? 2 : 1) * 2 * m * n * n;
-            plan.bytes_moved = (plan.q == QForm::None ? 1 : forms_q ? 4 : 2) * A_bytes;
-            break;
-        default:
-            plan.flops = (forms_q ? 2 : 1) * householder;
-            // each panel's update reads the trailing matrix twice and writes it once
-            plan.bytes_moved = 1.5 * A_bytes * std::max(1.0, k / std::max<double>(1, plan.panel_width)) * (forms_q ? 2 : 1);
-    }
-    if (plan.q == QForm::Reflectors && plan.method != Method::BlockedHouseholder && !is_cholesky(plan.method)) {
-        plan.flops += 3 * m * n * n;
-    }
-    if (is_cholesky(plan.method)) {
-        plan.workspace_bytes = (64 + 6) * small;
-    } else {
-        const double leaves = plan.method == Method::BlockedHouseholder ? 1 : m / std::max<double>(1, plan.leaf_rows);
-        plan.workspace_bytes = plan.inner_block * k * plan.element_bytes * (leaves + 1) + 4 * small;
     }
 }
 

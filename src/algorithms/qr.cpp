@@ -20,10 +20,6 @@ namespace {
 template <class T>
 constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
 
-bool is_cholesky(Method method) {
-    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
-}
-
 /// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D.
 template <class T>
 struct ColumnScaling {
@@ -217,16 +213,21 @@ void unscale(Context<D>& ctx, const std::vector<int>& exponents, typename QR<T, 
                                     : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
 }
 
+/// `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next to each other.
+void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld) {
+    if (rows < 0 || cols < 0) {
+        throw InvalidArgument(fmt::format("a matrix cannot have {} rows and {} columns", rows, cols));
+    }
+    if (ld < std::max<Index>(1, contiguous)) {
+        throw InvalidArgument(fmt::format("ld must be at least max(1, {}) = {}, and is {}", direction,
+                                          std::max<Index>(1, contiguous), ld));
+    }
+    if (!data && rows > 0 && cols > 0) throw InvalidArgument("the matrix has no data");
+}
+
 template <class T, class D>
 void check_matrix(MatrixView<const T, D> A) {
-    if (A.rows < 0 || A.cols < 0) {
-        throw InvalidArgument(fmt::format("a matrix cannot have {} rows and {} columns", A.rows, A.cols));
-    }
-    if (A.ld < std::max<Index>(1, A.rows)) {
-        throw InvalidArgument(fmt::format("ld must be at least max(1, rows) = {}, and is {}",
-                                          std::max<Index>(1, A.rows), A.ld));
-    }
-    if (!A.data && !A.empty()) throw InvalidArgument("the matrix has no data");
+    check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -282,11 +283,8 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
 
 template <class T>
 QR<T, Host> qr(Context<Host>& ctx, RowMajorView<const T> A, Options options) {
+    check_storage(A.data, A.rows, A.cols, A.cols, "cols", A.ld);
     const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
-    if (A.ld < std::max<Index>(1, A.cols)) {
-        throw InvalidArgument(fmt::format("ld of a row-major matrix must be at least max(1, cols) = {}, and is {}",
-                                          std::max<Index>(1, A.cols), A.ld));
-    }
     Matrix<T> work(A.rows, A.cols);
     transpose<T>(ctx, MatrixView<const T>(A.data, A.cols, A.rows, A.ld), work.view());
     return qr<T, Host>(ctx, std::move(work), plan);

@@ -28,10 +28,20 @@ QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options opti
     return qr<T, D>(ctx, std::move(At), plan);
 }
 
+/// For a step of a stream, [R; block] with m rows: reflectors alone, whatever the matrix, over a tree unless it is wide.
+inline Options streaming_options(Index m, Index n, QForm q) {
+    Options options;
+    options.method = m >= n ? Method::TSQR : Method::BlockedHouseholder;
+    options.q = q;
+    options.check_finite = false;
+    return options;
+}
+
 /// A copy of a small A.
 template <class T>
 Matrix<T, Host> copy_of(MatrixView<const T, Host> A) {
     Matrix<T, Host> B(A.rows, A.cols);
+    if (A.empty()) return B;
     for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
     return B;
 }
@@ -49,7 +59,7 @@ T column_norm(MatrixView<const T, Host> x);
 
 /// Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R (k×k) to unit norm.
 ///
-/// rcond < 0 stands for k·u. The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
+/// rcond < 0 stands for 10u. The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
 template <class T>
 void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m, Index n, double rcond);
 

@@ -41,12 +41,10 @@ void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
             fmt::format("StreamingQR::append: the block has {} columns instead of {}", block.cols, n_));
     }
     require_finite(ctx, block);
-    Options options;
-    options.method = Method::TSQR;
-    options.check_finite = false;
     // not R alone: one plan for both passes, so that every bit of R_i is the same in both
-    options.q = QForm::Any;
-    Block next{plan_qr<T>(ctx, R_.rows() + block.rows, n_, options), copy_of<T>(R_.view())};
+    const Index m = R_.rows() + block.rows;
+    const Plan plan = plan_qr<T>(ctx, m, n_, streaming_options(m, n_, QForm::Any));
+    Block next{plan, copy_of<T>(R_.view())};
     Matrix<T, D> R = factor(ctx, next, block).r();
     blocks_.push_back(std::move(next));
     R_ = std::move(R);

@@ -19,8 +19,8 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
     const Index h = A.rows, k = R_.rows();
     if (A.cols != n_ || b.cols != p_ || (p_ > 0 && b.rows != h)) {
         throw InvalidArgument(
-            fmt::format("StreamingR::append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", h,
-                        n_, p_, A.cols, b.rows, b.cols));
+            fmt::format("StreamingR::append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}",
+                        h, n_, p_, A.cols, b.rows, b.cols));
     }
     require_finite(ctx, A);
     require_finite(ctx, b);
@@ -31,11 +31,7 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
     copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
     copy<T>(ctx, A, W.view().block({k, k + h}, {0, n_}));
     if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
-    Options options;
-    options.method = Method::TSQR;
-    options.q = QForm::None;
-    options.check_finite = false;
-    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, options);
+    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, streaming_options(k + h, n_ + p_, QForm::None));
     const QR<T, D> factorization = qr<T, D>(ctx, std::move(W), plan);
     R_ = factorization.r();
     rows_ += h;

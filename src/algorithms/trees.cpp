@@ -41,16 +41,23 @@ void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const 
 
 }  // namespace
 
+std::vector<Panel> panels_of(const Plan& plan) {
+    const Index k = std::min(plan.rows, plan.cols);
+    std::vector<Panel> panels;
+    Index t_col = 0;
+    for (Index first = 0; first < k; first += plan.panel_width) {
+        panels.push_back({first, tree_of(plan, plan.rows - first, std::min(plan.panel_width, k - first)), t_col});
+        t_col += panels.back().tree.t_cols();
+    }
+    return panels;
+}
+
 template <class T, class D>
 void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest) {
-    const Index k = std::min(plan.rows, plan.cols);
-    Index t_cols = 0;
-    for (Index first = 0; first < k; first += plan.panel_width) {
-        Panel panel{first, tree_of(plan, plan.rows - first, std::min(plan.panel_width, k - first)), t_cols};
-        t_cols += panel.tree.t_cols();
-        forest.panels.push_back(panel);
-    }
-    forest.Tf = Matrix<T, D>(k > 0 ? forest.panels[0].tree.inner_block : 0, t_cols);
+    forest.panels = panels_of(plan);
+    if (forest.panels.empty()) return;
+    const Panel& last = forest.panels.back();
+    forest.Tf = Matrix<T, D>(last.tree.inner_block, last.t_col + last.tree.t_cols());
 }
 
 template <class T, class D>

@@ -70,11 +70,10 @@ void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, Matrix
         std::vector<T> superdiagonal(A.cols);
         info = gesvd(job, n, A_again.data(), n, s.data(), U.data, ldu, Vt.data, ldvt, superdiagonal.data());
     }
-    if (info != 0) {
-        throw NumericalBreakdown(
-            info > 0 ? fmt::format("svd: {} of {} superdiagonals did not converge to zero", info, n)
-                     : std::string("svd: R holds NaN or Inf"),
-            info > 0 ? info - 1 : 0);
+    if (info < 0) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+    if (info > 0) {
+        throw NumericalBreakdown(fmt::format("svd: {} of {} superdiagonals did not converge to zero", info, n),
+                                 info - 1);
     }
 }
 

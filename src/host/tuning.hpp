@@ -19,9 +19,9 @@ struct Tuning<Host> {
     static constexpr Index leaf_bytes = Index(384) << 10;
     /// Domains of a tree: enough for every core of a large host to find work, whatever the number of threads.
     static constexpr Index most_domains = 64;
-    /// CholeskyQR pays where m >= cholesky_aspect·n and n <= cholesky_cols.
-    static constexpr Index cholesky_aspect = 4;
-    static constexpr Index cholesky_cols = 1024;
+    /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
+    static constexpr Index tall_aspect = 4;
+    static constexpr Index tall_cols = 1024;
     /// A panel of w columns is reconstructed from an orthonormal basis where it has at least so many rows.
     static Index reconstruct_rows(Index width) { return 64 * width; }
 };

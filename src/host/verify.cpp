@@ -126,12 +126,12 @@ void accumulate(const Operand& X, const Operand& Y, Index m, Index n, Index k, d
     }
 }
 
-/// body(task, workspace) for each task, on all threads of the context. BLAS calls inside are sequential.
+/// body(task, workspace) for each task; `flops` is their sum. BLAS calls inside are sequential.
 template <class Body>
-void for_each_task(Context<Host>& ctx, Index tasks, Body body) {
+void for_each_task(Context<Host>& ctx, double flops, Index tasks, Body body) {
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<double> workspaces(frame, ctx.threads(), Workspace::size);
-#pragma omp parallel num_threads(ctx.threads())
+#pragma omp parallel num_threads(host::team(ctx, flops))
     {
         omp_set_num_threads(1);
         Workspace w(workspaces.mine());
@@ -143,7 +143,7 @@ void for_each_task(Context<Host>& ctx, Index tasks, Body body) {
 template <class T>
 double largest_entry(Context<Host>& ctx, MatrixView<const T> A) {
     double largest = 0;
-#pragma omp parallel for num_threads(ctx.threads()) reduction(max : largest) collapse(2)
+#pragma omp parallel for num_threads(host::team(ctx, 10.0 * A.rows * A.cols)) reduction(max : largest) collapse(2)
     for (Index j = 0; j < A.cols; ++j) {
         for (Index t = 0; t < tiles(A.rows); ++t) {
             const Range r = tile_range(t, A.rows);
@@ -181,7 +181,7 @@ double orthogonality(Context<Host>& ctx, MatrixView<const T, Host> Q) {
     const Index chunks = std::clamp<Index>(enough_tasks / num_pairs, 1, std::max<Index>(1, row_tiles));
 
     Matrix<double> sums(tile_size, num_pairs * chunks), carries(tile_size, num_pairs * chunks);
-    for_each_task(ctx, num_pairs * chunks, [&](Index task, Workspace& w) {
+    for_each_task(ctx, 3.0 * m * n * n, num_pairs * chunks, [&](Index task, Workspace& w) {
         const auto [J, K] = pairs[task / chunks];
         const Index chunk = task % chunks;
         const Range cols_J = tile_range(J, n), cols_K = tile_range(K, n);
@@ -198,7 +198,7 @@ double orthogonality(Context<Host>& ctx, MatrixView<const T, Host> Q) {
     });
 
     std::vector<double> squares(num_pairs);
-    for_each_task(ctx, num_pairs, [&](Index pair, Workspace&) {
+    for_each_task(ctx, 10.0 * chunks * n * n, num_pairs, [&](Index pair, Workspace&) {
         const auto [J, K] = pairs[pair];
         double* sum = &sums(0, pair * chunks);
         double* carry = &carries(0, pair * chunks);
@@ -226,8 +226,8 @@ template <class T>
 double residual(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> Q,
                 MatrixView<const T, Host> R) {
     if (Q.rows != A.rows || R.cols != A.cols || Q.cols != R.rows) {
-        throw InvalidArgument(fmt::format("residual: A ({}x{}), Q ({}x{}) and R ({}x{}) do not fit together", A.rows, A.cols,
-                                          Q.rows, Q.cols, R.rows, R.cols));
+        throw InvalidArgument(fmt::format("residual: A ({}x{}), Q ({}x{}) and R ({}x{}) do not fit together", A.rows,
+                                          A.cols, Q.rows, Q.cols, R.rows, R.cols));
     }
     const Index m = A.rows, n = A.cols, k = Q.cols;
     const Index row_tiles = tiles(m), blocks = tiles(n);
@@ -239,7 +239,7 @@ double residual(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<cons
     const double scale = std::ldexp(1.0, -std::clamp(exponent, -1000, 1000));
 
     std::vector<double> squares_of_A(tasks), squares_of_E(tasks);
-    for_each_task(ctx, tasks, [&](Index task, Workspace& w) {
+    for_each_task(ctx, 3.0 * m * n * k, tasks, [&](Index task, Workspace& w) {
         const Index J = task / row_tiles;
         const Range rows = tile_range(task % row_tiles, m), cols = tile_range(J, n);
         for (Index j = 0; j < cols.size(); ++j) {

@@ -54,28 +54,14 @@ Index count_fields(std::string_view line, char separator) {
     return count;
 }
 
-[[noreturn]] void refuse_field(const std::string& path, Index line, Index field, std::string_view text) {
-    const std::string why = text.empty() ? "is empty" : quoted(text) + " is not a number that f64 can hold";
-    throw UnreadableFile(path, fmt::format("line {}, field {}: {}", line, field, why));
-}
-
-/// True for a line of names, false for a line of numbers; a mixture is refused.
-bool is_header_line(std::string_view line, const std::string& path, Index number) {
+/// True if no field of the line is a number.
+bool is_header_line(std::string_view line) {
     if (line.front() == '#') return true;
     FieldReader fields(line, separator_of(line));
-    Index numbers = 0, count = 0, first_name = 0;
-    std::string_view name;
     while (const std::optional<std::string_view> field = fields.next()) {
-        ++count;
-        if (parse_real(*field)) {
-            ++numbers;
-        } else if (first_name == 0) {
-            first_name = count;
-            name = *field;
-        }
+        if (parse_real(*field)) return false;
     }
-    if (numbers > 0 && first_name > 0) refuse_field(path, number, first_name, name);
-    return numbers == 0;
+    return true;
 }
 
 }  // namespace
@@ -87,7 +73,7 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path) {
     CsvHeader header{.body = LineReader(text)};
     LineReader lines = header.body;
     std::optional<std::string_view> line = lines.next();
-    if (line && is_header_line(*line, path, lines.number())) {
+    if (line && is_header_line(*line)) {
         header.body = lines;
         line = lines.next();
     }
@@ -117,7 +103,11 @@ Matrix<double> read_csv(const CsvHeader& header, const std::string& path) {
             const std::optional<std::string_view> field = fields.next();
             if (!line || !field) throw UnreadableFile(path, "changed while it was read");
             const std::optional<double> value = parse_real(*field);
-            if (!value) refuse_field(path, lines.number(), j + 1, *field);
+            if (!value) {
+                const std::string why =
+                    field->empty() ? "is empty" : quoted(*field) + " is not a number that f64 can hold";
+                throw UnreadableFile(path, fmt::format("line {}, field {}: {}", lines.number(), j + 1, why));
+            }
             A(i, j) = *value;
         }
     }

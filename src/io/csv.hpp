@@ -20,7 +20,7 @@ struct CsvHeader {
 /// it begins with '#' or none of its fields is a number; its names need not be as many as the columns. Blank lines
 /// count for nothing. One pass over the text.
 ///
-/// Throws UnreadableFile, which names the line, for ragged rows and for a first line that is half a header.
+/// Throws UnreadableFile, which names the line, for ragged rows.
 CsvHeader parse_csv_header(std::string_view text, const std::string& path);
 
 /// The matrix. A number may stand in double quotes; nan and inf are numbers here.

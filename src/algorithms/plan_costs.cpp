@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "algorithms/factorization.hpp"
+
+namespace quoin {
+
+namespace {
+
+double number(Index n) { return static_cast<double>(n); }
+
+/// R factors absorbed on all levels of a tree, counted as the primitives count them.
+double absorbed(const PanelTree& tree) {
+    double count = 0;
+    for (Index level = 0; level < tree.levels(); ++level) count += number(tree.domains() / tree.stride(level));
+    return count;
+}
+
+/// Householder reconstruction of m×n: signed LU, T, V.
+double reconstruction_flops(double m, double n) { return (2.0 / 3 + 1 + 1.0 / 3) * n * n * n + m * n * n; }
+
+/// Gram passes and small steps of CholeskyQR, without its last pass.
+double cholesky_flops(bool shifted, double m, double n) {
+    return shifted ? 5 * m * n * n + 5.0 / 3 * n * n * n : 3 * m * n * n + n * n * n;
+}
+
+double factor_flops(const Plan& plan, const PanelTree& tree) {
+    const double m = number(tree.rows), n = number(tree.width);
+    if (!tree.lapack_panel()) return 2 * m * n * n + 2.0 / 3 * absorbed(tree) * n * n * n;
+    const bool reconstructed = plan.reconstruct_rows > 0 && tree.rows >= plan.reconstruct_rows;
+    return reconstructed ? cholesky_flops(false, m, n) + reconstruction_flops(m, n) : 3 * m * n * n;
+}
+
+double apply_flops(const PanelTree& tree, Index p) {
+    const double m = number(tree.rows), n = number(tree.width);
+    return (4 * m + (tree.lapack_panel() ? 0 : 2 * absorbed(tree) * n)) * n * number(p);
+}
+
+double form_flops(const PanelTree& tree) {
+    const double m = number(tree.rows), n = number(tree.width);
+    return 2 * m * n * n + (tree.lapack_panel() ? 0 : 2.0 / 3 * absorbed(tree) * n * n * n);
+}
+
+}  // namespace
+
+void count_costs(Plan& plan) {
+    const double m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
+    const double A_bytes = m * n * plan.element_bytes, small_bytes = k * n * plan.element_bytes;
+    const double basis_flops = 2.0 / 3 * k * k * k;
+    const bool none = plan.q == QForm::None, reflectors = plan.q == QForm::Reflectors;
+    if (is_cholesky(plan.method)) {
+        const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
+        plan.flops = cholesky_flops(shifted, m, n);
+        if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n + basis_flops;
+        // reads and writes of A: Gram; solve and Gram; (shifted: again;) last solve
+        plan.bytes_moved = (1 + (none && !shifted ? 1 : 2) + (shifted ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
+        plan.workspace_bytes = (64 + 4) * small_bytes;
+        return;
+    }
+    const bool lapack_format = plan.method == Method::BlockedHouseholder;
+    const bool forms_q = plan.q == QForm::Explicit || (reflectors && !lapack_format);
+    const Index columns = std::min(plan.rows, plan.cols);
+    plan.flops = plan.bytes_moved = 0;
+    double t_bytes = 0;
+    for (const Panel& panel : panels_of(plan)) {
+        const Index end = panel.first + panel.tree.width;
+        const double panel_bytes = number(panel.tree.rows) * number(panel.tree.width) * plan.element_bytes;
+        const double trailing_bytes = number(panel.tree.rows) * number(plan.cols - end) * plan.element_bytes;
+        plan.flops += factor_flops(plan, panel.tree) + apply_flops(panel.tree, plan.cols - end);
+        // the panel is read and written; the trailing matrix is read for VᵀC, then read and written for C − V W
+        plan.bytes_moved += 2 * panel_bytes + 3 * trailing_bytes;
+        if (forms_q) {
+            plan.flops += form_flops(panel.tree) + apply_flops(panel.tree, columns - end);
+            plan.bytes_moved += 2 * panel_bytes + 3 * trailing_bytes;
+        }
+        t_bytes += number(panel.tree.inner_block) * number(panel.tree.t_cols()) * plan.element_bytes;
+    }
+    if (plan.q == QForm::Explicit) plan.flops += basis_flops;
+    if (reflectors && !lapack_format) {
+        plan.flops += reconstruction_flops(m, k);
+        plan.bytes_moved += 2 * A_bytes;
+    }
+    if (none && plan.method == Method::TSQR) plan.bytes_moved = A_bytes;
+    plan.workspace_bytes = t_bytes + 4 * small_bytes;
+}
+
+}  // namespace quoin
