@@ -78,6 +78,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
 
 template <class T, class D>
 void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R) {
+    if (A.cols == 0) return;
     const PanelTree tree = tree_of(plan, A.rows, A.cols);
     const Index n = A.cols, domains = tree.domains();
     // the domains' R factors, stacked, are themselves a panel: one leaf of n rows each
