@@ -1,0 +1,112 @@
+#include "arguments.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <charconv>
+
+namespace quoin::cli {
+
+namespace {
+
+Method parse_method(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text,
+                      {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2,
+                       Method::ShiftedCholeskyQR3},
+                      [](Method method) { return to_string(method); });
+}
+
+TreeShape parse_tree(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {TreeShape::Auto, TreeShape::Flat, TreeShape::Binary, TreeShape::Quad},
+                      [](TreeShape tree) {
+                          switch (tree) {
+                              case TreeShape::Flat: return "flat";
+                              case TreeShape::Binary: return "binary";
+                              case TreeShape::Quad: return "quad";
+                              case TreeShape::Auto: break;
+                          }
+                          return "auto";
+                      });
+}
+
+}  // namespace
+
+void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
+    command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
+        ->check(CLI::Range(1, 4096).description(""))
+        ->type_name("N");
+    command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");
+    if (!algorithm) return;
+
+    const std::string group = "Algorithm (by default Quoin chooses by shape; see `quoin plan`)";
+    command
+        .add_option_function<std::string>(
+            "--method", [&](const std::string& text) { arguments.options.method = parse_method("--method", text); },
+            "auto, householder, tsqr, caqr, cholesky-qr2 or shifted-cholesky-qr3 (default: auto)")
+        ->type_name("NAME")
+        ->group(group);
+    command
+        .add_option_function<std::string>(
+            "--tree", [&](const std::string& text) { arguments.options.tree = parse_tree("--tree", text); },
+            "Shape of a TSQR tree: auto, flat, binary or quad (default: auto)")
+        ->type_name("NAME")
+        ->group(group);
+    const auto add_size = [&](const char* name, Index& value, const char* description) {
+        command
+            .add_option_function<std::string>(
+                name, [&value, name](const std::string& text) { value = parse_dimension(name, text); }, description)
+            ->type_name("N")
+            ->group(group);
+    };
+    add_size("--panel-width", arguments.options.panel_width, "Columns a panel (0: Quoin chooses)");
+    add_size("--leaf-rows", arguments.options.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)");
+    add_size("--fan-in", arguments.options.fan_in, "R factors merged at a tree node, at least 2 (0: as --tree says)");
+}
+
+Context<Host> make_context(const CommonArguments& arguments) {
+    Context<Host> ctx(arguments.threads);
+    omp_set_num_threads(ctx.threads());
+    return ctx;
+}
+
+Index parse_dimension(const std::string& argument, const std::string& text) {
+    Index value = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error == std::errc::result_out_of_range)
+        throw CLI::ValidationError(argument, fmt::format("'{}' does not fit 64 bits", text));
+    if (error != std::errc() || end != last)
+        throw CLI::ValidationError(argument, fmt::format("'{}' is not a whole number", text));
+    if (value < 0) throw CLI::ValidationError(argument, fmt::format("'{}' is negative", text));
+    return value;
+}
+
+void check_shape(const std::string& argument, Shape shape) {
+    Index bytes = 0;
+    if (__builtin_mul_overflow(shape.rows, shape.cols, &bytes) ||
+        __builtin_mul_overflow(bytes, Index{sizeof(double)}, &bytes))
+        throw CLI::ValidationError(
+            argument, fmt::format("a {} x {} matrix has more bytes than 64 bits count", shape.rows, shape.cols));
+}
+
+Shape parse_shape(const std::string& argument, const std::string& text) {
+    const std::size_t cross = text.find('x');
+    if (cross == std::string::npos)
+        throw CLI::ValidationError(argument,
+                                   fmt::format("'{}' is not a shape: write ROWSxCOLS, for example 1000000x192", text));
+    const Shape shape{parse_dimension(argument, text.substr(0, cross)),
+                      parse_dimension(argument, text.substr(cross + 1))};
+    check_shape(argument, shape);
+    return shape;
+}
+
+DType parse_dtype(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {DType::F32, DType::F64}, [](DType dtype) { return to_string(dtype); });
+}
+
+QForm parse_q_form(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
+                      [](QForm q) { return to_string(q); });
+}
+
+}  // namespace quoin::cli

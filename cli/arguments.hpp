@@ -1,0 +1,67 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "quoin/quoin.hpp"
+
+namespace quoin::cli {
+
+/// What every subcommand that computes understands.
+struct CommonArguments {
+    int threads = 0;
+    bool json = false;
+    Options options;
+};
+
+/// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in.
+void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
+
+/// A context of --threads threads; the BLAS and the OpenMP loops of the program itself then use as many.
+Context<Host> make_context(const CommonArguments& arguments);
+
+struct Shape {
+    Index rows = 0;
+    Index cols = 0;
+};
+
+// Each of these throws CLI::ValidationError, one sentence that names `argument`.
+
+/// "1000000x192".
+Shape parse_shape(const std::string& argument, const std::string& text);
+/// A non-negative decimal integer that fits 64 bits.
+Index parse_dimension(const std::string& argument, const std::string& text);
+/// Refuses a matrix whose elements, in f64, no 64-bit count of bytes can number.
+void check_shape(const std::string& argument, Shape shape);
+/// "a,b,c", split and each part parsed by `parse(argument, part)`.
+template <class Parse>
+auto parse_list(const std::string& argument, const std::string& text, Parse parse) {
+    std::vector<decltype(parse(argument, text))> values;
+    for (const std::string& part : CLI::detail::split(text, ',')) values.push_back(parse(argument, part));
+    return values;
+}
+
+DType parse_dtype(const std::string& argument, const std::string& text);
+QForm parse_q_form(const std::string& argument, const std::string& text);
+
+/// The value among `values` whose name `name_of(value)` is `text`.
+template <class Value, class NameOf>
+Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values,
+                 NameOf name_of) {
+    std::string names;
+    for (const Value value : values) {
+        if (text == name_of(value)) return value;
+        names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+    }
+    throw CLI::ValidationError(argument, "'" + text + "' is none of " + names);
+}
+
+/// Calls `f(T{})` with T = float or double as `dtype` says.
+template <class F>
+decltype(auto) with_dtype(DType dtype, F&& f) {
+    return dtype == DType::F32 ? f(float{}) : f(double{});
+}
+
+}  // namespace quoin::cli

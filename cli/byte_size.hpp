@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::cli {
+
+/// Bytes in "1.5GiB", "800MB", "4096" or "64 KiB"; the units are B, KB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB,
+/// TiB (powers of 1024), in either case. Throws CLI::ValidationError that names `argument`.
+Index parse_byte_size(const std::string& argument, const std::string& text);
+
+/// "1.50 GiB", for a person.
+std::string format_byte_size(double bytes);
+
+/// The least whole number of MiB (KiB below 16 MiB) that holds `bytes`, as an argument that `parse_byte_size` takes.
+std::string byte_size_argument(double bytes);
+
+}  // namespace quoin::cli

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "arguments.hpp"
+#include "byte_size.hpp"
+#include "flop_counts.hpp"
+#include "json_line.hpp"
+#include "memory_cap.hpp"
+#include "naming_file.hpp"
+#include "output_files.hpp"
+#include "row_blocks.hpp"
+#include "stopwatch.hpp"
+#include "streamed_accuracy.hpp"
+#include "streaming_layout.hpp"
+#include "subcommands.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+struct FactorArguments {
+    CommonArguments common;
+    std::string input;
+    std::string out;
+    bool r_only = false;
+    bool verify = false;
+    Index memory = 0;
+};
+
+/// R.npy and Q.npy: their space on disk is taken before any computation, and they appear together at the end.
+template <class T>
+struct Outputs {
+    Outputs(const OutputDirectory& directory, Index m, Index n, bool with_q)
+        : r(directory.file("R.npy"), std::min(m, n), n) {
+        if (with_q) q.emplace(directory.file("Q.npy"), m, std::min(m, n));
+    }
+    void commit() {
+        throw_if_interrupted();
+        if (q) q->commit();
+        r.commit();
+    }
+    NpyRowWriter<T> r;
+    std::optional<NpyRowWriter<T>> q;
+};
+
+struct Outcome {
+    std::string method;
+    std::string remark;  ///< on the choice of the method
+    double seconds = 0;
+    double orthogonality = -1;
+    double residual = -1;
+};
+
+/// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more.
+double in_memory_bytes(const Plan& plan, bool verify) {
+    const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
+    const double wide_q = m < n ? m * k : 0;  // the thin Q of a wide A does not fill A's place
+    return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q) + plan.workspace_bytes;
+}
+
+template <class T>
+Outcome factor_in_memory(Context<Host>& ctx, const MatrixFile& file, const Plan& plan, bool verify,
+                         Outputs<T>& outputs) {
+    Matrix<T> A = read_matrix<T>(file);
+    QR<T> f = [&] {
+        ctx.reset_progress();
+        const ProgressBar bar("factoring", [&] { return ctx.flops_done() / plan.flops; });
+        return naming_file(file.path(), 0, [&] { return qr(ctx, std::move(A), plan); });
+    }();
+    Outcome outcome{to_string(f.report().method), "", f.report().seconds};
+    if (f.report().fell_back)
+        outcome.remark = fmt::format(" ({} could not certify its answer)", to_string(plan.method));
+
+    const Matrix<T> R = f.r();
+    write_matrix<T>(outputs.r, "R.npy", R.view());
+    if (plan.q == QForm::None) return outcome;
+    const Matrix<T> Q = std::move(f).take_q(ctx);
+    if (outputs.q) write_matrix<T>(*outputs.q, "Q.npy", Q.view());
+    if (verify) {
+        const Matrix<T> original = read_matrix<T>(file);
+        outcome.orthogonality = orthogonality<T>(ctx, Q.view());
+        outcome.residual = residual<T>(ctx, original.view(), Q.view(), R.view());
+    }
+    return outcome;
+}
+
+/// One pass over the rows.
+template <class T>
+Outcome factor_streaming_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, Outputs<T>& outputs) {
+    const Stopwatch watch;
+    StreamingR<T> stream(ctx, file.cols());
+    BlockReader<T> reader(file, blocks);
+    for_each_block("factoring", blocks, Order::Forward, [&](Range rows) {
+        const MatrixView<const T> A = reader.read(rows);
+        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
+    });
+    const double seconds = watch.seconds();
+    write_matrix<T>(outputs.r, "R.npy", stream.r().view());
+    return {"streaming-tsqr", "", seconds};
+}
+
+/// Two passes: forward for R, backward for the rows of Q; the accuracy is measured on the rows as they pass.
+template <class T>
+Outcome factor_streaming_qr(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, bool verify,
+                            Outputs<T>& outputs) {
+    const Index n = file.cols();
+    const Stopwatch watch;
+    BlockReader<T> reader(file, blocks);
+    StreamingQR<T> stream(ctx, n);
+    for_each_block("pass 1 of 2: R", blocks, Order::Forward, [&](Range rows) {
+        const MatrixView<const T> A = reader.read(rows);
+        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
+    });
+    const Matrix<T> R = stream.r();
+
+    std::optional<StreamedAccuracy<T>> accuracy;
+    if (verify) accuracy.emplace(n);
+    double verify_seconds = 0;
+    for_each_block("pass 2 of 2: Q", blocks, Order::Reverse, [&](Range rows) {
+        const MatrixView<const T> A = reader.read(rows);
+        const Matrix<T> Q = stream.q_rows(ctx, A);
+        if (outputs.q) outputs.q->write_rows(rows.begin, Q.view());
+        if (accuracy) {
+            const Stopwatch verify_watch;
+            accuracy->add(ctx, A, Q.view(), R.view());
+            verify_seconds += verify_watch.seconds();
+        }
+    });
+    Outcome outcome{"streaming-tsqr", "", watch.seconds() - verify_seconds};
+    write_matrix<T>(outputs.r, "R.npy", R.view());
+    if (accuracy) {
+        outcome.orthogonality = accuracy->orthogonality();
+        outcome.residual = accuracy->residual();
+    }
+    return outcome;
+}
+
+template <class T>
+void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
+    const Index m = file.rows(), n = file.cols();
+    Context<Host> ctx = make_context(arguments.common);
+    const InterruptGuard guard(ctx);
+
+    // Accuracy cannot be measured without Q.
+    const bool form_q = !arguments.r_only || arguments.verify;
+    Options options = arguments.common.options;
+    options.q = form_q ? QForm::Explicit : QForm::None;
+    const Plan plan = plan_qr<T>(ctx, m, n, options);
+
+    const double cap = memory_cap(arguments.memory);
+    std::optional<StreamingMemory> streaming;
+    if (can_stream(m, n, options.method)) {
+        streaming = form_q ? streaming_qr_memory(n, sizeof(T)) : streaming_r_memory(n, 0, sizeof(T));
+        if (arguments.verify) streaming->fixed += StreamedAccuracy<T>::bytes(n);
+    }
+    const std::optional<RowBlocks> blocks =
+        choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
+
+    OutputDirectory directory(arguments.out);
+    Outputs<T> outputs(directory, m, n, !arguments.r_only);
+    const Outcome outcome = !blocks  ? factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs)
+                            : form_q ? factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs)
+                                     : factor_streaming_r<T>(ctx, file, *blocks, outputs);
+    outputs.commit();
+    directory.keep();
+
+    const double gflops = 1e-9 * (form_q ? thin_qr_flops(m, n) : factor_flops(m, n)) / outcome.seconds;
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
+        line.add("seconds", outcome.seconds).add("gflops", gflops);
+        if (arguments.verify)
+            line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
+        line.print();
+        return;
+    }
+    fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
+    fmt::print("method         {}{}\n", outcome.method, outcome.remark);
+    if (blocks)
+        fmt::print("streamed       {} blocks of {} rows, within {}\n", blocks->count(), blocks->block_rows,
+                   format_byte_size(cap));
+    fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
+    if (arguments.verify) {
+        fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
+        fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
+    }
+    fmt::print("wrote          {}{}\n", directory.file("R.npy"),
+               arguments.r_only ? "" : ", " + directory.file("Q.npy"));
+}
+
+}  // namespace
+
+void add_factor(CLI::App& program) {
+    auto arguments = std::make_shared<FactorArguments>();
+    CLI::App& command = *program.add_subcommand(
+        "factor",
+        "Factor A = QR and write R.npy and Q.npy.\n\n"
+        "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
+        "min(m, n) x n. A matrix larger than --memory is streamed from its .npy file: one pass over its rows\n"
+        "gives R, a second, backward, gives Q. Outputs appear only when complete.");
+    command.add_option("A", arguments->input, "Matrix to factor: .npy, Matrix Market or CSV")->required();
+    command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
+        ->required()
+        ->type_name("DIR");
+    command.add_flag("--r-only", arguments->r_only, "Write R alone; Q is never computed (unless --verify needs it)");
+    command.add_flag("--verify", arguments->verify,
+                     "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
+    add_memory_argument(command, arguments->memory);
+    add_common_arguments(command, arguments->common);
+    command.footer(
+        "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n\n"
+        "--json prints rows, cols, dtype, method, seconds, gflops and, with --verify, residual and orthogonality.\n"
+        "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
+        "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
+    command.callback([arguments] {
+        const MatrixFile file(arguments->input);
+        with_dtype(file.dtype(), [&]<class T>(T) { run_factor<T>(*arguments, file); });
+    });
+}
+
+}  // namespace quoin::cli

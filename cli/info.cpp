@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "arguments.hpp"
+#include "byte_size.hpp"
+#include "json_line.hpp"
+#include "machine.hpp"
+#include "subcommands.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+std::string caches_for_a_person(const Machine& machine) {
+    std::string text;
+    for (const Cache& cache : machine.caches)
+        text += fmt::format("{}L{} {}{}", text.empty() ? "" : ", ", cache.level,
+                            format_byte_size(static_cast<double>(cache.bytes)),
+                            cache.shared_by > 1 ? fmt::format(" shared by {}", cache.shared_by) : "");
+    return text.empty() ? "unknown" : text;
+}
+
+void run_info(const CommonArguments& arguments) {
+    const Machine machine = describe_machine();
+    const BuildInfo& build = build_info();
+    const Context<Host> ctx(arguments.threads);
+    const std::string warning = build.blas_warning;
+    if (arguments.json) {
+        JsonLine line;
+        line.add("version", version()).add("compiler", build.compiler).add("cpu", machine.cpu);
+        line.add("cores", machine.cores).add("physical_cores", machine.physical_cores).add("threads", ctx.threads());
+        for (const Cache& cache : machine.caches) line.add(fmt::format("l{}_bytes", cache.level).c_str(), cache.bytes);
+        line.add("memory_bytes", machine.memory_bytes).add("memory_available_bytes", machine.memory_available_bytes);
+        line.add("kernels", build.kernels).add("blas", build.blas).add("blas_core", build.blas_core);
+        if (warning.empty())
+            line.add_null("blas_warning");
+        else
+            line.add("blas_warning", warning);
+        line.print();
+        return;
+    }
+    fmt::print("quoin          {}, {}\n", version(), build.compiler);
+    fmt::print("CPU            {}\n", machine.cpu.empty() ? "unknown" : machine.cpu);
+    fmt::print("cores          {} usable{}\n", machine.cores,
+               machine.physical_cores > 0 ? fmt::format(", {} physical", machine.physical_cores) : "");
+    fmt::print("threads        {}\n", ctx.threads());
+    fmt::print("caches         {}\n", caches_for_a_person(machine));
+    fmt::print("memory         {}, {} available\n", format_byte_size(static_cast<double>(machine.memory_bytes)),
+               format_byte_size(static_cast<double>(machine.memory_available_bytes)));
+    fmt::print("kernels        {}\n", build.kernels);
+    fmt::print("BLAS           {}{}\n", build.blas,
+               *build.blas_core != '\0' ? fmt::format(", kernels for {}", build.blas_core) : "");
+    if (!warning.empty()) fmt::print("warning        {}\n", warning);
+}
+
+}  // namespace
+
+void add_info(CLI::App& program) {
+    auto arguments = std::make_shared<CommonArguments>();
+    CLI::App& command = *program.add_subcommand(
+        "info",
+        "Describe the machine and the BLAS in use.\n\n"
+        "CPU, cores, caches, memory, the instruction set of Quoin's kernels, and the BLAS, with a warning where its\n"
+        "kernels are older than the CPU.");
+    add_common_arguments(command, *arguments, /*algorithm=*/false);
+    command.footer(
+        "Example:  quoin info --json\n\n"
+        "Put its output into a bug report. Sizes are in bytes (--json) or powers of 1024.");
+    command.callback([arguments] { run_info(*arguments); });
+}
+
+}  // namespace quoin::cli

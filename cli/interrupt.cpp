@@ -1,0 +1,53 @@
+#include "interrupt.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "quoin/error.hpp"
+#include "quoin/io.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+std::atomic<Context<Host>*> context_to_stop{nullptr};
+std::atomic<int> received_signal{0};
+static_assert(std::atomic<Context<Host>*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void on_signal(int signal) {
+    if (received_signal.exchange(signal) != 0) {
+        remove_unfinished_files();
+        _exit(128 + signal);
+    }
+    if (Context<Host>* ctx = context_to_stop.load()) ctx->request_stop();
+}
+
+void set_handlers(void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard(Context<Host>& ctx) {
+    context_to_stop = &ctx;
+    set_handlers(on_signal);
+}
+
+InterruptGuard::~InterruptGuard() {
+    set_handlers(SIG_DFL);
+    context_to_stop = nullptr;
+}
+
+void throw_if_interrupted() {
+    if (received_signal != 0) throw Interrupted();
+}
+
+int interrupted_exit_code() { return 128 + received_signal; }
+
+}  // namespace quoin::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "quoin/context.hpp"
+
+namespace quoin::cli {
+
+/// While one lives, the first SIGINT or SIGTERM asks `ctx` to stop, so that the library throws Interrupted and every
+/// unfinished output is removed on the way out; a second signal removes them and ends the program at once.
+class InterruptGuard {
+public:
+    explicit InterruptGuard(Context<Host>& ctx);
+    ~InterruptGuard();
+    InterruptGuard(const InterruptGuard&) = delete;
+    InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+/// Throws Interrupted once a signal has come; for the program's own loops.
+void throw_if_interrupted();
+
+/// The shell's convention for a program ended by the signal that came: 128 + its number, so 130 for Ctrl-C.
+int interrupted_exit_code();
+
+}  // namespace quoin::cli

@@ -1,0 +1,65 @@
+#include "machine_limits.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "interrupt.hpp"
+#include "random_matrix.hpp"
+#include "stopwatch.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr int repetitions = 6;
+
+/// Least time of several runs; the first, which meets cold caches and sleeping threads, is a warm-up.
+template <class F>
+double best_seconds(F&& run) {
+    double best = 0;
+    for (int i = 0; i < repetitions; ++i) {
+        throw_if_interrupted();
+        const Stopwatch watch;
+        run();
+        const double seconds = watch.seconds();
+        best = i <= 1 ? seconds : std::min(best, seconds);
+    }
+    return best;
+}
+
+void gemm(int n, const float* A, const float* B, float* C) {
+    cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A, n, B, n, 0, C, n);
+}
+
+void gemm(int n, const double* A, const double* B, double* C) {
+    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A, n, B, n, 0, C, n);
+}
+
+template <class T>
+double measure_gemm() {
+    constexpr int n = 2048;
+    Matrix<T> A(n, n), B(n, n), C(n, n);
+    fill_normal(A, 1);
+    fill_normal(B, 2);
+    return 2.0 * n * n * n / best_seconds([&] { gemm(n, A.data(), B.data(), C.data()); });
+}
+
+double measure_copy() {
+    Matrix<double> from(Index{1} << 25, 1), to(Index{1} << 25, 1);  // 256 MiB each, beyond any cache
+    const std::size_t bytes = sizeof(double) << 25;
+    fill_normal(from, 3);
+    return 2.0 * static_cast<double>(bytes) / best_seconds([&] { copy_in_parallel(to.data(), from.data(), bytes); });
+}
+
+}  // namespace
+
+MachineLimits measure_machine_limits(bool f32, bool f64) {
+    MachineLimits limits;
+    if (f32) limits.gemm_f32 = measure_gemm<float>();
+    if (f64) limits.gemm_f64 = measure_gemm<double>();
+    limits.copy = measure_copy();
+    return limits;
+}
+
+}  // namespace quoin::cli

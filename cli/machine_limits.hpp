@@ -1,0 +1,18 @@
+#pragma once
+
+#include "quoin/io.hpp"
+
+namespace quoin::cli {
+
+/// What this machine was measured to do now, with the threads in use.
+struct MachineLimits {
+    double gemm_f32 = 0;  ///< flop/s of cblas_sgemm, 2048³; 0 if not measured
+    double gemm_f64 = 0;  ///< flop/s of cblas_dgemm, 2048³; 0 if not measured
+    double copy = 0;      ///< bytes read and written a second by a large copy
+
+    double gemm(DType dtype) const { return dtype == DType::F32 ? gemm_f32 : gemm_f64; }
+};
+
+MachineLimits measure_machine_limits(bool f32, bool f64);
+
+}  // namespace quoin::cli

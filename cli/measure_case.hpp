@@ -1,0 +1,58 @@
+#pragma once
+
+#include "flop_counts.hpp"
+#include "machine_limits.hpp"
+#include "quoin/quoin.hpp"
+
+namespace quoin::cli {
+
+/// What is timed, and against which LAPACK routines.
+enum class Operation {
+    ThinQr,  ///< R and thin Q: geqrf + orgqr
+    ROnly,   ///< R alone: geqrf
+    Geqrf,   ///< LAPACK's format, V, tau and R: geqrf
+    Lstsq,   ///< least squares with one right-hand side: gels
+    Svd,     ///< thin singular value decomposition: gesdd
+};
+
+inline constexpr auto all_operations = {Operation::ThinQr, Operation::ROnly, Operation::Geqrf, Operation::Lstsq,
+                                        Operation::Svd};
+
+/// "thin-qr", "r-only", "geqrf", "lstsq", "svd".
+const char* to_string(Operation operation);
+
+/// The standard flop count of the operation on an m×n matrix.
+double operation_flops(Operation operation, Index m, Index n);
+
+struct MeasureSettings {
+    Options options;
+    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond two seconds a run), more for short ones
+    bool against_lapack = true;
+};
+
+/// Medians of wall times. Quantities that were not measured are negative.
+struct Measurement {
+    Method method = Method::Auto;
+    double seconds = 0;
+    double reference_seconds = -1;
+    double orthogonality = -1;
+    double residual = -1;
+};
+
+/// Bytes that `measure_case` needs beside A itself.
+template <class T>
+double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m, Index n,
+                          const MeasureSettings& settings);
+
+/// Times the operation on A by Quoin and by LAPACK in turn, each run on a fresh copy of A made outside the timed region
+/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: thin Q and
+/// R, or for Geqrf the Q that LAPACK's own orgqr forms from Quoin's V and tau.
+template <class T>
+Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,
+                         const MeasureSettings& settings);
+
+/// The least time the machine could take over the time taken: the larger of flops / GEMM rate and compulsory bytes / copy
+/// rate, over `seconds`. Compulsory: A read once, Q or the reflectors written once.
+double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds);
+
+}  // namespace quoin::cli

@@ -1,0 +1,30 @@
+#include "memory_cap.hpp"
+
+#include <fmt/format.h>
+
+#include "byte_size.hpp"
+#include "machine.hpp"
+#include "quoin/error.hpp"
+
+namespace quoin::cli {
+
+void add_memory_argument(CLI::App& command, Index& bytes) {
+    command
+        .add_option_function<std::string>(
+            "--memory", [&bytes](const std::string& text) { bytes = parse_byte_size("--memory", text); },
+            "Most memory to allocate for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes\n"
+            "(default: three quarters of what is available)")
+        ->type_name("SIZE");
+}
+
+double memory_cap(Index given) {
+    return given > 0 ? static_cast<double>(given)
+                     : 0.75 * static_cast<double>(describe_machine().memory_available_bytes);
+}
+
+void refuse_memory_cap(const std::string& path, double cap, double bytes, const std::string& why) {
+    throw OutOfMemory(fmt::format("{}: {} of memory is too little {}; the smallest cap that works is --memory {}", path,
+                                  format_byte_size(cap), why, byte_size_argument(bytes)));
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::cli {
+
+/// Adds --memory SIZE to a command; `bytes` stays 0 where it is not given.
+void add_memory_argument(CLI::App& command, Index& bytes);
+
+/// The cap on what the program allocates for matrices: `given`, or three quarters of the available memory.
+double memory_cap(Index given);
+
+/// Throws OutOfMemory: the work on `path` needs at least `bytes`, which is beyond `cap`, and `why` says for what.
+[[noreturn]] void refuse_memory_cap(const std::string& path, double cap, double bytes, const std::string& why);
+
+}  // namespace quoin::cli

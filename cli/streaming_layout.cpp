@@ -1,0 +1,58 @@
+#include "streaming_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "memory_cap.hpp"
+
+namespace quoin::cli {
+
+double StreamingMemory::bytes(Index m, Index block_rows) const {
+    return fixed + a_row * static_cast<double>(block_rows) +
+           a_block * std::ceil(static_cast<double>(m) / static_cast<double>(block_rows));
+}
+
+StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes) {
+    const double width = static_cast<double>(element_bytes) * static_cast<double>(n + p);
+    // the rows read, and those that are factored with the triangles above them
+    return {8 * width * static_cast<double>(n + p), 3 * width, 0};
+}
+
+StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes) {
+    const double width = static_cast<double>(element_bytes) * static_cast<double>(n);
+    // the rows read, their factorization, and their rows of Q; an R for every block
+    return {8 * width * static_cast<double>(n), 4 * width, width * static_cast<double>(n)};
+}
+
+bool can_stream(Index m, Index n, Method method) {
+    return m > n && n > 0 && (method == Method::Auto || method == Method::TSQR);
+}
+
+std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
+                                       const std::optional<StreamingMemory>& streaming) {
+    const Index m = file.rows();
+    const double available = cap - reader_bytes(file);
+    if (in_memory <= available) return std::nullopt;
+
+    double smallest = in_memory;
+    if (streaming) {
+        // f(b) = a_row b + a_block m/b is least at b² = a_block m / a_row, and only grows from there on
+        const Index lowest = std::min(m, std::max<Index>(file.cols(), 64));
+        const Index cheapest = std::clamp(
+            static_cast<Index>(std::sqrt(streaming->a_block * static_cast<double>(m) / streaming->a_row)), lowest, m);
+        if (streaming->bytes(m, cheapest) <= available) {
+            Index fits = cheapest, too_many = m + 1;
+            while (too_many - fits > 1) {
+                const Index b = fits + (too_many - fits) / 2;
+                (streaming->bytes(m, b) <= available ? fits : too_many) = b;
+            }
+            return RowBlocks{m, fits};
+        }
+        smallest = std::min(in_memory, streaming->bytes(m, cheapest));
+    }
+    refuse_memory_cap(file.path(), cap, smallest + reader_bytes(file),
+                      fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "quoin/options.hpp"
+#include "row_blocks.hpp"
+
+namespace quoin::cli {
+
+/// Memory that a streamed factorization of m×n rows takes with b rows a block: fixed + a_row·b + a_block·m/b, in bytes.
+struct StreamingMemory {
+    double fixed = 0;
+    double a_row = 0;
+    double a_block = 0;  ///< of every block, for as long as Q is wanted: its node of the tree
+
+    double bytes(Index m, Index block_rows) const;
+};
+
+/// R alone, of `n` columns and `p` right-hand sides.
+StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes);
+/// R, then the rows of Q.
+StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes);
+
+/// Tall matrices that no other method than TSQR was asked for can be streamed.
+bool can_stream(Index m, Index n, Method method);
+
+/// How to factor the matrix of `file` under `cap` bytes: nothing where `in_memory` bytes fit the cap, otherwise the
+/// largest blocks of at least max(n, 64) rows that `streaming` (nothing: not possible) allows. Throws OutOfMemory, with the
+/// smallest cap that works, where neither fits.
+std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
+                                       const std::optional<StreamingMemory>& streaming);
+
+}  // namespace quoin::cli

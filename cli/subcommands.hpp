@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace quoin::cli {
+
+// Each adds its subcommand to the program; the subcommand runs when the command line has been read. One file each.
+void add_factor(CLI::App& program);
+void add_lstsq(CLI::App& program);
+void add_svd(CLI::App& program);
+void add_plan(CLI::App& program);
+void add_info(CLI::App& program);
+void add_bench(CLI::App& program);
+void add_demo(CLI::App& program);
+
+}  // namespace quoin::cli

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "arguments.hpp"
+#include "flop_counts.hpp"
+#include "json_line.hpp"
+#include "memory_cap.hpp"
+#include "naming_file.hpp"
+#include "output_files.hpp"
+#include "row_blocks.hpp"
+#include "stopwatch.hpp"
+#include "streaming_layout.hpp"
+#include "subcommands.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+struct SvdArguments {
+    CommonArguments common;
+    std::string input, out;
+    bool values_only = false;
+    Index memory = 0;
+};
+
+/// Singular values of a tall matrix are those of its R, which one pass over the rows gives.
+template <class T>
+SVD<T> streaming_values(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks) {
+    StreamingR<T> stream(ctx, file.cols());
+    BlockReader<T> reader(file, blocks);
+    for_each_block("decomposing", blocks, Order::Forward, [&](Range rows) {
+        const MatrixView<const T> A = reader.read(rows);
+        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
+    });
+    return svd<T, Host>(ctx, stream.r().view(), /*vectors=*/false);
+}
+
+template <class T>
+void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
+    const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
+    const bool vectors = !arguments.values_only;
+    Context<Host> ctx = make_context(arguments.common);
+    const InterruptGuard guard(ctx);
+    const Options options = arguments.common.options;
+    const Plan plan = plan_qr<T>(ctx, std::max(m, n), k, options);
+
+    // A, the copy that is factored, and U
+    const double in_memory =
+        sizeof(T) * (vectors ? 3.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) + plan.workspace_bytes;
+    std::optional<StreamingMemory> streaming;
+    if (!vectors && can_stream(m, n, options.method)) streaming = streaming_r_memory(n, 0, sizeof(T));
+    const std::optional<RowBlocks> blocks = choose_blocks(file, memory_cap(arguments.memory), in_memory, streaming);
+
+    OutputDirectory directory(arguments.out);
+    const std::string s_path = directory.file("s.npy");
+    std::optional<NpyRowWriter<T>> U_writer, Vt_writer;
+    if (vectors) {
+        U_writer.emplace(directory.file("U.npy"), m, k);
+        Vt_writer.emplace(directory.file("Vt.npy"), k, n);
+    }
+
+    const Stopwatch watch;
+    double reading_seconds = 0;
+    const SVD<T> f = [&] {
+        if (blocks) return streaming_values<T>(ctx, file, *blocks);
+        const Matrix<T> A = read_matrix<T>(file);
+        reading_seconds = watch.seconds();
+        ctx.reset_progress();
+        // the small SVD and the product with its vectors come on top of the factorization
+        const double flops = plan.flops + svd_flops(m, n, vectors) - factor_flops(m, n);
+        const ProgressBar bar("decomposing", [&] { return ctx.flops_done() / flops; });
+        return naming_file(file.path(), 0, [&] { return svd<T, Host>(ctx, A.view(), vectors, options); });
+    }();
+    const double seconds = watch.seconds() - reading_seconds;
+
+    if (vectors) {
+        write_matrix<T>(*U_writer, "U.npy", f.U.view());
+        write_matrix<T>(*Vt_writer, "Vt.npy", f.Vt.view());
+    }
+    throw_if_interrupted();
+    write_npy(s_path, f.s);
+    if (vectors) {
+        U_writer->commit();
+        Vt_writer->commit();
+    }
+    directory.keep();
+
+    const char* method = blocks ? "streaming-tsqr" : to_string(f.report.method);
+    const double gflops = 1e-9 * svd_flops(m, n, vectors) / seconds;
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", method);
+        line.add("seconds", seconds).add("gflops", gflops);
+        if (k > 0) line.add("largest", double{f.s.front()}).add("smallest", double{f.s.back()});
+        line.print();
+        return;
+    }
+    fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
+    fmt::print("method         {}\n", method);
+    fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
+    if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", f.s.front(), f.s.back());
+    fmt::print("wrote          {}{}\n", s_path,
+               vectors ? ", " + directory.file("U.npy") + ", " + directory.file("Vt.npy") : "");
+}
+
+}  // namespace
+
+void add_svd(CLI::App& program) {
+    auto arguments = std::make_shared<SvdArguments>();
+    CLI::App& command = *program.add_subcommand(
+        "svd",
+        "Thin singular value decomposition A = U diag(s) Vᵀ, by way of R.\n\n"
+        "A is m x n, tall-skinny or short-wide, k = min(m, n): U.npy is m x k, s.npy holds k values, descending,\n"
+        "Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its "
+        "rows.");
+    command.add_option("A", arguments->input, "Matrix: .npy, Matrix Market or CSV")->required();
+    command.add_option("--out", arguments->out, "Folder for s.npy, U.npy and Vt.npy, created if missing")
+        ->required()
+        ->type_name("DIR");
+    command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
+    add_memory_argument(command, arguments->memory);
+    add_common_arguments(command, arguments->common);
+    command.footer(
+        "Example:  quoin svd A.npy --out decomposition\n\n"
+        "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³).\n"
+        "--json prints rows, cols, dtype, method, seconds, gflops and the largest and smallest value on one line.");
+    command.callback([arguments] {
+        const MatrixFile file(arguments->input);
+        with_dtype(file.dtype(), [&]<class T>(T) { run_svd<T>(*arguments, file); });
+    });
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,419 @@
+#include "checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gallery.hpp"
+
+namespace quoin::test {
+
+namespace {
+
+template <class T>
+constexpr double eta = std::numeric_limits<T>::denorm_min();
+
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+template <class T>
+constexpr Bits<T> poison_bits = sizeof(T) == 8 ? Bits<T>(0x7ff8dead'beef5a5aULL) : Bits<T>(0x7fedbeefU);
+
+template <class T>
+const T poison = std::bit_cast<T>(poison_bits<T>);
+
+/// k·(u·scale + √(mn)·η)
+template <class T>
+Wide<T> backward_error_unit(Index k, Index m, Index n, Wide<T> scale) {
+    return k * (unit_roundoff<T> * scale + std::sqrt(Wide<T>(m) * Wide<T>(n)) * eta<T>);
+}
+
+template <class W>
+double in_units(W measured, W unit) {
+    return measured == 0 ? 0.0 : static_cast<double>(measured / unit);
+}
+
+/// A column-major matrix of the wide type.
+template <class W>
+struct WideMatrix {
+    Index rows, cols;
+    std::vector<W> data;
+    WideMatrix(Index m, Index n) : rows(m), cols(n), data(m * n, W(0)) {}
+    W& operator()(Index i, Index j) { return data[i + j * rows]; }
+    const W& operator()(Index i, Index j) const { return data[i + j * rows]; }
+    W* column(Index j) { return data.data() + j * rows; }
+    const W* column(Index j) const { return data.data() + j * rows; }
+};
+
+template <class T>
+WideMatrix<Wide<T>> widened(MatrixView<const T> A) {
+    WideMatrix<Wide<T>> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.column(j));
+    return B;
+}
+
+/// xᵀy, in independent sums so that additions need not wait for each other.
+template <class W>
+W dot(const W* x, const W* y, Index m) {
+    constexpr Index lanes = 8;
+    W sums[lanes] = {};
+    Index i = 0;
+    for (; i + lanes <= m; i += lanes)
+        for (Index l = 0; l < lanes; ++l) sums[l] += x[i + l] * y[i + l];
+    for (; i < m; ++i) sums[0] += x[i] * y[i];
+    return std::accumulate(sums, sums + lanes, W(0));
+}
+
+/// y := y − αx
+template <class W>
+void subtract_scaled(W alpha, const W* x, W* y, Index m) {
+    for (Index i = 0; i < m; ++i) y[i] -= alpha * x[i];
+}
+
+template <class W>
+W norm(const std::vector<W>& x) {
+    return std::sqrt(dot(x.data(), x.data(), static_cast<Index>(x.size())));
+}
+
+template <class W>
+W norm(const WideMatrix<W>& A, Index j) {
+    return std::sqrt(dot(A.column(j), A.column(j), A.rows));
+}
+
+/// AᵀA
+template <class W>
+WideMatrix<W> gram(const WideMatrix<W>& A) {
+    WideMatrix<W> G(A.cols, A.cols);
+    for (Index j = 0; j < A.cols; ++j)
+        for (Index i = 0; i <= j; ++i) G(i, j) = G(j, i) = dot(A.column(i), A.column(j), A.rows);
+    return G;
+}
+
+/// ‖I − AᵀA‖_F
+template <class W>
+W departure_from_orthonormality(const WideMatrix<W>& A) {
+    WideMatrix<W> G = gram(A);
+    for (Index j = 0; j < A.cols; ++j) G(j, j) -= 1;
+    return norm(G.data);
+}
+
+struct ResidualErrors {
+    double of_matrix, of_worst_column;
+};
+
+template <class T>
+ResidualErrors residual_errors(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
+    using W = Wide<T>;
+    const Index m = A.rows, n = A.cols, k = R.rows;
+    const WideMatrix<W> Q_wide = widened(Q);
+    WideMatrix<W> E = widened(A);
+    const W norm_A = norm(E.data);
+    double worst_column = 0;
+    for (Index j = 0; j < n; ++j) {
+        const W norm_a = norm(E, j);
+        // a_j − Q r_j, R upper trapezoidal
+        for (Index l = 0; l <= std::min(j, k - 1); ++l) subtract_scaled(W(R(l, j)), Q_wide.column(l), E.column(j), m);
+        const double error = in_units(norm(E, j), backward_error_unit<T>(k, m, 1, norm_a));
+        // Written so that NaN wins.
+        if (!(error <= worst_column)) worst_column = error;
+    }
+    return {in_units(norm(E.data), backward_error_unit<T>(k, m, n, norm_A)), worst_column};
+}
+
+}  // namespace
+
+bool quick() {
+    const char* value = std::getenv("QUOIN_TEST_QUICK");
+    return value != nullptr && std::string_view(value) == "1";
+}
+
+template <class T>
+double orthogonality_error(MatrixView<const T> Q, Index k) {
+    return in_units<Wide<T>>(departure_from_orthonormality(widened(Q)),
+                             std::sqrt(Wide<T>(k) * Wide<T>(Q.cols)) * unit_roundoff<T>);
+}
+
+template <class T>
+double residual_error(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
+    return residual_errors(A, Q, R).of_matrix;
+}
+
+template <class T>
+double column_residual_error(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
+    return residual_errors(A, Q, R).of_worst_column;
+}
+
+template <class T>
+double gram_error(MatrixView<const T> A, MatrixView<const T> R) {
+    using W = Wide<T>;
+    const auto A_wide = widened(A);
+    const auto AtA = gram(A_wide), RtR = gram(widened(R));
+    std::vector<W> length(A.cols), e(A.cols);
+    for (Index j = 0; j < A.cols; ++j) {
+        length[j] = norm(A_wide, j);
+        e[j] = backward_error_unit<T>(R.rows, A.rows, 1, length[j]);
+    }
+    double worst = 0;
+    for (Index j = 0; j < A.cols; ++j)
+        for (Index i = 0; i <= j; ++i) {
+            const W unit = e[i] * length[j] + e[j] * length[i] + W(law) * e[i] * e[j];
+            const double error = in_units(std::abs(AtA(i, j) - RtR(i, j)), unit);
+            if (!(error <= worst)) worst = error;
+        }
+    return worst;
+}
+
+template <class T>
+double implicit_orthogonality_error(MatrixView<const T> A, MatrixView<const T> R) {
+    using W = Wide<T>;
+    const Index m = A.rows, n = A.cols;
+    const W norm_A = norm(widened(A).data);
+    // X := X R⁻¹ by columns: x_j = (x_j − Σ_{l<j} x_l r_lj) / r_jj
+    const auto solve_from_right = [&](WideMatrix<W> X) {
+        for (Index j = 0; j < n; ++j) {
+            for (Index l = 0; l < j; ++l) subtract_scaled(W(R(l, j)), X.column(l), X.column(j), X.rows);
+            for (Index i = 0; i < X.rows; ++i) X(i, j) /= W(R(j, j));
+        }
+        return X;
+    };
+    WideMatrix<W> I(n, n);
+    for (Index j = 0; j < n; ++j) I(j, j) = 1;
+    const W norm_R_inverse = norm(solve_from_right(std::move(I)).data);
+    const W unit = 2 * backward_error_unit<T>(n, m, n, norm_A) * norm_R_inverse;
+    return in_units(departure_from_orthonormality(solve_from_right(widened(A))), unit);
+}
+
+template <class T>
+double difference(MatrixView<const T> X, MatrixView<const T> Y, Index k, double scale) {
+    if (X.rows != Y.rows || X.cols != Y.cols) return std::numeric_limits<double>::quiet_NaN();
+    auto E = widened(X);
+    for (Index j = 0; j < Y.cols; ++j)
+        for (Index i = 0; i < Y.rows; ++i) E(i, j) -= Wide<T>(Y(i, j));
+    return in_units(norm(E.data), backward_error_unit<T>(k, X.rows, X.cols, scale));
+}
+
+template <class T>
+double product_error(Side side, Op op, MatrixView<const T> Q, MatrixView<const T> C, MatrixView<const T> X, Index k) {
+    using W = Wide<T>;
+    const auto op_Q = [&](Index i, Index j) { return W(op == Op::None ? Q(i, j) : Q(j, i)); };
+    WideMatrix<W> E = widened(X);
+    for (Index j = 0; j < C.cols; ++j)
+        for (Index l = 0; l < Q.rows; ++l)
+            for (Index i = 0; i < C.rows; ++i)
+                E(i, j) -= side == Side::Left ? op_Q(i, l) * W(C(l, j)) : W(C(i, l)) * op_Q(l, j);
+    return in_units(norm(E.data), backward_error_unit<T>(k, C.rows, C.cols, norm(widened(C).data)));
+}
+
+template <class T>
+double frobenius_norm(MatrixView<const T> A) {
+    return static_cast<double>(norm(widened(A).data));
+}
+
+template <class T>
+bool is_upper_trapezoidal(MatrixView<const T> R) {
+    for (Index j = 0; j < R.cols; ++j)
+        for (Index i = j + 1; i < R.rows; ++i)
+            if (R(i, j) != T(0)) return false;
+    return true;
+}
+
+template <class T>
+bool is_finite(MatrixView<const T> A) {
+    for (Index j = 0; j < A.cols; ++j)
+        if (!std::all_of(A.at(0, j), A.at(0, j) + A.rows, [](T x) { return std::isfinite(x); })) return false;
+    return true;
+}
+
+template <class T>
+bool same_bits(MatrixView<const T> A, MatrixView<const T> B) {
+    if (A.rows != B.rows || A.cols != B.cols) return false;
+    for (Index j = 0; j < A.cols; ++j)
+        for (Index i = 0; i < A.rows; ++i)
+            if (std::bit_cast<Bits<T>>(A(i, j)) != std::bit_cast<Bits<T>>(B(i, j))) return false;
+    return true;
+}
+
+template <class T>
+Matrix<T> copy(MatrixView<const T> A) {
+    Matrix<T> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+    return B;
+}
+
+template <class T>
+Matrix<T> filled(Index m, Index n, T value) {
+    Matrix<T> A(m, n);
+    std::fill_n(A.data(), m * n, value);
+    return A;
+}
+
+template <class T>
+Matrix<T> identity(Index m) {
+    Matrix<T> I = filled<T>(m, m, 0);
+    for (Index i = 0; i < m; ++i) I(i, i) = 1;
+    return I;
+}
+
+template <class T>
+Matrix<T> transposed(MatrixView<const T> A) {
+    Matrix<T> B(A.cols, A.rows);
+    for (Index j = 0; j < A.cols; ++j)
+        for (Index i = 0; i < A.rows; ++i) B(j, i) = A(i, j);
+    return B;
+}
+
+template <class T>
+Padded<T>::Padded(Index rows, Index cols, Index padding)
+    : storage_(filled<T>(rows + padding, cols, poison<T>)), rows_(rows) {}
+
+template <class T>
+Padded<T>::Padded(MatrixView<const T> A, Index padding) : Padded(A.rows, A.cols, padding) {
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, view().at(0, j));
+}
+
+template <class T>
+bool Padded<T>::padding_intact() const {
+    const MatrixView<const T> padding = storage_.view().row_block({rows_, storage_.rows()});
+    return same_bits<T>(padding, filled<T>(padding.rows, padding.cols, poison<T>).view());
+}
+
+namespace {
+
+template <class T>
+void expect_refused_without_q(Context<Host>& ctx, const QR<T>& f) {
+    Matrix<T> C = filled<T>(f.rows(), 1, 1);
+    EXPECT_THROW(f.apply_q(ctx, Side::Left, Op::None, C.view()), InvalidArgument);
+    EXPECT_THROW(f.form_q(ctx), InvalidArgument);
+    EXPECT_THROW(f.q_block(ctx, {0, f.rows()}, {0, f.rows()}), InvalidArgument);
+}
+
+/// [R; 0], m×n
+template <class T>
+Matrix<T> with_zero_rows(MatrixView<const T> R, Index m) {
+    Matrix<T> B = filled<T>(m, R.cols, 0);
+    for (Index j = 0; j < R.cols; ++j) std::copy_n(R.at(0, j), R.rows, B.view().at(0, j));
+    return B;
+}
+
+/// Qᵀ A = [R; 0], Q [R; 0] = A, Aᵀ Q = [R; 0]ᵀ, [R; 0]ᵀ Qᵀ = Aᵀ: the four products without the m×m Q.
+template <class T>
+void expect_products_with_a(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> R, const QR<T>& f,
+                            double bound) {
+    const Index k = std::min(A.rows, A.cols);
+    const double norm_A = frobenius_norm(A);
+    const Matrix<T> R0 = with_zero_rows(R, A.rows);
+    const Matrix<T> At = transposed(A), R0t = transposed<T>(R0.view());
+    const struct {
+        const char* name;
+        Side side;
+        Op op;
+        MatrixView<const T> C, expected;
+    } products[] = {{"QᵀA = [R; 0]", Side::Left, Op::Transpose, A, R0.view()},
+                    {"Q[R; 0] = A", Side::Left, Op::None, R0.view(), A},
+                    {"AᵀQ = [R; 0]ᵀ", Side::Right, Op::None, At.view(), R0t.view()},
+                    {"[R; 0]ᵀQᵀ = Aᵀ", Side::Right, Op::Transpose, R0t.view(), At.view()}};
+    for (const auto& product : products) {
+        Padded<T> X(product.C);
+        f.apply_q(ctx, product.side, product.op, X.view());
+        EXPECT_LE(difference<T>(X.view(), product.expected, k, norm_A), bound) << product.name;
+        EXPECT_TRUE(X.padding_intact()) << product.name;
+    }
+}
+
+/// The m×m Q: orthogonal, its first k columns the thin Q, and Q C, Qᵀ C, C Q, C Qᵀ for a random C.
+template <class T>
+void expect_products_with_full_q(Context<Host>& ctx, MatrixView<const T> thin_Q, const QR<T>& f, double bound) {
+    const Index m = f.rows(), k = thin_Q.cols, p = 5;
+    Matrix<T> Q = identity<T>(m);
+    f.apply_q(ctx, Side::Left, Op::None, Q.view());
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "m×m Q";
+    EXPECT_LE(difference<T>(Q.view().col_block({0, k}), thin_Q, k, std::sqrt(double(k))), bound) << "QI against thin Q";
+    const Matrix<T> tall = random_normal<T>(m, p, 71), wide = random_normal<T>(p, m, 72);
+    const struct {
+        const char* name;
+        Side side;
+        Op op;
+    } products[] = {{"QC", Side::Left, Op::None},
+                    {"QᵀC", Side::Left, Op::Transpose},
+                    {"CQ", Side::Right, Op::None},
+                    {"CQᵀ", Side::Right, Op::Transpose}};
+    for (const auto& [name, side, op] : products) {
+        const Matrix<T>& C = side == Side::Left ? tall : wide;
+        Padded<T> X(C.view());
+        f.apply_q(ctx, side, op, X.view());
+        EXPECT_LE(product_error<T>(side, op, Q.view(), C.view(), X.view(), k), bound) << name;
+        EXPECT_TRUE(X.padding_intact()) << name;
+    }
+}
+
+/// Whether ‖Δa_j‖ is relative to ‖a_j‖: the shift s of ShiftedCholeskyQR3 is not, it is relative to ‖A‖².
+bool is_column_wise(Method method) { return method != Method::ShiftedCholeskyQR3; }
+
+}  // namespace
+
+template <class T>
+void expect_law(Context<Host>& ctx, MatrixView<const T> A, const QR<T>& f, Index stages) {
+    const double bound = law * std::sqrt(double(stages));
+    const Index m = A.rows, n = A.cols, k = std::min(m, n), small = 64;
+    EXPECT_EQ(f.rows(), m);
+    EXPECT_EQ(f.cols(), n);
+
+    const Matrix<T> R = f.r();
+    ASSERT_EQ(R.rows(), k);
+    ASSERT_EQ(R.cols(), n);
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+    EXPECT_TRUE(is_finite<T>(R.view()));
+    const bool column_wise = is_column_wise(f.report().method);
+    if (f.plan().q == QForm::None) {
+        // Without Q, R has to answer for itself.
+        if (column_wise) {
+            EXPECT_LE(gram_error<T>(A, R.view()), bound) << "AᵀA = RᵀR";
+        }
+        return expect_refused_without_q(ctx, f);
+    }
+
+    const Matrix<T> Q = f.form_q(ctx);
+    ASSERT_EQ(Q.rows(), m);
+    ASSERT_EQ(Q.cols(), k);
+    EXPECT_TRUE(is_finite<T>(Q.view()));
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
+    const ResidualErrors residual = residual_errors<T>(A, Q.view(), R.view());
+    EXPECT_LE(residual.of_matrix, bound) << "‖A − QR‖";
+    if (column_wise) {
+        EXPECT_LE(residual.of_worst_column, bound) << "max ‖a_j − Q r_j‖";
+    }
+    expect_products_with_a<T>(ctx, A, R.view(), f, bound);
+    if (m <= small) expect_products_with_full_q<T>(ctx, Q.view(), f, bound);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                       \
+    template double orthogonality_error(MatrixView<const T>, Index);                                               \
+    template double residual_error(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>);                 \
+    template double column_residual_error(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>);          \
+    template double gram_error(MatrixView<const T>, MatrixView<const T>);                                          \
+    template double implicit_orthogonality_error(MatrixView<const T>, MatrixView<const T>);                        \
+    template double difference(MatrixView<const T>, MatrixView<const T>, Index, double);                           \
+    template double product_error(Side, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, Index); \
+    template double frobenius_norm(MatrixView<const T>);                                                           \
+    template bool is_upper_trapezoidal(MatrixView<const T>);                                                       \
+    template bool is_finite(MatrixView<const T>);                                                                  \
+    template bool same_bits(MatrixView<const T>, MatrixView<const T>);                                             \
+    template Matrix<T> copy(MatrixView<const T>);                                                                  \
+    template Matrix<T> filled(Index, Index, T);                                                                    \
+    template Matrix<T> identity(Index);                                                                            \
+    template Matrix<T> transposed(MatrixView<const T>);                                                            \
+    template class Padded<T>;                                                                                      \
+    template void expect_law(Context<Host>&, MatrixView<const T>, const QR<T>&, Index)
+
+QUOIN_INSTANTIATE(float);
+QUOIN_INSTANTIATE(double);
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin::test

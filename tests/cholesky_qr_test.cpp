@@ -1,0 +1,279 @@
+// The conditional methods: the law inside their domain of κ, outside it the law or an exception, never a wrong answer;
+// and Auto, which may use them but answers for every matrix.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases.hpp"
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class CholeskyQR : public testing::Test {
+protected:
+    static constexpr double u = unit_roundoff<T>;
+    /// Where CholeskyQR2 (Yamamoto et al. 2015) and ShiftedCholeskyQR3 (Fukaya et al. 2020) are safe for every matrix
+    /// of moderate size.
+    const double domain_of_cholesky_qr2 = 0.01 / std::sqrt(u);
+    const double domain_of_shifted_cholesky_qr3 = 0.01 / u;
+    const Index tall = quick() ? 1000 : 6000;
+
+    Context<Host> ctx{2};
+
+    void expect_law_of_every_form(Method method, MatrixView<const T> A) {
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+            const QR<T> f = qr(ctx, A, with(method, q));
+            EXPECT_EQ(f.report().method, method);
+            EXPECT_FALSE(f.report().fell_back);
+            expect_law(ctx, A, f);
+        }
+    }
+
+    /// The law, or NumericalBreakdown at a column of A, and A as it was. True if it was the law.
+    bool expect_law_or_breakdown(Method method, QForm q, MatrixView<const T> A) {
+        const Matrix<T> before = copy(A);
+        bool succeeded = false;
+        try {
+            const QR<T> f = qr(ctx, A, with(method, q));
+            expect_law(ctx, A, f);
+            succeeded = true;
+        } catch (const NumericalBreakdown& breakdown) {
+            EXPECT_EQ(breakdown.code(), ErrorCode::NumericalBreakdown);
+            EXPECT_GE(breakdown.column, 0);
+            EXPECT_LT(breakdown.column, A.cols);
+        }
+        EXPECT_TRUE(same_bits<T>(A, before.view()));
+        return succeeded;
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(CholeskyQR, Types);
+
+TYPED_TEST(CholeskyQR, TwoPassesObeyTheLawInTheirDomain) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{this->tall, 33}, {60, 20}, {30, 30}, {500, 1}, {257, 64}})
+        for (double kappa : {1.0, 3.0, std::sqrt(this->domain_of_cholesky_qr2), this->domain_of_cholesky_qr2}) {
+            SCOPED_TRACE(shape_name(m, n) + " kappa " + std::to_string(kappa));
+            this->expect_law_of_every_form(Method::CholeskyQR2, with_condition<T>(m, n, kappa).view());
+        }
+}
+
+TYPED_TEST(CholeskyQR, ThreeShiftedPassesObeyTheLawInTheirDomain) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{this->tall, 33}, {60, 20}, {30, 30}, {500, 1}, {257, 64}})
+        for (double kappa : {1.0, this->domain_of_cholesky_qr2, 100 * this->domain_of_cholesky_qr2,
+                             std::sqrt(this->domain_of_cholesky_qr2 * this->domain_of_shifted_cholesky_qr3),
+                             this->domain_of_shifted_cholesky_qr3}) {
+            SCOPED_TRACE(shape_name(m, n) + " kappa " + std::to_string(kappa));
+            this->expect_law_of_every_form(Method::ShiftedCholeskyQR3, with_condition<T>(m, n, kappa).view());
+        }
+}
+
+TYPED_TEST(CholeskyQR, NeverASilentlyWrongAnswerWhateverTheCondition) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{2000, 16}, {60, 20}})
+        for (double kappa = 0.01 / std::sqrt(this->u); kappa < 1e3 / this->u; kappa *= 7) {
+            const Matrix<T> A = with_condition<T>(m, n, kappa);
+            for (Method method : conditional_methods)
+                for (QForm q : q_forms) {
+                    SCOPED_TRACE(case_name(m, n, method, q) + " kappa " + std::to_string(kappa));
+                    this->expect_law_or_breakdown(method, q, A.view());
+                }
+        }
+}
+
+/// One small singular value, one large one, half and half: spectra that condition estimators see differently.
+TYPED_TEST(CholeskyQR, NeverASilentlyWrongAnswerWhateverTheSpectrum) {
+    using T = TypeParam;
+    const Index m = 300, n = 24;
+    for (double kappa = 0.1 / std::sqrt(this->u); kappa < 100 / std::sqrt(this->u); kappa *= 2)
+        for (Index large : {Index(1), n / 2, n - 1}) {
+            std::vector<double> s(n, 1 / kappa);
+            std::fill_n(s.begin(), large, 1.0);
+            const Matrix<T> A = with_singular_values<T>(m, n, s);
+            for (Method method : conditional_methods)
+                for (QForm q : q_forms) {
+                    SCOPED_TRACE(case_name(m, n, method, q) + " " + std::to_string(large) +
+                                 " large singular values, kappa " + std::to_string(kappa));
+                    this->expect_law_or_breakdown(method, q, A.view());
+                }
+            const QR<T> f = qr(this->ctx, A.view());
+            SCOPED_TRACE("auto");
+            expect_law(this->ctx, A.view(), f);
+        }
+}
+
+TYPED_TEST(CholeskyQR, NeverASilentlyWrongAnswerOnTheGallery) {
+    using T = TypeParam;
+    for (Gallery matrix_class : gallery())
+        for (auto [m, n] : {std::pair<Index, Index>{500, 24}, {45, 45}}) {
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            for (Method method : conditional_methods)
+                for (QForm q : q_forms) {
+                    SCOPED_TRACE(to_string(matrix_class) + " " + case_name(m, n, method, q));
+                    this->expect_law_or_breakdown(method, q, A.view());
+                }
+        }
+}
+
+/// Kahan's triangle has large pivots throughout and yet κ = 10^(0.13n): no pivot warns of it.
+TYPED_TEST(CholeskyQR, NeverASilentlyWrongAnswerWhereNoPivotIsSmall) {
+    using T = TypeParam;
+    for (Index n = 20; n <= 120; n += 10) {
+        const Index m = 6 * n;
+        const Matrix<T> A = generate<T>(Gallery::Kahan, m, n);
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
+            for (Method method : conditional_methods) this->expect_law_or_breakdown(method, q, A.view());
+            expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), with(Method::Auto, q)));
+        }
+    }
+}
+
+TYPED_TEST(CholeskyQR, RankDeficiencyBreaksDown) {
+    using T = TypeParam;
+    // A Q with orthonormal columns would have to come from a pivot that holds nothing but rounding errors.
+    for (Gallery matrix_class : {Gallery::RankDeficientExact, Gallery::DuplicateColumns, Gallery::ZeroFirstColumn,
+                                 Gallery::ZeroLastColumn, Gallery::ZeroSomeColumns, Gallery::Zero})
+        for (QForm q : {QForm::Any, QForm::None, QForm::Explicit}) {
+            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(q));
+            const Matrix<T> A = generate<T>(matrix_class, 500, 24);
+            EXPECT_THROW(qr(this->ctx, A.view(), with(Method::CholeskyQR2, q)), NumericalBreakdown);
+        }
+}
+
+TYPED_TEST(CholeskyQR, BreakdownNamesTheColumn) {
+    using T = TypeParam;
+    for (Index zero_column : {0, 5, 11}) {
+        Matrix<T> A = random_normal<T>(300, 12);
+        std::fill_n(A.view().at(0, zero_column), 300, T(0));
+        try {
+            qr(this->ctx, A.view(), with(Method::CholeskyQR2, QForm::Explicit));
+            FAIL() << "a zero column must break down";
+        } catch (const NumericalBreakdown& breakdown) {
+            EXPECT_EQ(breakdown.column, zero_column);
+            EXPECT_NE(std::string(breakdown.what()).find(std::to_string(zero_column)), std::string::npos)
+                << breakdown.what();
+        }
+    }
+}
+
+TYPED_TEST(CholeskyQR, TheContextWorksOnAfterABreakdown) {
+    using T = TypeParam;
+    const Matrix<T> bad = generate<T>(Gallery::DuplicateColumns, 300, 12), good = random_normal<T>(300, 12);
+    EXPECT_THROW(qr(this->ctx, bad.view(), with(Method::CholeskyQR2, QForm::Any)), NumericalBreakdown);
+    this->expect_law_of_every_form(Method::CholeskyQR2, good.view());
+}
+
+// ---- Auto ----------------------------------------------------------------------------------------------------------
+
+/// Shapes on both sides of the tuning table: those where Auto tries a conditional method and those where it does not.
+template <class T>
+class Auto : public CholeskyQR<T> {
+protected:
+    /// Calls check(A, q) with a matrix of every shape and every QForm.
+    template <class Generate, class Check>
+    void for_every_shape(Generate generate, Check check) {
+        for (auto [m, n] : {std::pair<Index, Index>{20000, 32}, {6000, 64}, {3000, 8}, {1000, 100}, {200, 150}}) {
+            if (quick() && m > 3000) continue;
+            const Matrix<T> A = generate(m, n);
+            for (QForm q : q_forms) {
+                SCOPED_TRACE(case_name(m, n, Method::Auto, q));
+                check(A.view(), q);
+            }
+        }
+    }
+};
+TYPED_TEST_SUITE(Auto, Types);
+
+TYPED_TEST(Auto, ObeysTheLawForEveryCondition) {
+    using T = TypeParam;
+    const double u = this->u;
+    for (double kappa : {1.0, 0.1 / std::sqrt(u), 1 / std::sqrt(u), 0.01 / u, 1e3 / u}) {
+        SCOPED_TRACE("kappa " + std::to_string(kappa));
+        const auto conditioned = [kappa](Index m, Index n) { return with_condition<T>(m, n, kappa); };
+        this->for_every_shape(conditioned, [&](MatrixView<const T> A, QForm q) {
+            const QR<T> f = qr(this->ctx, A, with(Method::Auto, q));
+            expect_law(this->ctx, A, f);
+            EXPECT_EQ(f.report().fell_back, f.report().method != f.plan().method);
+            if (q == QForm::None && kappa * std::sqrt(u) <= 1) {
+                EXPECT_LE(implicit_orthogonality_error<T>(A, f.r().view()), law);
+            }
+        });
+    }
+}
+
+/// Around κ = u^(-1/2) the first pass goes through and the certificate still fails: what is done then goes on with Q₁,
+/// for the whole matrix as for one tall panel of a blocked factorization.
+TYPED_TEST(Auto, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
+    using T = TypeParam;
+    const Index m = 2400, n = 32;
+    for (double kappa = 0.05 / std::sqrt(this->u); kappa < 5 / std::sqrt(this->u); kappa *= 1.25) {
+        const Matrix<T> A = with_condition<T>(m, n, kappa);
+        for (Method method : {Method::Auto, Method::BlockedHouseholder})
+            for (QForm q : q_forms) {
+                SCOPED_TRACE(case_name(m, n, method, q) + " kappa " + std::to_string(kappa));
+                Options options = with(method, q);
+                if (method == Method::BlockedHouseholder) options.panel_width = n;
+                expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
+            }
+    }
+}
+
+TYPED_TEST(Auto, ObeysTheLawOnTheGalleryWhereItIsTall) {
+    using T = TypeParam;
+    for (Gallery matrix_class : gallery()) {
+        const Matrix<T> A = generate<T>(matrix_class, 2500, 24);
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(q));
+            expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), with(Method::Auto, q)));
+        }
+    }
+}
+
+TYPED_TEST(Auto, FallsBackWhereItsMethodCannotCertify) {
+    using T = TypeParam;
+    const auto deficient = [](Index m, Index n) { return generate<T>(Gallery::RankDeficientExact, m, n); };
+    this->for_every_shape(deficient, [&](MatrixView<const T> A, QForm q) {
+        const QR<T> f = qr(this->ctx, A, with(Method::Auto, q));
+        const Plan& plan = f.plan();
+        expect_law(this->ctx, A, f);
+        EXPECT_EQ(f.report().fell_back, is_conditional(plan.method));
+        EXPECT_EQ(f.report().method, is_conditional(plan.method) ? plan.fallback : plan.method);
+        EXPECT_FALSE(is_conditional(f.report().method));
+    });
+}
+
+TYPED_TEST(Auto, FallsBackInPlace) {
+    using T = TypeParam;
+    const auto deficient = [](Index m, Index n) { return generate<T>(Gallery::DuplicateColumns, m, n); };
+    this->for_every_shape(deficient, [&](MatrixView<const T> A, QForm q) {
+        const Plan plan = plan_qr<T>(this->ctx, A.rows, A.cols, with(Method::Auto, q));
+        const QR<T> f = qr(this->ctx, copy(A), plan);
+        expect_law(this->ctx, A, f);
+        EXPECT_EQ(f.report().fell_back, is_conditional(plan.method));
+    });
+}
+
+TYPED_TEST(Auto, DoesNotFallBackOnAWellConditionedMatrix) {
+    using T = TypeParam;
+    const auto conditioned = [](Index m, Index n) { return with_condition<T>(m, n, 3); };
+    this->for_every_shape(conditioned, [&](MatrixView<const T> A, QForm q) {
+        const QR<T> f = qr(this->ctx, A, with(Method::Auto, q));
+        EXPECT_FALSE(f.report().fell_back);
+        EXPECT_EQ(f.report().method, f.plan().method);
+    });
+}
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,806 @@
+// The program `quoin`, run as a user runs it: arguments in; files, stdout, stderr and exit code out.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/quoin.hpp"
+
+extern char** environ;
+
+namespace quoin::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Test;
+
+constexpr int usage_error = 64;
+
+int exit_code_of(ErrorCode code) { return error_info(code).exit_code; }
+
+std::string contents(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+std::vector<std::string> names_in(const fs::path& directory) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+struct Outcome {
+    int exit_code = -1;  ///< 128 + signal if a signal ended it
+    std::string out, err;
+    long peak_kib = 0;
+};
+
+/// A run of the program in the current folder, its output in files beside that folder.
+class Process {
+public:
+    /// `out`: an open file that takes the place of stdout.
+    explicit Process(std::vector<std::string> arguments, int out = -1) {
+        static const std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "quoin").string();
+        arguments.insert(arguments.begin(), program);
+        std::vector<char*> argv;
+        for (std::string& argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, 1, "../out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
+        posix_spawn_file_actions_addopen(&actions, 2, "../err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ))
+            throw std::runtime_error(fmt::format("cannot run {}: {}", program, std::strerror(error)));
+        posix_spawn_file_actions_destroy(&actions);
+    }
+
+    void send(int signal) const { kill(pid_, signal); }
+
+    Outcome wait() {
+        Outcome outcome;
+        int status = 0;
+        struct rusage usage {};
+        wait4(pid_, &status, 0, &usage);
+        outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        outcome.peak_kib = usage.ru_maxrss;
+        outcome.out = contents("../out");
+        outcome.err = contents("../err");
+        return outcome;
+    }
+
+private:
+    pid_t pid_ = 0;
+};
+
+Outcome quoin_run(std::vector<std::string> arguments) { return Process(std::move(arguments)).wait(); }
+
+/// "a b c" as arguments.
+Outcome quoin_run(const std::string& line) {
+    std::istringstream words(line);
+    return quoin_run(std::vector<std::string>{std::istream_iterator<std::string>(words), {}});
+}
+
+/// Keys of a flat JSON object on one line, in order.
+std::vector<std::string> json_keys(const std::string& line) {
+    static const std::regex key("\"([^\"]*)\": ");
+    std::vector<std::string> keys;
+    for (auto it = std::sregex_iterator(line.begin(), line.end(), key); it != std::sregex_iterator(); ++it)
+        keys.push_back((*it)[1]);
+    return keys;
+}
+
+/// The value of one key, as written.
+std::string json_value(const std::string& line, const std::string& key) {
+    std::smatch match;
+    const std::regex pattern("\"" + key + "\": (\"[^\"]*\"|\\[[^\\]]*\\]|[^,}]*)");
+    if (!std::regex_search(line, match, pattern)) return "no key " + key;
+    return match[1];
+}
+
+double json_number(const std::string& line, const std::string& key) { return std::stod(json_value(line, key)); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+/// One sentence on stderr, nothing on stdout, and every fragment named in it.
+void expect_error(const Outcome& outcome, int exit_code, std::initializer_list<std::string> fragments) {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(lines_of(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("quoin: ", 0), 0u) << outcome.err;
+    for (const std::string& fragment : fragments)
+        EXPECT_NE(outcome.err.find(fragment), std::string::npos) << outcome.err;
+}
+
+template <class T>
+void save(const std::string& path, const Matrix<T>& A) {
+    write_npy<T>(path, A.view());
+}
+
+template <class T>
+Matrix<T> load(const std::string& path) {
+    return MatrixFile(path).read<T>();
+}
+
+/// Shapes of thin Q and R on disk, exact zeros below R's diagonal, and the law for both.
+template <class T>
+void expect_factors(const Matrix<T>& A, const std::string& directory) {
+    const Index k = std::min(A.rows(), A.cols());
+    const Matrix<T> Q = load<T>(directory + "/Q.npy"), R = load<T>(directory + "/R.npy");
+    ASSERT_EQ(Q.rows(), A.rows());
+    ASSERT_EQ(Q.cols(), k);
+    ASSERT_EQ(R.rows(), k);
+    ASSERT_EQ(R.cols(), A.cols());
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), law);
+    EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view()), law);
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+}
+
+/// Each test works in an empty folder of its own.
+class Cli : public Test {
+protected:
+    void SetUp() override {
+        std::string name = (fs::temp_directory_path() / "quoin-cli-XXXXXX").string();
+        // threads that wait asleep: what runs beside this program then slows it less
+        setenv("OMP_NUM_THREADS", "2", 1);
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        root_ = name;
+        fs::create_directory(root_ / "work");
+        fs::current_path(root_ / "work");
+    }
+    void TearDown() override {
+        fs::current_path("/");
+        fs::remove_all(root_);
+    }
+
+private:
+    fs::path root_;
+};
+
+// ---- Help and the command line ---------------------------------------------------------------------------------------
+
+TEST_F(Cli, EveryHelpTeaches) {
+    const std::string program = quoin_run("--help").out;
+    for (const std::string command : {"factor", "lstsq", "svd", "plan", "info", "bench", "demo"}) {
+        EXPECT_NE(program.find("\n  " + command + " "), std::string::npos) << command;
+        const Outcome help = quoin_run(command + " --help");
+        EXPECT_EQ(help.exit_code, 0);
+        EXPECT_EQ(help.err, "");
+        for (const std::string& expected :
+             {"Example:  quoin " + command + " ", std::string("--threads"), std::string("--json")})
+            EXPECT_NE(help.out.find(expected), std::string::npos) << command << " lacks " << expected;
+        for (const std::string& line : lines_of(help.out)) EXPECT_LE(line.size(), 140u) << line;
+    }
+}
+
+TEST_F(Cli, Version) {
+    const Outcome outcome = quoin_run("--version");
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, fmt::format("quoin {}\n", version()));
+}
+
+TEST_F(Cli, NoCommandPrintsHelp) {
+    const Outcome outcome = quoin_run(std::vector<std::string>{});
+    EXPECT_EQ(outcome.exit_code, usage_error);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("factor"), std::string::npos);
+}
+
+TEST_F(Cli, MalformedCommandLines) {
+    save("A.npy", random_normal<double>(5, 3));
+    const std::pair<std::string, std::vector<std::string>> cases[] = {
+        {"nonsense", {"nonsense"}},
+        {"factor", {"A"}},
+        {"factor A.npy", {"--out"}},
+        {"factor A.npy --out d --frobnicate", {"--frobnicate"}},
+        {"factor A.npy --out d --method gauss", {"--method", "gauss", "tsqr"}},
+        {"factor A.npy --out d --tree oak", {"--tree", "oak", "binary"}},
+        {"factor A.npy --out d --threads 0", {"--threads"}},
+        {"factor A.npy --out d --threads -2", {"--threads"}},
+        {"factor A.npy --out d --panel-width 3.5", {"--panel-width", "3.5"}},
+        {"factor A.npy --out d --leaf-rows=-4", {"--leaf-rows", "negative"}},
+        {"factor A.npy --out d --fan-in 99999999999999999999", {"--fan-in", "64 bits"}},
+        {"factor A.npy --out d --memory lots", {"--memory", "lots"}},
+        {"factor A.npy --out d --memory 12QB", {"--memory", "12QB"}},
+        {"factor A.npy --out d --memory=-1GiB", {"--memory", "-1GiB"}},
+        {"factor A.npy --out d --memory 0", {"--memory"}},
+        {"factor A.npy --out d --memory 99999999TiB", {"--memory", "2^63"}},
+        {"factor A.npy --out d --memory nan", {"--memory", "nan"}},
+        {"lstsq A.npy", {"b"}},
+        {"plan", {"shape"}},
+        {"plan 12", {"SHAPE", "12"}},
+        {"plan 12x", {"SHAPE"}},
+        {"plan ax3", {"SHAPE"}},
+        {"plan 5x3x2", {"SHAPE"}},
+        {"plan 99999999999999999999x2", {"SHAPE", "64 bits"}},
+        {"plan 4000000000x4000000000", {"SHAPE", "64 bits"}},
+        {"plan 4000000000 4000000000", {"64 bits"}},
+        {"plan 5x3 --dtype f16", {"--dtype", "f16", "f32, f64"}},
+        {"plan 5x3 --q maybe", {"--q", "maybe"}},
+        {"bench 10x10 --op thin-qr,lu", {"--op", "lu"}},
+        {"bench 10x10 --dtype f64,i4", {"--dtype", "i4"}},
+        {"bench 10x10 --against mkl", {"--against", "mkl"}},
+        {"bench 10x10 --repeat 0", {"--repeat"}},
+        {"bench 0x10", {"SHAPE", "0x10"}},
+        {"bench 10x-10", {"SHAPE", "negative"}},
+    };
+    for (const auto& [line, fragments] : cases) {
+        SCOPED_TRACE(line);
+        const Outcome outcome = quoin_run(line);
+        expect_error(outcome, usage_error, {});
+        for (const std::string& fragment : fragments)
+            EXPECT_NE(outcome.err.find(fragment), std::string::npos) << outcome.err;
+    }
+    EXPECT_EQ(names_in("."), std::vector<std::string>{"A.npy"});
+}
+
+TEST_F(Cli, ExitCodesAreDistinct) {
+    std::vector<int> codes = {0, 1, usage_error};
+    for (const ErrorCode code : {ErrorCode::InvalidArgument, ErrorCode::NonFiniteEntry, ErrorCode::NumericalBreakdown,
+                                 ErrorCode::RankDeficient, ErrorCode::OutOfMemory, ErrorCode::UnreadableFile,
+                                 ErrorCode::UnwritableFile, ErrorCode::DeviceFailure, ErrorCode::Interrupted})
+        codes.push_back(exit_code_of(code));
+    std::sort(codes.begin(), codes.end());
+    EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
+}
+
+// ---- plan and info ---------------------------------------------------------------------------------------------------
+
+TEST_F(Cli, PlanAsTextAndJson) {
+    const Outcome text = quoin_run("plan 1000000x192");
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    Context<Host> ctx;
+    Options options;
+    options.q = QForm::Explicit;
+    const Plan plan = plan_qr<double>(ctx, 1000000, 192, options);
+    EXPECT_EQ(text.out, to_string(plan) + "\n");
+    EXPECT_EQ(quoin_run("plan 1000000 192").out, text.out);
+
+    const Outcome json = quoin_run("plan 1000000x192 --dtype f32 --q none --method tsqr --json");
+    EXPECT_EQ(json.exit_code, 0) << json.err;
+    ASSERT_EQ(lines_of(json.out).size(), 1u);
+    EXPECT_EQ(json_value(json.out, "rows"), "1000000");
+    EXPECT_EQ(json_value(json.out, "cols"), "192");
+    EXPECT_EQ(json_value(json.out, "dtype"), "\"f32\"");
+    EXPECT_EQ(json_value(json.out, "method"), "\"tsqr\"");
+    EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
+    EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
+    EXPECT_EQ(json_keys(json.out),
+              (std::vector<std::string>{"rows", "cols", "dtype", "threads", "method", "fallback", "q", "panel_width",
+                                        "inner_block", "leaf_rows", "domain_leaves", "fan_in", "reconstruct_rows",
+                                        "workspace_bytes", "flops", "bytes_moved"}));
+}
+
+TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
+    expect_error(quoin_run("plan 1000x50 --method tsqr --panel-width 50 --leaf-rows 10"),
+                 exit_code_of(ErrorCode::InvalidArgument), {"leaf_rows"});
+    expect_error(quoin_run("plan 1000x50 --method tsqr --fan-in 1"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"fan_in"});
+}
+
+TEST_F(Cli, Info) {
+    const Outcome text = quoin_run("info");
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    for (const std::string expected : {"CPU", "cores", "threads", "caches", "memory", "kernels", "BLAS"})
+        EXPECT_NE(text.out.find("\n" + expected), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find(build_info().blas), std::string::npos);
+    EXPECT_NE(text.out.find(build_info().blas_warning), std::string::npos);
+
+    const Outcome json = quoin_run("info --json --threads 2");
+    EXPECT_EQ(lines_of(json.out).size(), 1u);
+    EXPECT_EQ(json_value(json.out, "threads"), "2");
+    EXPECT_EQ(json_value(json.out, "kernels"), fmt::format("\"{}\"", build_info().kernels));
+    EXPECT_GT(json_number(json.out, "cores"), 0);
+    EXPECT_GT(json_number(json.out, "memory_bytes"), json_number(json.out, "memory_available_bytes"));
+}
+
+// ---- factor ----------------------------------------------------------------------------------------------------------
+
+template <class T>
+class CliTyped : public Cli {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(CliTyped, Types);
+
+TYPED_TEST(CliTyped, FactorsEveryShape) {
+    const std::pair<Index, Index> shapes[] = {{1, 1}, {5, 3}, {1000, 37}, {100, 100}, {7, 50}, {0, 4}, {4, 0}};
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const auto A = random_normal<TypeParam>(m, n);
+        save("A.npy", A);
+        const Outcome outcome = quoin_run("factor A.npy --out factors --json --verify");
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(names_in("factors"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+        expect_factors(A, "factors");
+
+        ASSERT_EQ(lines_of(outcome.out).size(), 1u);
+        EXPECT_EQ(json_keys(outcome.out), (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds",
+                                                                    "gflops", "residual", "orthogonality"}));
+        EXPECT_EQ(json_value(outcome.out, "rows"), std::to_string(m));
+        EXPECT_EQ(json_value(outcome.out, "cols"), std::to_string(n));
+        EXPECT_EQ(json_value(outcome.out, "dtype"), sizeof(TypeParam) == 4 ? "\"f32\"" : "\"f64\"");
+        const double bound = law * std::max<double>(1, static_cast<double>(std::min(m, n))) * unit_roundoff<TypeParam>;
+        EXPECT_LE(json_number(outcome.out, "residual"), bound);
+        EXPECT_LE(json_number(outcome.out, "orthogonality"), bound);
+        fs::remove_all("factors");
+    }
+}
+
+TYPED_TEST(CliTyped, EveryMethodByName) {
+    const auto A = random_normal<TypeParam>(2000, 30);
+    save("A.npy", A);
+    for (const std::string method : {"householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3"}) {
+        SCOPED_TRACE(method);
+        const Outcome outcome = quoin_run("factor A.npy --out factors --json --method " + method);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(json_value(outcome.out, "method"), "\"" + method + "\"");
+        EXPECT_EQ(json_keys(outcome.out),
+                  (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops"}));
+        expect_factors(A, "factors");
+    }
+}
+
+TYPED_TEST(CliTyped, ROnlyWritesRAlone) {
+    const auto A = random_normal<TypeParam>(500, 20);
+    save("A.npy", A);
+    for (const std::string flags : {"", " --verify"}) {
+        ASSERT_EQ(quoin_run("factor A.npy --r-only --out r" + flags).exit_code, 0);
+        EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
+        ASSERT_EQ(quoin_run("factor A.npy --out qr").exit_code, 0);
+        const auto R = load<TypeParam>("r/R.npy"), expected = load<TypeParam>("qr/R.npy");
+        for (Index j = 0; j < 20; ++j)
+            for (Index i = 0; i <= j; ++i)
+                EXPECT_NEAR(std::abs(R(i, j)), std::abs(expected(i, j)), 1000 * unit_roundoff<TypeParam> * 20);
+    }
+}
+
+TEST_F(Cli, TextOutputNamesWhatWasDone) {
+    save("A.npy", random_normal<double>(300, 10));
+    const Outcome outcome = quoin_run("factor A.npy --out a/b/c --verify --method tsqr");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    for (const std::string expected :
+         {"300 x 10 f64", "tsqr", "GFLOP/s", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖", "a/b/c/R.npy", "a/b/c/Q.npy"})
+        EXPECT_NE(outcome.out.find(expected), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.err, "");  // no progress bar where stderr is no terminal
+}
+
+TEST_F(Cli, ReadsCsvAndMatrixMarket) {
+    std::ofstream("A.csv") << "1,2\n3,4\n5,6\n";
+    std::ofstream("A.mtx") << "%%MatrixMarket matrix array real general\n3 2\n1\n3\n5\n2\n4\n6\n";
+    Matrix<double> A(3, 2);
+    for (Index i = 0; i < 3; ++i)
+        for (Index j = 0; j < 2; ++j) A(i, j) = static_cast<double>(2 * i + j + 1);
+    for (const std::string name : {"A.csv", "A.mtx"}) {
+        ASSERT_EQ(quoin_run("factor " + name + " --out " + name + ".d").exit_code, 0);
+        expect_factors(A, name + ".d");
+    }
+}
+
+TEST_F(Cli, ThreadsDoNotChangeBits) {
+    save("A.npy", random_normal<double>(20000, 40));
+    for (const std::string threads : {"1", "2", "3"})
+        ASSERT_EQ(quoin_run("factor A.npy --out t" + threads + " --threads " + threads).exit_code, 0);
+    for (const std::string name : {"Q.npy", "R.npy"}) {
+        EXPECT_EQ(contents("t1/" + name), contents("t2/" + name));
+        EXPECT_EQ(contents("t1/" + name), contents("t3/" + name));
+    }
+}
+
+// ---- factor, larger than the memory cap --------------------------------------------------------------------------------
+
+TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
+    const auto A = random_normal<TypeParam>(20001, 24);
+    save("A.npy", A);
+    const Outcome outcome = quoin_run("factor A.npy --out factors --json --verify --memory 900KiB");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
+    expect_factors(A, "factors");
+
+    // What --verify prints is what is on disk.
+    Context<Host> ctx;
+    const auto Q = load<TypeParam>("factors/Q.npy"), R = load<TypeParam>("factors/R.npy");
+    EXPECT_NEAR(json_number(outcome.out, "orthogonality"), orthogonality<TypeParam>(ctx, Q.view()),
+                24 * unit_roundoff<double> + 1e-3 * orthogonality<TypeParam>(ctx, Q.view()));
+    EXPECT_NEAR(json_number(outcome.out, "residual"), residual<TypeParam>(ctx, A.view(), Q.view(), R.view()),
+                1e-2 * residual<TypeParam>(ctx, A.view(), Q.view(), R.view()));
+
+    ASSERT_EQ(quoin_run("factor A.npy --out r --r-only --memory 900KiB").exit_code, 0);
+    EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
+    const auto R_only = load<TypeParam>("r/R.npy");
+    for (Index j = 0; j < 24; ++j)
+        for (Index i = 0; i <= j; ++i)
+            EXPECT_NEAR(std::abs(R_only(i, j)), std::abs(R(i, j)), 1e4 * unit_roundoff<TypeParam> * 24);
+}
+
+TEST_F(Cli, StreamsRankDeficientMatrices) {
+    auto A = random_normal<double>(5000, 16);
+    for (Index i = 0; i < 5000; ++i) {
+        A(i, 3) = 0;
+        A(i, 9) = A(i, 2);
+        A(i, 15) = 1e-12 * A(i, 15) + A(i, 0);
+    }
+    save("A.npy", A);
+    const Outcome outcome = quoin_run("factor A.npy --out factors --json --memory 300KiB");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
+    expect_factors(A, "factors");
+}
+
+TEST_F(Cli, TooSmallACapNamesTheSmallestThatWorks) {
+    save("A.npy", random_normal<double>(20000, 50));
+    for (const std::string flags : {"", " --verify", " --r-only", " --method householder"}) {
+        SCOPED_TRACE(flags);
+        const Outcome refused = quoin_run("factor A.npy --out factors --memory 1KiB" + flags);
+        expect_error(refused, exit_code_of(ErrorCode::OutOfMemory), {"A.npy", "20000 x 50", "--memory"});
+        EXPECT_FALSE(fs::exists("factors"));
+
+        std::smatch smallest;
+        ASSERT_TRUE(std::regex_search(refused.err, smallest, std::regex("--memory (\\d+)(KiB|MiB)"))) << refused.err;
+        const std::string cap = smallest[1].str() + smallest[2].str();
+        const std::string below = std::to_string(std::stol(smallest[1]) * 95 / 100) + smallest[2].str();
+        EXPECT_EQ(quoin_run("factor A.npy --out factors --memory " + cap + flags).exit_code, 0);
+        EXPECT_EQ(quoin_run("factor A.npy --out more --memory " + below + flags).exit_code,
+                  exit_code_of(ErrorCode::OutOfMemory));
+        fs::remove_all("factors");
+    }
+}
+
+TEST_F(Cli, TheCapHoldsForTheWholeProcess) {
+    const Index m = 400000, n = 40;  // 122 MiB
+    NpyRowWriter<double> writer("A.npy", m, n);
+    writer.write_rows(0, random_normal<double>(m, n).view());
+    writer.commit();
+    const long idle = quoin_run("info").peak_kib;
+    const Outcome outcome = quoin_run("factor A.npy --out factors --json --memory 24MiB --threads 2");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    // beside the matrices: pages of the mapped file that were read and not yet released, threads and their stacks
+    EXPECT_LT(outcome.peak_kib - idle, (24 + 32) * 1024);
+}
+
+// ---- Bad input: one sentence, an exit code, nothing left ---------------------------------------------------------------
+
+TEST_F(Cli, NonFiniteEntriesAreNamed) {
+    auto A = random_normal<double>(5000, 10);
+    A(4321, 7) = std::numeric_limits<double>::quiet_NaN();
+    save("A.npy", A);
+    for (const std::string flags : {"", " --r-only", " --memory 100KiB", " --r-only --memory 100KiB"}) {
+        SCOPED_TRACE(flags);
+        expect_error(quoin_run("factor A.npy --out factors" + flags), exit_code_of(ErrorCode::NonFiniteEntry),
+                     {"A.npy", "row 4321", "column 7"});
+        EXPECT_FALSE(fs::exists("factors"));
+    }
+    expect_error(quoin_run("svd A.npy --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"A.npy", "row 4321", "column 7"});
+    expect_error(quoin_run("demo A.npy --json"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"A.npy", "row 4321", "column 7"});
+    EXPECT_EQ(names_in("."), std::vector<std::string>{"A.npy"});
+}
+
+TEST_F(Cli, UnreadableFiles) {
+    const int code = exit_code_of(ErrorCode::UnreadableFile);
+    expect_error(quoin_run("factor missing.npy --out d"), code, {"missing.npy"});
+    fs::create_directory("folder");
+    expect_error(quoin_run("factor folder --out d"), code, {"folder"});
+    save("A.npy", random_normal<double>(50, 4));
+    const std::string whole = contents("A.npy");
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{40}, whole.size() - 1}) {
+        std::ofstream("short.npy", std::ios::binary) << whole.substr(0, bytes);
+        for (const std::string command : {"factor short.npy --out d", "svd short.npy --out d", "demo short.npy",
+                                          "lstsq short.npy A.npy --out x.npy", "lstsq A.npy short.npy --out x.npy"}) {
+            SCOPED_TRACE(fmt::format("{} bytes: {}", bytes, command));
+            expect_error(quoin_run(command), code, {"short.npy"});
+        }
+    }
+    std::ofstream("words.csv") << "1,2\n3,four\n";
+    expect_error(quoin_run("factor words.csv --out d"), code, {"words.csv"});
+    EXPECT_EQ(names_in("."), (std::vector<std::string>{"A.npy", "folder", "short.npy", "words.csv"}));
+}
+
+TEST_F(Cli, UnwritableOutputsAreFoundBeforeTheComputation) {
+    auto A = random_normal<double>(50, 4);
+    A(0, 0) = std::numeric_limits<double>::infinity();  // the computation itself would fail with another code
+    save("A.npy", A);
+    std::ofstream("file") << "text";
+    fs::create_directories("taken/R.npy");
+    fs::create_directories("taken/s.npy");
+    const int code = exit_code_of(ErrorCode::UnwritableFile);
+    for (const std::string out : {"file", "file/below", "/proc/nowhere", "taken"}) {
+        SCOPED_TRACE(out);
+        expect_error(quoin_run("factor A.npy --out " + out), code, {out});
+        expect_error(quoin_run("factor A.npy --r-only --memory 6KiB --out " + out), code, {out});
+        expect_error(quoin_run("svd A.npy --values-only --out " + out), code, {out});
+    }
+    save("b.npy", random_normal<double>(50, 1));
+    for (const std::string out : {"nowhere/x.npy", "file/x.npy", "taken"})
+        expect_error(quoin_run("lstsq A.npy b.npy --out " + out), code, {out});
+    EXPECT_EQ(contents("file"), "text");
+    EXPECT_EQ(names_in("taken"), (std::vector<std::string>{"R.npy", "s.npy"}));
+    EXPECT_EQ(names_in("."), (std::vector<std::string>{"A.npy", "b.npy", "file", "taken"}));
+}
+
+TEST_F(Cli, FullDiskIsFoundBeforeTheComputation) {
+    auto A = random_normal<double>(4000, 50);
+    A(0, 0) = std::numeric_limits<double>::infinity();  // the computation itself would fail with another code
+    save("A.npy", A);
+    // a limit on the size of files stands for a full disk: R fits, Q does not
+    struct rlimit before {};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const struct rlimit small = {200000, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const Outcome outcome = quoin_run("factor A.npy --out factors");
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    expect_error(outcome, exit_code_of(ErrorCode::UnwritableFile), {"Q.npy"});
+    EXPECT_FALSE(fs::exists("factors"));
+}
+
+TEST_F(Cli, FailureLeavesEarlierOutputsAlone) {
+    save("A.npy", random_normal<double>(50, 4));
+    ASSERT_EQ(quoin_run("factor A.npy --out factors").exit_code, 0);
+    const std::string Q = contents("factors/Q.npy"), R = contents("factors/R.npy");
+    auto bad = random_normal<double>(50, 4);
+    bad(49, 3) = std::numeric_limits<double>::quiet_NaN();
+    save("bad.npy", bad);
+    EXPECT_NE(quoin_run("factor bad.npy --out factors").exit_code, 0);
+    EXPECT_EQ(names_in("factors"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+    EXPECT_EQ(contents("factors/Q.npy"), Q);
+    EXPECT_EQ(contents("factors/R.npy"), R);
+}
+
+TEST_F(Cli, BreakdownOfAMethodAskedForByName) {
+    auto A = random_normal<double>(500, 6);
+    for (Index i = 0; i < 500; ++i) A(i, 5) = A(i, 4);
+    save("A.npy", A);
+    expect_error(quoin_run("factor A.npy --out d --method cholesky-qr2"), exit_code_of(ErrorCode::NumericalBreakdown),
+                 {});
+    EXPECT_FALSE(fs::exists("d"));
+    ASSERT_EQ(quoin_run("factor A.npy --out d").exit_code, 0);
+    expect_factors(A, "d");
+}
+
+TEST_F(Cli, ResultsThatCannotBePrintedAreAnError) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);  // nobody reads
+    signal(SIGPIPE, SIG_IGN);
+    const Outcome outcome = Process({"info"}, ends[1]).wait();
+    signal(SIGPIPE, SIG_DFL);
+    close(ends[1]);
+    EXPECT_EQ(outcome.exit_code, exit_code_of(ErrorCode::UnwritableFile));
+    EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, InterruptLeavesNothing) {
+    save("A.npy", random_normal<double>(400000, 40));
+    for (const int signal : {SIGINT, SIGTERM}) {
+        Process process({"factor", "A.npy", "--out", "new/factors", "--memory", "6MiB"});
+        const auto start = std::chrono::steady_clock::now();
+        const auto begun = [] { return fs::exists("new/factors") && !names_in("new/factors").empty(); };
+        while (!begun() && std::chrono::steady_clock::now() - start < std::chrono::seconds(20))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        process.send(signal);
+        const Outcome outcome = process.wait();
+        EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_NE(outcome.err.find("interrupted"), std::string::npos);
+        EXPECT_FALSE(fs::exists("new"));
+    }
+}
+
+// ---- lstsq -------------------------------------------------------------------------------------------------------------
+
+/// b = A x + noise orthogonal to nothing in particular; returns x.
+template <class T>
+Matrix<T> save_system(Index m, Index n, Index p) {
+    const auto A = random_normal<T>(m, n, 1), X = random_normal<T>(n, p, 2);
+    Matrix<T> B(m, p);
+    for (Index j = 0; j < p; ++j)
+        for (Index i = 0; i < m; ++i) {
+            double sum = 0;
+            for (Index l = 0; l < n; ++l) sum += static_cast<double>(A(i, l)) * X(l, j);
+            B(i, j) = static_cast<T>(sum);
+        }
+    save("A.npy", A);
+    save("b.npy", B);
+    return random_normal<T>(n, p, 2);
+}
+
+TYPED_TEST(CliTyped, LeastSquaresFindsTheSolution) {
+    for (const std::string memory : {"", " --memory 400KiB"}) {
+        SCOPED_TRACE(memory);
+        const auto X = save_system<TypeParam>(10000, 12, 3);
+        const Outcome outcome = quoin_run("lstsq A.npy b.npy --out x.npy --json" + memory);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(json_value(outcome.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << outcome.out;
+        EXPECT_EQ(json_keys(outcome.out),
+                  (std::vector<std::string>{"rows", "cols", "right_hand_sides", "dtype", "method", "seconds", "gflops",
+                                            "condition", "residual_norms"}));
+        const auto solution = load<TypeParam>("x.npy");
+        ASSERT_EQ(solution.rows(), 12);
+        ASSERT_EQ(solution.cols(), 3);
+        for (Index j = 0; j < 3; ++j)
+            for (Index i = 0; i < 12; ++i) EXPECT_NEAR(solution(i, j), X(i, j), 2000 * unit_roundoff<TypeParam>);
+    }
+}
+
+TEST_F(Cli, OneRightHandSideGivesOneDimension) {
+    save_system<double>(100, 5, 1);
+    ASSERT_EQ(quoin_run("lstsq A.npy b.npy --out x.npy").exit_code, 0);
+    EXPECT_NE(contents("x.npy").find("(5,)"), std::string::npos);
+}
+
+TEST_F(Cli, UnderdeterminedSystemsAreSolved) {
+    save_system<double>(5, 9, 1);
+    ASSERT_EQ(quoin_run("lstsq A.npy b.npy --out x.npy").exit_code, 0);
+    const auto A = load<double>("A.npy"), b = load<double>("b.npy"), x = load<double>("x.npy");
+    for (Index i = 0; i < 5; ++i) {
+        double sum = 0;
+        for (Index j = 0; j < 9; ++j) sum += A(i, j) * x(j, 0);
+        EXPECT_NEAR(sum, b(i, 0), 1e-12);
+    }
+}
+
+TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
+    save_system<double>(2000, 6, 1);
+    auto A = load<double>("A.npy");
+    for (Index i = 0; i < 2000; ++i) A(i, 5) = 2 * A(i, 1);
+    save("deficient.npy", A);
+    for (const std::string memory : {"", " --memory 40KiB"}) {
+        expect_error(quoin_run("lstsq deficient.npy b.npy --out x.npy" + memory),
+                     exit_code_of(ErrorCode::RankDeficient), {});
+        save("short.npy", random_normal<double>(1999, 1));
+        expect_error(quoin_run("lstsq A.npy short.npy --out x.npy" + memory), exit_code_of(ErrorCode::InvalidArgument),
+                     {"short.npy", "1999", "2000"});
+        auto b = load<double>("b.npy");
+        b(1234, 0) = std::numeric_limits<double>::infinity();
+        save("bad.npy", b);
+        expect_error(quoin_run("lstsq A.npy bad.npy --out x.npy" + memory), exit_code_of(ErrorCode::NonFiniteEntry),
+                     {"bad.npy", "row 1234", "column 0"});
+        auto bad_A = load<double>("A.npy");
+        bad_A(777, 2) = std::numeric_limits<double>::quiet_NaN();
+        save("bad_A.npy", bad_A);
+        expect_error(quoin_run("lstsq bad_A.npy b.npy --out x.npy" + memory), exit_code_of(ErrorCode::NonFiniteEntry),
+                     {"bad_A.npy", "row 777", "column 2"});
+    }
+    EXPECT_FALSE(fs::exists("x.npy"));
+}
+
+// ---- svd ---------------------------------------------------------------------------------------------------------------
+
+TYPED_TEST(CliTyped, SvdOfEitherShape) {
+    Context<Host> ctx;
+    const std::pair<Index, Index> shapes[] = {{3000, 12}, {9, 40}, {1, 1}};
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n);
+        const auto A = random_normal<TypeParam>(m, n);
+        save("A.npy", A);
+        ASSERT_EQ(quoin_run("svd A.npy --out d").exit_code, 0);
+        EXPECT_EQ(names_in("d"), (std::vector<std::string>{"U.npy", "Vt.npy", "s.npy"}));
+        const auto U = load<TypeParam>("d/U.npy"), s = load<TypeParam>("d/s.npy");
+        auto S_Vt = load<TypeParam>("d/Vt.npy");
+        for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < k; ++i) S_Vt(i, j) *= s(i, 0);
+        const double bound = 2 * law * std::max<double>(1, static_cast<double>(k)) * unit_roundoff<TypeParam>;
+        EXPECT_LE(orthogonality<TypeParam>(ctx, U.view()), bound);
+        double error = 0, norm = 0;
+        for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < m; ++i) {
+                double sum = 0;
+                for (Index l = 0; l < k; ++l) sum += static_cast<double>(U(i, l)) * S_Vt(l, j);
+                error += (A(i, j) - sum) * (A(i, j) - sum);
+                norm += static_cast<double>(A(i, j)) * A(i, j);
+            }
+        EXPECT_LE(std::sqrt(error / norm), bound);
+
+        ASSERT_EQ(quoin_run("svd A.npy --values-only --out v").exit_code, 0);
+        EXPECT_EQ(names_in("v"), std::vector<std::string>{"s.npy"});
+        const auto values = load<TypeParam>("v/s.npy");
+        for (Index i = 0; i < k; ++i) EXPECT_NEAR(values(i, 0), s(i, 0), bound * s(0, 0));
+        fs::remove_all("d");
+        fs::remove_all("v");
+    }
+}
+
+TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
+    save("A.npy", random_normal<double>(8000, 10));
+    ASSERT_EQ(quoin_run("svd A.npy --values-only --out whole").exit_code, 0);
+    const Outcome outcome = quoin_run("svd A.npy --values-only --out streamed --memory 100KiB --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
+    const auto whole = load<double>("whole/s.npy"), streamed = load<double>("streamed/s.npy");
+    for (Index i = 0; i < 10; ++i) EXPECT_NEAR(streamed(i, 0), whole(i, 0), 100 * unit_roundoff<double> * whole(0, 0));
+    expect_error(quoin_run("svd A.npy --out d --memory 100KiB"), exit_code_of(ErrorCode::OutOfMemory), {"A.npy"});
+}
+
+// ---- bench and demo ------------------------------------------------------------------------------------------------------
+
+TEST_F(Cli, BenchPrintsOneJsonLineACase) {
+    const Outcome outcome =
+        quoin_run("bench 3000x20 200x200 --dtype f32,f64 --op thin-qr,r-only,geqrf,lstsq,svd --repeat 2 --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    ASSERT_EQ(lines.size(), 2u * 2 * 5);
+    for (const std::string& line : lines) {
+        SCOPED_TRACE(line);
+        EXPECT_EQ(json_keys(line), (std::vector<std::string>{
+                                       "rows", "cols", "dtype", "op", "method", "seconds", "gflops", "limit_fraction",
+                                       "reference", "reference_seconds", "ratio", "orthogonality", "residual"}));
+        EXPECT_EQ(json_value(line, "reference"), "\"lapack\"");
+        EXPECT_GT(json_number(line, "seconds"), 0);
+        EXPECT_NEAR(json_number(line, "ratio"), json_number(line, "reference_seconds") / json_number(line, "seconds"),
+                    1e-4 * json_number(line, "ratio"));
+        EXPECT_GT(json_number(line, "limit_fraction"), 0);
+        const std::string op = json_value(line, "op");
+        if (op != "\"thin-qr\"" && op != "\"geqrf\"") continue;
+        const double m = json_number(line, "rows"), n = json_number(line, "cols");
+        const double flops = (op == "\"thin-qr\"" ? 2 : 1) * (2 * m * n * n - 2 * n * n * n / 3);
+        EXPECT_NEAR(json_number(line, "gflops"), 1e-9 * flops / json_number(line, "seconds"),
+                    1e-4 * json_number(line, "gflops"));
+        const double u = json_value(line, "dtype") == "\"f32\"" ? unit_roundoff<float> : unit_roundoff<double>;
+        EXPECT_LE(json_number(line, "orthogonality"), 10 * n * u);
+        EXPECT_LE(json_number(line, "residual"), 10 * n * u);
+        EXPECT_GT(json_number(line, "residual"), 0);
+    }
+}
+
+TEST_F(Cli, BenchAsTableAndWithoutReference) {
+    const Outcome table = quoin_run("bench 2000x10 --repeat 1");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    for (const std::string expected : {"DGEMM", "copy", "shape", "GFLOP/s", "ratio", "2000x10"})
+        EXPECT_NE(table.out.find(expected), std::string::npos) << table.out;
+    const Outcome alone = quoin_run("bench 2000x10 --repeat 1 --against none --json --method tsqr --threads 1");
+    EXPECT_EQ(json_value(alone.out, "reference"), "null");
+    EXPECT_EQ(json_value(alone.out, "reference_seconds"), "null");
+    EXPECT_EQ(json_value(alone.out, "ratio"), "null");
+    EXPECT_EQ(json_value(alone.out, "method"), "\"tsqr\"");
+}
+
+TEST_F(Cli, BenchSkipsWhatDoesNotFit) {
+    const Outcome outcome = quoin_run("bench 1000000000x1000 --json");
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("skipped thin-qr 1000000000x1000 f64"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, DemoOfAFile) {
+    save("A.npy", random_normal<float>(5000, 20));
+    const Outcome text = quoin_run("demo A.npy");
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    for (const std::string expected : {"5000x20", "f32", "LAPACK", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖", "A.npy"})
+        EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+    const Outcome json = quoin_run("demo A.npy --json");
+    ASSERT_EQ(lines_of(json.out).size(), 1u);
+    EXPECT_LE(json_number(json.out, "orthogonality"), 200 * unit_roundoff<float>);
+    EXPECT_LE(json_number(json.out, "residual"), 200 * unit_roundoff<float>);
+}
+
+}  // namespace
+}  // namespace quoin::test

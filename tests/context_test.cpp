@@ -1,0 +1,100 @@
+// Threads, progress and interruption.
+
+#include "quoin/context.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cases.hpp"
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin::test {
+namespace {
+
+TEST(Context, TakesTheThreadsAskedFor) {
+    EXPECT_GE(Context<Host>().threads(), 1);
+    EXPECT_EQ(Context<Host>(3).threads(), 3);
+    EXPECT_THROW(Context<Host>(-1), InvalidArgument);
+}
+
+TEST(Context, Moves) {
+    const Matrix<double> A = random_normal<double>(300, 20);
+    Context<Host> first(2);
+    qr(first, A.view());
+    Context<Host> second = std::move(first);
+    EXPECT_EQ(second.threads(), 2);
+    expect_law<double>(second, A.view(), qr(second, A.view()));
+    Context<Host> third(1);
+    third = std::move(second);
+    EXPECT_EQ(third.threads(), 2);
+    expect_law<double>(third, A.view(), qr(third, A.view()));
+}
+
+TEST(Context, OneServesBothTypesAndEveryShape) {
+    Context<Host> ctx(2);
+    for (auto [m, n] : {std::pair<Index, Index>{2000, 10}, {3, 3}, {50, 200}, {0, 0}, {400, 100}}) {
+        const Matrix<double> A = random_normal<double>(m, n);
+        expect_law<double>(ctx, A.view(), qr(ctx, A.view()));
+        const Matrix<float> B = random_normal<float>(m, n);
+        expect_law<float>(ctx, B.view(), qr(ctx, B.view()));
+    }
+}
+
+TEST(Context, CountsTheFlopsOfThePlan) {
+    const Index m = 3000, n = 60;
+    const Matrix<double> A = random_normal<double>(m, n);
+    for (Method method : all_methods)
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+            const Options options = with(method, q);
+            Context<Host> ctx(2);
+            EXPECT_EQ(ctx.flops_done(), 0);
+            const QR<double> f = qr(ctx, A.view(), options);
+            // Progress that ends at 90% or 110% misleads.
+            EXPECT_NEAR(ctx.flops_done() / f.plan().flops, 1, 0.1);
+            ctx.reset_progress();
+            EXPECT_EQ(ctx.flops_done(), 0);
+        }
+}
+
+TEST(Context, AStopStandsUntilItIsCleared) {
+    const Matrix<double> A = random_normal<double>(3000, 60), before = copy<double>(A.view());
+    for (Method method : all_methods) {
+        SCOPED_TRACE(to_string(method));
+        const Options options = with(method);
+        Context<Host> ctx(2);
+        ctx.request_stop();
+        EXPECT_THROW(qr(ctx, A.view(), options), Interrupted);
+        EXPECT_THROW(qr(ctx, A.view(), options), Interrupted);
+        ctx.clear_stop();
+        expect_law<double>(ctx, A.view(), qr(ctx, A.view(), options));
+    }
+    EXPECT_TRUE(same_bits<double>(A.view(), before.view()));
+}
+
+TEST(Context, ACallInProgressStops) {
+    const Index m = quick() ? 400 : 1500;
+    const Matrix<double> A = random_normal<double>(m, m), B = random_normal<double>(300, 40);
+    Context<Host> ctx(2);
+    std::atomic<bool> finished = false;
+    // Stops the call as soon as it has counted any work, from another thread.
+    std::thread watcher([&] {
+        while (ctx.flops_done() == 0 && !finished) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        ctx.request_stop();
+    });
+    EXPECT_THROW(qr(ctx, A.view()), Interrupted);
+    finished = true;
+    watcher.join();
+    ctx.clear_stop();
+    expect_law<double>(ctx, B.view(), qr(ctx, B.view()));
+}
+
+}  // namespace
+}  // namespace quoin::test

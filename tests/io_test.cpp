@@ -1,0 +1,1060 @@
+#include "quoin/io.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <locale>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "quoin/error.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using quoin::DType;
+using quoin::Index;
+using quoin::InvalidArgument;
+using quoin::Matrix;
+using quoin::MatrixFile;
+using quoin::MatrixView;
+using quoin::NpyRowWriter;
+using quoin::Range;
+using quoin::UnreadableFile;
+using quoin::UnwritableFile;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+constexpr const char* native = std::endian::native == std::endian::little ? "<" : ">";
+
+/// The bytes of an .npy file, composed here and not by the library. `dict` is the header's text.
+std::string npy_bytes(const std::string& dict, const std::string& data, int version = 1) {
+    std::string header = dict + "\n";
+    std::string file = "\x93NUMPY";
+    file += static_cast<char>(version);
+    file += '\0';
+    for (int i = 0; i < (version == 1 ? 2 : 4); ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xff);
+    return file + header + data;
+}
+
+std::string dict_of(const std::string& descr, bool fortran_order, const std::string& shape) {
+    return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr, fortran_order ? "True" : "False",
+                       shape);
+}
+
+template <class S>
+std::string encode(S value, bool big_endian) {
+    std::string bytes(sizeof(S), '\0');
+    std::memcpy(bytes.data(), &value, sizeof(S));
+    if (big_endian != (std::endian::native == std::endian::big)) std::reverse(bytes.begin(), bytes.end());
+    return bytes;
+}
+
+/// While it lives, a test started as root is an ordinary user, whom file permissions bind.
+class OrdinaryUser {
+public:
+    OrdinaryUser() { EXPECT_EQ(seteuid(was_root_ ? 65534 : geteuid()), 0); }
+    ~OrdinaryUser() { EXPECT_EQ(seteuid(was_root_ ? 0 : geteuid()), 0); }
+
+private:
+    bool was_root_ = geteuid() == 0;
+};
+
+class IoTest : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "quoin-io-XXXXXX").string();
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        directory_ = pattern;
+        fs::permissions(directory_, fs::perms::all);
+    }
+    void TearDown() override {
+        fs::permissions(directory_, fs::perms::all);
+        fs::remove_all(directory_);
+    }
+
+    std::string path(const std::string& name) const { return directory_ / name; }
+
+    std::string write_file(const std::string& name, const std::string& bytes) const {
+        fs::remove(path(name));  // writing over a file costs a flush on some file systems
+        std::ofstream(path(name), std::ios::binary) << bytes;
+        return path(name);
+    }
+
+    std::string file_bytes(const std::string& name) const {
+        std::ifstream in(path(name), std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
+    std::set<std::string> names() const {
+        std::set<std::string> out;
+        for (const auto& entry : fs::directory_iterator(directory_)) out.insert(entry.path().filename());
+        return out;
+    }
+
+    Matrix<double> read(const std::string& name, const std::string& bytes) const {
+        return MatrixFile(write_file(name, bytes)).read<double>();
+    }
+
+    fs::path directory_;
+};
+
+/// `action` throws an E whose message is one line that begins with `path` and contains `why`.
+template <class E>
+void expect_refusal(const std::string& path, const std::string& why, const std::function<void()>& action) {
+    try {
+        action();
+        ADD_FAILURE() << path << ": nothing was thrown; expected: " << why;
+    } catch (const E& error) {
+        const std::string what = error.what();
+        EXPECT_TRUE(what.starts_with(path + ": ")) << what;
+        EXPECT_NE(what.find(why), what.npos) << what << "\nexpected: " << why;
+        EXPECT_EQ(what.find('\n'), what.npos) << what;
+    }
+}
+
+void expect_unreadable(const std::string& path, const std::string& why) {
+    expect_refusal<UnreadableFile>(path, why, [&] { MatrixFile(path).read<double>(); });
+}
+
+template <class T>
+void expect_equal(const Matrix<T>& A, const std::vector<std::vector<double>>& rows) {
+    ASSERT_EQ(A.rows(), static_cast<Index>(rows.size()));
+    for (Index i = 0; i < A.rows(); ++i) {
+        const std::vector<double>& row = rows[static_cast<std::size_t>(i)];
+        ASSERT_EQ(A.cols(), static_cast<Index>(row.size()));
+        for (Index j = 0; j < A.cols(); ++j) {
+            const double expected = row[static_cast<std::size_t>(j)];
+            if (std::isnan(expected)) {
+                EXPECT_TRUE(std::isnan(A(i, j))) << "(" << i << ", " << j << ")";
+            } else {
+                EXPECT_EQ(A(i, j), expected) << "(" << i << ", " << j << ")";
+            }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------- .npy input
+
+template <class S>
+struct ElementType {
+    using Value = S;
+    static std::string name() {
+        const char kind = std::is_floating_point_v<S> ? 'f' : std::is_signed_v<S> ? 'i' : 'u';
+        return fmt::format("{}{}", kind, sizeof(S));
+    }
+    /// Element (i, j): the type's extremes among them; 64-bit integers that no double holds, too.
+    static S value(Index i, Index j) {
+        const Index k = 31 * i + 7 * j;
+        if (k % 5 == 0) return std::numeric_limits<S>::max();
+        if (k % 5 == 1) return std::numeric_limits<S>::lowest();
+        if (k % 5 == 2) return static_cast<S>(std::numeric_limits<S>::max() / S(3) - S(k % 11));
+        return static_cast<S>(k % 97);
+    }
+};
+
+template <class E>
+class NpyTypeTest : public IoTest {};
+
+using ElementTypes =
+    testing::Types<ElementType<float>, ElementType<double>, ElementType<std::int8_t>, ElementType<std::int16_t>,
+                   ElementType<std::int32_t>, ElementType<std::int64_t>, ElementType<std::uint8_t>,
+                   ElementType<std::uint16_t>, ElementType<std::uint32_t>, ElementType<std::uint64_t>>;
+
+struct ElementTypeName {
+    template <class E>
+    static std::string GetName(int) {
+        return E::name();
+    }
+};
+TYPED_TEST_SUITE(NpyTypeTest, ElementTypes, ElementTypeName);
+
+/// Reads rows of `file` as T into a view with ld > rows, and compares every element and the poisoned padding.
+template <class E, class T>
+void check_rows(const MatrixFile& file, Range rows) {
+    const T poison = std::numeric_limits<T>::quiet_NaN();
+    Matrix<T> padded(rows.size() + 3, file.cols());
+    std::fill_n(padded.data(), padded.rows() * padded.cols(), poison);
+    file.read_rows<T>(rows, padded.view().row_block({0, rows.size()}));
+    for (Index j = 0; j < file.cols(); ++j) {
+        for (Index i = 0; i < rows.size(); ++i) {
+            ASSERT_EQ(padded(i, j), static_cast<T>(E::value(rows.begin + i, j))) << "(" << i << ", " << j << ")";
+        }
+        for (Index i = rows.size(); i < padded.rows(); ++i) ASSERT_TRUE(std::isnan(padded(i, j)));
+    }
+}
+
+TYPED_TEST(NpyTypeTest, BothByteOrdersBothStorageOrdersEveryVersion) {
+    using E = TypeParam;
+    using S = typename E::Value;
+    constexpr std::pair<Index, Index> shapes[] = {{1, 1}, {1, 70}, {70, 1}, {3, 5}, {32, 32}, {100, 33}, {67, 130}};
+    for (const auto& [m, n] : shapes) {
+        for (const bool big_endian : {false, true}) {
+            for (const bool fortran_order : {false, true}) {
+                const int version = 1 + static_cast<int>(m + n) % 3;
+                std::string data;
+                for (Index k = 0; k < m * n; ++k) {
+                    data += encode(fortran_order ? E::value(k % m, k / m) : E::value(k / n, k % n), big_endian);
+                }
+                const std::string descr = fmt::format("{}{}", sizeof(S) == 1 ? '|' : big_endian ? '>' : '<', E::name());
+                const std::string dict = dict_of(descr, fortran_order, fmt::format("({}, {})", m, n));
+                SCOPED_TRACE(fmt::format("{} version {}", dict, version));
+                const MatrixFile file(this->write_file("A.npy", npy_bytes(dict, data, version)));
+                ASSERT_EQ(file.rows(), m);
+                ASSERT_EQ(file.cols(), n);
+                EXPECT_EQ(file.dtype(), (std::is_same_v<S, float> ? DType::F32 : DType::F64));
+                EXPECT_TRUE(file.streams());
+                check_rows<E, double>(file, {0, m});
+                check_rows<E, float>(file, {0, m});
+                check_rows<E, double>(file, {m / 3, m - m / 4});
+                check_rows<E, double>(file, {m / 2, m / 2});
+            }
+        }
+    }
+}
+
+TEST_F(IoTest, NpyBool) {
+    const Matrix<double> A = read("A.npy", npy_bytes(dict_of("|b1", false, "(2, 3)"), {"\0\1\1\1\0\2", 6}));
+    expect_equal(A, {{0, 1, 1}, {1, 0, 1}});
+}
+
+TEST_F(IoTest, NpyKeepsInfinityAndNaN) {
+    const std::string data = encode(nan, false) + encode(-inf, false);
+    expect_equal(read("A.npy", npy_bytes(dict_of("<f8", false, "(1, 2)"), data)), {{nan, -inf}});
+}
+
+TEST_F(IoTest, NpyOneDimensionIsAColumn) {
+    const std::string data = encode(1.5, false) + encode(2.5, false);
+    expect_equal(read("b.npy", npy_bytes(dict_of("<f8", false, "(2,)"), data)), {{1.5}, {2.5}});
+}
+
+TEST_F(IoTest, NpyWithoutElements) {
+    for (const auto& [shape, m, n] : {std::tuple{"(0,)", 0, 1}, {"(0, 5)", 0, 5}, {"(5, 0)", 5, 0}, {"(0, 0)", 0, 0}}) {
+        for (const bool fortran_order : {false, true}) {
+            const Matrix<double> A = read("A.npy", npy_bytes(dict_of("<f8", fortran_order, shape), ""));
+            EXPECT_EQ(A.rows(), m);
+            EXPECT_EQ(A.cols(), n);
+        }
+    }
+}
+
+TEST_F(IoTest, NpyHeaderInEveryLegalSpelling) {
+    const std::string data = encode(7.0, false) + encode(8.0, false);
+    for (const char* dict : {
+             "{'descr':'<f8','fortran_order':False,'shape':(2,1)}",
+             "{\"shape\": (2,), \"descr\": \"<f8\", \"fortran_order\": True}   \n\n",
+             " {\n'fortran_order' : False , 'shape' : ( 2L , 1L , ) , 'descr' : '<f8' , } ",
+         }) {
+        SCOPED_TRACE(dict);
+        expect_equal(read("A.npy", npy_bytes(dict, data)), {{7}, {8}});
+    }
+}
+
+TEST_F(IoTest, NpyIsToldByContent) {
+    expect_equal(read("A.csv", npy_bytes(dict_of("|u1", false, "(1, 1)"), "\x05")), {{5}});
+}
+
+TEST_F(IoTest, NpyHeaderMalformed) {
+    const std::string open = "{", order = "'fortran_order': False, ", shape = "'shape': (1, 1), ",
+                      descr = "'descr': '|u1', ";
+    const std::pair<std::string, std::string> cases[] = {
+        {"", "'{' expected at byte 1"},
+        {"[]", "'{' expected at byte 0"},
+        {"{", "a key must be a string"},
+        {"{}", "key 'descr' is missing"},
+        {open + descr + "}", "key 'fortran_order' is missing"},
+        {open + descr + order + "}", "key 'shape' is missing"},
+        {open + order + shape + "}", "key 'descr' is missing"},
+        {open + descr + order + shape + "'more': 1}", "unknown key 'more'"},
+        {open + descr + descr + order + shape + "}", "key 'descr' appears twice"},
+        {open + descr + order + shape + ", }", "a key must be a string"},
+        {open + descr + order + shape, "a key must be a string"},
+        {open + descr + order + "'shape': (1, 1)", "'}' expected"},
+        {open + descr + order + shape + "} x", "text follows the dict"},
+        {open + descr + order + "'shape' (1, 1)}", "':' expected"},
+        {open + order + shape + "'descr': '|u1", "does not end"},
+        {open + order + shape + "'descr': 5}", "descr must be a string"},
+        {open + order + shape + "'descr': None}", "descr must be a string"},
+        {open + order + shape + "'descr': '|f8'}", "has no byte order"},
+        {open + descr + shape + "'fortran_order': 0}", "neither True nor False"},
+        {open + descr + shape + "'fortran_order': 'True'}", "neither True nor False"},
+        {open + descr + shape + "'fortran_order': Falsehood}", "neither True nor False"},
+        {open + descr + order + "'shape': 1}", "shape is not a tuple"},
+        {open + descr + order + "'shape': (1)}", "shape is not a tuple"},
+        {open + descr + order + "'shape': [1, 1]}", "shape is not a tuple"},
+        {open + descr + order + "'shape': (1, 1}", "',' expected"},
+        {open + descr + order + "'shape': (1 1)}", "',' expected"},
+        {open + descr + order + "'shape': (,)}", "not a tuple of integers"},
+        {open + descr + order + "'shape': (1.0, 1)}", "not a tuple of integers"},
+        {open + descr + order + "'shape': (0x1, 1)}", "not a tuple of integers"},
+        {open + descr + order + "'shape': (None, 1)}", "not a tuple of integers"},
+        {open + descr + order + "'shape': (-1, 1)}", "dimension -1 is negative"},
+        {open + descr + order + "'shape': (9223372036854775808, 1)}", "exceeds 64 bits"},
+        {open + descr + order + "'shape': (4294967296, 4294967296)}", "impossibly large"},
+        {open + descr + order + "'shape': (0, 9223372036854775807)}", "impossibly large"},
+        {open + descr + order + "'shape': ()}", "a 0-dimensional array is not a matrix"},
+        {open + descr + order + "'shape': (1, 1, 1)}", "a 3-dimensional array is not a matrix"},
+    };
+    for (const auto& [dict, why] : cases) {
+        SCOPED_TRACE(dict);
+        expect_unreadable(write_file("A.npy", npy_bytes(dict, "\x05")), why);
+    }
+}
+
+TEST_F(IoTest, NpyUnsupportedTypesAreNamed) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"<f2", "half precision"},
+        {"<f16", "extended precision"},
+        {"<c8", "complex"},
+        {">c16", "complex"},
+        {"|O", "object"},
+        {"|S5", "string"},
+        {"<U3", "string"},
+        {"<M8[ns]", "date or time"},
+        {"<m8[s]", "date or time"},
+        {"|V16", "structured"},
+        {"<q", "unknown"},
+        {"", "unknown"},
+        {"<", "unknown"},
+        {"<f80", "extended precision"},
+        {"f8<", "extended precision"},
+    };
+    for (const auto& [descr, why] : cases) {
+        const std::string path = write_file("A.npy", npy_bytes(dict_of(descr, false, "(1, 1)"), "01234567"));
+        expect_unreadable(path, fmt::format("elements of type '{}' ({}) are not supported", descr, why));
+    }
+    const std::string structured = "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,), }";
+    expect_unreadable(write_file("A.npy", npy_bytes(structured, "01234567")), "structured elements are not supported");
+}
+
+TEST_F(IoTest, NpyUnknownVersionAndMagic) {
+    std::string file = npy_bytes(dict_of("|u1", false, "(1, 1)"), "\x05");
+    file[6] = 4;
+    expect_unreadable(write_file("A.npy", file), ".npy version 4.0 is not known");
+    file[6] = 0;
+    expect_unreadable(write_file("A.npy", file), ".npy version 0.0 is not known");
+    file[6] = 1, file[7] = 1;
+    expect_unreadable(write_file("A.npy", file), ".npy version 1.1 is not known");
+    expect_unreadable(write_file("A.npy", "1,2\n3,4\n"), "not an .npy file");
+    expect_unreadable(write_file("A.NPY", "1,2\n3,4\n"), "not an .npy file");
+}
+
+TEST_F(IoTest, NpyHugeHeaderLength) {
+    std::string file = npy_bytes(dict_of("|u1", false, "(1, 1)"), "\x05", 2);
+    std::fill_n(file.begin() + 8, 4, '\xff');
+    expect_unreadable(write_file("A.npy", file), "claims 4294967295 bytes");
+    file[10] = file[11] = '\0';
+    expect_unreadable(write_file("A.npy", file), "truncated .npy header: expected 65535 bytes");
+}
+
+TEST_F(IoTest, NpyTruncatedAtEveryByteOrTooLong) {
+    for (const int version : {1, 2, 3}) {
+        const std::string file =
+            npy_bytes(dict_of("<f8", false, "(2, 2)"), std::string(4 * sizeof(double), '\x3f'), version);
+        ASSERT_NO_THROW(read("A.npy", file));
+        for (std::size_t size = 0; size < file.size(); ++size) {
+            for (const char* name : {"A.npy", "A"}) {
+                const std::string path = write_file(name, file.substr(0, size));
+                EXPECT_THROW(MatrixFile{path}, UnreadableFile) << size;
+            }
+        }
+        expect_unreadable(write_file("A.npy", file.substr(0, file.size() - 1)),
+                          "expected 32 bytes of data, file has 31");
+        expect_unreadable(write_file("A.npy", file + "x"), "expected 32 bytes of data, file has 33");
+    }
+}
+
+/// The last rows of a file beyond 2^32 bytes and 2^31 elements, all zeros (a hole) but for entries put at its end.
+TEST_F(IoTest, NpyBeyond32Bits) {
+    const Index m = (Index{1} << 31) + 3, n = 3;
+    for (const bool fortran_order : {false, true}) {
+        const std::string head = npy_bytes(dict_of("|u1", fortran_order, fmt::format("({}, {})", m, n)), "");
+        const std::string file = write_file("A.npy", head);
+        const auto data = static_cast<off_t>(head.size());
+        ASSERT_EQ(truncate(file.c_str(), data + m * n), 0);
+        const int fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+        ASSERT_GE(fd, 0);
+        for (Index j = 0; j < n; ++j) {
+            const char value = static_cast<char>(j + 1);
+            ASSERT_EQ(pwrite(fd, &value, 1, data + (fortran_order ? (m - 1) + j * m : (m - 1) * n + j)), 1);
+        }
+        close(fd);
+
+        const MatrixFile matrix(file);
+        ASSERT_EQ(matrix.rows(), m);
+        Matrix<double> last(2, n);
+        std::fill_n(last.data(), 2 * n, nan);
+        matrix.read_rows({m - 2, m}, last.view());
+        expect_equal(last, {{0, 0, 0}, {1, 2, 3}});
+    }
+}
+
+/// At least three of the pieces that a large read is cut into, by rows and by columns.
+TEST_F(IoTest, NpyLargeReadIsWhole) {
+    for (const auto& [m, n, fortran_order] :
+         {std::tuple<Index, Index, bool>{1'200'001, 4, false}, {5'000'000, 1, true}, {700'001, 6, true}}) {
+        std::vector<double> values(static_cast<std::size_t>(m * n));
+        std::iota(values.begin(), values.end(), 0.0);
+        const std::string data(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+        const std::string descr = std::string(native) + "f8";
+        const Matrix<double> A =
+            read("A.npy", npy_bytes(dict_of(descr, fortran_order, fmt::format("({}, {})", m, n)), data));
+        Index wrong = 0;
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i)
+                wrong += A(i, j) != static_cast<double>(fortran_order ? i + j * m : i * n + j);
+        }
+        EXPECT_EQ(wrong, 0);
+    }
+}
+
+/// Bytes of mapped files in this process's resident memory.
+Index resident_file_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+        if (word != "RssFile:") continue;
+        Index kibibytes = 0;
+        status >> kibibytes;
+        return kibibytes * 1024;
+    }
+    return -1;
+}
+
+TEST_F(IoTest, NpyRowsThatWereReadDoNotStayInMemory) {
+    constexpr Index mebibyte = 1 << 20, m = 32 * mebibyte, n = 4, rows = m / 32;
+    for (const bool fortran_order : {false, true}) {
+        const std::string head = npy_bytes(dict_of("|u1", fortran_order, fmt::format("({}, {})", m, n)), "");
+        const std::string file = write_file("A.npy", head);
+        ASSERT_EQ(truncate(file.c_str(), static_cast<off_t>(head.size()) + m * n), 0);
+        const MatrixFile matrix(file);
+        Matrix<float> block(rows, n);
+        matrix.read_rows({0, rows}, block.view());
+        const Index before = resident_file_bytes();
+        ASSERT_GT(before, 0);
+        for (Index i = 0; i < m; i += rows) matrix.read_rows({i, i + rows}, block.view());
+        EXPECT_LT(resident_file_bytes() - before, 32 * mebibyte);
+    }
+}
+
+TEST_F(IoTest, ReadRowsChecksItsArguments) {
+    for (const char* name : {"A.npy", "A.csv"}) {
+        const std::string bytes =
+            std::string(name) == "A.npy" ? npy_bytes(dict_of("|u1", false, "(3, 2)"), "123456") : "1,2\n3,4\n5,6\n";
+        const MatrixFile file(write_file(name, bytes));
+        Matrix<double> out(3, 3);
+        EXPECT_THROW(file.read_rows({-1, 2}, out.view().block({0, 3}, {0, 2})), InvalidArgument);
+        EXPECT_THROW(file.read_rows({1, 4}, out.view().block({0, 3}, {0, 2})), InvalidArgument);
+        EXPECT_THROW(file.read_rows({2, 1}, out.view().block({0, 0}, {0, 2})), InvalidArgument);
+        EXPECT_THROW(file.read_rows({0, 2}, out.view().block({0, 3}, {0, 2})), InvalidArgument);
+        EXPECT_THROW(file.read_rows({0, 3}, out.view()), InvalidArgument);
+        EXPECT_THROW(file.read_rows({0, 3}, MatrixView<double>(out.data(), 3, 2, 2)), InvalidArgument);
+        EXPECT_NO_THROW(file.read_rows({0, 3}, out.view().block({0, 3}, {0, 2})));
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------- Matrix
+// Market
+
+TEST_F(IoTest, MatrixMarketArray) {
+    const std::string body = "% a comment\n\n2 3\n1\n2\n3\n\n4.5\n-5e-1\n+6\n";
+    const Matrix<double> A = read("A.mtx", "%%MatrixMarket matrix array real general\n" + body);
+    expect_equal(A, {{1, 3, -0.5}, {2, 4.5, 6}});
+    expect_equal(read("A.txt", "%%matrixmarket MATRIX Array Real General\n" + body), {{1, 3, -0.5}, {2, 4.5, 6}});
+}
+
+TEST_F(IoTest, MatrixMarketArrayWithSymmetry) {
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix array integer symmetric\n3 3\n1\n2\n3\n4\n5\n6\n"),
+                 {{1, 2, 3}, {2, 4, 5}, {3, 5, 6}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n"),
+                 {{0, -1, -2}, {1, 0, -3}, {2, 3, 0}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix array real skew-symmetric\n1 1\n"), {{0}});
+}
+
+TEST_F(IoTest, MatrixMarketCoordinate) {
+    expect_equal(read("A.mtx",
+                      "%%MatrixMarket matrix coordinate real general\n%\n3 2 3\n3 1 7\r\n\t1   2 -2.5e1\n"
+                      "% in between\n2 2 nan"),
+                 {{0, -25}, {0, nan}, {7, 0}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 1\n2 2\n"),
+                 {{1, 0}, {0, 1}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n1 1 3\n2 1 4\n"),
+                 {{3, 4}, {4, 0}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n"), {{0, 1}, {1, 0}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 4\n"),
+                 {{0, -4}, {4, 0}});
+}
+
+TEST_F(IoTest, MatrixMarketSumsDuplicates) {
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 3\n1 2 1\n1 2 2\n1 2 4\n"),
+                 {{0, 7}});
+    expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n2 1 1\n2 1 2\n"),
+                 {{0, 3}, {3, 0}});
+}
+
+TEST_F(IoTest, MatrixMarketWithoutElements) {
+    const Matrix<double> A = read("A.mtx", "%%MatrixMarket matrix coordinate real general\n0 4 0\n");
+    EXPECT_EQ(A.rows(), 0);
+    EXPECT_EQ(A.cols(), 4);
+    EXPECT_EQ(read("A.mtx", "%%MatrixMarket matrix array real general\n4 0\n").rows(), 4);
+}
+
+TEST_F(IoTest, MatrixMarketMalformed) {
+    const std::string banner = "%%MatrixMarket matrix ";
+    const std::string coordinate = banner + "coordinate real general\n", array = banner + "array real general\n";
+    const std::pair<std::string, std::string> cases[] = {
+        {"2 2\n1\n2\n3\n4\n", "not a Matrix Market file"},
+        {"%%MatrixMarket\n", "line 1: the banner must read"},
+        {banner + "array real\n1 1\n1\n", "line 1: the banner must read"},
+        {banner + "array real general twice\n1 1\n1\n", "line 1: the banner must read"},
+        {"%%MatrixMarket vector array real general\n1\n1\n", "line 1: object 'vector'"},
+        {banner + "dense real general\n1 1\n1\n", "line 1: format 'dense'"},
+        {banner + "array complex general\n1 1\n1 0\n", "line 1: field 'complex'"},
+        {banner + "coordinate complex hermitian\n1 1 1\n1 1 1 0\n", "line 1: field 'complex'"},
+        {banner + "array real hermitian\n1 1\n1\n", "line 1: symmetry 'hermitian'"},
+        {banner + "array pattern general\n1 1\n", "line 1: an array has values"},
+        {banner + "coordinate pattern skew-symmetric\n1 1 0\n", "line 1: a pattern cannot be skew-symmetric"},
+        {array, "ends before the size line"},
+        {array + "% only a comment\n", "ends before the size line"},
+        {array + "2\n", "line 2: the size line must have 2 numbers"},
+        {array + "2 2 4\n", "line 2: the size line must have 2 numbers"},
+        {coordinate + "2 2\n", "line 2: the size line must have 3 numbers"},
+        {coordinate + "2 2 0 0\n", "line 2: the size line must have 3 numbers"},
+        {array + "%\n\n2 x\n", "line 4: size 'x' is not a 64-bit integer"},
+        {array + "2 1.0\n", "line 2: size '1.0' is not a 64-bit integer"},
+        {array + "9223372036854775808 1\n", "is not a 64-bit integer"},
+        {array + "-2 2\n", "line 2: size -2 is negative"},
+        {coordinate + "2 2 -1\n", "line 2: size -1 is negative"},
+        {coordinate + "4294967296 4294967296 0\n", "impossibly large"},
+        {coordinate + "2 2 1000000\n", "1000000 entries do not fit in a file of 58 bytes"},
+        {array + "1000 1000\n1\n", "1000000 entries do not fit"},
+        {banner + "array real symmetric\n2 3\n1\n", "line 2: a symmetric matrix cannot be 2 x 3"},
+        {coordinate + "2 2 1\n0 1 1\n", "line 3: row index 0 is not in 1..2"},
+        {coordinate + "2 2 1\n3 1 1\n", "line 3: row index 3 is not in 1..2"},
+        {coordinate + "2 2 1\n1 -1 1\n", "line 3: column index -1 is not in 1..2"},
+        {coordinate + "2 2 1\n1 3 1\n", "line 3: column index 3 is not in 1..2"},
+        {coordinate + "2 2 1\n1 1.5 1\n", "line 3: column index '1.5' is not an integer"},
+        {coordinate + "2 2 1\n1\n", "line 3: column index '' is not an integer"},
+        {coordinate + "2 2 1\n1 1\n", "line 3: the entry has no value"},
+        {coordinate + "2 2 1\n1 1 one\n", "line 3: 'one' is not a number"},
+        {coordinate + "2 2 1\n1 1 1e999\n", "line 3: '1e999' is not a number that f64 can hold"},
+        {coordinate + "2 2 1\n1 1 1 1\n", "line 3: '1' follows the entry"},
+        {banner + "coordinate pattern general\n2 2 1\n1 1 1\n", "line 3: '1' follows the entry"},
+        {banner + "coordinate integer general\n2 2 1\n1 1 1.5\n", "line 3: '1.5' is not an integer"},
+        {banner + "coordinate real symmetric\n2 2 1\n1 2 1\n", "line 3: entry (1, 2) of a symmetric matrix"},
+        {banner + "coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "line 3: entry (1, 1) of a skew-symmetric matrix"},
+        {coordinate + "2 2 2\n1 1 1\n", "ends after 1 of 2 entries"},
+        {coordinate + "2 2 1\n1 1 1\n2 2 2\n", "line 4: more than the 1 entries"},
+        {array + "2 1\n1\n", "ends after 1 of 2 entries"},
+        {array + "2 1\n1\n2\n% fine\n3\n", "line 6: more than the 2 entries"},
+        {array + "2 1\n1 2\n", "line 3: '2' follows the entry"},
+        {array + "1 1\n\x01\xff\n", "line 3: '\\x01\\xff' is not a number"},
+    };
+    for (const auto& [text, why] : cases) {
+        SCOPED_TRACE(text);
+        expect_unreadable(write_file("A.mtx", text), why);
+    }
+}
+
+TEST_F(IoTest, MatrixMarketTruncatedAtEveryByte) {
+    for (const std::string text : {"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4",
+                                   "%%MatrixMarket matrix coordinate real general\n% c\n2 2 2\n1 1 3\n2 2 4"}) {
+        ASSERT_NO_THROW(read("A.mtx", text));
+        for (std::size_t size = 0; size < text.size(); ++size) {
+            const std::string path = write_file("A.mtx", text.substr(0, size));
+            EXPECT_THROW(MatrixFile(path).read<double>(), UnreadableFile) << text.substr(0, size);
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// CSV
+
+TEST_F(IoTest, CsvSeparatorsHeadersAndBlankLines) {
+    for (const char* text : {
+             "1,-2.5,3e2\n4,5,6\n",
+             "1;-2.5;3e2\n4;5;6",
+             "1\t-2.5\t3e2\n4\t5\t6\n",
+             "1 -2.5 3e2\n4 5 6\n",
+             "   1   -2.5 3e2   \n 4 5  6",
+             " 1 , -2.5 ,3e2\r\n\r\n4\t,+5,6\r\n  \n\n",
+             "a,b,c\n1,-2.5,3e2\n4,5,6\n",
+             "\n\nx y z\n1,-2.5,3e2\n4,5,6\n",
+             "\"a, b\",c\n1,-2.5,3e2\n4,5,6\n",
+             "# 1 2 3\n1 -2.5 3e2\n4 5 6\n",
+             "\"1\",\" -2.5\",\"3e2\"\n4,\"5\",6\n",
+             "\xef\xbb\xbf"
+             "1,-2.5,3e2\n4,5,6\n",
+         }) {
+        SCOPED_TRACE(text);
+        expect_equal(read("A.csv", text), {{1, -2.5, 3e2}, {4, 5, 6}});
+    }
+    expect_equal(read("A", "7"), {{7}});
+    expect_equal(read("A.txt", "x\n7\n8\n"), {{7}, {8}});
+}
+
+TEST_F(IoTest, CsvSpecialValues) {
+    expect_equal(read("A.csv", "nan,NaN,inf,-inf,Infinity,-INF\n"), {{nan, nan, inf, -inf, inf, -inf}});
+    expect_equal(read("A.csv", "5e-324,1e-400,-1e-400,1e-4000,.5,5.,1.7976931348623157e308\n"),
+                 {{5e-324, 0, 0, 0, 0.5, 5, std::numeric_limits<double>::max()}});
+}
+
+TEST_F(IoTest, CsvIsReadToTheLastBit) {
+    const Index m = 1000, n = 7;
+    std::vector<std::vector<double>> rows(m, std::vector<double>(n));
+    std::uint64_t bits = 1;
+    std::string text;
+    for (auto& row : rows) {
+        for (double& value : row) {
+            do {
+                bits = bits * 6364136223846793005u + 1442695040888963407u;
+                value = std::bit_cast<double>(bits);
+            } while (!std::isfinite(value));
+            text += fmt::format("{:.17g},", value);
+        }
+        text.back() = '\n';
+    }
+    expect_equal(read("A.csv", text), rows);
+}
+
+TEST_F(IoTest, CsvMalformed) {
+    const std::pair<std::string, std::string> cases[] = {
+        {"\n \n", "holds no numbers"},
+        {"a,b\n", "holds no numbers"},
+        {"1,2\n3\n", "line 2 has 1 fields where line 1 has 2"},
+        {"h\n\n1,2\n\n3,4,5\n", "line 5 has 3 fields where line 3 has 2"},
+        {"1 2\n3\n", "line 2 has 1 fields where line 1 has 2"},
+        {"1,2\n3 4\n", "line 2 has 1 fields where line 1 has 2"},
+        {"1,2\n3,x\n", "line 2, field 2: 'x' is not a number"},
+        {"1,2\n3,\n", "line 2, field 2: is empty"},
+        {"1,2\n,3\n", "line 2, field 1: is empty"},
+        {"1,2,\n3,4,\n", "line 1, field 3: is empty"},
+        {"1,2\n3,1e999\n", "line 2, field 2: '1e999' is not a number that f64 can hold"},
+        {"1,2\n3,0x10\n", "line 2, field 2: '0x10'"},
+        {"1,2\n3,4z\n", "line 2, field 2: '4z'"},
+        {"1,2\n3,+-4\n", "line 2, field 2: '+-4'"},
+        {"1,2\n3,\"x\"\n", "line 2, field 2: 'x'"},
+        {"1,2\n3,\"\"\n", "line 2, field 2: is empty"},
+        {"1,2\n3,\"4\n", "line 2, field 2: '\"4'"},
+        {"1;2\n3;4,5\n", "line 2, field 2: '4,5'"},
+        {"x;y\n1,5;2,5\n", "line 2, field 1: '1,5'"},
+        {"1.0,2.o\n3,4\n", "line 1, field 2: '2.o'"},
+        {"1,2\na,b\n", "line 2, field 1: 'a'"},
+        {"1,2\n3," + std::string(100, 'y') + "\n", "'" + std::string(40, 'y') + "...'"},
+        {std::string("PK\3\4\0\0", 6), "neither .npy nor Matrix Market nor text"},
+    };
+    for (const auto& [text, why] : cases) {
+        SCOPED_TRACE(text);
+        expect_unreadable(write_file("A.csv", text), why);
+    }
+}
+
+/// A prefix of a table may be a table; what it must not do is to crash, or to give another shape or other numbers.
+TEST_F(IoTest, CsvTruncatedAtEveryByte) {
+    const std::string text = "x,y\n11,12\n21,\"22\"\n31,32\n";
+    for (std::size_t size = 0; size < text.size(); ++size) {
+        const std::string path = write_file("A.csv", text.substr(0, size));
+        try {
+            const Matrix<double> A = MatrixFile(path).read<double>();
+            ASSERT_GE(A.rows(), 1);
+            ASSERT_LE(A.rows(), 3);
+        } catch (const UnreadableFile&) {
+        }
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------- every text
+// format
+
+TEST_F(IoTest, TextFilesGiveRowsFromTheSecondCallOnWithoutTheFile) {
+    const MatrixFile file(write_file("A.csv", "1,2\n3,4\n5,1e300\n"));
+    EXPECT_FALSE(file.streams());
+    EXPECT_EQ(file.dtype(), DType::F64);
+    Matrix<float> padded(4, 2);
+    std::fill_n(padded.data(), 8, std::numeric_limits<float>::quiet_NaN());
+    file.read_rows<float>({1, 3}, padded.view().row_block({0, 2}));
+    expect_equal(padded, {{3, 4}, {5, inf}, {nan, nan}, {nan, nan}});
+    expect_equal(file.read<float>(), {{1, 2}, {3, 4}, {5, inf}});
+    expect_equal(file.read<double>(), {{1, 2}, {3, 4}, {5, 1e300}});
+}
+
+TEST_F(IoTest, OneFileServesManyThreads) {
+    for (const char* name : {"A.csv", "A.npy"}) {
+        std::string text;
+        if (std::string(name) == "A.npy") {
+            text = npy_bytes(dict_of("|u1", false, "(100, 2)"), std::string(200, '\x07'));
+        } else {
+            for (int i = 0; i < 100; ++i) text += "7,7\n";
+        }
+        const MatrixFile file(write_file(name, text));
+        std::vector<Matrix<double>> blocks;
+        for (int t = 0; t < 4; ++t) blocks.emplace_back(25, 2);
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; ++t) {
+            threads.emplace_back([&, t] {
+                file.read_rows({25 * t, 25 * t + 25}, blocks[static_cast<std::size_t>(t)].view());
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        for (const Matrix<double>& block : blocks) {
+            expect_equal(block, std::vector<std::vector<double>>(25, {7, 7}));
+        }
+    }
+}
+
+TEST_F(IoTest, LocaleDoesNotMatter) {
+    struct German : std::numpunct<char> {
+        char do_decimal_point() const override { return ','; }
+        char do_thousands_sep() const override { return '.'; }
+        std::string do_grouping() const override { return "\3"; }
+    };
+    const std::locale before = std::locale::global(std::locale(std::locale::classic(), new German));
+    expect_equal(read("A.csv", "1.5;2000.25\n"), {{1.5, 2000.25}});
+    quoin::write_npy<double>(path("v.npy"), std::vector<double>(2000, 0.5));
+    EXPECT_EQ(MatrixFile(path("v.npy")).rows(), 2000);
+    std::locale::global(before);
+}
+
+// ------------------------------------------------------------------------------------------------ files of the wrong
+// kind
+
+TEST_F(IoTest, UnreadableFiles) {
+    expect_unreadable(path("missing.npy"), "No such file or directory");
+    expect_unreadable(directory_.string(), "is a directory");
+    expect_unreadable(write_file("empty.npy", ""), "is empty");
+    expect_unreadable("/dev/null", "is not a regular file");
+    ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+    expect_unreadable(path("pipe"), "is not a regular file");
+    const std::string secret = write_file("secret.csv", "1\n");
+    fs::permissions(secret, fs::perms::none);
+    const OrdinaryUser user;
+    expect_unreadable(secret, "Permission denied");
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// output
+
+/// Header and data of an .npy file as NumPy's description of version 1.0 has them.
+void expect_npy(const std::string& file, const std::string& dict, const std::string& data) {
+    ASSERT_GE(file.size(), 64u);
+    EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\1\0", 8));
+    const std::size_t length = static_cast<unsigned char>(file[8]) + 256u * static_cast<unsigned char>(file[9]);
+    EXPECT_EQ((10 + length) % 64, 0u);
+    ASSERT_EQ(file.size(), 10 + length + data.size());
+    const std::string header = file.substr(10, length);
+    EXPECT_TRUE(header.starts_with(dict)) << header;
+    EXPECT_EQ(header.substr(dict.size()), std::string(length - dict.size() - 1, ' ') + "\n");
+    EXPECT_TRUE(file.substr(10 + length) == data) << "the data differ";
+}
+
+template <class T>
+T entry(Index i, Index j) {
+    return static_cast<T>(i) + static_cast<T>(j) / 1024;
+}
+
+/// m×n with a NaN in the padding of each column.
+template <class T>
+Matrix<T> padded_matrix(Index m, Index n, Index padding) {
+    Matrix<T> A(m + padding, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < A.rows(); ++i) A(i, j) = i < m ? entry<T>(i, j) : std::numeric_limits<T>::quiet_NaN();
+    }
+    return A;
+}
+
+template <class T>
+std::string expected_data(Index m, Index n, bool fortran_order) {
+    std::string data(static_cast<std::size_t>(m * n) * sizeof(T), '\0');
+    for (Index k = 0; k < m * n; ++k) {
+        const T value = fortran_order ? entry<T>(k % m, k / m) : entry<T>(k / n, k % n);
+        std::memcpy(data.data() + k * Index{sizeof(T)}, &value, sizeof(T));
+    }
+    return data;
+}
+
+template <class T>
+class NpyOutputTest : public IoTest {
+protected:
+    std::string descr() const { return fmt::format("{}f{}", native, sizeof(T)); }
+};
+using RealTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(NpyOutputTest, RealTypes);
+
+TYPED_TEST(NpyOutputTest, WriteMatrix) {
+    using T = TypeParam;
+    // The last two: more columns than one write gathers, and columns longer than that.
+    constexpr std::pair<Index, Index> shapes[] = {{1, 1}, {5, 3},    {3, 5},      {0, 4},
+                                                  {4, 0}, {7, 2000}, {500, 1500}, {300'000, 2}};
+    for (const auto& [m, n] : shapes) {
+        for (const Index padding : {0, 3}) {
+            const Matrix<T> A = padded_matrix<T>(m, n, padding);
+            quoin::write_npy<T>(this->path("A.npy"), A.view().row_block({0, m}));
+            SCOPED_TRACE(fmt::format("{} x {} + {}", m, n, padding));
+            expect_npy(this->file_bytes("A.npy"), dict_of(this->descr(), true, fmt::format("({}, {})", m, n)),
+                       expected_data<T>(m, n, true));
+            EXPECT_EQ(this->names(), std::set<std::string>{"A.npy"});
+            EXPECT_EQ(MatrixFile(this->path("A.npy")).dtype(), sizeof(T) == 4 ? DType::F32 : DType::F64);
+        }
+    }
+}
+
+TYPED_TEST(NpyOutputTest, WriteVector) {
+    using T = TypeParam;
+    quoin::write_npy<T>(this->path("v.npy"), std::vector<T>{0, 1, 2});
+    expect_npy(this->file_bytes("v.npy"), dict_of(this->descr(), false, "(3,)"), expected_data<T>(3, 1, false));
+    quoin::write_npy<T>(this->path("v.npy"), std::vector<T>{});
+    expect_npy(this->file_bytes("v.npy"), dict_of(this->descr(), false, "(0,)"), "");
+}
+
+TYPED_TEST(NpyOutputTest, WriteRowsInAnyOrder) {
+    using T = TypeParam;
+    // The last: a row longer than what one write gathers.
+    constexpr std::pair<Index, Index> shapes[] = {{10, 3}, {100, 70}, {5, 1},      {40'000, 9},
+                                                  {0, 3},  {3, 0},    {4, 300'000}};
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{} x {}", m, n));
+        const Matrix<T> A = padded_matrix<T>(m, n, 2);
+        fs::remove(this->path("A.npy"));
+        NpyRowWriter<T> writer(this->path("A.npy"), m, n);
+        for (const Range rows : {Range{m / 2, m}, Range{0, m / 3}, Range{m / 3, m / 2}}) {
+            writer.write_rows(rows.begin, A.view().row_block(rows));
+        }
+        EXPECT_FALSE(fs::exists(this->path("A.npy")));
+        writer.commit();
+        expect_npy(this->file_bytes("A.npy"), dict_of(this->descr(), false, fmt::format("({}, {})", m, n)),
+                   expected_data<T>(m, n, false));
+        EXPECT_EQ(this->names(), std::set<std::string>{"A.npy"});
+    }
+}
+
+TEST_F(IoTest, RowWriterChecksItsArguments) {
+    const Matrix<double> A = padded_matrix<double>(4, 3, 0);
+    NpyRowWriter<double> writer(path("A.npy"), 4, 3);
+    EXPECT_THROW(writer.write_rows(-1, A.view()), InvalidArgument);
+    EXPECT_THROW(writer.write_rows(1, A.view()), InvalidArgument);
+    EXPECT_THROW(writer.write_rows(0, A.view().col_block({0, 2})), InvalidArgument);
+    writer.write_rows(0, A.view().row_block({0, 2}));
+    EXPECT_THROW(writer.commit(), InvalidArgument);
+    writer.write_rows(2, A.view().row_block({2, 4}));
+    writer.commit();
+    EXPECT_THROW(writer.commit(), InvalidArgument);
+    EXPECT_THROW(writer.write_rows(0, A.view()), InvalidArgument);
+    EXPECT_THROW(NpyRowWriter<double>(path("B.npy"), -1, 3), InvalidArgument);
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, UnfinishedWriterLeavesNothing) {
+    const Matrix<double> A = padded_matrix<double>(4, 3, 0);
+    {
+        NpyRowWriter<double> writer(path("A.npy"), 8, 3);
+        NpyRowWriter<double> moved = std::move(writer);
+        moved.write_rows(0, A.view());
+        EXPECT_EQ(names().size(), 1u);
+    }
+    EXPECT_EQ(names(), std::set<std::string>{});
+}
+
+TEST_F(IoTest, WriterReplacesOnlyAtCommit) {
+    write_file("A.npy", "before");
+    { NpyRowWriter<double> writer(path("A.npy"), 1, 1); }
+    EXPECT_EQ(file_bytes("A.npy"), "before");
+    quoin::write_npy<double>(path("A.npy"), std::vector<double>{1});
+    EXPECT_EQ(MatrixFile(path("A.npy")).rows(), 1);
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, WriterOutlivesAChangeOfDirectory) {
+    const fs::path before = fs::current_path();
+    fs::current_path(directory_);
+    NpyRowWriter<double> writer("A.npy", 0, 1);
+    fs::current_path(before);
+    writer.commit();
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, LongestFileName) {
+    const std::string name = std::string(251, 'n') + ".npy";
+    quoin::write_npy<double>(path(name), std::vector<double>{1});
+    EXPECT_EQ(names(), std::set<std::string>{name});
+}
+
+TEST_F(IoTest, UnwritablePaths) {
+    const std::vector<double> v{1, 2};
+    const auto expect_unwritable = [&](const std::string& target, const std::string& why) {
+        expect_refusal<UnwritableFile>(target, why, [&] { quoin::write_npy(target, v); });
+        expect_refusal<UnwritableFile>(target, why, [&] { NpyRowWriter<float>(target, 2, 2); });
+    };
+    expect_unwritable(path("no/such/A.npy"), "No such file or directory");
+    expect_unwritable(directory_.string(), "names a directory");
+    expect_unwritable(path("A.npy/"), "names a directory");
+    expect_unwritable("", "Invalid argument");
+    expect_unwritable(path(std::string(300, 'n')), "File name too long");
+    expect_unwritable(path(std::string(5000, '/')) + "A.npy", "File name too long");
+    expect_unwritable(write_file("file", "") + "/A.npy", "Not a directory");
+
+    // A device must neither take the data nor be replaced by a file; the link saves it where this test fails.
+    fs::create_symlink("/dev/full", path("device"));
+    expect_unwritable(path("device"), "is not a regular file");
+    EXPECT_TRUE(fs::is_symlink(path("device")));
+
+    fs::permissions(directory_,
+                    fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
+    {
+        const OrdinaryUser user;
+        expect_unwritable(path("A.npy"), "Permission denied");
+    }
+    EXPECT_EQ(names(), (std::set<std::string>{"device", "file"}));
+}
+
+/// While it lives, no file of this process grows beyond `bytes`: a full disk that every machine has.
+class FileSizeLimit {
+public:
+    explicit FileSizeLimit(rlim_t bytes) {
+        EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+        const rlimit limit{bytes, before_.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    }
+    ~FileSizeLimit() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+
+private:
+    rlimit before_{};
+    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST_F(IoTest, FullDiskShowsBeforeTheWorkAndLeavesNothing) {
+    write_file("A.npy", "before");
+    {
+        const FileSizeLimit limit(4096);
+        expect_refusal<UnwritableFile>(path("A.npy"), "File too large",
+                                       [&] { NpyRowWriter<double>(path("A.npy"), 1000, 1); });
+        expect_refusal<UnwritableFile>(path("A.npy"), "File too large",
+                                       [&] { quoin::write_npy(path("A.npy"), std::vector<float>(2000)); });
+    }
+    // No file system has 2^62 bytes.
+    expect_refusal<UnwritableFile>(path("A.npy"), "", [&] { NpyRowWriter<double>(path("A.npy"), Index{1} << 59, 1); });
+    EXPECT_EQ(file_bytes("A.npy"), "before");
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, FailedWriteEndsTheWriter) {
+    const Matrix<double> A = padded_matrix<double>(1000, 1, 0);
+    NpyRowWriter<double> writer(path("A.npy"), 1000, 1);
+    {
+        const FileSizeLimit limit(4096);
+        expect_refusal<UnwritableFile>(path("A.npy"), "File too large", [&] { writer.write_rows(0, A.view()); });
+    }
+    EXPECT_EQ(names(), std::set<std::string>{});
+    EXPECT_THROW(writer.write_rows(0, A.view()), InvalidArgument);
+    EXPECT_THROW(writer.commit(), InvalidArgument);
+}
+
+TEST_F(IoTest, CommitThatCannotRenameLeavesNothing) {
+    NpyRowWriter<double> writer(path("A.npy"), 0, 1);
+    fs::create_directory(path("A.npy"));
+    expect_refusal<UnwritableFile>(path("A.npy"), "Is a directory", [&] { writer.commit(); });
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, TooManyWritersAreRefusedAndTheirPlacesReused) {
+    for (int round = 0; round < 2; ++round) {
+        std::vector<NpyRowWriter<double>> writers;
+        const auto open_many = [&] {
+            for (int i = 0; i < 1000; ++i) writers.emplace_back(path("A.npy"), 0, 1);
+        };
+        expect_refusal<UnwritableFile>(path("A.npy"), "64 other files are being written already", open_many);
+        EXPECT_EQ(writers.size(), 64u);
+    }
+    EXPECT_EQ(names(), std::set<std::string>{});
+}
+
+TEST_F(IoTest, RemoveUnfinishedFiles) {
+    NpyRowWriter<double> one(path("A.npy"), 0, 1);
+    std::optional<NpyRowWriter<double>> two(std::in_place, path("B.npy"), 5, 1);
+    quoin::write_npy<double>(path("done.npy"), std::vector<double>{1});
+    EXPECT_EQ(names().size(), 3u);
+    quoin::remove_unfinished_files();
+    EXPECT_EQ(names(), std::set<std::string>{"done.npy"});
+    errno = EDOM;
+    quoin::remove_unfinished_files();  // finds nothing to remove
+    EXPECT_EQ(errno, EDOM);
+    expect_refusal<UnwritableFile>(path("A.npy"), "No such file or directory", [&] { one.commit(); });
+    two.reset();
+    EXPECT_EQ(names(), std::set<std::string>{"done.npy"});
+}
+
+TEST_F(IoTest, SignalHandlerRemovesUnfinishedFiles) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        std::signal(SIGTERM, [](int) {
+            quoin::remove_unfinished_files();
+            _exit(42);
+        });
+        NpyRowWriter<double> writer(path("A.npy"), 100, 1);
+        if (names().size() != 1) _exit(1);
+        raise(SIGTERM);
+        _exit(2);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 42);
+    EXPECT_EQ(names(), std::set<std::string>{});
+}
+
+TEST_F(IoTest, ForkedChildDoesNotRemoveItsParentsFiles) {
+    NpyRowWriter<double> writer(path("A.npy"), 0, 1);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        quoin::remove_unfinished_files();
+        _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    writer.commit();
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+TEST_F(IoTest, ConcurrentWritersOfOneNameEachSucceed) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([this, t] {
+            for (int k = 0; k < 20; ++k) {
+                quoin::write_npy<double>(path("A.npy"), std::vector<double>(100, static_cast<double>(t)));
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const Matrix<double> A = MatrixFile(path("A.npy")).read<double>();
+    ASSERT_EQ(A.rows(), 100);
+    for (Index i = 1; i < 100; ++i) EXPECT_EQ(A(i, 0), A(0, 0));
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
+}  // namespace

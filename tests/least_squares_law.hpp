@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "checks.hpp"
+#include "quoin/least_squares.hpp"
+
+/// The law of least squares, in the units of checks.hpp.
+///
+/// Householder QR and a triangular solve give an x̂ that minimises ‖(A + ΔA)x − (b + Δb)‖ with ‖Δa_j‖ ≤ (c + 1)·k·u·‖a_j‖
+/// for every column and ‖Δb‖ ≤ c·k·u·‖b‖ (Higham 2002, Theorem 20.3; the solve adds k·u·|R|, Theorem 8.5), k the number of
+/// reflectors. Hence, with r̂ = b − Ax̂ and the size s = ‖b‖ + Σ_j ‖a_j‖|x̂_j| of the terms that cancel in it,
+///
+///     |a_jᵀ r̂| ≤ 2c·k·u·‖a_j‖(s + ‖r̂‖),      | ρ − ‖r̂‖ | ≤ 2c·k·u·s   for the residual norm ρ that is returned.
+///
+/// No unit contains κ or m, and none changes when a column is scaled.
+namespace quoin::test {
+
+inline constexpr double least_squares_law = 2 * law;
+
+template <class T>
+struct LeastSquaresErrors {
+    double gradient = 0;       ///< max_j |a_jᵀ r̂| in units of k·u·‖a_j‖(s + ‖r̂‖)
+    double residual = 0;       ///< ‖r̂‖ in units of k·u·s: for consistent systems
+    double residual_norm = 0;  ///< |ρ − ‖r̂‖| in units of k·u·s
+};
+
+/// The worst over all right-hand sides; NaN wins.
+template <class T>
+LeastSquaresErrors<T> least_squares_errors(MatrixView<const T> A, MatrixView<const T> B, MatrixView<const T> X,
+                                           const std::vector<T>& residual_norms) {
+    using W = Wide<T>;
+    const Index m = A.rows, n = A.cols;
+    const W unit = std::max<Index>(1, std::min(m, n)) * W(unit_roundoff<T>);
+    const auto raise = [](double& worst, W measured, W allowed) {
+        const double error = measured == 0 ? 0 : static_cast<double>(measured / allowed);
+        if (!(error <= worst)) worst = error;
+    };
+    std::vector<W> lengths(n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) lengths[j] += W(A(i, j)) * W(A(i, j));
+        lengths[j] = std::sqrt(lengths[j]);
+    }
+    LeastSquaresErrors<T> errors;
+    for (Index c = 0; c < B.cols; ++c) {
+        std::vector<W> r(m);
+        W square_of_b = 0, square_of_r = 0, s = 0;
+        for (Index i = 0; i < m; ++i) {
+            r[i] = B(i, c);
+            square_of_b += r[i] * r[i];
+        }
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) r[i] -= W(A(i, j)) * W(X(j, c));
+            s += lengths[j] * std::abs(W(X(j, c)));
+        }
+        s += std::sqrt(square_of_b);
+        for (const W& entry : r) square_of_r += entry * entry;
+        const W norm_of_r = std::sqrt(square_of_r);
+        for (Index j = 0; j < n; ++j) {
+            W gradient = 0;
+            for (Index i = 0; i < m; ++i) gradient += W(A(i, j)) * r[i];
+            raise(errors.gradient, std::abs(gradient), unit * lengths[j] * (s + norm_of_r));
+        }
+        raise(errors.residual, norm_of_r, unit * s);
+        raise(errors.residual_norm, std::abs(W(residual_norms[c]) - norm_of_r), unit * s);
+    }
+    return errors;
+}
+
+}  // namespace quoin::test

@@ -1,0 +1,378 @@
+#include "quoin/least_squares.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "least_squares_law.hpp"
+#include "omp_threads.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class LeastSquaresTest : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(LeastSquaresTest, Precisions);
+
+template <class T>
+class ConditionEstimateTest : public LeastSquaresTest<T> {};
+TYPED_TEST_SUITE(ConditionEstimateTest, Precisions);
+
+/// A x, accumulated in higher precision.
+template <class T>
+Matrix<T> product(MatrixView<const T> A, MatrixView<const T> X) {
+    Matrix<T> B(A.rows, X.cols);
+    for (Index c = 0; c < X.cols; ++c) {
+        for (Index i = 0; i < A.rows; ++i) {
+            Wide<T> sum = 0;
+            for (Index j = 0; j < A.cols; ++j) sum += Wide<T>(A(i, j)) * Wide<T>(X(j, c));
+            B(i, c) = static_cast<T>(sum);
+        }
+    }
+    return B;
+}
+
+template <class T>
+void expect_least_squares_law(MatrixView<const T> A, MatrixView<const T> B, const LeastSquares<T>& solution) {
+    ASSERT_EQ(solution.X.rows(), A.cols);
+    ASSERT_EQ(solution.X.cols(), B.cols);
+    ASSERT_EQ(solution.residual_norms.size(), static_cast<std::size_t>(B.cols));
+    EXPECT_TRUE(is_finite<T>(solution.X.view()));
+    const auto errors = least_squares_errors<T>(A, B, solution.X.view(), solution.residual_norms);
+    EXPECT_LE(errors.gradient, least_squares_law) << "Aᵀ(b − Ax) = 0";
+    EXPECT_LE(errors.residual_norm, least_squares_law) << "ρ = ‖b − Ax‖";
+}
+
+/// Classes whose members have full column rank, whatever the scales of their columns.
+const Gallery full_rank[] = {Gallery::RandomNormal,    Gallery::GradedColumnsDown, Gallery::GradedColumnsUp,
+                             Gallery::ClusteredScales, Gallery::Orthogonal,        Gallery::NearOverflow,
+                             Gallery::SingleLargeEntry};
+
+TYPED_TEST(LeastSquaresTest, GradientAndResidualNormsObeyTheLaw) {
+    using T = TypeParam;
+    const struct {
+        Index m, n, p;
+    } shapes[] = {{1, 1, 1}, {2, 1, 3}, {5, 5, 2}, {50, 10, 1}, {67, 33, 5}, {quick() ? 300 : 3001, 20, 2}};
+    for (const Gallery matrix_class : full_rank) {
+        for (const auto& [m, n, p] : shapes) {
+            SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
+            const Matrix<T> A = generate<T>(matrix_class, m, n), B = random_normal<T>(m, p, 7);
+            expect_least_squares_law<T>(A.view(), B.view(), least_squares(this->ctx, A.view(), B.view()));
+        }
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, HoldsForEveryConditionThatIsAccepted) {
+    using T = TypeParam;
+    const Index m = 120, n = 20;
+    const double u = unit_roundoff<T>;
+    for (const double kappa : {1.0, 1e2, 0.01 / std::sqrt(u), 0.001 / (n * u)}) {
+        SCOPED_TRACE(kappa);
+        const Matrix<T> A = with_condition<T>(m, n, kappa), B = random_normal<T>(m, 3, 7);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        expect_least_squares_law<T>(A.view(), B.view(), solution);
+        // κ₂/n ≤ κ₁ ≤ n·κ₂, and the estimate is rarely below κ₁/3
+        EXPECT_GE(solution.condition, kappa / n / 3);
+        EXPECT_LE(solution.condition, 1.1 * kappa * n);
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, ConsistentSystemsHaveResidualsOfRoundoff) {
+    using T = TypeParam;
+    const Matrix<T> A = with_condition<T>(90, 12, 1e3), X = random_normal<T>(12, 4, 3);
+    const Matrix<T> B = product<T>(A.view(), X.view());
+    const auto solution = least_squares(this->ctx, A.view(), B.view());
+    EXPECT_LE(least_squares_errors<T>(A.view(), B.view(), solution.X.view(), solution.residual_norms).residual,
+              least_squares_law);
+}
+
+TYPED_TEST(LeastSquaresTest, ManyRightHandSides) {
+    using T = TypeParam;
+    const Index m = 150, n = 17, p = 301;
+    const Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, p, 5);
+    expect_least_squares_law<T>(A.view(), B.view(), least_squares(this->ctx, A.view(), B.view()));
+}
+
+TYPED_TEST(LeastSquaresTest, SquareSystemsHaveResidualNormsOfExactZero) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(30, 30), B = random_normal<T>(30, 2, 5);
+    const auto solution = least_squares(this->ctx, A.view(), B.view());
+    EXPECT_EQ(solution.residual_norms, std::vector<T>(2, 0));
+    const std::vector<T> zeros(2, 0);
+    EXPECT_LE(least_squares_errors<T>(A.view(), B.view(), solution.X.view(), zeros).residual, least_squares_law);
+}
+
+TYPED_TEST(LeastSquaresTest, ReadsStridedOperandsAndLeavesThemAlone) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(40, 8), B = random_normal<T>(40, 3, 5);
+    const Padded<T> A_padded(A.view()), B_padded(B.view());
+    const auto solution = least_squares(this->ctx, A_padded.view(), B_padded.view());
+    EXPECT_TRUE(same_bits<T>(solution.X.view(), least_squares(this->ctx, A.view(), B.view()).X.view()));
+    EXPECT_TRUE(same_bits<T>(A_padded.view(), A.view()) && same_bits<T>(B_padded.view(), B.view()));
+    EXPECT_TRUE(A_padded.padding_intact() && B_padded.padding_intact());
+}
+
+TYPED_TEST(LeastSquaresTest, ResidualNormsOfLargeAndSmallRightHandSides) {
+    using T = TypeParam;
+    const Index m = 60, n = 5;
+    const Matrix<T> A = random_normal<T>(m, n);
+    Matrix<T> B = random_normal<T>(m, 2, 5);
+    const double e = graded_exponent<T>;
+    for (Index i = 0; i < m; ++i) {
+        B(i, 0) = static_cast<T>(B(i, 0) * std::pow(10.0, e));
+        B(i, 1) = static_cast<T>(B(i, 1) * std::pow(10.0, -e));
+    }
+    expect_least_squares_law<T>(A.view(), B.view(), least_squares(this->ctx, A.view(), B.view()));
+}
+
+TYPED_TEST(LeastSquaresTest, UnderdeterminedSolutionIsTheShortest) {
+    using T = TypeParam;
+    const struct {
+        Index m, n, p;
+    } shapes[] = {{1, 2, 1}, {3, 10, 2}, {20, 21, 1}, {33, 200, 5}, {8, quick() ? 200 : 2000, 1}};
+    for (const double kappa : {1.0, 1e3}) {
+        for (const auto& [m, n, p] : shapes) {
+            SCOPED_TRACE(fmt::format("{}x{} kappa {}", m, n, kappa));
+            // The solution that lies in the range of Aᵀ is the shortest: X = AᵀY.
+            const Matrix<T> A = with_condition<T>(m, n, kappa), Y = random_normal<T>(m, p, 3);
+            const Matrix<T> X = product<T>(transposed<T>(A.view()).view(), Y.view());
+            const Matrix<T> B = product<T>(A.view(), X.view());
+            const auto solution = least_squares(this->ctx, A.view(), B.view());
+            ASSERT_EQ(solution.X.rows(), n);
+            // ‖x − x̂‖ ≤ O(k·u)·κ·‖x‖ (Higham 2002, Theorem 21.1 with a row-wise backward error); B carries 2u·κ of it
+            EXPECT_LE(difference<T>(solution.X.view(), X.view(), m, kappa * frobenius_norm<T>(X.view())),
+                      least_squares_law);
+            EXPECT_EQ(solution.residual_norms, std::vector<T>(p, 0));
+            const auto errors = least_squares_errors<T>(A.view(), B.view(), solution.X.view(), solution.residual_norms);
+            EXPECT_LE(errors.residual, least_squares_law) << "AX = B";
+        }
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, AFactorizationServesManyTimes) {
+    using T = TypeParam;
+    const Matrix<T> A = with_condition<T>(80, 9, 10), B = random_normal<T>(80, 2, 5), C = random_normal<T>(80, 3, 6);
+    for (const QForm q : {QForm::Any, QForm::Explicit, QForm::Reflectors}) {
+        SCOPED_TRACE(to_string(q));
+        Options options;
+        options.q = q;
+        const auto f = qr(this->ctx, A.view(), options);
+        expect_least_squares_law<T>(A.view(), B.view(), least_squares(this->ctx, f, B.view()));
+        expect_least_squares_law<T>(A.view(), C.view(), least_squares(this->ctx, f, C.view()));
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, RankDeficiencyIsAnErrorAndNotAnAnswer) {
+    using T = TypeParam;
+    const Matrix<T> B = random_normal<T>(60, 2, 5);
+    for (const Gallery matrix_class :
+         {Gallery::RankDeficientExact, Gallery::RankDeficientNumerical, Gallery::ZeroFirstColumn,
+          Gallery::ZeroLastColumn, Gallery::ZeroSomeColumns, Gallery::Zero, Gallery::DuplicateColumns}) {
+        SCOPED_TRACE(to_string(matrix_class));
+        const Matrix<T> A = generate<T>(matrix_class, 60, 12), wide = transposed<T>(A.view());
+        const Matrix<T> B_wide = random_normal<T>(12, 2, 5);
+        try {
+            least_squares(this->ctx, A.view(), B.view());
+            ADD_FAILURE() << "no RankDeficient";
+        } catch (const RankDeficient& e) {
+            EXPECT_LE(e.rcond, 10 * unit_roundoff<T>);
+            EXPECT_NE(std::string(e.what()).find("60x12"), std::string::npos) << e.what();
+        }
+        EXPECT_THROW(least_squares(this->ctx, wide.view(), B_wide.view()), RankDeficient);
+        EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view()), B.view()), RankDeficient);
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, TheToleranceIsTheCallers) {
+    using T = TypeParam;
+    const Matrix<T> A = with_condition<T>(50, 6, 1e4), B = random_normal<T>(50, 1, 5);
+    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B.view()));
+    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B.view(), 1e-7));
+    EXPECT_THROW(least_squares(this->ctx, A.view(), B.view(), 1e-2), RankDeficient);
+    // numerically dependent columns whose R has no zero on its diagonal
+    const Matrix<T> D = generate<T>(Gallery::RankDeficientNumerical, 50, 6);
+    EXPECT_THROW(least_squares(this->ctx, D.view(), B.view()), RankDeficient);
+    EXPECT_NO_THROW(least_squares(this->ctx, D.view(), B.view(), 0));
+}
+
+TYPED_TEST(LeastSquaresTest, ALargeMatrixIsNotRankDeficientForItsSize) {
+    using T = TypeParam;
+    const Matrix<T> tall = random_normal<T>(quick() ? 20000 : 400000, 4), b = random_normal<T>(tall.rows(), 1, 5);
+    EXPECT_NO_THROW(least_squares(this->ctx, tall.view(), b.view()));
+    const Index n = quick() ? 100 : 500;
+    const Matrix<T> square = with_condition<T>(n, n, 1e3), c = random_normal<T>(n, 1, 5);
+    EXPECT_NO_THROW(least_squares(this->ctx, square.view(), c.view()));
+}
+
+TYPED_TEST(LeastSquaresTest, EmptyShapes) {
+    using T = TypeParam;
+    {
+        const Matrix<T> A(0, 0), B(0, 2);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        EXPECT_EQ(solution.X.rows(), 0);
+        EXPECT_EQ(solution.residual_norms, std::vector<T>(2, 0));
+    }
+    {
+        // no unknowns: the residual is b
+        const Matrix<T> A(3, 0), B = filled<T>(3, 1, 2);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        EXPECT_EQ(solution.X.rows(), 0);
+        EXPECT_NEAR(solution.residual_norms.at(0), std::sqrt(12.0), 20 * unit_roundoff<T>);
+    }
+    {
+        // no equations: the shortest solution is zero
+        const Matrix<T> A(0, 3), B(0, 2);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        EXPECT_TRUE(same_bits<T>(solution.X.view(), filled<T>(3, 2, 0).view()));
+    }
+    for (const auto& [m, n] : {std::pair<Index, Index>{10, 4}, {4, 10}}) {
+        const Matrix<T> A = random_normal<T>(m, n), B(m, 0);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        EXPECT_EQ(solution.X.rows(), n);
+        EXPECT_EQ(solution.X.cols(), 0);
+        EXPECT_TRUE(solution.residual_norms.empty());
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, NonFiniteEntriesAreNamed) {
+    using T = TypeParam;
+    const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+    const auto expect_entry = [&](const Matrix<T>& A, const Matrix<T>& B, Index row, Index col) {
+        try {
+            least_squares(this->ctx, A.view(), B.view());
+            ADD_FAILURE() << "no NonFiniteEntry";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, row);
+            EXPECT_EQ(e.col, col);
+        }
+    };
+    for (const auto& [m, n] : {std::pair<Index, Index>{20, 6}, {6, 20}}) {
+        Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, 3, 5);
+        A(2, 5) = inf;
+        A(5, 4) = nan;  // the first in column-major order
+        expect_entry(A, B, 5, 4);
+        A = random_normal<T>(m, n);
+        B(4, 1) = nan;
+        B(1, 2) = inf;
+        expect_entry(A, B, 4, 1);
+    }
+    Matrix<T> B = random_normal<T>(20, 1);
+    const auto f = qr(this->ctx, random_normal<T>(20, 6).view());
+    B(19, 0) = -inf;
+    EXPECT_THROW(least_squares(this->ctx, f, B.view()), NonFiniteEntry);
+}
+
+TYPED_TEST(LeastSquaresTest, ArgumentsThatDoNotFit) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(20, 6), B = random_normal<T>(19, 1), B_fits = random_normal<T>(20, 1);
+    EXPECT_THROW(least_squares(this->ctx, A.view(), B.view()), InvalidArgument);
+    const auto f = qr(this->ctx, A.view());
+    EXPECT_THROW(least_squares(this->ctx, f, B.view()), InvalidArgument);
+    const auto wide = qr(this->ctx, transposed<T>(A.view()).view());
+    EXPECT_THROW(least_squares(this->ctx, wide, random_normal<T>(6, 1).view()), InvalidArgument);
+    Options r_only;
+    r_only.q = QForm::None;
+    EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view(), r_only), B_fits.view()), InvalidArgument);
+    // without a factorization of the caller's, the form that is needed is taken
+    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B_fits.view(), -1, r_only));
+}
+
+TYPED_TEST(LeastSquaresTest, TheSameBitsForAnyNumberOfThreads) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 2000 : 20000, 24}, {24, 900}}) {
+        const Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, 70, 5);
+        Context<Host> one(1);
+        const auto expected = least_squares(one, A.view(), B.view());
+        for (const int threads : {2, 3, 4}) {
+            Context<Host> several(threads);
+            const OmpThreads outside(threads);
+            const auto solution = least_squares(several, A.view(), B.view());
+            EXPECT_TRUE(same_bits<T>(solution.X.view(), expected.X.view())) << threads << " threads";
+            EXPECT_EQ(solution.residual_norms, expected.residual_norms) << threads << " threads";
+            EXPECT_EQ(solution.condition, expected.condition) << threads << " threads";
+        }
+    }
+}
+
+/// κ₁ of an upper triangle by its inverse, in higher precision.
+template <class T>
+double condition_by_inverse(MatrixView<const T> R) {
+    using W = Wide<T>;
+    const Index n = R.cols;
+    W norm = 0, norm_of_inverse = 0;
+    for (Index j = 0; j < n; ++j) {
+        // R x = e_j
+        std::vector<W> x(n);
+        W column = 0, column_of_inverse = 0;
+        for (Index i = j; i >= 0; --i) {
+            W sum = i == j ? 1 : 0;
+            for (Index l = i + 1; l <= j; ++l) sum -= W(R(i, l)) * x[l];
+            x[i] = sum / W(R(i, i));
+            column += std::abs(W(R(i, j)));
+            column_of_inverse += std::abs(x[i]);
+        }
+        norm = std::max(norm, column);
+        norm_of_inverse = std::max(norm_of_inverse, column_of_inverse);
+    }
+    return static_cast<double>(norm * norm_of_inverse);
+}
+
+TYPED_TEST(ConditionEstimateTest, IsALowerBoundWithinAFactorOfThree) {
+    using T = TypeParam;
+    for (const Gallery matrix_class : {Gallery::RandomNormal, Gallery::UpperTriangular, Gallery::Kahan,
+                                       Gallery::NearCollinear4, Gallery::ClusteredScales}) {
+        for (const Index n : {1, 2, 5, 30}) {
+            SCOPED_TRACE(fmt::format("{} {}", to_string(matrix_class), n));
+            const Matrix<T> R = qr(this->ctx, generate<T>(matrix_class, n, n).view()).r();
+            const double kappa = condition_by_inverse<T>(R.view());
+            const double estimate = condition_estimate<T>(this->ctx, R.view());
+            EXPECT_GE(estimate, kappa / 3);
+            // the estimator's solves have a componentwise backward error of n·u in double (Higham 2002, Theorem 8.5)
+            EXPECT_LE(estimate, kappa * (1 + 10 * n * unit_roundoff<double> * kappa));
+        }
+    }
+}
+
+TYPED_TEST(ConditionEstimateTest, ExtremesOfScaleAndOfRank) {
+    using T = TypeParam;
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    Matrix<T> R = filled<T>(3, 3, nan);  // the lower triangle is nobody's business
+    for (Index j = 0; j < 3; ++j) {
+        for (Index i = 0; i <= j; ++i) R(i, j) = i == j ? T(1) : T(0);
+    }
+    EXPECT_EQ(condition_estimate<T>(this->ctx, R.view()), 1);
+    R(2, 2) = std::ldexp(T(1), -40);
+    EXPECT_EQ(condition_estimate<T>(this->ctx, R.view()), std::ldexp(1.0, 40));
+    // [1 0 1; 0 1 1; 0 0 1] at any scale
+    const auto fill = [&](T scale) {
+        for (Index j = 0; j < 3; ++j) {
+            for (Index i = 0; i <= j; ++i) R(i, j) = i == j || j == 2 ? scale : T(0);
+        }
+    };
+    fill(1);
+    const double expected = condition_estimate<T>(this->ctx, R.view());
+    EXPECT_GE(expected, 3);
+    EXPECT_LE(expected, 9);
+    fill(std::ldexp(T(1), std::numeric_limits<T>::max_exponent - 1));
+    EXPECT_EQ(condition_estimate<T>(this->ctx, R.view()), expected);
+    fill(std::numeric_limits<T>::denorm_min());
+    EXPECT_EQ(condition_estimate<T>(this->ctx, R.view()), expected);
+    R(1, 1) = 0;
+    EXPECT_EQ(condition_estimate<T>(this->ctx, R.view()), std::numeric_limits<double>::infinity());
+    R(0, 1) = nan;
+    EXPECT_TRUE(std::isnan(condition_estimate<T>(this->ctx, R.view())));
+    EXPECT_EQ(condition_estimate<T>(this->ctx, Matrix<T>(0, 0).view()), 1);
+    EXPECT_EQ(condition_estimate<T>(this->ctx, filled<T>(4, 4, 0).view()), std::numeric_limits<double>::infinity());
+    EXPECT_THROW(condition_estimate<T>(this->ctx, Matrix<T>(3, 4).view()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,184 @@
+// Plans are pure values: what they promise, what they refuse, and that no size overflows them.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "cases.hpp"
+#include "quoin/options.hpp"
+
+namespace quoin::test {
+namespace {
+
+constexpr std::pair<Index, Index> shapes[] = {{1000000, 192}, {40000, 33}, {4000000, 8}, {8192, 512},
+                                              {4000, 4000},   {100, 3000}, {10, 10},     {1, 1}};
+
+template <class T>
+class PlanOf : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+
+    Plan plan(Index m, Index n, Options options = {}) { return plan_qr<T>(ctx, m, n, options); }
+
+    void expect_invalid(const std::string& named, Index m, Index n, Options options) {
+        try {
+            plan(m, n, options);
+            ADD_FAILURE() << named << " accepted";
+        } catch (const InvalidArgument& e) {
+            EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+            EXPECT_NE(std::string(e.what()).find(named), std::string::npos) << e.what();
+        }
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(PlanOf, Types);
+
+TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {
+    for (auto [m, n] : shapes)
+        for (QForm q : q_forms) {
+            const Plan a = this->plan(m, n, {.q = q}), b = this->plan(m, n, {.q = q});
+            EXPECT_EQ(to_string(a), to_string(b));
+            EXPECT_EQ(a.method, b.method);
+            EXPECT_EQ(a.fallback, b.fallback);
+            EXPECT_EQ(a.panel_width, b.panel_width);
+            EXPECT_EQ(a.inner_block, b.inner_block);
+            EXPECT_EQ(a.leaf_rows, b.leaf_rows);
+            EXPECT_EQ(a.domain_leaves, b.domain_leaves);
+            EXPECT_EQ(a.fan_in, b.fan_in);
+            EXPECT_EQ(a.reconstruct_rows, b.reconstruct_rows);
+            EXPECT_EQ(a.workspace_bytes, b.workspace_bytes);
+            EXPECT_EQ(a.flops, b.flops);
+            EXPECT_EQ(a.bytes_moved, b.bytes_moved);
+        }
+}
+
+TYPED_TEST(PlanOf, AutoNamesAMethodAndConditionalMethodsHaveAFallback) {
+    for (auto [m, n] : shapes)
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
+            const Plan p = this->plan(m, n, {.q = q});
+            EXPECT_EQ(p.rows, m);
+            EXPECT_EQ(p.cols, n);
+            EXPECT_EQ(p.element_bytes, int(sizeof(TypeParam)));
+            EXPECT_EQ(p.q, q);
+            EXPECT_NE(p.method, Method::Auto);
+            EXPECT_EQ(p.fallback != Method::Auto, is_conditional(p.method));
+            EXPECT_FALSE(is_conditional(p.fallback));
+        }
+}
+
+TYPED_TEST(PlanOf, AMethodAskedForByNameIsTaken) {
+    for (auto [m, n] : shapes) {
+        if (m < n) continue;
+        for (Method method : named_methods)
+            for (QForm q : q_forms) {
+                SCOPED_TRACE(case_name(m, n, method, q));
+                const Plan p = this->plan(m, n, {.method = method, .q = q});
+                EXPECT_EQ(p.method, method);
+                EXPECT_EQ(p.fallback, Method::Auto);
+                EXPECT_EQ(p.q, q);
+            }
+    }
+}
+
+TYPED_TEST(PlanOf, BlockSizesAskedForAreTaken) {
+    const Plan caqr = this->plan(5000, 64, {.method = Method::CAQR, .panel_width = 16, .leaf_rows = 48, .fan_in = 3});
+    EXPECT_EQ(caqr.panel_width, 16);
+    EXPECT_EQ(caqr.leaf_rows, 48);
+    EXPECT_EQ(caqr.fan_in, 3);
+    const Plan tsqr = this->plan(5000, 20, {.method = Method::TSQR, .leaf_rows = 20});
+    EXPECT_EQ(tsqr.leaf_rows, 20);
+    const Plan householder = this->plan(5000, 64, {.method = Method::BlockedHouseholder, .panel_width = 24});
+    EXPECT_EQ(householder.panel_width, 24);
+}
+
+TYPED_TEST(PlanOf, ATreeShapeIsAFanInUnlessOneIsGiven) {
+    const auto fan_in = [&](TreeShape tree, Index given) {
+        return this->plan(50000, 20, {.method = Method::TSQR, .tree = tree, .leaf_rows = 100, .fan_in = given}).fan_in;
+    };
+    EXPECT_EQ(fan_in(TreeShape::Binary, 0), 2);
+    EXPECT_EQ(fan_in(TreeShape::Quad, 0), 4);
+    EXPECT_EQ(fan_in(TreeShape::Binary, 7), 7);
+    EXPECT_EQ(fan_in(TreeShape::Flat, 7), 7);
+}
+
+TYPED_TEST(PlanOf, NegativeSizesAreInvalid) {
+    EXPECT_THROW(this->plan(-1, 3), InvalidArgument);
+    EXPECT_THROW(this->plan(3, -1), InvalidArgument);
+}
+
+TYPED_TEST(PlanOf, OptionsOutsideTheirDomainAreNamed) {
+    this->expect_invalid("panel_width", 100, 20, {.panel_width = -1});
+    this->expect_invalid("leaf_rows", 100, 20, {.leaf_rows = -1});
+    this->expect_invalid("fan_in", 100, 20, {.fan_in = -2});
+    for (Method method : {Method::TSQR, Method::CAQR})
+        this->expect_invalid("fan_in", 100, 20, {.method = method, .fan_in = 1});
+    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::CAQR, .panel_width = 16, .leaf_rows = 15});
+    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::TSQR, .leaf_rows = 19});
+}
+
+TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {
+    for (Method method : named_methods)
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+            const Options options{.method = method, .q = q};
+            const Plan once = this->plan(1000000, 64, options), twice = this->plan(2000000, 64, options);
+            // 2mn² − 2n³/3 is the least that R costs.
+            EXPECT_GE(once.flops, 0.99 * 2e6 * 64 * 64);
+            EXPECT_NEAR(twice.flops / once.flops, 2, 0.02);
+            EXPECT_NEAR(twice.bytes_moved / once.bytes_moved, 2, 0.02);
+            // Every method reads A once at least.
+            EXPECT_GE(once.bytes_moved, 1e6 * 64 * sizeof(TypeParam));
+        }
+}
+
+TYPED_TEST(PlanOf, NoSizeOverflows) {
+    const Index huge = Index(1) << 40;
+    for (auto [m, n] : {std::pair<Index, Index>{huge, 1024}, {Index(1) << 33, 3}, {1 << 20, 1 << 20}})
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
+            const Plan p = this->plan(m, n, {.q = q});
+            EXPECT_TRUE(std::isfinite(p.flops));
+            EXPECT_GE(p.flops, 0.6 * double(m) * double(n) * double(n));
+            EXPECT_TRUE(std::isfinite(p.bytes_moved));
+            EXPECT_GE(p.bytes_moved, double(m) * double(n) * sizeof(TypeParam));
+            EXPECT_TRUE(std::isfinite(p.workspace_bytes));
+            EXPECT_GE(p.workspace_bytes, 0);
+        }
+}
+
+TYPED_TEST(PlanOf, NothingIsPlannedForNothing) {
+    for (auto [m, n] : {std::pair<Index, Index>{0, 0}, {0, 5}, {5, 0}})
+        for (QForm q : q_forms) {
+            const Plan p = this->plan(m, n, {.q = q});
+            EXPECT_EQ(p.flops, 0);
+            EXPECT_NE(p.method, Method::Auto);
+        }
+}
+
+TYPED_TEST(PlanOf, TheParagraphNamesTheMethodAndTheShape) {
+    for (Method method : named_methods) {
+        const std::string text = to_string(this->plan(40000, 33, {.method = method}));
+        EXPECT_NE(text.find(to_string(method)), std::string::npos) << text;
+        EXPECT_NE(text.find("40000"), std::string::npos) << text;
+        EXPECT_NE(text.find("33"), std::string::npos) << text;
+    }
+}
+
+TEST(Names, AreThoseOfTheDocumentation) {
+    EXPECT_STREQ(to_string(Method::Auto), "auto");
+    EXPECT_STREQ(to_string(Method::BlockedHouseholder), "householder");
+    EXPECT_STREQ(to_string(Method::TSQR), "tsqr");
+    EXPECT_STREQ(to_string(Method::CAQR), "caqr");
+    EXPECT_STREQ(to_string(Method::CholeskyQR2), "cholesky-qr2");
+    EXPECT_STREQ(to_string(Method::ShiftedCholeskyQR3), "shifted-cholesky-qr3");
+    EXPECT_STREQ(to_string(QForm::Any), "any");
+    EXPECT_STREQ(to_string(QForm::None), "none");
+    EXPECT_STREQ(to_string(QForm::Explicit), "explicit");
+    EXPECT_STREQ(to_string(QForm::Reflectors), "reflectors");
+}
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,206 @@
+#include "quoin/svd.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "omp_threads.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class SvdTest : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(SvdTest, Precisions);
+
+/// Singular values by LAPACK's QR iteration in double, descending.
+template <class T>
+std::vector<double> reference_singular_values(MatrixView<const T> A) {
+    Matrix<double> W(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) W(i, j) = static_cast<double>(A(i, j));
+    }
+    std::vector<double> s(std::min(A.rows, A.cols)), superdiagonal(s.size() + 1);
+    if (s.empty()) return s;
+    EXPECT_EQ(LAPACKE_dgesvd(LAPACK_COL_MAJOR, 'N', 'N', A.rows, A.cols, W.data(), W.ld(), s.data(), nullptr, 1,
+                             nullptr, 1, superdiagonal.data()),
+              0);
+    return s;
+}
+
+/// max_i |σ_i − σ̂_i| in units of k·u·σ₁: Weyl's theorem for a backward error of norm O(k·u)·‖A‖₂.
+template <class T>
+double singular_value_error(const std::vector<double>& expected, const std::vector<T>& s) {
+    double worst = 0;
+    for (std::size_t i = 0; i < s.size(); ++i) {
+        const double difference = std::abs(expected[i] - static_cast<double>(s[i]));
+        const double error = difference == 0 ? 0 : difference / (s.size() * unit_roundoff<T> * expected[0]);
+        if (!(error <= worst)) worst = error;
+    }
+    return worst;
+}
+
+/// QR, the SVD of R, and Q applied to its U commit the law's error each.
+constexpr double svd_law = 3 * law;
+
+template <class T>
+void expect_svd_law(MatrixView<const T> A, const SVD<T>& f) {
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    ASSERT_EQ(f.U.rows(), m);
+    ASSERT_EQ(f.U.cols(), k);
+    ASSERT_EQ(f.Vt.rows(), k);
+    ASSERT_EQ(f.Vt.cols(), n);
+    ASSERT_EQ(f.s.size(), static_cast<std::size_t>(k));
+    EXPECT_TRUE(std::is_sorted(f.s.rbegin(), f.s.rend()));
+    EXPECT_TRUE(std::all_of(f.s.begin(), f.s.end(), [](T s) { return s >= 0; }));
+    EXPECT_LE(orthogonality_error<T>(f.U.view(), k), svd_law) << "UᵀU = I";
+    EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), k), svd_law) << "VᵀV = I";
+
+    // U diag(s) Vᵀ, accumulated in higher precision
+    Matrix<T> product(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            Wide<T> sum = 0;
+            for (Index l = 0; l < k; ++l) sum += Wide<T>(f.U(i, l)) * Wide<T>(f.s[l]) * Wide<T>(f.Vt(l, j));
+            product(i, j) = static_cast<T>(sum);
+        }
+    }
+    EXPECT_LE(difference<T>(product.view(), A, k, frobenius_norm<T>(A)), svd_law) << "A = U diag(s) Vᵀ";
+    EXPECT_LE(singular_value_error<T>(reference_singular_values(A), f.s), svd_law);
+}
+
+const Gallery classes[] = {
+    Gallery::RandomNormal,      Gallery::RankDeficientExact, Gallery::ZeroSomeColumns, Gallery::Zero,
+    Gallery::GradedColumnsDown, Gallery::GradedRowsUp,       Gallery::Kahan,           Gallery::Hilbert,
+    Gallery::Vandermonde,       Gallery::NearCollinear12,    Gallery::ClusteredScales, Gallery::Identity,
+    Gallery::NearOverflow,      Gallery::SingleLargeEntry,   Gallery::UpperTriangular, Gallery::GeometricSpectrum};
+
+TYPED_TEST(SvdTest, FactorsObeyTheLaw) {
+    using T = TypeParam;
+    const struct {
+        Index m, n;
+    } shapes[] = {{1, 1},
+                  {5, 5},
+                  {7, 1},
+                  {1, 7},
+                  {60, 13},
+                  {13, 60},
+                  {33, 33},
+                  {quick() ? 200 : 1500, 20},
+                  {20, quick() ? 200 : 1500}};
+    for (const Gallery matrix_class : classes) {
+        for (const auto& [m, n] : shapes) {
+            SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            expect_svd_law<T>(A.view(), svd(this->ctx, A.view()));
+        }
+    }
+}
+
+TYPED_TEST(SvdTest, PrescribedSingularValues) {
+    using T = TypeParam;
+    const std::vector<double> s = {100, 100, 10, 1, 1, 1e-3, 1e-7, 0};
+    for (const auto& [m, n] : {std::pair<Index, Index>{90, 8}, {8, 90}}) {
+        const auto f = svd(this->ctx, with_singular_values<T>(m, n, s).view());
+        EXPECT_LE(singular_value_error<T>(s, f.s), svd_law);
+    }
+}
+
+TYPED_TEST(SvdTest, ValuesAlone) {
+    using T = TypeParam;
+    for (const Gallery matrix_class : classes) {
+        for (const auto& [m, n] : {std::pair<Index, Index>{70, 17}, {17, 70}}) {
+            SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            const auto f = svd(this->ctx, A.view(), /*vectors=*/false);
+            ASSERT_EQ(f.s.size(), 17u);
+            EXPECT_LE(singular_value_error<T>(reference_singular_values<T>(A.view()), f.s), svd_law);
+            EXPECT_EQ(f.U.cols(), 0);
+            EXPECT_EQ(f.Vt.rows(), 0);
+        }
+    }
+}
+
+TYPED_TEST(SvdTest, ReadsStridedInputAndLeavesItAlone) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{40, 6}, {6, 40}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        const Padded<T> A_padded(A.view());
+        EXPECT_EQ(svd(this->ctx, A_padded.view()).s, svd(this->ctx, A.view()).s);
+        EXPECT_TRUE(same_bits<T>(A_padded.view(), A.view()));
+        EXPECT_TRUE(A_padded.padding_intact());
+    }
+}
+
+TYPED_TEST(SvdTest, EmptyShapes) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{0, 0}, {4, 0}, {0, 4}}) {
+        for (const bool vectors : {false, true}) {
+            const auto f = svd(this->ctx, Matrix<T>(m, n).view(), vectors);
+            EXPECT_TRUE(f.s.empty());
+            if (!vectors) continue;
+            EXPECT_EQ(f.U.rows(), m);
+            EXPECT_EQ(f.U.cols(), 0);
+            EXPECT_EQ(f.Vt.rows(), 0);
+            EXPECT_EQ(f.Vt.cols(), n);
+        }
+    }
+}
+
+TYPED_TEST(SvdTest, NonFiniteEntriesAreNamed) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{20, 6}, {6, 20}}) {
+        Matrix<T> A = random_normal<T>(m, n);
+        A(2, 5) = std::numeric_limits<T>::infinity();
+        A(5, 4) = std::numeric_limits<T>::quiet_NaN();  // the first in column-major order
+        try {
+            svd(this->ctx, A.view());
+            ADD_FAILURE() << "no NonFiniteEntry";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, 5);
+            EXPECT_EQ(e.col, 4);
+        }
+        Options unchecked;
+        unchecked.check_finite = false;
+        EXPECT_THROW(svd(this->ctx, A.view(), true, unchecked), NumericalBreakdown);
+    }
+}
+
+TYPED_TEST(SvdTest, AFormWithoutQServesOnlyTheValues) {
+    using T = TypeParam;
+    Options r_only;
+    r_only.q = QForm::None;
+    const Matrix<T> A = random_normal<T>(30, 4);
+    expect_svd_law<T>(A.view(), svd(this->ctx, A.view(), true, r_only));
+}
+
+TYPED_TEST(SvdTest, TheSameBitsForAnyNumberOfThreads) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 500 : 3000, 150}, {150, 500}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        Context<Host> one(1);
+        const auto expected = svd(one, A.view());
+        for (const int threads : {2, 3, 4}) {
+            Context<Host> several(threads);
+            const OmpThreads outside(threads);
+            const auto f = svd(several, A.view());
+            EXPECT_EQ(f.s, expected.s) << threads << " threads";
+            EXPECT_TRUE(same_bits<T>(f.U.view(), expected.U.view())) << threads << " threads";
+            EXPECT_TRUE(same_bits<T>(f.Vt.view(), expected.Vt.view())) << threads << " threads";
+        }
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
