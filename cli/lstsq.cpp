@@ -141,7 +141,7 @@ void add_lstsq(CLI::App& program) {
         ->type_name("FILE");
     command
         .add_option("--rcond", arguments->rcond,
-                    "Refuse A where 1/κ of its scaled triangular factor is at or below this\n(default: max(m, n) u)")
+                    "Refuse A where 1/κ of its scaled triangular factor is at or below this\n(default: 10u, u = 6e-8 in f32 and 1.1e-16 in f64)")
         ->check(CLI::Range(0.0, 1.0).description(""))
         ->type_name("X");
     add_memory_argument(command, arguments->memory);
