@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "byte_size.hpp"
 #include "memory_cap.hpp"
 
 namespace quoin::cli {
@@ -53,6 +54,11 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
     }
     refuse_memory_cap(file.path(), cap, smallest + reader_bytes(file),
                       fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));
+}
+
+void print_blocks(const RowBlocks& blocks, double cap) {
+    fmt::print("streamed       {} blocks of {} rows, within {}\n", blocks.count(), blocks.block_rows,
+               format_byte_size(cap));
 }
 
 }  // namespace quoin::cli

@@ -44,12 +44,9 @@ void check(Index m, Index n, const Options& options) {
         refuse(fmt::format("{} needs at least as many rows as columns, and A is {} x {}", to_string(options.method), m,
                            n));
     }
-    if (options.method == Method::TSQR && m < n) {
-        refuse(fmt::format("tsqr needs at least as many rows as columns, and A is {} x {}: use caqr", m, n));
-    }
-    if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < n) {
-        refuse(fmt::format("tsqr has one panel of all {} columns; panel_width {} asks for caqr", n,
-                           options.panel_width));
+    if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < std::min(m, n)) {
+        refuse(fmt::format("tsqr has one panel of min(m, n) = {} columns; panel_width {} asks for caqr",
+                           std::min(m, n), options.panel_width));
     }
 }
 
@@ -78,7 +75,7 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
         plan.leaf_rows = std::min(options.leaf_rows, std::max(m, width));
     } else {
         const Index fits = Tuning<D>::leaf_bytes / (std::max<Index>(1, width) * plan.element_bytes);
-        plan.leaf_rows = std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
+        plan.leaf_rows = std::max(2 * width, std::min<Index>(fits / 16 * 16, Tuning<D>::most_leaf_rows));
     }
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
     plan.fan_in = options.fan_in > 0               ? std::min(options.fan_in, std::max<Index>(2, leaves))
@@ -87,8 +84,8 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
     if (options.fan_in == 0 && options.tree == TreeShape::Flat) {
         plan.domain_leaves = leaves;
     } else if (options.fan_in == 0 && options.tree == TreeShape::Auto) {
-        plan.domain_leaves = std::min(leaves, std::max<Index>(2, (leaves + Tuning<D>::most_domains - 1) /
-                                                                     Tuning<D>::most_domains));
+        plan.domain_leaves =
+            std::min(leaves, std::clamp<Index>(leaves / Tuning<D>::enough_domains, 2, Tuning<D>::most_domain_leaves));
     } else {
         plan.domain_leaves = 1;
     }

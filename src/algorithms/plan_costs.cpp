@@ -79,7 +79,7 @@ void count_costs(Plan& plan) {
         plan.flops += reconstruction_flops(m, k);
         plan.bytes_moved += 2 * A_bytes;
     }
-    if (none && plan.method == Method::TSQR) plan.bytes_moved = A_bytes;
+    if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
 }
 

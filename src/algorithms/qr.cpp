@@ -251,7 +251,8 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
     f.impl().plan = plan;
     Factorizer<T, D> factorizer(ctx, f.impl());
-    const bool r_only = plan.q == QForm::None && (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
+    const bool r_only = plan.q == QForm::None && A.rows() >= A.cols() &&
+                        (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
     const auto run = [&](bool checked) {
         return r_only ? factorizer.factor_r_only(A.view(), checked) : factorizer.factor(std::move(A), checked);
     };

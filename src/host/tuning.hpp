@@ -17,8 +17,11 @@ struct Tuning<Host> {
     static Index inner_block(Index n) { return n <= 16 ? n : n < 64 ? 16 : 32; }
     /// Bytes of a leaf: with its work space it has to fit into a core's L2 cache.
     static constexpr Index leaf_bytes = Index(384) << 10;
+    static constexpr Index most_leaf_rows = 4096;
     /// Domains of a tree: enough for every core of a large host to find work, whatever the number of threads.
-    static constexpr Index most_domains = 64;
+    static constexpr Index enough_domains = 64;
+    /// Leaves of a domain: longer chains would save little of the tree above them, and errors add up along a chain.
+    static constexpr Index most_domain_leaves = 16;
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
