@@ -17,6 +17,11 @@ namespace {
 /// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
 constexpr double certificate = 0.5;
 
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁)²u < condition_gate·n, that is where κ₂(A)²u is O(1), since κ₁ is about
+/// √n κ₂. The Gram matrix is known to a small multiple of u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it
+/// A = Q₁ R₁ accurate to O(nu), certificate or not.
+constexpr double condition_gate = 16;
+
 template <class T>
 double departure_from_identity(MatrixView<const T> G) {
     double sum = 0;
@@ -61,7 +66,7 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         // chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
         for (Index j = 0; j < n; ++j) R(j, j) *= 1 + 10 * nu;
     }
-    result.column = cholesky<T>(ctx, R, shifted ? T(0) : nu);
+    result.column = cholesky<T>(ctx, R, T(0));
     if (result.column >= 0) return result;
     throw_if_stopped(ctx);
     if (shifted) {
@@ -69,23 +74,22 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
         result.column = unusable_column<T>(R2);
-        if (result.column < 0) result.column = cholesky<T>(ctx, R2, nu);
+        if (result.column < 0) result.column = cholesky<T>(ctx, R2, T(0));
         if (result.column >= 0) return result;
         throw_if_stopped(ctx);
         // R := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<T>(ctx, R2, R);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
     } else {
-        // ‖Q₁‖ = O(1), and with it A = Q₁ R₁ to O(nu), needs κ²u < 1: otherwise leave A alone
         const double kappa = condition_estimate<T>(ctx, R);
-        if (!(kappa * kappa * u < 1)) return result;
+        if (!(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
     }
     result.gram_departure = departure_from_identity<T>(R2);
     if (!(result.gram_departure <= certificate)) return result;
-    result.column = cholesky<T>(ctx, R2, nu);
+    result.column = cholesky<T>(ctx, R2, T(0));
     if (result.column >= 0) return result;
     // R := R₂ R₁
     multiply_upper<T>(ctx, R2, R);

@@ -14,7 +14,7 @@ struct Tuning<Host> {
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
     /// Columns of a T inside a leaf of n columns.
-    static Index inner_block(Index n) { return n <= 16 ? n : n < 64 ? 16 : 32; }
+    static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// Bytes of a leaf: with its work space it has to fit into a core's L2 cache.
     static constexpr Index leaf_bytes = Index(384) << 10;
     static constexpr Index most_leaf_rows = 4096;
