@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
 }
 
 int repetitions(double seconds_a_run) {
-    if (seconds_a_run > 2) return 3;
+    if (seconds_a_run > 2) return seconds_a_run > 10 ? 1 : 3;
     return std::clamp(static_cast<int>(std::ceil(1 / std::max(seconds_a_run, 1e-3))), 5, 50);
 }
 

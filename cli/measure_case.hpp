@@ -26,7 +26,7 @@ double operation_flops(Operation operation, Index m, Index n);
 
 struct MeasureSettings {
     Options options;
-    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond two seconds a run), more for short ones
+    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond 2 s a run, 1 beyond 10 s), more for short ones
     bool against_lapack = true;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/algorithms.md beside this file. Standard library only: python3 docs/pictures/make_trees.py"""
+"""Draws the pictures of docs/algorithms.md beside this file: python3 docs/pictures/make_trees.py"""
 
 from pathlib import Path
 
@@ -25,7 +25,8 @@ class Picture:
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         dash = f' stroke-dasharray="{dash}"' if dash else ""
         head = ' marker-end="url(#arrow)"' if arrow else ""
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="{width:g}"{dash}{head}/>')
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="{width:g}"'
+                          f'{dash}{head}/>')
 
     def dot(self, x, y, fill=INK, radius=4.0):
         self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{INK}"/>')
@@ -51,8 +52,8 @@ class Picture:
             f'<rect width="{self.width}" height="{self.height}" fill="{PAPER}"/>\n{body}\n</svg>\n', encoding="utf-8")
 
 
-def upper_triangle(picture, x, y, w, fill, height=None):
-    picture.polygon([(x, y), (x + w, y), (x + w, y + (height or w))], fill)
+def upper_triangle(picture, x, y, w, fill):
+    picture.polygon([(x, y), (x + w, y), (x + w, y + w)], fill)
 
 
 def factored_leaf(picture, x, y, w, h, triangle=R):
@@ -113,8 +114,7 @@ def trees():
         picture.text(right + 30, heads[0] + 5, "R", 14, "start")
         x += room + 50
     picture.dot(300, 327)
-    picture.text(312, 331, "one absorption: [R; B] = H [R'; 0], B a leaf of the same domain or the R factor of a member", 13,
-                 "start")
+    picture.text(312, 331, "one absorption: [R; B] = H [R'; 0], B a leaf of the domain or a member's R", 13, "start")
     picture.save("trees.svg")
 
 
@@ -141,7 +141,8 @@ def tsqr_stages():
         if stage == 3:
             picture.line((x + w + 3, top + 2 * h + 14), (x + w + 18, top + 2 * h + 14), (x + w + 18, top + 14),
                          (x + w + 5, top + 14), arrow=True)
-    picture.legend(120, 360, [(V, "V of a leaf"), (R, "R, or a partial R"), (V_NODE, "V of a node, in place of the member's R")])
+    picture.legend(120, 360, [(V, "V of a leaf"), (R, "R, or a partial R"),
+                              (V_NODE, "V of a node, in place of the member's R")])
     picture.save("tsqr_stages.svg")
 
 
@@ -156,16 +157,12 @@ def caqr():
         x, total = 34 + stage * 195, columns * w
         picture.text(x + total / 2, 24, title, 13)
         picture.text(x + total / 2, 42, subtitle, 11.5, style="italic")
-        updated = C_NEW if stage == 1 else C
         for block in range(count):
             y = top + block * h
-            picture.rectangle(x + w, y, total - w, h, updated if stage < 4 else C)
+            factored_leaf(picture, x, y, w, h, V_NODE if block > 0 else R)
             if stage < 4:
-                for column in range(2, columns):
-                    picture.line((x + column * w, y), (x + column * w, y + h), width=0.8)
-                factored_leaf(picture, x, y, w, h, V_NODE if block > 0 else R)
-            else:
-                factored_leaf(picture, x, y, w, h, V_NODE if block > 0 else R)
+                for column in range(1, columns):
+                    picture.rectangle(x + column * w, y, w, h, C_NEW if stage == 1 else C)
         if stage in (2, 3):
             pairs = [(0, 1), (2, 3)] if stage == 2 else [(0, 2)]
             for head, member in pairs:
@@ -180,10 +177,9 @@ def caqr():
             y, bottom = top + w, top + count * h
             while y < bottom:
                 end = y + h if bottom - (y + h) >= w else bottom
+                for column in range(2, columns):
+                    picture.rectangle(x + column * w, y, w, end - y, C)
                 picture.rectangle(x + w, y, w, end - y, A, width=2.2)
-                picture.rectangle(x + 2 * w, y, total - 2 * w, end - y, C)
-                for column in range(3, columns):
-                    picture.line((x + column * w, y), (x + column * w, end), width=0.8)
                 y = end
             picture.line((x + total + 6, top), (x + total + 6, top + w), width=1.2)
             picture.text(x + total + 14, top + w / 2 + 5, "w", 13, "start", "italic")
@@ -222,7 +218,7 @@ def forming_q():
 
 def reflectors():
     """The three shapes of V."""
-    k, top = 84, 62
+    k, ib, top = 84, 28, 62
     picture = Picture(760, 300)
     blocks = [("leaf", "unit lower trapezoid (geqrt)"), ("leaf under a triangle", "I over a rectangle (tpqrt)"),
               ("triangle under a triangle", "I over a triangle (tpqrt)")]
@@ -246,15 +242,13 @@ def reflectors():
             picture.rectangle(x, below, k, 100, V)
             picture.text(x + k / 2, below + 54, "V")
         else:
-            # column blocks of ib reach ib rows further each
-            step = k / 3
-            picture.polygon([(x, below), (x + k, below), (x + k, below + k), (x + 2 * step, below + k),
-                             (x + 2 * step, below + 2 * step), (x + step, below + 2 * step), (x + step, below + step),
-                             (x, below + step)], PAPER, width=0.8)
+            # the rows that each inner block sweeps
+            for block in range(k // ib):
+                picture.rectangle(x + block * ib, below, ib, (block + 1) * ib, PAPER, width=0.8)
             upper_triangle(picture, x, below, k, V_NODE)
             picture.text(x + 0.68 * k, below + 0.4 * k, "V")
-            picture.line((x, below + k + 12), (x + step, below + k + 12), width=1.2)
-            picture.text(x + step / 2, below + k + 27, "ib", 12, style="italic")
+            picture.line((x, below + k + 12), (x + ib, below + k + 12), width=1.2)
+            picture.text(x + ib / 2, below + k + 27, "ib", 12, style="italic")
     picture.save("reflectors.svg")
 
 
