@@ -156,6 +156,12 @@ void store_triangle(Context<Host>& ctx, MatrixView<const T, Host> R, MatrixView<
 /// d (n×1) := the diagonal of A.
 template <class T>
 void copy_diagonal(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> d);
+/// s (n×1) := the signs of the diagonal of A, 1 for zeros.
+template <class T>
+void diagonal_signs(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> s);
+/// A := A + I.
+template <class T>
+void add_identity(Context<Host>& ctx, MatrixView<T, Host> A);
 /// A := −A.
 template <class T>
 void negate(Context<Host>& ctx, MatrixView<T, Host> A);

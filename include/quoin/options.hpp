@@ -77,7 +77,7 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, QForm::Reflectors with a tree method other than through reconstruction ...), naming the option.
+/// of 1, CholeskyQR of a wide matrix ...), naming the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);

@@ -17,8 +17,8 @@ namespace {
 /// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
 constexpr double certificate = 0.5;
 
-/// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁)²u < condition_gate·n, that is where κ₂(A)²u is O(1), since κ₁ is about
-/// √n κ₂. The Gram matrix is known to a small multiple of u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
+/// κ₂(AD)²u is about O(1), since κ₁ is about √n κ₂. The Gram matrix is known to a small multiple of u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it
 /// A = Q₁ R₁ accurate to O(nu), certificate or not.
 constexpr double condition_gate = 16;
 
@@ -30,6 +30,13 @@ double departure_from_identity(MatrixView<const T> G) {
         sum += (1.0 - G(j, j)) * (1.0 - G(j, j));
     }
     return std::sqrt(sum);
+}
+
+template <class T>
+double trace(MatrixView<const T> G) {
+    double sum = 0;
+    for (Index j = 0; j < G.cols; ++j) sum += G(j, j);
+    return sum;
 }
 
 /// The first column whose square sum is not finite, or too close to over- or underflow to mean something, or −1. A zero
@@ -74,6 +81,8 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
         result.column = unusable_column<T>(R2);
+        // ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
+        if (trace<T>(R2) > 2 * static_cast<double>(n)) return result;
         if (result.column < 0) result.column = cholesky<T>(ctx, R2, T(0));
         if (result.column >= 0) return result;
         throw_if_stopped(ctx);
@@ -81,7 +90,7 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         multiply_upper<T>(ctx, R2, R);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
     } else {
-        const double kappa = condition_estimate<T>(ctx, R);
+        const double kappa = scaled_condition_estimate<T>(ctx, R);
         if (!(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
