@@ -148,8 +148,12 @@ public:
 private:
     void print_machine(const Machine& machine) const {
         std::string text = fmt::format("{}, {} threads, {}: ", machine.cpu, ctx_.threads(), build_info().blas);
-        if (limits_.gemm_f64 > 0) text += fmt::format("DGEMM {:.0f} GFLOP/s, ", 1e-9 * limits_.gemm_f64);
-        if (limits_.gemm_f32 > 0) text += fmt::format("SGEMM {:.0f} GFLOP/s, ", 1e-9 * limits_.gemm_f32);
+        if (limits_.gemm_f64 > 0)
+            text += fmt::format("f64 limit {:.0f} GFLOP/s (DGEMM {:.0f}), ", 1e-9 * limits_.arithmetic_f64,
+                                1e-9 * limits_.gemm_f64);
+        if (limits_.gemm_f32 > 0)
+            text += fmt::format("f32 limit {:.0f} GFLOP/s (SGEMM {:.0f}), ", 1e-9 * limits_.arithmetic_f32,
+                                1e-9 * limits_.gemm_f32);
         text += fmt::format("copy {:.1f} GB/s read and written", 1e-9 * limits_.copy);
         fmt::print(arguments_.common.json ? stderr : stdout, "{}\n", text);
         if (const std::string warning = build_info().blas_warning; !warning.empty())
