@@ -58,7 +58,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// A = QR of a copy of A (m×n, any m and n, any ld). Blocks until done.
+/// A = QR of a copy of A (m×n, any m and n, any ld); with QForm::None a tall A is only read, and not copied. Blocks until
+/// done.
 ///
 /// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A; CholeskyQR routes give the same
 /// when certified, and `Auto` returns only certified answers.
@@ -74,7 +75,8 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<T, D> A, Options options = {}) {
     return qr<T, D>(ctx, MatrixView<const T, D>(A), options);
 }
 
-/// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated.
+/// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated. A is spent, also where this
+/// throws.
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan);
 

@@ -235,11 +235,50 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+namespace {
+
+/// Whether R is found while A is only read.
+bool reads_only(const Plan& plan) {
+    return plan.q == QForm::None && plan.rows >= plan.cols &&
+           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
+}
+
+/// R alone. A copy is made only where A's columns have to be scaled.
+template <class T, class D>
+QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
+    const auto start = std::chrono::steady_clock::now();
+    QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
+    f.impl().plan = plan;
+    Factorizer<T, D> factorizer(ctx, f.impl());
+    // CholeskyQR sees in its first Gram matrix whether a scan is needed
+    if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
+        const ColumnScaling<T> scaling(ctx, A, plan.check_finite);
+        if (scaling.needed) {
+            Matrix<T, D> AD(A.rows, A.cols);
+            copy<T>(ctx, A, AD.view());
+            scale_columns<T>(ctx, scaling.exponents, -1, Part::All, AD.view());
+            factorizer.factor_r_only(AD.view(), true);
+            unscale<T, D>(ctx, scaling.exponents, f.impl());
+        } else {
+            factorizer.factor_r_only(A, true);
+        }
+    }
+    f.impl().report.seconds = seconds_since(start);
+    return f;
+}
+
+}  // namespace
+
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     if (A.rows() != plan.rows || A.cols() != plan.cols || plan.element_bytes != static_cast<int>(sizeof(T))) {
         throw InvalidArgument(fmt::format("the plan is for {} x {} elements of {} bytes, and A is {} x {} of {}",
                                           plan.rows, plan.cols, plan.element_bytes, A.rows(), A.cols(), sizeof(T)));
+    }
+    if (reads_only(plan)) {
+        QR<T, D> f = r_alone<T, D>(ctx, A.view(), plan);
+        A = {};
+        return f;
     }
     Matrix<T, D> original;
     if (plan.verify && plan.q != QForm::None) {
@@ -250,20 +289,13 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
     f.impl().plan = plan;
     Factorizer<T, D> factorizer(ctx, f.impl());
-    const bool r_only = plan.q == QForm::None && A.rows() >= A.cols() &&
-                        (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
-    const auto run = [&](bool checked) {
-        return r_only ? factorizer.factor_r_only(A.view(), checked) : factorizer.factor(std::move(A), checked);
-    };
-    // CholeskyQR sees in its first Gram matrix whether a scan is needed
-    if (!is_cholesky(plan.method) || !run(false)) {
-        if (!r_only && is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
+    if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
+        if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
         const ColumnScaling<T> scaling(ctx, MatrixView<const T, D>(A.view()), plan.check_finite);
         if (scaling.needed) scale_columns<T>(ctx, scaling.exponents, -1, Part::All, A.view());
-        run(true);
+        factorizer.factor(std::move(A), true);
         if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
     }
-    if (r_only) A = {};
     f.impl().report.seconds = seconds_since(start);
     if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);
     return f;
@@ -273,6 +305,7 @@ template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     check_matrix(A);
     Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan);
     plan.verify = false;  // the caller's A is the original: no second copy
     Matrix<T, D> work(A.rows, A.cols);
     copy<T>(ctx, A, work.view());
