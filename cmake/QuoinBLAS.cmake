@@ -7,11 +7,12 @@ find_path(QUOIN_LAPACKE_INCLUDE_DIR lapacke.h REQUIRED)
 mark_as_advanced(QUOIN_LAPACKE_INCLUDE_DIR)
 
 if(QUOIN_BLAS STREQUAL "OpenBLAS")
-    # Debian's alternatives may point libblas.so.3 and libopenblas.so.0 at the pthread flavour, whose threads would compete
-    # with Quoin's OpenMP threads. The OpenMP flavour holds BLAS, CBLAS and LAPACK; linked before LAPACKE it provides all.
+    # Debian's alternatives may point libblas.so.3 and libopenblas.so.0 at the pthread flavour, whose threads compete with
+    # Quoin's own. The OpenMP flavour holds BLAS, CBLAS and LAPACK; linked before LAPACKE it provides them all.
     set(arch ${CMAKE_LIBRARY_ARCHITECTURE})
     find_library(QUOIN_OPENBLAS_LIBRARY openblas HINTS /usr/lib/${arch}/openblas-openmp REQUIRED)
-    find_path(QUOIN_CBLAS_INCLUDE_DIR cblas.h HINTS /usr/include/${arch}/openblas-openmp PATH_SUFFIXES openblas REQUIRED)
+    find_path(QUOIN_CBLAS_INCLUDE_DIR cblas.h
+        HINTS /usr/include/${arch}/openblas-openmp PATH_SUFFIXES openblas REQUIRED)
     find_library(QUOIN_LAPACKE_LIBRARY lapacke REQUIRED)
     set(libraries ${QUOIN_OPENBLAS_LIBRARY} ${QUOIN_LAPACKE_LIBRARY})
 elseif(QUOIN_BLAS STREQUAL "MKL")

@@ -1,5 +1,5 @@
-# Reads what `ctest --output-junit` wrote, DIR/junit.xml, and beside it GoogleTest's DIR/reports/NAME.xml; prints one line
-# 'N passed, N failed' over all test cases, with ', N skipped' where there are any.
+# Reads what `ctest --output-junit` wrote, DIR/junit.xml, and beside it GoogleTest's DIR/reports/NAME.xml; prints one
+# line 'N passed, N failed' over all test cases, with ', N skipped' where there are any.
 
 function attribute(line, key) {
     return match(line, " " key "=\"[^\"]*\"") ? substr(line, RSTART + length(key) + 3, RLENGTH - length(key) - 4) : ""

@@ -146,7 +146,7 @@ protected:
             const Matrix<T> A = random_normal<T>(m, n);
             QR<T> f = qr(ctx, A.view(), with(GetParam(), QForm::Reflectors));
             std::vector<Matrix<T>> products;
-            const auto operand = [&](Side side) {
+            const auto operand = [&, m = m](Side side) {  // Clang 14 captures no structured binding by itself
                 return side == Side::Left ? random_normal<T>(m, p) : random_normal<T>(p, m);
             };
             for (Side side : {Side::Left, Side::Right})
