@@ -101,6 +101,6 @@ void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Ind
     template T column_norm<T>(MatrixView<const T, D>);                          \
     template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
     template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

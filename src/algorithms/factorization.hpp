@@ -69,7 +69,7 @@ inline bool is_cholesky(Method method) {
 
 /// The panels, with memory for their T factors.
 template <class T, class D>
-void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest);
+void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);
 
 /// TSQR and CAQR: every panel reduced over its tree, the trailing matrix updated leaf by leaf and level by level.
 template <class T, class D>

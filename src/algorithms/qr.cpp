@@ -75,16 +75,25 @@ public:
         const Index n = A.cols;
         f_.report.method = plan.method;
         f_.report.flops = plan.flops;
-        f_.R = Matrix<T, D>(n, n);
+        f_.R = Matrix<T, D>(ctx_, n, n);
         if (plan.method == Method::CholeskyQR2) {
-            Matrix<T, D> R2(n, n);
+            Matrix<T, D> R2(ctx_, n, n);
             const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, false, A, {}, f_.R.view(), R2.view());
             f_.report.gram_departure = passes.gram_departure;
             if (passes.state == CholeskyPasses::State::Certified) return true;
             if (passes.state == CholeskyPasses::State::Unusable && !checked) return false;
             fall_back(passes);
         }
-        tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+        if (plan.panel_width >= n) {
+            tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+            return true;
+        }
+        Plan caqr = plan;
+        caqr.method = plan.fallback;
+        f_.R = {};
+        f_.forest.A = Matrix<T, D>(ctx_, A.rows, n);
+        copy<T>(ctx_, A, f_.forest.A.view());
+        by_reflectors(caqr);
         return true;
     }
 
@@ -92,7 +101,7 @@ private:
     void by_reflectors(Plan plan) {
         const Index k = std::min(plan.rows, plan.cols);
         auto& forest = f_.forest;
-        lay_out_panels(plan, forest);
+        lay_out_panels(ctx_, plan, forest);
         if (plan.method == Method::BlockedHouseholder) {
             factor_blocked_householder(ctx_, plan, forest);
         } else {
@@ -118,7 +127,7 @@ private:
         const Plan& plan = f_.plan;
         const Index n = plan.cols;
         const auto A = f_.forest.A.view();
-        Matrix<T, D> R(n, n), R2(n, n);
+        Matrix<T, D> R(ctx_, n, n), R2(ctx_, n, n);
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
         const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, shifted, A, A, R.view(), R2.view());
         f_.report.gram_departure = passes.gram_departure;
@@ -137,9 +146,9 @@ private:
             return true;
         }
         fall_back(passes);
-        Plan tsqr = plan;
-        tsqr.method = Method::TSQR;
-        by_reflectors(tsqr);
+        Plan by_tree = plan;
+        by_tree.method = plan.fallback;
+        by_reflectors(by_tree);
         if (passes.state == State::Improved) {
             // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
             take_r(n);
@@ -161,7 +170,7 @@ private:
 
     void take_r(Index k) {
         if (f_.R.rows() > 0 || k == 0) return;
-        f_.R = Matrix<T, D>(k, f_.plan.cols);
+        f_.R = Matrix<T, D>(ctx_, k, f_.plan.cols);
         copy_triangle<T>(ctx_, f_.forest.A.view().row_block({0, k}), f_.R.view());
     }
 
@@ -171,7 +180,7 @@ private:
         if (k == f_.plan.cols) {
             f_.basis.Q = std::move(f_.forest.A);
         } else {
-            f_.basis.Q = Matrix<T, D>(m, k);
+            f_.basis.Q = Matrix<T, D>(ctx_, m, k);
             copy<T>(ctx_, f_.forest.A.view().col_block({0, k}), f_.basis.Q.view());
         }
         f_.forest = {};
@@ -187,7 +196,7 @@ private:
         one.panel_width = one.inner_block = std::max<Index>(1, k);
         auto& forest = f_.forest;
         forest.panels.clear();
-        lay_out_panels(one, forest);
+        lay_out_panels(ctx_, one, forest);
         const auto A = forest.A.view(), R = f_.R.view();
         reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R2, R, forest.Tf.view());
         copy<T>(ctx_, R.col_block({k, A.cols}), A.block({0, k}, {k, A.cols}));
@@ -200,7 +209,7 @@ private:
 
 template <class T, class D>
 void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
-    const Matrix<T, D> Q = f.form_q(ctx), R = f.r();
+    const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
     f.impl().report.orthogonality = orthogonality<T>(ctx, Q.view());
     f.impl().report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
@@ -244,7 +253,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     }
     Matrix<T, D> original;
     if (plan.verify && plan.q != QForm::None) {
-        original = Matrix<T, D>(A.rows(), A.cols());
+        original = Matrix<T, D>(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), original.view());
     }
     const auto start = std::chrono::steady_clock::now();
@@ -264,7 +273,8 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
     }
     if (r_only) A = {};
-    f.impl().report.seconds = seconds_since(start);
+    // elsewhere the work may still be on its way
+    f.impl().report.seconds = std::is_same_v<D, Host> ? seconds_since(start) : -1;
     if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);
     return f;
 }
@@ -274,7 +284,7 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     check_matrix(A);
     Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
     plan.verify = false;  // the caller's A is the original: no second copy
-    Matrix<T, D> work(A.rows, A.cols);
+    Matrix<T, D> work(ctx, A.rows, A.cols);
     copy<T>(ctx, A, work.view());
     QR<T, D> f = qr<T, D>(ctx, std::move(work), plan);
     if (options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A, f);
@@ -333,10 +343,9 @@ void require_q(const QR<T, D>& f, const char* operation) {
 }  // namespace
 
 template <class T, class D>
-Matrix<T, D> QR<T, D>::r() const {
+Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
     const Index k = std::min(rows(), cols());
-    Context<D> ctx;
-    Matrix<T, D> R(k, cols());
+    Matrix<T, D> R(ctx, k, cols());
     const bool apart = impl_->is_explicit || impl_->plan.q == QForm::None;
     if (!apart) require_q(*this, "r");
     copy_triangle<T>(ctx, apart ? impl_->R.view() : impl_->forest.A.view().row_block({0, k}), R.view());
@@ -362,7 +371,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     if (side == Side::Left) return from_left(op, C);
     // C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at a time
     const Index step = std::min<Index>(C.rows, 192);
-    Matrix<T, D> Ct(m, step);
+    Matrix<T, D> Ct(ctx, m, step);
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
         const auto B = Ct.view().col_block({0, rows_of_c.rows});
@@ -376,7 +385,7 @@ template <class T, class D>
 Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     require_q(*this, "form_q");
     const Index m = rows(), k = std::min(m, cols());
-    Matrix<T, D> Q(m, k);
+    Matrix<T, D> Q(ctx, m, k);
     if (impl_->is_explicit) {
         copy<T>(ctx, impl_->basis.Q.view(), Q.view());
         return Q;
@@ -385,7 +394,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     forest.panels = impl_->forest.panels;
     forest.A = std::move(Q);
     copy<T>(ctx, impl_->forest.A.view().col_block({0, k}), forest.A.view());
-    forest.Tf = Matrix<T, D>(impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
+    forest.Tf = Matrix<T, D>(ctx, impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
     copy<T>(ctx, impl_->forest.Tf.view(), forest.Tf.view());
     form_q_in_place(ctx, forest);
     return std::move(forest.A);
@@ -412,7 +421,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
         throw InvalidArgument(fmt::format("q_block: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
                                           r.begin, r.end, c.begin, c.end, m, m));
     }
-    Matrix<T, D> B(r.size(), c.size());
+    Matrix<T, D> B(ctx, r.size(), c.size());
     if (impl_->is_explicit && c.end <= impl_->basis.Q.cols()) {
         copy<T>(ctx, impl_->basis.Q.view().block(r, c), B.view());
         return B;
@@ -420,7 +429,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns
     const bool by_cols = c.size() <= r.size();
     const Range unit = by_cols ? c : r;
-    Matrix<T, D> E(m, unit.size());
+    Matrix<T, D> E(ctx, m, unit.size());
     set_identity<T>(ctx, -unit.begin, E.view());
     apply_q(ctx, Side::Left, by_cols ? Op::None : Op::Transpose, E.view());
     if (by_cols) {

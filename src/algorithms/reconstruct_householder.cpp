@@ -14,7 +14,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     using Factors = std::array<MatrixView<const T, D>, 1>;
     const Index n = A.cols;
     const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows});
-    Matrix<T, D> U(n, n), signs(n, 1);
+    Matrix<T, D> U(ctx, n, n), signs(ctx, n, 1);
     // Q₁ − S = L U
     if (R2.data) solve_and_gram<T>(ctx, A_top, Factors{R2}, A_top, {});
     signed_lu<T>(ctx, A_top, signs.view());
@@ -23,7 +23,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     transpose<T>(ctx, U.view(), Tf);
     flip_rows<T>(ctx, signs.view(), Tf);
     solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, A_top, Tf);
-    Matrix<T, D> Tt(n, n);
+    Matrix<T, D> Tt(ctx, n, n);
     transpose<T>(ctx, Tf, Tt.view());
     copy_triangle<T>(ctx, Tt.view(), Tf);
     negate<T>(ctx, Tf);
@@ -43,8 +43,8 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 template <class T, class D>
 void complete_basis(Context<D>& ctx, ExplicitQ<T, D>& basis) {
     const Index n = basis.Q.cols();
-    basis.LU = Matrix<T, D>(n, n);
-    basis.signs = Matrix<T, D>(n, 1);
+    basis.LU = Matrix<T, D>(ctx, n, n);
+    basis.signs = Matrix<T, D>(ctx, n, 1);
     copy<T>(ctx, basis.Q.view().row_block({0, n}), basis.LU.view());
     signed_lu<T>(ctx, basis.LU.view(), basis.signs.view());
 }
@@ -53,7 +53,7 @@ template <class T, class D>
 void apply_basis(Context<D>& ctx, const ExplicitQ<T, D>& basis, Op op, MatrixView<T, D> C) {
     const Index n = basis.Q.cols();
     const auto C_top = C.row_block({0, n});
-    Matrix<T, D> W(n, C.cols), SC(n, C.cols);
+    Matrix<T, D> W(ctx, n, C.cols), SC(ctx, n, C.cols);
     if (op == Op::None) flip_rows<T>(ctx, basis.signs.view(), C_top);
     // W = YᵀC = QᵀC − S C₁
     copy<T>(ctx, C_top, SC.view());
