@@ -137,23 +137,28 @@ public:
         const auto uses = [&](DType dtype) {
             return std::any_of(cases_.begin(), cases_.end(), [&](const Case& c) { return c.dtype == dtype; });
         };
+        const Machine machine = describe_machine();
         limits_ = measure_machine_limits(uses(DType::F32), uses(DType::F64));
-        print_machine();
+        print_machine(machine);
         if (!arguments_.common.json) print_header(with_requirements_);
         for (const Case& c : cases_) with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });
         if (!arguments_.common.json) print_growth(growth_);
     }
 
 private:
-    void print_machine() const {
-        std::string text =
-            fmt::format("{}, {} threads, {}: ", describe_machine().cpu, ctx_.threads(), build_info().blas);
-        if (limits_.gemm_f64 > 0) text += fmt::format("DGEMM {:.0f} GFLOP/s, ", 1e-9 * limits_.gemm_f64);
-        if (limits_.gemm_f32 > 0) text += fmt::format("SGEMM {:.0f} GFLOP/s, ", 1e-9 * limits_.gemm_f32);
+    void print_machine(const Machine& machine) const {
+        std::string text = fmt::format("{}, {} threads, {}: ", machine.cpu, ctx_.threads(), build_info().blas);
+        if (limits_.gemm_f64 > 0)
+            text += fmt::format("f64 limit {:.0f} GFLOP/s (DGEMM {:.0f}), ", 1e-9 * limits_.arithmetic_f64,
+                                1e-9 * limits_.gemm_f64);
+        if (limits_.gemm_f32 > 0)
+            text += fmt::format("f32 limit {:.0f} GFLOP/s (SGEMM {:.0f}), ", 1e-9 * limits_.arithmetic_f32,
+                                1e-9 * limits_.gemm_f32);
         text += fmt::format("copy {:.1f} GB/s read and written", 1e-9 * limits_.copy);
         fmt::print(arguments_.common.json ? stderr : stdout, "{}\n", text);
         if (const std::string warning = build_info().blas_warning; !warning.empty())
             fmt::print(stderr, "quoin: {}\n", warning);
+        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
     }
 
     template <class T>
@@ -265,7 +270,7 @@ void add_bench(CLI::App& program) {
         ->type_name("REFERENCE");
     command
         .add_option("--repeat", arguments->repeat,
-                    "Timed runs (default: at least 5, 3 beyond two seconds a run, more for short ones)")
+                    "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s)")
         ->check(CLI::Range(1, 1000000).description(""))
         ->type_name("N");
     add_common_arguments(command, arguments->common);
@@ -275,7 +280,8 @@ void add_bench(CLI::App& program) {
         "GFLOP/s         by the standard Householder count, for both: 2mn² − 2n³/3 for geqrf and r-only, twice that\n"
         "                for thin-qr\n"
         "limit           the least time this machine could take over the time taken: the larger of flops / GEMM\n"
-        "                rate and bytes / copy rate, both measured at the start and printed\n"
+        "                rate and bytes / copy rate, both measured at the start and printed; beyond 100% where\n"
+        "                the method needs fewer flops or has faster kernels than the BLAS (see quoin info)\n"
         "ratio           LAPACK's time over Quoin's\n"
         "‖I − QᵀQ‖, ‖A − QR‖/‖A‖   of Quoin's last answer, in the Frobenius norm; null or − where not measured\n\n"
         "--json prints one line a case with the keys rows, cols, dtype, op, method, seconds, gflops, limit_fraction,\n"

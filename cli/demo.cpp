@@ -33,8 +33,6 @@ std::vector<Shape> demo_shapes(const Machine& machine, int threads) {
     return {{rows, tall_cols}, {order, order}};
 }
 
-MeasureSettings demo_settings(const CommonArguments& common) { return {common.options, /*repeat=*/3}; }
-
 void print_header() {
     fmt::print("{:>14}  {:4}  {:20}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {:>10}\n", "shape", "type", "method",
                "seconds", "GFLOP/s", "LAPACK s", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖");
@@ -43,7 +41,7 @@ void print_header() {
 template <class T>
 void demonstrate(Context<Host>& ctx, const CommonArguments& common, MatrixView<const T> A) {
     const DType dtype = sizeof(T) == sizeof(float) ? DType::F32 : DType::F64;
-    const Measurement result = measure_case<T>(ctx, Operation::ThinQr, A, demo_settings(common));
+    const Measurement result = measure_case<T>(ctx, Operation::ThinQr, A, {common.options});
     const double gflops = 1e-9 * thin_qr_flops(A.rows, A.cols) / result.seconds;
     const double ratio = result.reference_seconds / result.seconds;
     if (common.json) {
@@ -72,7 +70,7 @@ template <class T>
 void demonstrate_file(Context<Host>& ctx, const CommonArguments& common, const MatrixFile& file) {
     const double matrix = static_cast<double>(file.rows()) * static_cast<double>(file.cols()) * sizeof(T);
     const double needed =
-        matrix + measure_case_bytes<T>(ctx, Operation::ThinQr, file.rows(), file.cols(), demo_settings(common));
+        matrix + measure_case_bytes<T>(ctx, Operation::ThinQr, file.rows(), file.cols(), {common.options});
     if (const double cap = memory_cap(0); needed + reader_bytes(file) > cap)
         throw OutOfMemory(
             fmt::format("{}: the comparison needs {} of memory and may take {}; `quoin factor` streams a "
@@ -112,6 +110,7 @@ void run_demo(const DemoArguments& arguments) {
                file ? file->path() : "random matrices");
     fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
     if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
+    if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "arguments.hpp"
-#include "byte_size.hpp"
 #include "flop_counts.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
@@ -33,9 +32,9 @@ struct FactorArguments {
 /// R.npy and Q.npy: their space on disk is taken before any computation, and they appear together at the end.
 template <class T>
 struct Outputs {
-    Outputs(const OutputDirectory& directory, Index m, Index n, bool with_q)
-        : r(directory.file("R.npy"), std::min(m, n), n) {
-        if (with_q) q.emplace(directory.file("Q.npy"), m, std::min(m, n));
+    /// No Q where `q_path` is empty.
+    Outputs(const std::string& r_path, const std::string& q_path, Index m, Index n) : r(r_path, std::min(m, n), n) {
+        if (!q_path.empty()) q.emplace(q_path, m, std::min(m, n));
     }
     void commit() {
         throw_if_interrupted();
@@ -91,12 +90,7 @@ Outcome factor_in_memory(Context<Host>& ctx, const MatrixFile& file, const Plan&
 template <class T>
 Outcome factor_streaming_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, Outputs<T>& outputs) {
     const Stopwatch watch;
-    StreamingR<T> stream(ctx, file.cols());
-    BlockReader<T> reader(file, blocks);
-    for_each_block("factoring", blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T> A = reader.read(rows);
-        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
-    });
+    const StreamingR<T> stream = stream_r<T>(ctx, file, blocks, "factoring");
     const double seconds = watch.seconds();
     write_matrix<T>(outputs.r, "R.npy", stream.r().view());
     return {"streaming-tsqr", "", seconds};
@@ -160,7 +154,8 @@ void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
         choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
 
     OutputDirectory directory(arguments.out);
-    Outputs<T> outputs(directory, m, n, !arguments.r_only);
+    const std::string r_path = directory.file("R.npy"), q_path = arguments.r_only ? "" : directory.file("Q.npy");
+    Outputs<T> outputs(r_path, q_path, m, n);
     const Outcome outcome = !blocks  ? factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs)
                             : form_q ? factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs)
                                      : factor_streaming_r<T>(ctx, file, *blocks, outputs);
@@ -179,16 +174,13 @@ void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
-    if (blocks)
-        fmt::print("streamed       {} blocks of {} rows, within {}\n", blocks->count(), blocks->block_rows,
-                   format_byte_size(cap));
+    if (blocks) print_blocks(*blocks, cap);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
     if (arguments.verify) {
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
         fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
     }
-    fmt::print("wrote          {}{}\n", directory.file("R.npy"),
-               arguments.r_only ? "" : ", " + directory.file("Q.npy"));
+    fmt::print("wrote          {}{}\n", r_path, arguments.r_only ? "" : ", " + q_path);
 }
 
 }  // namespace

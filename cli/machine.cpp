@@ -1,12 +1,13 @@
 #include "machine.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <CLI/StringTools.hpp>
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -82,7 +83,17 @@ Machine describe_machine() {
         machine.memory_bytes = std::min(machine.memory_bytes, limit);
         machine.memory_available_bytes = std::min(machine.memory_available_bytes, limit);
     }
+    // "0.20 0.18 0.12 3/345 9876": three threads run, this one among them
+    int running = 0;
+    if (std::sscanf(first_line("/proc/loadavg").c_str(), "%*s %*s %*s %d/", &running) == 1)
+        machine.running_threads = running - 1;
     return machine;
+}
+
+std::string Machine::busy() const {
+    if (2 * running_threads < cores) return "";
+    return fmt::format("{} other threads were running on {} cores before the measurement: its times mean little",
+                       running_threads, cores);
 }
 
 }  // namespace quoin::cli

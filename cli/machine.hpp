@@ -21,6 +21,10 @@ struct Machine {
     std::vector<Cache> caches;  ///< data and unified caches of the first CPU, by level
     Index memory_bytes = 0;
     Index memory_available_bytes = 0;  ///< without swapping, and within the control group's limit
+    int running_threads = 0;           ///< of other programs, at this moment
+
+    /// One sentence where other work will disturb timings, "" otherwise.
+    std::string busy() const;
 };
 
 Machine describe_machine();

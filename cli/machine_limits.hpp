@@ -6,11 +6,13 @@ namespace quoin::cli {
 
 /// What this machine was measured to do now, with the threads in use.
 struct MachineLimits {
-    double gemm_f32 = 0;  ///< flop/s of cblas_sgemm, 2048³; 0 if not measured
-    double gemm_f64 = 0;  ///< flop/s of cblas_dgemm, 2048³; 0 if not measured
-    double copy = 0;      ///< bytes read and written a second by a large copy
+    double gemm_f32 = 0;        ///< flop/s of cblas_sgemm, 2048³; 0 if not measured
+    double gemm_f64 = 0;        ///< flop/s of cblas_dgemm, 2048³; 0 if not measured
+    double arithmetic_f32 = 0;  ///< flop/s of the faster of sgemm and Quoin's kernels in cache; 0 if not measured
+    double arithmetic_f64 = 0;  ///< flop/s of the faster of dgemm and Quoin's kernels in cache; 0 if not measured
+    double copy = 0;            ///< bytes read and written a second by a large copy
 
-    double gemm(DType dtype) const { return dtype == DType::F32 ? gemm_f32 : gemm_f64; }
+    double arithmetic(DType dtype) const { return dtype == DType::F32 ? arithmetic_f32 : arithmetic_f64; }
 };
 
 MachineLimits measure_machine_limits(bool f32, bool f64);

@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
 }
 
 int repetitions(double seconds_a_run) {
-    if (seconds_a_run > 2) return 3;
+    if (seconds_a_run > 2) return seconds_a_run > 10 ? 1 : 3;
     return std::clamp(static_cast<int>(std::ceil(1 / std::max(seconds_a_run, 1e-3))), 5, 50);
 }
 
@@ -273,7 +273,7 @@ double limit_fraction(Operation operation, Index m, Index n, DType dtype, const 
         operation == Operation::ThinQr || operation == Operation::Geqrf || operation == Operation::Svd;
     const double bytes = (writes_result ? 2.0 : 1.0) * static_cast<double>(m) * static_cast<double>(n) *
                          (dtype == DType::F32 ? sizeof(float) : sizeof(double));
-    return std::max(operation_flops(operation, m, n) / limits.gemm(dtype), bytes / limits.copy) / seconds;
+    return std::max(operation_flops(operation, m, n) / limits.arithmetic(dtype), bytes / limits.copy) / seconds;
 }
 
 template double measure_case_bytes<float>(const Context<Host>&, Operation, Index, Index, const MeasureSettings&);

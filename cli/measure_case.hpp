@@ -26,7 +26,7 @@ double operation_flops(Operation operation, Index m, Index n);
 
 struct MeasureSettings {
     Options options;
-    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond two seconds a run), more for short ones
+    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond 2 s a run, 1 beyond 10 s), more for short ones
     bool against_lapack = true;
 };
 
@@ -51,7 +51,7 @@ template <class T>
 Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,
                          const MeasureSettings& settings);
 
-/// The least time the machine could take over the time taken: the larger of flops / GEMM rate and compulsory bytes / copy
+/// The least time the machine could take over the time taken: the larger of flops / arithmetic rate and compulsory bytes / copy
 /// rate, over `seconds`. Compulsory: A read once, Q or the reflectors written once.
 double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds);
 

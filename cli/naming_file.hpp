@@ -7,8 +7,8 @@
 namespace quoin::cli {
 
 /// The same error, naming the file and counting rows from its start, for rows that begin at its row `first_row`.
-inline Error in_file(const NonFiniteEntry& e, const std::string& path, std::int64_t first_row) {
-    return {e.code(), path + ": " + NonFiniteEntry(first_row + e.row, e.col).what()};
+inline NonFiniteEntry in_file(const NonFiniteEntry& e, const std::string& path, std::int64_t first_row) {
+    return {first_row + e.row, e.col, path};
 }
 
 /// Calls `f()`, which works on rows of the matrix in `path` that begin at `first_row`.

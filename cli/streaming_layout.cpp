@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "byte_size.hpp"
 #include "memory_cap.hpp"
 
 namespace quoin::cli {
@@ -21,8 +22,8 @@ StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes) 
 
 StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes) {
     const double width = static_cast<double>(element_bytes) * static_cast<double>(n);
-    // the rows read, their factorization, and their rows of Q; an R for every block
-    return {8 * width * static_cast<double>(n), 4 * width, width * static_cast<double>(n)};
+    // the rows read, their factorization, and their rows of Q; for every block an R, and its part of the stack of them
+    return {8 * width * static_cast<double>(n), 4 * width, 2 * width * static_cast<double>(n)};
 }
 
 bool can_stream(Index m, Index n, Method method) {
@@ -53,6 +54,11 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
     }
     refuse_memory_cap(file.path(), cap, smallest + reader_bytes(file),
                       fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));
+}
+
+void print_blocks(const RowBlocks& blocks, double cap) {
+    fmt::print("streamed       {} blocks of {} rows, within {}\n", blocks.count(), blocks.block_rows,
+               format_byte_size(cap));
 }
 
 }  // namespace quoin::cli

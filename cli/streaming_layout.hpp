@@ -1,8 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
-#include "quoin/options.hpp"
+#include "naming_file.hpp"
+#include "quoin/streaming.hpp"
 #include "row_blocks.hpp"
 
 namespace quoin::cli {
@@ -29,5 +31,20 @@ bool can_stream(Index m, Index n, Method method);
 /// smallest cap that works, where neither fits.
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
                                        const std::optional<StreamingMemory>& streaming);
+
+/// The line of a command's report that says how the matrix was streamed.
+void print_blocks(const RowBlocks& blocks, double cap);
+
+/// R of all rows of the file, in one pass.
+template <class T>
+StreamingR<T> stream_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, const std::string& label) {
+    StreamingR<T> stream(ctx, file.cols());
+    BlockReader<T> reader(file, blocks);
+    for_each_block(label, blocks, Order::Forward, [&](Range rows) {
+        const MatrixView<const T> A = reader.read(rows);
+        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
+    });
+    return stream;
+}
 
 }  // namespace quoin::cli

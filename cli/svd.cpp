@@ -25,18 +25,6 @@ struct SvdArguments {
     Index memory = 0;
 };
 
-/// Singular values of a tall matrix are those of its R, which one pass over the rows gives.
-template <class T>
-SVD<T> streaming_values(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks) {
-    StreamingR<T> stream(ctx, file.cols());
-    BlockReader<T> reader(file, blocks);
-    for_each_block("decomposing", blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T> A = reader.read(rows);
-        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
-    });
-    return svd<T, Host>(ctx, stream.r().view(), /*vectors=*/false);
-}
-
 template <class T>
 void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
@@ -49,22 +37,27 @@ void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
     // A, the copy that is factored, and U
     const double in_memory =
         sizeof(T) * (vectors ? 3.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) + plan.workspace_bytes;
+    const double cap = memory_cap(arguments.memory);
     std::optional<StreamingMemory> streaming;
     if (!vectors && can_stream(m, n, options.method)) streaming = streaming_r_memory(n, 0, sizeof(T));
-    const std::optional<RowBlocks> blocks = choose_blocks(file, memory_cap(arguments.memory), in_memory, streaming);
+    const std::optional<RowBlocks> blocks = choose_blocks(file, cap, in_memory, streaming);
 
     OutputDirectory directory(arguments.out);
     const std::string s_path = directory.file("s.npy");
+    const std::string U_path = vectors ? directory.file("U.npy") : "",
+                      Vt_path = vectors ? directory.file("Vt.npy") : "";
     std::optional<NpyRowWriter<T>> U_writer, Vt_writer;
     if (vectors) {
-        U_writer.emplace(directory.file("U.npy"), m, k);
-        Vt_writer.emplace(directory.file("Vt.npy"), k, n);
+        U_writer.emplace(U_path, m, k);
+        Vt_writer.emplace(Vt_path, k, n);
     }
 
     const Stopwatch watch;
     double reading_seconds = 0;
     const SVD<T> f = [&] {
-        if (blocks) return streaming_values<T>(ctx, file, *blocks);
+        // the singular values of A are those of R
+        if (blocks)
+            return svd<T, Host>(ctx, stream_r<T>(ctx, file, *blocks, "decomposing").r().view(), /*vectors=*/false);
         const Matrix<T> A = read_matrix<T>(file);
         reading_seconds = watch.seconds();
         ctx.reset_progress();
@@ -99,10 +92,10 @@ void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}\n", method);
+    if (blocks) print_blocks(*blocks, cap);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", f.s.front(), f.s.back());
-    fmt::print("wrote          {}{}\n", s_path,
-               vectors ? ", " + directory.file("U.npy") + ", " + directory.file("Vt.npy") : "");
+    fmt::print("wrote          {}{}\n", s_path, vectors ? ", " + U_path + ", " + Vt_path : "");
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ const ErrorInfo& error_info(ErrorCode code) {
     throw InvalidArgument("no such error code");
 }
 
-NonFiniteEntry::NonFiniteEntry(std::int64_t row_, std::int64_t col_)
-    : Error(ErrorCode::NonFiniteEntry, "the matrix holds NaN or Inf, first at row " + std::to_string(row_) +
+NonFiniteEntry::NonFiniteEntry(std::int64_t row_, std::int64_t col_, const std::string& matrix)
+    : Error(ErrorCode::NonFiniteEntry, matrix + " holds NaN or Inf, first at row " + std::to_string(row_) +
                                            ", column " + std::to_string(col_) + " (zero-based)"),
       row(row_),
       col(col_) {}

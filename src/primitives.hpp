@@ -106,6 +106,7 @@ Index cholesky(Context<Host>& ctx, MatrixView<T, Host> G, T tolerance);
 struct GramInspection {
     Index unusable_column = -1;  ///< first whose square sum is not finite or within u² of over- or underflow, or −1
     double departure = 0;        ///< ‖I − G‖_F
+    double trace = 0;
 };
 template <class T>
 GramInspection inspect_gram(Context<Host>& ctx, MatrixView<const T, Host> G);
@@ -114,9 +115,15 @@ GramInspection inspect_gram(Context<Host>& ctx, MatrixView<const T, Host> G);
 template <class T>
 void scale_diagonal(Context<Host>& ctx, T factor, MatrixView<T, Host> G);
 
-/// κ₁(R) of an upper triangular R within a factor of n; infinity or NaN where R is singular or not finite.
+/// κ₁(R D) of an upper triangular R, where the diagonal D scales its columns to unit norm, or an estimate from below
+/// (Hager 1984, Higham 1988); infinity or NaN where R is singular or not finite.
 template <class T>
-double triangle_condition(Context<Host>& ctx, MatrixView<const T, Host> R);
+double scaled_condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R);
+
+/// ‖(LU)⁻¹‖₁, or an estimate from below, L unit lower and U upper triangular in one n×n array; infinity or NaN where U is
+/// singular.
+template <class T>
+double inverse_norm_estimate(Context<Host>& ctx, MatrixView<const T, Host> LU);
 
 /// R := S R for upper triangular S and R. n³/3 flops.
 template <class T>
@@ -172,6 +179,12 @@ void store_triangle(Context<Host>& ctx, MatrixView<const T, Host> R, MatrixView<
 /// d (n×1) := the diagonal of A.
 template <class T>
 void copy_diagonal(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> d);
+/// s (n×1) := the signs of the diagonal of A, 1 for zeros.
+template <class T>
+void diagonal_signs(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> s);
+/// A := A + I.
+template <class T>
+void add_identity(Context<Host>& ctx, MatrixView<T, Host> A);
 /// A := −A.
 template <class T>
 void negate(Context<Host>& ctx, MatrixView<T, Host> A);

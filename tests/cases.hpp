@@ -22,9 +22,9 @@ inline bool is_conditional(Method method) {
     return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
 }
 
-/// Whether the method factors an m×n matrix: one tree or one Gram matrix over all columns needs m >= n.
+/// Whether the method factors an m×n matrix: the Gram matrix of a wide one is singular.
 inline bool factors_shape(Method method, Index m, Index n) {
-    return m >= n || method == Method::Auto || method == Method::BlockedHouseholder || method == Method::CAQR;
+    return m >= n || (method != Method::CholeskyQR2 && method != Method::ShiftedCholeskyQR3);
 }
 
 inline Options with(Method method, QForm q = QForm::Any) {

@@ -600,7 +600,7 @@ TEST_F(Cli, ResultsThatCannotBePrintedAreAnError) {
 TEST_F(Cli, InterruptLeavesNothing) {
     save("A.npy", random_normal<double>(400000, 40));
     for (const int signal : {SIGINT, SIGTERM}) {
-        Process process({"factor", "A.npy", "--out", "new/factors", "--memory", "6MiB"});
+        Process process({"factor", "A.npy", "--out", "new/factors", "--memory", "8MiB"});
         const auto start = std::chrono::steady_clock::now();
         const auto begun = [] { return fs::exists("new/factors") && !names_in("new/factors").empty(); };
         while (!begun() && std::chrono::steady_clock::now() - start < std::chrono::seconds(20))

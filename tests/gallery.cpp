@@ -104,6 +104,28 @@ Matrix<double> masked(Matrix<double> A, F keep) {
     return A;
 }
 
+/// H₁H₂…H_k I, H_j = I − 2 v vᵀ/vᵀv, with v_j = [0; 1; −a; b]: equal negative entries −a down to row k, so that the unit
+/// triangle of V has an inverse of exponential size, and equal positive entries b below it.
+Matrix<double> growing_reflectors(Index m, Index n) {
+    const Index k = std::min(m, n);
+    Matrix<double> Q = by_entry(m, n, [](Index i, Index j) { return i == j ? 1.0 : 0.0; });
+    std::vector<double> v(m);
+    for (Index j = k - 1; j >= 0; --j) {
+        const double inside = double(k - 1 - j), outside = double(m - k);
+        double vv = 0;
+        for (Index i = 0; i < m; ++i) {
+            v[i] = i < j ? 0 : i == j ? 1 : i < k ? -std::sqrt(0.5 / inside) : std::sqrt((j + 1 < k ? 0.4 : 0.9) / outside);
+            vv += v[i] * v[i];
+        }
+        for (Index c = 0; c < n; ++c) {
+            double vq = 0;
+            for (Index i = j; i < m; ++i) vq += v[i] * Q(i, c);
+            for (Index i = j; i < m; ++i) Q(i, c) -= 2 / vv * vq * v[i];
+        }
+    }
+    return Q;
+}
+
 double kahan_entry(Index i, Index j) {
     // diag(1, s, s², …) (unit upper triangle with −c above the diagonal), s = sin 1.2, c = cos 1.2
     const double row_scale = std::pow(std::sin(1.2), double(i));
@@ -187,6 +209,7 @@ Matrix<double> generate(Gallery matrix_class, Index m, Index n, const Precision&
             return by_entry(m, n, [&](Index i, Index j) { return row_of[i] == j ? 1.0 : 0.0; });
         }
         case Gallery::Orthogonal: return singular_values(m, n, geometric(k, 1.0), random);
+        case Gallery::OrthogonalGrowth: return growing_reflectors(m, n);
         case Gallery::NearOverflow: {
             // ‖A‖_F ≈ √(mn), a norm that R and every product with Q must be able to hold
             const double scale = type.largest / 1024 / std::sqrt(double(std::max<Index>(1, m * n)));
@@ -252,6 +275,7 @@ std::string to_string(Gallery matrix_class) {
         case Gallery::Identity: return "identity";
         case Gallery::PermutedIdentity: return "permuted_identity";
         case Gallery::Orthogonal: return "orthogonal";
+        case Gallery::OrthogonalGrowth: return "orthogonal_growth";
         case Gallery::NearOverflow: return "near_overflow";
         case Gallery::NearUnderflow: return "near_underflow";
         case Gallery::Denormal: return "denormal";

@@ -245,13 +245,29 @@ TYPED_TEST_SUITE(QrInterface, Types);
 
 constexpr Method householder_methods[] = {Method::BlockedHouseholder, Method::TSQR, Method::CAQR};
 
-TYPED_TEST(QrInterface, OneTreeOverWideMatricesIsInvalid) {
+TYPED_TEST(QrInterface, CholeskyOfAWideMatrixIsInvalid) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(9, 31);
-    for (Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+    for (Method method : {Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
         SCOPED_TRACE(to_string(method));
         EXPECT_FALSE(factors_shape(method, 9, 31));
         EXPECT_THROW(qr(this->ctx, A.view(), with(method)), InvalidArgument);
+    }
+}
+
+/// Reconstruction and the m×m Q of an explicit one, where the signed LU behind reconstruction is ill-conditioned: as the
+/// whole factorization and, with m >= 64 n, as a tall panel of the blocked one.
+TYPED_TEST(QrInterface, ABasisWhoseSignedLuGrowsIsFactoredAsAnyOther) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{576, 64}, {1440, 160}, {64 * 64, 64}}) {
+        const Matrix<T> A = generate<T>(Gallery::OrthogonalGrowth, m, n);
+        for (Method method : {Method::Auto, Method::TSQR, Method::CAQR, Method::BlockedHouseholder, Method::CholeskyQR2})
+            for (QForm q : q_forms) {
+                SCOPED_TRACE(case_name(m, n, method, q));
+                Options options = with(method, q);
+                if (method == Method::BlockedHouseholder) options.panel_width = n;
+                expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
+            }
     }
 }
 

@@ -41,8 +41,8 @@ struct MatrixView {
         requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
     MatrixView(MatrixView<U, D> other) : MatrixView(other.data, other.rows, other.cols, other.ld) {}
 
-    /// Pointer to element (i, j).
-    T* at(Index i, Index j) const { return data + i + j * ld; }
+    /// Pointer to element (i, j); null in a view without data.
+    T* at(Index i, Index j) const { return data ? data + i + j * ld : nullptr; }
     /// Element (i, j); the view must be of host memory.
     T& operator()(Index i, Index j) const { return data[i + j * ld]; }
     /// A(rows, cols) as a view of the same memory.

@@ -12,10 +12,10 @@ namespace quoin {
 enum class Method {
     Auto,                ///< by shape from the tuning table; conditional methods only with their certificate
     BlockedHouseholder,  ///< panels of reflectors in compact WY form, updates by matrix products; LAPACK's format
-    TSQR,                ///< one panel, rows reduced over a tree of Householder factorizations
+    TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
-    CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) is beyond about u^(-1/2)
-    ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; certified
+    CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) > about u^(-1/2); m >= n
+    ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; m >= n
 };
 
 /// Shape of a TSQR tree. `Options::fan_in` overrides it with any fan-in.
@@ -77,7 +77,7 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, QForm::Reflectors with a tree method other than through reconstruction ...), naming the option.
+/// of 1, CholeskyQR of a wide matrix ...), naming the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);

@@ -104,12 +104,12 @@ struct LapackQR {
     Matrix<T, D> tau;  ///< k×1
 };
 
-/// Exports a factorization to LAPACK's format; what `?ormqr` and `?orgqr` then produce agrees with `apply_q` and
-/// `form_q` up to rounding, and R keeps its signs.
+/// Exports a factorization to LAPACK's format, for `?ormqr` and `?orgqr`.
 ///
-/// A factorization made with QForm::Reflectors is moved out without work; trees and explicit Q go through Householder
-/// reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik 2014): a signed LU of Q's top block, mn² flops
-/// beyond forming Q. It then flips signs of rows of R where reconstruction needs it.
+/// A factorization made with QForm::Reflectors is moved out without work, and LAPACK's Q is then that of `apply_q` and
+/// `form_q` up to rounding. Trees and explicit Q go through Householder reconstruction (Ballard, Demmel, Grigori,
+/// Jacquelin, Nguyen, Solomonik 2014): a signed LU of Q's top block, mn² flops beyond forming Q. It flips the signs of
+/// columns of the thin Q, and of rows of R, where the LU asks for it.
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization);
 

@@ -50,16 +50,16 @@ private:
 
 /// R and thin Q of a matrix larger than memory, in two passes over its blocks of rows: A = QR, Q with min(rows, n) columns.
 ///
-/// Forward, R_i is the R factor of [R_{i−1}; A_i], and only R_{i−1} is kept. Backward, every block is factored once more,
-/// to the same bits, and its orthogonal factor P_i carries the columns of the last block's identity down to its rows:
+/// A TSQR of two levels (Demmel, Grigori, Hoemmen, Langou 2012). Forward, only each block's R_i is kept. Then the stack of
+/// them is factored, and backward every block is factored once more, to the same bits, and carries the stack's Q to its rows:
 ///
-///     [R_{i−1}]                  [G_i]   [G_{i−1}          ]
-///     [  A_i  ] = P_i R_i,   P_i [ 0 ] = [Q(rows of A_i, :)],   G_last = I.
+///                       [R_1]   [G_1]
+///     A_i = P_i [R_i; 0],   [ ⋮ ] = [ ⋮ ] R,   Q(rows of A_i, :) = P_i [G_i; 0].
+///                       [R_N]   [G_N]
 ///
-/// P_i is a TSQR, Householder reflectors alone. ‖I − QᵀQ‖_F and ‖A − QR‖_F/‖A‖_F are of order n·u for every finite A,
-/// rank-deficient ones included, since Q is a product of orthogonal matrices each computed to that accuracy; the bound
-/// grows with the number of blocks that a row passes through. Flops for h rows: 2(h + n)n² forward, 6(h + n)n² backward.
-/// Memory: n² numbers for each block appended, and two copies of a block while it is worked on.
+/// Householder reflectors alone. ‖I − QᵀQ‖_F and ‖A − QR‖_F/‖A‖_F are of order n·u for every finite A, rank-deficient ones
+/// included, however many blocks there are. Flops for h rows: 2hn² forward, 6hn² backward.
+/// Memory: 2n² numbers for each block appended, and two copies of a block while it is worked on.
 ///
 ///     StreamingQR<double> stream(ctx, n);
 ///     for (i = 0; i < blocks; ++i) stream.append(ctx, read(i).view());
@@ -89,16 +89,16 @@ public:
 
 private:
     struct Block {
-        Plan plan;              // of the factorization of [R_before; block], the same in both passes
-        Matrix<T, D> R_before;  // R_{i−1}
+        Index rows;
+        Matrix<T, D> R;  // R_i, min(rows, n)×n
     };
-    QR<T, D> factor(Context<D>& ctx, const Block& block, MatrixView<const T, D> A) const;
+    QR<T, D> factor_block(Context<D>& ctx, MatrixView<const T, D> A) const;
+    QR<T, D> factor_stack(Context<D>& ctx) const;
 
     Index n_ = 0, rows_ = 0;
-    Matrix<T, D> R_;             // R of all rows
     std::vector<Block> blocks_;  // that have no rows of Q yet
     bool backward_ = false;
-    Matrix<T, D> R_after_, G_;  // R_i and G_i of the block that comes next, once backward
+    Matrix<T, D> R_, G_;  // R and [G_1; …; G_N], once backward
 };
 
 }  // namespace quoin

@@ -15,6 +15,11 @@ namespace {
 /// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
 constexpr double certificate = 0.5;
 
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
+/// κ₂(AD)²u is about O(1), since κ₁ is about √n κ₂. The Gram matrix is known to a small multiple of u, so that
+/// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
+constexpr double condition_gate = 16;
+
 }  // namespace
 
 template <class T, class D>
@@ -37,31 +42,33 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         // chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
         scale_diagonal<T>(ctx, 1 + 10 * nu, R);
     }
-    result.column = cholesky<T>(ctx, R, shifted ? T(0) : nu);
+    result.column = cholesky<T>(ctx, R, T(0));
     if (result.column >= 0) return result;
     throw_if_stopped(ctx);
     if (shifted) {
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
-        result.column = inspect_gram<T>(ctx, R2).unusable_column;
-        if (result.column < 0) result.column = cholesky<T>(ctx, R2, nu);
+        const GramInspection found = inspect_gram<T>(ctx, R2);
+        result.column = found.unusable_column;
+        // ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
+        if (found.trace > 2 * static_cast<double>(n)) return result;
+        if (result.column < 0) result.column = cholesky<T>(ctx, R2, T(0));
         if (result.column >= 0) return result;
         throw_if_stopped(ctx);
         // R := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<T>(ctx, R2, R);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
     } else {
-        // ‖Q₁‖ = O(1), and with it A = Q₁ R₁ to O(nu), needs κ²u < 1: otherwise leave A alone
-        const double kappa = triangle_condition<T>(ctx, R);
-        if (!(kappa * kappa * u < 1)) return result;
+        const double kappa = scaled_condition_estimate<T>(ctx, R);
+        if (!(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
     }
     result.gram_departure = inspect_gram<T>(ctx, R2).departure;
     if (!(result.gram_departure <= certificate)) return result;
-    result.column = cholesky<T>(ctx, R2, nu);
+    result.column = cholesky<T>(ctx, R2, T(0));
     if (result.column >= 0) return result;
     // R := R₂ R₁
     multiply_upper<T>(ctx, R2, R);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
 #include "quoin/least_squares.hpp"
@@ -73,21 +74,43 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
 }
 
 template <class T>
-void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Index n, double rcond) {
-    const Index k = R.cols;
-    const double u = std::numeric_limits<T>::epsilon() / 2;
-    if (rcond < 0) rcond = 10 * u;
+double scaled_condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     Matrix<double> S = widened_triangle(R);
-    for (Index j = 0; j < k; ++j) {
+    for (Index j = 0; j < R.cols; ++j) {
         const double norm = column_norm<double>(S.view().block({0, j + 1}, {j, j + 1}));
-        if (norm == 0) {
+        if (norm == 0) return std::numeric_limits<double>::infinity();
+        for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
+    }
+    const double rcond = reciprocal_condition(S);
+    return rcond == 0 ? std::numeric_limits<double>::infinity() : 1 / rcond;
+}
+
+template <class T>
+double inverse_norm_estimate(Context<Host>&, MatrixView<const T, Host> LU) {
+    if (LU.rows == 0) return 0;
+    Matrix<double> X(LU.rows, LU.cols);
+    for (Index j = 0; j < LU.cols; ++j) {
+        for (Index i = 0; i < LU.rows; ++i) X(i, j) = static_cast<double>(LU(i, j));
+    }
+    // gecon returns 1/(‖LU‖ ‖(LU)⁻¹‖) for the norm of LU that it is told
+    double reciprocal = 0;
+    const auto info = LAPACKE_dgecon(LAPACK_COL_MAJOR, '1', static_cast<lapack_int>(X.rows()), X.data(),
+                                     static_cast<lapack_int>(X.ld()), 1.0, &reciprocal);
+    if (info == LAPACK_WORK_MEMORY_ERROR) throw OutOfMemory("inverse_norm_estimate: no memory for 4n numbers");
+    return info == 0 && reciprocal > 0 ? 1 / reciprocal : std::numeric_limits<double>::infinity();
+}
+
+template <class T>
+void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m, Index n, double rcond) {
+    if (rcond < 0) rcond = 10 * std::numeric_limits<T>::epsilon() / 2;
+    for (Index j = 0; j < R.cols; ++j) {
+        if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) {
             throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
                                             m < n ? "row" : "column", j, m, n),
                                 0);
         }
-        for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }
-    const double estimate = reciprocal_condition(S);
+    const double estimate = 1 / scaled_condition_estimate<T>(ctx, R);
     if (estimate <= rcond) {
         throw RankDeficient(
             fmt::format("the {}x{} matrix is numerically rank-deficient: with {} of unit norm its reciprocal condition "
@@ -100,6 +123,8 @@ void require_full_rank(Context<Host>&, MatrixView<const T, Host> R, Index m, Ind
 #define QUOIN_INSTANTIATE(T, D)                                                 \
     template T column_norm<T>(MatrixView<const T, D>);                          \
     template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
+    template double scaled_condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
+    template double inverse_norm_estimate<T>(Context<D>&, MatrixView<const T, D>);     \
     template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 

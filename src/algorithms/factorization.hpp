@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "primitives.hpp"
@@ -38,13 +39,14 @@ private:
     static Range t_cols(const Panel& p) { return {p.t_col, p.t_col + p.tree.t_cols()}; }
 };
 
-/// Q held explicitly: the thin Q, m×n, m >= n. The m×m Q is I + Y S (LU)⁻ᵀYᵀ times diag(S, I), with Y = Q − [S; 0] and
-/// LU = Q₁ − S the signed LU factorization of Q's top block (basis-kernel form: Sun and Bischof 1995, Yamamoto 2012).
+/// The m×m Q around an explicit thin Q, m×n, m >= n: (I − Y (I + R_q)⁻ᵀ Yᵀ) diag(W, I), with Q₁ = −W R_q the QR
+/// factorization of Q's top block (W n×n orthogonal, diag(R_q) >= 0) and Y = Q − [W; 0] (a basis-kernel form: Sun and
+/// Bischof 1995, Yamamoto 2012). ‖(I + R_q)⁻¹‖ is O(n) for every orthonormal Q.
 template <class T, class D>
-struct ExplicitQ {
-    Matrix<T, D> Q;
-    Matrix<T, D> LU;
+struct BasisKernel {
+    ReflectorForest<T, D> W;  // W = (I − V T Vᵀ …) diag(signs)
     Matrix<T, D> signs;
+    Matrix<T, D> K;  // I + R_q
 };
 
 template <class T, class D>
@@ -53,8 +55,15 @@ struct QR<T, D>::Impl {
     Report report;
     bool is_explicit = false;
     ReflectorForest<T, D> forest;  // if not explicit
-    ExplicitQ<T, D> basis;         // if explicit
+    Matrix<T, D> Q;                // if explicit: the thin Q
     Matrix<T, D> R;                // k×n, where A does not hold it: explicit Q, or R alone
+
+    /// What an explicit Q needs to act as the m×m Q; made at the first call.
+    const BasisKernel<T, D>& kernel(Context<D>& ctx) const;
+
+private:
+    mutable std::once_flag kernel_made_;
+    mutable BasisKernel<T, D> kernel_;
 };
 
 /// Panels of `plan.panel_width` over k = min(m, n) columns.
@@ -114,12 +123,8 @@ template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);
 
-/// Completes an ExplicitQ whose Q is set: the signed LU of its top block.
+/// C := op(Q) C for the m×m Q around the thin Q, C with m rows.
 template <class T, class D>
-void complete_basis(Context<D>& ctx, ExplicitQ<T, D>& basis);
-
-/// C := op(Q) C for the m×m Q, C with m rows.
-template <class T, class D>
-void apply_basis(Context<D>& ctx, const ExplicitQ<T, D>& basis, Op op, MatrixView<T, D> C);
+void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T, D>& kernel, Op op, MatrixView<T, D> C);
 
 }  // namespace quoin

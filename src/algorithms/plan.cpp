@@ -43,12 +43,9 @@ void check(Index m, Index n, const Options& options) {
         refuse(fmt::format("{} needs at least as many rows as columns, and A is {} x {}", to_string(options.method), m,
                            n));
     }
-    if (options.method == Method::TSQR && m < n) {
-        refuse(fmt::format("tsqr needs at least as many rows as columns, and A is {} x {}: use caqr", m, n));
-    }
-    if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < n) {
-        refuse(fmt::format("tsqr has one panel of all {} columns; panel_width {} asks for caqr", n,
-                           options.panel_width));
+    if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < std::min(m, n)) {
+        refuse(fmt::format("tsqr has one panel of min(m, n) = {} columns; panel_width {} asks for caqr",
+                           std::min(m, n), options.panel_width));
     }
 }
 

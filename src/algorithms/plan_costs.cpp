@@ -45,12 +45,11 @@ double form_flops(const PanelTree& tree) {
 void count_costs(Plan& plan) {
     const double m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
     const double A_bytes = m * n * plan.element_bytes, small_bytes = k * n * plan.element_bytes;
-    const double basis_flops = 2.0 / 3 * k * k * k;
     const bool none = plan.q == QForm::None, reflectors = plan.q == QForm::Reflectors;
     if (is_cholesky(plan.method)) {
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
         plan.flops = cholesky_flops(shifted, m, n);
-        if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n + basis_flops;
+        if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n;
         // reads and writes of A: Gram; solve and Gram; (shifted: again;) last solve
         plan.bytes_moved = (1 + (none && !shifted ? 1 : 2) + (shifted ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
         plan.workspace_bytes = (64 + 4) * small_bytes;
@@ -74,12 +73,11 @@ void count_costs(Plan& plan) {
         }
         t_bytes += number(panel.tree.inner_block) * number(panel.tree.t_cols()) * plan.element_bytes;
     }
-    if (plan.q == QForm::Explicit) plan.flops += basis_flops;
     if (reflectors && !lapack_format) {
         plan.flops += reconstruction_flops(m, k);
         plan.bytes_moved += 2 * A_bytes;
     }
-    if (none && plan.method == Method::TSQR) plan.bytes_moved = A_bytes;
+    if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
 }
 

@@ -178,14 +178,13 @@ private:
     void become_explicit() {
         const Index m = f_.plan.rows, k = std::min(m, f_.plan.cols);
         if (k == f_.plan.cols) {
-            f_.basis.Q = std::move(f_.forest.A);
+            f_.Q = std::move(f_.forest.A);
         } else {
-            f_.basis.Q = Matrix<T, D>(ctx_, m, k);
-            copy<T>(ctx_, f_.forest.A.view().col_block({0, k}), f_.basis.Q.view());
+            f_.Q = Matrix<T, D>(ctx_, m, k);
+            copy<T>(ctx_, f_.forest.A.view().col_block({0, k}), f_.Q.view());
         }
         f_.forest = {};
         f_.is_explicit = true;
-        complete_basis(ctx_, f_.basis);
     }
 
     /// forest.A holds Q₁ with Q = Q₁ R₂⁻¹, and R is taken: one panel of all columns.
@@ -260,7 +259,8 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
     f.impl().plan = plan;
     Factorizer<T, D> factorizer(ctx, f.impl());
-    const bool r_only = plan.q == QForm::None && (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
+    const bool r_only = plan.q == QForm::None && A.rows() >= A.cols() &&
+                        (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
     const auto run = [&](bool checked) {
         return r_only ? factorizer.factor_r_only(A.view(), checked) : factorizer.factor(std::move(A), checked);
     };
@@ -333,7 +333,7 @@ namespace {
 template <class T, class D>
 void require_q(const QR<T, D>& f, const char* operation) {
     const auto& impl = f.impl();
-    const bool spent = impl.is_explicit ? impl.basis.Q.rows() != f.rows() : impl.forest.A.rows() != f.rows();
+    const bool spent = impl.is_explicit ? impl.Q.rows() != f.rows() : impl.forest.A.rows() != f.rows();
     if (impl.plan.q == QForm::None) {
         throw InvalidArgument(fmt::format("{} needs Q, and the factorization was made with QForm::None", operation));
     }
@@ -363,7 +363,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     if (C.empty() || std::min(m, cols()) == 0) return;
     const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
         if (impl_->is_explicit) {
-            apply_basis<T, D>(ctx, impl_->basis, op_left, B);
+            apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
         } else {
             apply_forest<T, D>(ctx, impl_->forest, op_left, B);
         }
@@ -387,7 +387,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     const Index m = rows(), k = std::min(m, cols());
     Matrix<T, D> Q(ctx, m, k);
     if (impl_->is_explicit) {
-        copy<T>(ctx, impl_->basis.Q.view(), Q.view());
+        copy<T>(ctx, impl_->Q.view(), Q.view());
         return Q;
     }
     ReflectorForest<T, D> forest;
@@ -403,7 +403,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     require_q(*this, "take_q");
-    if (impl_->is_explicit) return std::move(impl_->basis.Q);
+    if (impl_->is_explicit) return std::move(impl_->Q);
     if (cols() > rows()) {
         Matrix<T, D> Q = form_q(ctx);
         impl_->forest = {};
@@ -422,8 +422,8 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
                                           r.begin, r.end, c.begin, c.end, m, m));
     }
     Matrix<T, D> B(ctx, r.size(), c.size());
-    if (impl_->is_explicit && c.end <= impl_->basis.Q.cols()) {
-        copy<T>(ctx, impl_->basis.Q.view().block(r, c), B.view());
+    if (impl_->is_explicit && c.end <= impl_->Q.cols()) {
+        copy<T>(ctx, impl_->Q.view().block(r, c), B.view());
         return B;
     }
     // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns

@@ -11,10 +11,10 @@ namespace quoin {
 
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
-void require_finite(Context<D>& ctx, MatrixView<const T, D> A) {
+void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name = "the matrix") {
     std::vector<int> exponents(A.cols);
     const Scan found = scan<T>(ctx, A, exponents);
-    if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col);
+    if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
 /// Aᵀ = QR, the entries of A checked under their own indices.

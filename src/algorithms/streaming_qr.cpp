@@ -20,17 +20,27 @@ bool equal(MatrixView<const T, Host> A, MatrixView<const T, Host> B) {
 template <class T, class D>
 StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n) {
     if (n < 0) throw InvalidArgument(fmt::format("StreamingQR: n must not be negative, and is {}", n));
-    R_ = Matrix<T, D>(0, n);
 }
 
-/// [R_before; A] = P R
+/// A_i = P_i [R_i; 0], under the same plan in both passes, so that every bit of R_i is the same in both.
 template <class T, class D>
-QR<T, D> StreamingQR<T, D>::factor(Context<D>& ctx, const Block& block, MatrixView<const T, D> A) const {
-    const Index k = block.R_before.rows();
-    Matrix<T, D> W(k + A.rows, n_);
-    copy<T>(ctx, block.R_before.view(), W.view().row_block({0, k}));
-    copy<T>(ctx, A, W.view().row_block({k, k + A.rows}));
-    return qr<T, D>(ctx, std::move(W), block.plan);
+QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, MatrixView<const T, D> A) const {
+    return qr<T, D>(ctx, A, streaming_options(A.rows, n_, QForm::Any));
+}
+
+/// [R_1; …; R_N] = G R
+template <class T, class D>
+QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
+    Index stacked = 0;
+    for (const Block& block : blocks_) stacked += block.R.rows();
+    Matrix<T, D> S(stacked, n_);
+    Index row = 0;
+    for (const Block& block : blocks_) {
+        copy<T>(ctx, block.R.view(), S.view().row_block({row, row + block.R.rows()}));
+        row += block.R.rows();
+    }
+    const Plan plan = plan_qr<T>(ctx, stacked, n_, streaming_options(stacked, n_, QForm::Explicit));
+    return qr<T, D>(ctx, std::move(S), plan);
 }
 
 template <class T, class D>
@@ -41,54 +51,46 @@ void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
             fmt::format("StreamingQR::append: the block has {} columns instead of {}", block.cols, n_));
     }
     require_finite(ctx, block);
-    // not R alone: one plan for both passes, so that every bit of R_i is the same in both
-    const Index m = R_.rows() + block.rows;
-    const Plan plan = plan_qr<T>(ctx, m, n_, streaming_options(m, n_, QForm::Any));
-    Block next{plan, copy_of<T>(R_.view())};
-    Matrix<T, D> R = factor(ctx, next, block).r();
-    blocks_.push_back(std::move(next));
-    R_ = std::move(R);
+    blocks_.push_back({block.rows, factor_block(ctx, block).r()});
     rows_ += block.rows;
 }
 
 template <class T, class D>
 Matrix<T, D> StreamingQR<T, D>::r() const {
-    return copy_of<T>(R_.view());
+    if (backward_) return copy_of<T>(R_.view());
+    Context<D> ctx;
+    return factor_stack(ctx).r();
 }
 
 template <class T, class D>
 Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> block) {
     if (blocks_.empty()) throw InvalidArgument("StreamingQR::q_rows: no block is left");
-    Block& last = blocks_.back();
-    const Index k = last.R_before.rows(), h = last.plan.rows - k, r = R_.rows();
-    if (block.rows != h || block.cols != n_) {
+    const Block& last = blocks_.back();
+    if (block.rows != last.rows || block.cols != n_) {
         throw InvalidArgument(
-            fmt::format("StreamingQR::q_rows: the next block in reverse order is {}x{}, and the one given is {}x{}", h,
-                        n_, block.rows, block.cols));
+            fmt::format("StreamingQR::q_rows: the next block in reverse order is {}x{}, and the one given is {}x{}",
+                        last.rows, n_, block.rows, block.cols));
     }
-    Matrix<T, D> C(k + h, r);
-    {
-        const QR<T, D> P = factor(ctx, last, block);
-        const Matrix<T, D> R = P.r();
-        if (!equal<T>(R.view(), backward_ ? R_after_.view() : R_.view())) {
-            throw InvalidArgument(
-                "StreamingQR::q_rows: not the block that was appended; give the same blocks in reverse order");
-        }
-        // P [G_i; 0] = [G_{i−1}; Q(rows of A_i, :)],   G_last = I
-        const Index g = R.rows();
-        if (backward_) {
-            copy<T>(ctx, G_.view(), C.view().row_block({0, g}));
-        } else {
-            set_identity<T>(ctx, 0, C.view().row_block({0, g}));
-        }
-        set_zero(ctx, C.view().row_block({g, k + h}));
-        P.apply_q(ctx, Side::Left, Op::None, C.view());
+    const QR<T, D> P = factor_block(ctx, block);
+    if (!equal<T>(P.r().view(), last.R.view())) {
+        throw InvalidArgument(
+            "StreamingQR::q_rows: not the block that was appended; give the same blocks in reverse order");
     }
-    Matrix<T, D> G = copy_of<T>(C.view().row_block({0, k})), Q(h, r);
-    copy<T>(ctx, C.view().row_block({k, k + h}), Q.view());
-    backward_ = true;
-    G_ = std::move(G);
-    R_after_ = std::move(last.R_before);
+    if (!backward_) {
+        QR<T, D> stack = factor_stack(ctx);
+        R_ = stack.r();
+        G_ = std::move(stack).take_q(ctx);
+        backward_ = true;
+    }
+    // Q(rows of A_i, :) = P_i [G_i; 0]
+    Index first = 0;
+    for (const Block& before : blocks_) first += before.R.rows();
+    first -= last.R.rows();
+    const Index k = last.R.rows();
+    Matrix<T, D> Q(block.rows, G_.cols());
+    copy<T>(ctx, G_.view().row_block({first, first + k}), Q.view().row_block({0, k}));
+    set_zero(ctx, Q.view().row_block({k, block.rows}));
+    P.apply_q(ctx, Side::Left, Op::None, Q.view());
     blocks_.pop_back();
     return Q;
 }

@@ -23,7 +23,7 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
                         h, n_, p_, A.cols, b.rows, b.cols));
     }
     require_finite(ctx, A);
-    require_finite(ctx, b);
+    require_finite(ctx, b, "b");
     if (h == 0) return;
 
     // [R_ext; [A b]] = Q R_ext'

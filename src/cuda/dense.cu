@@ -1,8 +1,9 @@
-// Small dense steps on n×n matrices: cuSOLVER's potrf, cuBLAS's trsm and trmm, and three kernels.
+// Small dense steps on n×n matrices: cuSOLVER's potrf, cuBLAS's trsm and trmm, and kernels of their own.
 //
 //   inspect_upper   one block; thread t adds the entries t, t + 1024, … of the upper triangle, and the block its threads'
 //                   sums in a fixed tree. n² reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
+//   unit_columns, column_sums   one warp a column, its sum in a fixed tree; n² reads, bound by latency.
 //   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
 //                   a column): bound by latency, about 3 µs.
 //   lu_border       one thread a row of L₂₁ (blockIdx.y = 0) or a column of U₁₂ (1), its 32 entries in registers, the
@@ -41,23 +42,25 @@ struct Limits {
 
 template <class T>
 __global__ void __launch_bounds__(block_threads) inspect_upper(MatrixView<const T, Cuda> G, GramInspection* found) {
-    __shared__ double sums[block_threads];
+    __shared__ double squares[block_threads], diagonal[block_threads];
     __shared__ int first;
     if (threadIdx.x == 0) first = static_cast<int>(G.cols);
     __syncthreads();
     constexpr T low = Limits<T>::low, high = Limits<T>::high;
-    double sum = 0;
+    double sum = 0, trace = 0;
     for (Index at = threadIdx.x; at < G.rows * G.cols; at += block_threads) {
         const Index i = at % G.rows, j = at / G.rows;
         const T g = G.data[i + j * G.ld];
         if (i < j) sum += 2.0 * g * g;
         if (i == j) {
             sum += (1.0 - g) * (1.0 - g);
+            trace += g;
             if (!(g > low && g < high)) atomicMin(&first, static_cast<int>(j));
         }
     }
-    sum = block_sum(sum, sums);
-    if (threadIdx.x == 0) *found = {first < G.cols ? first : -1, sqrt(sum)};
+    sum = block_sum(sum, squares);
+    trace = block_sum(trace, diagonal);
+    if (threadIdx.x == 0) *found = {first < G.cols ? first : -1, sqrt(sum), trace};
 }
 
 /// column := the first j with r_jj² not above tolerance·g_jj, or where potrf stopped (info − 1); −1 if none.
@@ -76,24 +79,33 @@ __global__ void __launch_bounds__(block_threads)
     if (threadIdx.x == 0) *column = first < n ? first : -1;
 }
 
-/// sums[j] and sums[n + j] := Σ_i |R_ij| and Σ_i |S_ij| over upper triangles. One warp a column.
+/// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. One warp a column.
 template <class T>
-__global__ void __launch_bounds__(32)
-    column_sums(MatrixView<const T, Cuda> R, MatrixView<const T, Cuda> S, double* sums) {
-    const Index n = R.cols, j = blockIdx.x;
-    double r = 0, s = 0;
+__global__ void __launch_bounds__(32) unit_columns(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W) {
+    const Index j = blockIdx.x;
+    double top = 0, square = 0;
+    for (Index i = threadIdx.x; i <= j; i += 32) top = fmax(top, fabs(static_cast<double>(R.data[i + j * R.ld])));
+    for (int step = 16; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    // ‖r‖ = top ‖r / top‖
     for (Index i = threadIdx.x; i <= j; i += 32) {
-        r += fabs(static_cast<double>(R.data[i + j * R.ld]));
-        s += fabs(static_cast<double>(S.data[i + j * S.ld]));
+        const double r = static_cast<double>(R.data[i + j * R.ld]) / top;
+        square += r * r;
     }
-    for (int step = 16; step > 0; step /= 2) {
-        r += __shfl_xor_sync(~0u, r, step);
-        s += __shfl_xor_sync(~0u, s, step);
+    for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
+    const double norm = sqrt(square);
+    for (Index i = threadIdx.x; i < R.rows; i += 32) {
+        W.data[i + j * W.ld] = i <= j ? static_cast<double>(R.data[i + j * R.ld]) / top / norm : 0.0;
     }
-    if (threadIdx.x == 0) {
-        sums[j] = r;
-        sums[n + j] = s;
-    }
+}
+
+/// sums[j] := Σ_i |A_ij|. One warp a column.
+template <class T>
+__global__ void __launch_bounds__(32) column_sums(MatrixView<const T, Cuda> A, double* sums) {
+    const Index j = blockIdx.x;
+    double sum = 0;
+    for (Index i = threadIdx.x; i < A.rows; i += 32) sum += fabs(static_cast<double>(A.data[i + j * A.ld]));
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    if (threadIdx.x == 0) sums[j] = sum;
 }
 
 constexpr int lu_width = 32, border_threads = 64;
@@ -179,6 +191,15 @@ int small_size(Index n) {
     return static_cast<int>(n);
 }
 
+/// max x_j; a NaN stays.
+double largest(const double* x, Index n) {
+    double top = 0;
+    for (Index j = 0; j < n; ++j) {
+        if (!(x[j] <= top) && !std::isnan(top)) top = x[j];
+    }
+    return top;
+}
+
 }  // namespace
 
 template <class T>
@@ -222,25 +243,40 @@ void scale_diagonal(Context<Cuda>& ctx, T factor, MatrixView<T, Cuda> G) {
 }
 
 template <class T>
-double triangle_condition(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
+double scaled_condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
     const Index n = R.cols;
     if (n == 0) return 1;
     Arena::Frame frame(ctx);
-    const auto S = frame.matrix<T>(n, n);
+    const auto W = frame.matrix<double>(n, n), S = frame.matrix<double>(n, n);
+    const auto grid = static_cast<unsigned>(small_size(n));
     double* sums = frame.take<double>(2 * n);
-    // S = R⁻¹
-    set_identity<T>(ctx, 0, S);
-    trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, R, S);
-    column_sums<T><<<static_cast<unsigned>(n), 32, 0, ctx.stream()>>>(R, S, sums);
+    unit_columns<T><<<grid, 32, 0, ctx.stream()>>>(R, W);
+    check_launch("unit_columns");
+    // S = W⁻¹
+    set_identity<double>(ctx, 0, S);
+    trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
+    column_sums<double><<<grid, 32, 0, ctx.stream()>>>(W, sums);
+    check_launch("column_sums");
+    column_sums<double><<<grid, 32, 0, ctx.stream()>>>(S, sums + n);
     check_launch("column_sums");
     const double* found = ctx.state().read_back(sums, 2 * n);
-    // max over columns; NaN stays
-    double norms[2] = {0, 0};
-    for (Index j = 0; j < 2 * n; ++j) {
-        double& norm = norms[j / n];
-        if (!(found[j] <= norm) && !std::isnan(norm)) norm = found[j];
-    }
-    return norms[0] * norms[1];
+    return largest(found, n) * largest(found + n, n);
+}
+
+template <class T>
+double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
+    const Index n = LU.cols;
+    if (n == 0) return 0;
+    Arena::Frame frame(ctx);
+    const auto S = frame.matrix<T>(n, n);
+    double* sums = frame.take<double>(n);
+    // S = U⁻¹ L⁻¹
+    set_identity<T>(ctx, 0, S);
+    trsm<T>(ctx, Side::Left, Triangle::UnitLower, Op::None, LU, S);
+    trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, LU, S);
+    column_sums<T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
+    check_launch("column_sums");
+    return largest(ctx.state().read_back(sums, n), n);
 }
 
 template <class T>
@@ -279,7 +315,8 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     template Index cholesky<T>(Context<Cuda>&, MatrixView<T, Cuda>, T);                              \
     template GramInspection inspect_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>);              \
     template void scale_diagonal<T>(Context<Cuda>&, T, MatrixView<T, Cuda>);                         \
-    template double triangle_condition<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                \
+    template double scaled_condition_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);         \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);             \
     template void multiply_upper<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
     template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);            \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);

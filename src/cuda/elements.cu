@@ -192,6 +192,17 @@ void copy_diagonal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T
 }
 
 template <class T>
+void diagonal_signs(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> s) {
+    for_each_element(ctx, s.rows, 1,
+                     [=] __device__(Index i, Index) { s.data[i] = A.data[i + i * A.ld] < 0 ? T(-1) : T(1); });
+}
+
+template <class T>
+void add_identity(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+    for_each_element(ctx, std::min(A.rows, A.cols), 1, [=] __device__(Index i, Index) { A.data[i + i * A.ld] += T(1); });
+}
+
+template <class T>
 void negate(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { A.data[i + j * A.ld] = -A.data[i + j * A.ld]; });
@@ -217,6 +228,8 @@ void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T
     template void set_identity<T>(Context<Cuda>&, Index, MatrixView<T, Cuda>);                            \
     template void store_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);      \
     template void copy_diagonal<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);       \
+    template void diagonal_signs<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);      \
+    template void add_identity<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                   \
     template void negate<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                         \
     template void subtract<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);            \
     template void flip_rows<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);

@@ -90,9 +90,12 @@ GramInspection inspect_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> G);
 /// g_jj := factor g_jj.
 template <class T>
 void scale_diagonal(Context<Cuda>& ctx, T factor, MatrixView<T, Cuda> G);
-/// κ₁(R) from R⁻¹ itself. Waits.
+/// κ₁(R D) from (R D)⁻¹ itself, in double. Waits.
 template <class T>
-double triangle_condition(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+double scaled_condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+/// ‖(LU)⁻¹‖₁ from the inverse itself. Waits.
+template <class T>
+double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU);
 /// R := S R.
 template <class T>
 void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<T, Cuda> R);
@@ -129,6 +132,12 @@ void store_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R, MatrixView<
 /// d := the diagonal of A.
 template <class T>
 void copy_diagonal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> d);
+/// s := the signs of the diagonal of A.
+template <class T>
+void diagonal_signs(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> s);
+/// A := A + I.
+template <class T>
+void add_identity(Context<Cuda>& ctx, MatrixView<T, Cuda> A);
 /// A := −A.
 template <class T>
 void negate(Context<Cuda>& ctx, MatrixView<T, Cuda> A);

@@ -1,5 +1,6 @@
-// Tall matrices times small ones over cuBLAS. Sums over rows are split: A is cut into runs of h rows, one batched GEMM
-// leaves the n×p product of each, and `sum_parts` adds them in order, in double.
+// Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, the rest
+// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows, one batched GEMM leaves the n×p product of each,
+// and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  a block owns 32 elements of C, thread (e, s) the parts s, s + 32, … of element e; the 32 sums of an element
 //              are then added in order of s. 8.25 KiB shared. Reads every part once. Bound by memory.
@@ -7,6 +8,7 @@
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/inner_product.hpp"
+#include "cuda/kernels/solve_and_gram.cuh"
 #include "cuda/primitives.hpp"
 
 namespace quoin {
@@ -71,6 +73,32 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
 /// Rows at a time where the solution is not kept.
 constexpr Index slab_rows = Index(1) << 17;
 
+/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width.
+template <class T>
+void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
+                         std::span<const MatrixView<const T, Cuda>> factors, MatrixView<T, Cuda> X,
+                         MatrixView<T, Cuda> G) {
+    const Index m = A.rows, n = A.cols;
+    const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
+        if (from.data != to.data) copy<T>(ctx, from, to);
+        for (const auto& R : factors) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
+    };
+    if (X.data) solve(A, X);
+    if (!G.data) return;
+    if (X.data || factors.empty()) {
+        const MatrixView<const T, Cuda> B = X.data ? MatrixView<const T, Cuda>(X) : A;
+        return multiply_split<T>(ctx, B, B, false, true, G);
+    }
+    Arena::Frame frame(ctx);
+    const auto slab = frame.matrix<T>(std::min(m, slab_rows), n), sum = frame.matrix<T>(n, n);
+    for (Index i = 0; i < std::max<Index>(m, 1); i += slab_rows) {
+        const Index h = std::min(slab_rows, m - i);
+        solve(A.row_block({i, i + h}), slab.row_block({0, h}));
+        multiply_split<T>(ctx, slab.row_block({0, h}), slab.row_block({0, h}), i > 0, true, sum);
+    }
+    copy<T>(ctx, sum, G);
+}
+
 }  // namespace
 
 template <class T>
@@ -84,24 +112,20 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<c
                     MatrixView<T, Cuda> X, MatrixView<T, Cuda> G) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
-    const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
-        if (from.data != to.data) copy<T>(ctx, from, to);
-        for (const auto& R : factors) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
-    };
-    if (X.data) {
-        solve(A, X);
-        if (G.data) multiply_split<T>(ctx, X, X, false, true, G);
-    } else if (factors.empty()) {
-        if (G.data) multiply_split<T>(ctx, A, A, false, true, G);
-    } else if (G.data) {
-        Arena::Frame frame(ctx);
-        const auto slab = frame.matrix<T>(std::min(m, slab_rows), n), sum = frame.matrix<T>(n, n);
-        for (Index i = 0; i < std::max<Index>(m, 1); i += slab_rows) {
-            const Index h = std::min(slab_rows, m - i);
-            solve(A.row_block({i, i + h}), slab.row_block({0, h}));
-            multiply_split<T>(ctx, slab.row_block({0, h}), slab.row_block({0, h}), i > 0, true, sum);
+    if (n > tall_max_cols || factors.size() > narrow_factors) {
+        solve_and_gram_wide<T>(ctx, A, factors, X, G);
+    } else {
+        Factors<T> Y;
+        for (const auto& R : factors) {
+            Y.data[Y.count] = R.data;
+            Y.ld[Y.count++] = R.ld;
         }
-        copy<T>(ctx, sum, G);
+        const int width = static_cast<int>(n), processors = ctx.state().multiprocessors;
+        Arena::Frame frame(ctx);
+        void* work = frame.take<char>(
+            tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
+        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, work, processors,
+                                              ctx.stream()));
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }

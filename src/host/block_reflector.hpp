@@ -181,9 +181,9 @@ T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) 
     } else {
         T largest = std::abs(alpha);
         for (Index i = 0; i < h; ++i) largest = std::max(largest, std::abs(x[i]));
-        // NaN and Inf propagate, zero columns give H = I.
-        if (largest == 0) return 0;
-        const int e = std::isfinite(largest) ? std::ilogb(largest) : 0;
+        // a zero column gives H = I; NaN, which no maximum shows, and Inf propagate
+        if (largest == 0 && squares == 0) return 0;
+        const int e = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
         for (Index i = 0; i < h; ++i) x[i] = std::scalbn(x[i], -e);
         T xx = 0;
         inner_blocked(Index(1), Index(1), h, x, ldx, x, ldx, &xx, Index(1));

@@ -2,7 +2,6 @@
 
 #include "host/parallel.hpp"
 #include "primitives.hpp"
-#include "quoin/least_squares.hpp"
 
 namespace quoin {
 namespace {
@@ -85,6 +84,7 @@ GramInspection inspect_gram(Context<Host>&, MatrixView<const T> G) {
         if (!usable && found.unusable_column < 0) found.unusable_column = j;
         for (Index i = 0; i < j; ++i) sum += 2.0 * G(i, j) * G(i, j);
         sum += (1.0 - G(j, j)) * (1.0 - G(j, j));
+        found.trace += G(j, j);
     }
     found.departure = std::sqrt(sum);
     return found;
@@ -93,11 +93,6 @@ GramInspection inspect_gram(Context<Host>&, MatrixView<const T> G) {
 template <class T>
 void scale_diagonal(Context<Host>&, T factor, MatrixView<T> G) {
     for (Index j = 0; j < G.cols; ++j) G(j, j) *= factor;
-}
-
-template <class T>
-double triangle_condition(Context<Host>& ctx, MatrixView<const T> R) {
-    return condition_estimate<T>(ctx, R);
 }
 
 template <class T>
@@ -187,7 +182,6 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
     template Index cholesky<T>(Context<Host>&, MatrixView<T>, T);                                                     \
     template GramInspection inspect_gram<T>(Context<Host>&, MatrixView<const T>);                                     \
     template void scale_diagonal<T>(Context<Host>&, T, MatrixView<T>);                                                \
-    template double triangle_condition<T>(Context<Host>&, MatrixView<const T>);                                       \
     template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                              \
     template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                         \
     template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);

@@ -145,6 +145,16 @@ void copy_diagonal(Context<Host>&, MatrixView<const T> A, MatrixView<T> d) {
 }
 
 template <class T>
+void diagonal_signs(Context<Host>&, MatrixView<const T> A, MatrixView<T> s) {
+    for (Index i = 0; i < s.rows; ++i) s(i, 0) = A(i, i) < 0 ? T(-1) : T(1);
+}
+
+template <class T>
+void add_identity(Context<Host>&, MatrixView<T> A) {
+    for (Index i = 0; i < A.rows; ++i) A(i, i) += 1;
+}
+
+template <class T>
 void negate(Context<Host>& ctx, MatrixView<T> A) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
@@ -178,6 +188,8 @@ void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
     template void set_root<T>(Context<Host>&, MatrixView<T>);                                                         \
     template void store_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                              \
     template void copy_diagonal<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                               \
+    template void diagonal_signs<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                              \
+    template void add_identity<T>(Context<Host>&, MatrixView<T>);                                                     \
     template void negate<T>(Context<Host>&, MatrixView<T>);                                                           \
     template void subtract<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                                    \
     template void flip_rows<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);

@@ -7,8 +7,10 @@
 
 namespace quoin::host {
 
-/// Columns of C that one task updates: a multiple of both kernels' tiles.
+/// Columns of C that one task updates: a multiple of every kernel's tile, so that the tasks' borders are the tiles' borders,
+/// and the same sums are formed however the tasks are shared out.
 inline constexpr Index tile_cols = 48;
+static_assert(tile_cols % 6 == 0 && tile_cols % 8 == 0);
 
 /// Threads worth waking for `flops` of work (count a moved element as ten): a parallel region costs microseconds.
 inline int team(const Context<Host>& ctx, double flops) {
@@ -28,7 +30,7 @@ struct ThreadBuffers {
 };
 
 /// The rows of a tall matrix, cut for sums over rows: at most 64 chunks, whatever the number of threads, so that each sum
-/// has one order. Chunks are whole blocks of the kernels.
+/// has one order.
 struct RowChunks {
     RowChunks(Index rows_, Index least) : rows(rows_) {
         const Index chunk = std::max(least, (rows + 63) / 64);

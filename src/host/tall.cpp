@@ -45,7 +45,7 @@ void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const M
     ThreadBuffers<T> buffers(frame, ctx.threads(), direct ? 0 : h_max * n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index c = 0; c < chunks.count; ++c) {
-        T* part = parts + c * n * n;
+        T* part = G.data ? parts + c * n * n : nullptr;
         if (G.data) std::fill_n(part, n * n, T(0));
         const Range r = chunks[c];
         for (Index i = r.begin; i < r.end; i += h_max) {

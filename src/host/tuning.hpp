@@ -14,7 +14,7 @@ struct Tuning<Host> {
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
     /// Columns of a T inside a leaf of n columns.
-    static Index inner_block(Index n) { return n <= 16 ? n : n < 64 ? 16 : 32; }
+    static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// Columns of a panel of CAQR, and the most that a tree takes.
     static constexpr Index tree_width = 64;
     static constexpr Index most_tree_cols = std::numeric_limits<Index>::max();
@@ -23,8 +23,9 @@ struct Tuning<Host> {
         const Index fits = (Index(384) << 10) / (width * element_bytes);
         return std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
     }
-    /// Leaves of a domain: 64 domains are enough for every core of a large host to find work.
-    static Index domain_leaves(Index leaves) { return std::min(leaves, std::max<Index>(2, (leaves + 63) / 64)); }
+    /// Leaves of a domain: 64 domains are enough for every core of a large host to find work, whatever the number of
+    /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
+    static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
     static constexpr Index fan_in = 2;
     /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
     static constexpr bool r_only_by_tree = true;

@@ -45,7 +45,7 @@ TYPED_TEST_SUITE(GpuPrimitive, Types);
 TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
     using T = TypeParam;
     for (auto [m, n] :
-         {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {31, 33}, {33, 31}, {300, 70}, {70000, 3}, {3, 70000}}) {
+         {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {31, 33}, {33, 31}, {70, 70}, {300, 70}, {70000, 3}, {3, 70000}}) {
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
         const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, n, 2), s = random_normal<T>(m, 1, 3);
         const Index k = std::min(m, n);
@@ -79,12 +79,19 @@ TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
             "copy_diagonal", Matrix<T>(k, 1), [&](auto X) { copy_diagonal<T>(h, A.view(), X); },
             [&](auto X) { copy_diagonal<T>(g, gA.view(), X); });
         compare(
+            "diagonal_signs", Matrix<T>(k, 1), [&](auto X) { diagonal_signs<T>(h, A.view(), X); },
+            [&](auto X) { diagonal_signs<T>(g, gA.view(), X); });
+        compare(
             "negate", B, [&](auto X) { negate<T>(h, X); }, [&](auto X) { negate<T>(g, X); });
         compare(
             "subtract", B, [&](auto X) { subtract<T>(h, A.view(), X); }, [&](auto X) { subtract<T>(g, gA.view(), X); });
         compare(
             "flip_rows", B, [&](auto X) { flip_rows<T>(h, s.view(), X); },
             [&](auto X) { flip_rows<T>(g, gs.view(), X); });
+        if (m == n) {
+            compare(
+                "add_identity", B, [&](auto X) { add_identity<T>(h, X); }, [&](auto X) { add_identity<T>(g, X); });
+        }
         std::vector<int> exponents(n);
         for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j % 40) - 20;
         for (Part part : {Part::All, Part::Upper}) {
@@ -153,7 +160,7 @@ TYPED_TEST(GpuPrimitive, CholeskyNamesTheColumn) {
     EXPECT_EQ(cholesky<T>(this->gpu(), gG.view(), 100 * T(this->u)), 6);
 }
 
-TYPED_TEST(GpuPrimitive, InspectGramAndCondition) {
+TYPED_TEST(GpuPrimitive, InspectGramAndNorms) {
     using T = TypeParam;
     for (Index n : {0, 1, 33, 192}) {
         SCOPED_TRACE(n);
@@ -162,23 +169,43 @@ TYPED_TEST(GpuPrimitive, InspectGramAndCondition) {
         const auto expected = inspect_gram<T>(this->host, G.view()), found = inspect_gram<T>(this->gpu(), gG.view());
         EXPECT_EQ(found.unusable_column, -1);
         EXPECT_NEAR(found.departure, expected.departure, 1e-12 * expected.departure);
+        EXPECT_NEAR(found.trace, expected.trace, 1e-12 * expected.trace);
         scale_diagonal<T>(this->gpu(), T(1.25), gG.view());
         scale_diagonal<T>(this->host, T(1.25), G.view());
         EXPECT_TRUE(same_bits<T>(gG.fetch(this->gpu()).view(), G.view()));
         if (n == 0) continue;
         const Matrix<T> R = this->triangle(n);
         GpuPadded<T> gR(this->gpu(), R.view());
-        const double kappa = triangle_condition<T>(this->host, R.view());
-        const double gpu_kappa = triangle_condition<T>(this->gpu(), gR.view());
-        EXPECT_GE(gpu_kappa, 0.99 * kappa);
-        EXPECT_LE(gpu_kappa, 3 * kappa);
+        // the host's are estimates from below
+        const auto expect_norm = [](double on_gpu, double on_host) {
+            EXPECT_GE(on_gpu, 0.99 * on_host);
+            EXPECT_LE(on_gpu, 3 * on_host);
+        };
+        const double kappa = scaled_condition_estimate<T>(this->gpu(), gR.view());
+        expect_norm(kappa, scaled_condition_estimate<T>(this->host, R.view()));
+        Matrix<T> LU = copy<T>(R.view());
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = j + 1; i < n; ++i) LU(i, j) = R(j, i);
+        }
+        GpuPadded<T> gLU(this->gpu(), LU.view());
+        expect_norm(inverse_norm_estimate<T>(this->gpu(), gLU.view()),
+                    inverse_norm_estimate<T>(this->host, LU.view()));
+        // whatever the columns' scales
+        std::vector<int> exponents(n);
+        const int range = sizeof(T) == 4 ? 40 : 400;
+        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j * 7 % 16 - 8) * range / 8;
+        scale_columns<T>(this->gpu(), exponents, 1, Part::Upper, gR.view());
+        EXPECT_NEAR(scaled_condition_estimate<T>(this->gpu(), gR.view()), kappa, 1e-9 * kappa);
         for (T value : {T(0), std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
             Matrix<T> bad = copy<T>(G.view()), singular = copy<T>(R.view());
             bad(n / 2, n / 2) = value;
             singular(n / 2, n / 2) = value;
             GpuPadded<T> g_bad(this->gpu(), bad.view()), g_singular(this->gpu(), singular.view());
             EXPECT_EQ(inspect_gram<T>(this->gpu(), g_bad.view()).unusable_column, n / 2);
-            EXPECT_FALSE(triangle_condition<T>(this->gpu(), g_singular.view()) < 1e30) << value;
+            // a column alone has norm 1, whatever it is
+            if (n > 1) {
+                EXPECT_FALSE(scaled_condition_estimate<T>(this->gpu(), g_singular.view()) < 1e30) << value;
+            }
         }
     }
 }
@@ -247,15 +274,42 @@ TYPED_TEST(GpuPrimitive, SolveAndGram) {
     }
 }
 
-TYPED_TEST(GpuPrimitive, GramMayOverwriteItsFactor) {
+/// Every width of tile and both sides of each, rows for several rounds of every warp, in place with G over the factor:
+/// close to the host's and the same bits again.
+TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
     using T = TypeParam;
-    const Matrix<T> A = random_normal<T>(5000, 50, 1);
-    Matrix<T> R = this->triangle(50), X(5000, 50);
-    GpuPadded<T> gA(this->gpu(), A.view()), gR(this->gpu(), R.view());
-    solve_and_gram<T>(this->gpu(), gA.view(), std::array<MatrixView<const T, Cuda>, 1>{gR.view()}, gA.view(),
-                      gR.view());
-    solve_and_gram<T>(this->host, A.view(), std::array<MatrixView<const T>, 1>{R.view()}, X.view(), R.view());
-    this->expect_close(gR.fetch(this->gpu()), R, 200, "G");
+    auto& g = this->gpu();
+    std::vector<std::pair<Index, Index>> shapes = {{40003, 8}, {70011, 64}, {30007, 100}, {30007, 192}};
+    if (quick()) shapes.clear();
+    for (Index n : {1,  7,  8,  9,  16, 17,  24,  25,  32,  33,  40,  41,  48,  49,  56,  57,  63,  64,
+                    65, 80, 81, 96, 97, 112, 113, 128, 129, 144, 145, 160, 161, 176, 177, 191, 192, 193}) {
+        shapes.push_back({211, n});
+        if (!quick()) shapes.push_back({3001, n});
+    }
+    for (auto [m, n] : shapes) {
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+        // columns at every scale whose square is a number
+        Matrix<T> A = random_normal<T>(m, n, 1), R = this->triangle(n), X(m, n);
+        std::vector<int> exponents(n);
+        const int range = sizeof(T) == 4 ? 40 : 400;
+        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j * 7 % 16 - 8) * range / 8;
+        scale_columns<T>(this->host, exponents, 1, Part::All, A.view());
+        scale_columns<T>(this->host, exponents, 1, Part::Upper, R.view());
+        Matrix<T> first_X, first_G;
+        for (int time = 0; time < 2; ++time) {
+            GpuPadded<T> gA(g, A.view(), m % 4), gR(g, R.view(), 1);
+            solve_and_gram<T>(g, gA.view(), std::array<MatrixView<const T, Cuda>, 1>{gR.view()}, gA.view(), gR.view());
+            Matrix<T> gX = gA.fetch(g), gG = gR.fetch(g);
+            if (time > 0) {
+                EXPECT_TRUE(same_bits<T>(gX.view(), first_X.view()) && same_bits<T>(gG.view(), first_G.view()));
+            }
+            first_X = std::move(gX);
+            first_G = std::move(gG);
+        }
+        solve_and_gram<T>(this->host, A.view(), std::array<MatrixView<const T>, 1>{R.view()}, X.view(), R.view());
+        this->expect_close(first_X, X, 2 * n, "X");
+        this->expect_close(first_G, R, 4 * n, "G");
+    }
 }
 
 TYPED_TEST(GpuPrimitive, Products) {

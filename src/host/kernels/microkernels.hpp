@@ -79,38 +79,46 @@ template <class T, int G = 1>
     }
 }
 
-/// C(M×N) += A(k×M)ᵀ B(k×N), all of C in registers as vectors of partial sums.
+/// c += aᵀb for one vector of rows (`part` of its elements, where Part) of M columns of A and N columns of B.
+template <class T, int M, int N, bool Part>
+[[gnu::always_inline]] inline void inner_step(Index part, const T* A, Index lda, const T* B, Index ldb, Vector<T>* c) {
+    Vector<T> a[M];
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) a[i] = Part ? load_part(A + i * lda, part) : load(A + i * lda);
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+        const Vector<T> b = Part ? load_part(B + j * ldb, part) : load(B + j * ldb);
+#pragma GCC unroll 8
+        for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
+    }
+}
+
+/// C(M×N) += A(k×M)ᵀ B(k×N), all of C in registers as vectors of partial sums; small tiles as several such sums side by
+/// side, because one sum alone would wait for itself, and its rounding errors would add up over a longer chain.
 template <class T, int M, int N>
 [[gnu::noinline]] void inner_tile(Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
     constexpr int W = VectorOf<T>::width;
     constexpr int sums = (M * N + W - 1) / W * W;
-    Vector<T> c[sums] = {};
+    constexpr int chains = M * N >= 8 ? 1 : M * N >= 4 ? 2 : M * N >= 2 ? 4 : 8;
+    Vector<T> c[chains][sums] = {};
     Index p = 0;
-    for (; p + W <= k; p += W) {
-        Vector<T> a[M];
+    for (; p + chains * W <= k; p += chains * W) {
 #pragma GCC unroll 8
-        for (int i = 0; i < M; ++i) a[i] = load(A + p + i * lda);
-#pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) {
-            Vector<T> b = load(B + p + j * ldb);
-#pragma GCC unroll 8
-            for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
-        }
+        for (int s = 0; s < chains; ++s) inner_step<T, M, N, false>(W, A + p + s * W, lda, B + p + s * W, ldb, c[s]);
     }
-    if (p < k) {
-        Vector<T> a[M];
-#pragma GCC unroll 8
-        for (int i = 0; i < M; ++i) a[i] = load_part(A + p + i * lda, k - p);
-#pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) {
-            Vector<T> b = load_part(B + p + j * ldb, k - p);
-#pragma GCC unroll 8
-            for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
+    if constexpr (chains > 1) {
+        for (; p + W <= k; p += W) inner_step<T, M, N, false>(W, A + p, lda, B + p, ldb, c[0]);
+    }
+    if (p < k) inner_step<T, M, N, true>(k - p, A + p, lda, B + p, ldb, c[0]);
+#pragma GCC unroll 4
+    for (int half = chains / 2; half > 0; half /= 2) {
+        for (int s = 0; s < half; ++s) {
+            for (int i = 0; i < M * N; ++i) c[s][i] += c[s + half][i];
         }
     }
     T sum[sums];
 #pragma GCC unroll 8
-    for (int s = 0; s < sums; s += W) store(sum + s, sum_lanes<T>(c + s));
+    for (int s = 0; s < sums; s += W) store(sum + s, sum_lanes<T>(c[0] + s));
     for (int j = 0; j < N; ++j) {
         for (int i = 0; i < M; ++i) C[i + j * ldc] += sum[i + j * M];
     }
