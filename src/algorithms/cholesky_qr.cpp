@@ -61,7 +61,7 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
     } else {
         const double kappa = scaled_condition_estimate<T>(ctx, R);
-        if (!(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
+        if (n > 0 && !(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
