@@ -102,6 +102,29 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixVie
 template <class T>
 Index cholesky(Context<Host>& ctx, MatrixView<T, Host> G, T tolerance);
 
+/// What a Gram matrix (upper triangle) says before it is factored.
+struct GramInspection {
+    Index unusable_column = -1;  ///< first whose square sum is not finite or within u² of over- or underflow, or −1
+    double departure = 0;        ///< ‖I − G‖_F
+    double trace = 0;
+};
+template <class T>
+GramInspection inspect_gram(Context<Host>& ctx, MatrixView<const T, Host> G);
+
+/// g_jj := factor g_jj.
+template <class T>
+void scale_diagonal(Context<Host>& ctx, T factor, MatrixView<T, Host> G);
+
+/// κ₁(R D) of an upper triangular R, where the diagonal D scales its columns to unit norm, or an estimate from below
+/// (Hager 1984, Higham 1988); infinity or NaN where R is singular or not finite.
+template <class T>
+double scaled_condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R);
+
+/// ‖(LU)⁻¹‖₁, or an estimate from below, L unit lower and U upper triangular in one n×n array; infinity or NaN where U is
+/// singular.
+template <class T>
+double inverse_norm_estimate(Context<Host>& ctx, MatrixView<const T, Host> LU);
+
 /// R := S R for upper triangular S and R. n³/3 flops.
 template <class T>
 void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<T, Host> R);

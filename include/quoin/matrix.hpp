@@ -78,10 +78,15 @@ std::size_t checked_bytes(Index rows, Index cols, std::size_t size);
 template <class T, class D = Host>
 class Matrix;
 
+template <class D>
+class Context;
+
 template <class T>
 class Matrix<T, Host> {
 public:
     Matrix() = default;
+    /// As algorithms for every device say it: memory in the order of the context's work.
+    Matrix(const Context<Host>&, Index rows, Index cols) : Matrix(rows, cols) {}
     Matrix(Index rows, Index cols)
         : data_(static_cast<T*>(detail::allocate_host(detail::checked_bytes(rows, cols, sizeof(T))))),
           rows_(rows),

@@ -28,7 +28,13 @@ public:
     Index cols() const;
 
     /// R, k×n, with exact zeros below its diagonal. Costs a copy of k·n elements.
-    Matrix<T, D> r() const;
+    Matrix<T, D> r(Context<D>& ctx) const;
+    Matrix<T, D> r() const
+        requires std::is_same_v<D, Host>
+    {
+        Context<D> ctx;
+        return r(ctx);
+    }
 
     /// C := op(Q) C (C is m×p) or C := C op(Q) (C is p×m), Q the m×m factor, never formed.
     ///

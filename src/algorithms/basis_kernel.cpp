@@ -15,13 +15,13 @@ const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>& ctx) const {
         Options options;
         options.method = Method::BlockedHouseholder;
         const Plan small = plan_qr<T>(ctx, n, n, options);
-        lay_out_panels(small, made.W);
-        made.W.A = Matrix<T, D>(n, n);
+        lay_out_panels(ctx, small, made.W);
+        made.W.A = Matrix<T, D>(ctx, n, n);
         copy<T>(ctx, Q.view().row_block({0, n}), made.W.A.view());
         factor_blocked_householder(ctx, small, made.W);
         // Q₁ = W' R' = (W' Σ)(Σ R') with Σ = sgn diag(R'), so W = −W' Σ and R_q = Σ R'
-        made.signs = Matrix<T, D>(n, 1);
-        made.K = Matrix<T, D>(n, n);
+        made.signs = Matrix<T, D>(ctx, n, 1);
+        made.K = Matrix<T, D>(ctx, n, n);
         diagonal_signs<T>(ctx, made.W.A.view(), made.signs.view());
         copy_triangle<T>(ctx, made.W.A.view(), made.K.view());
         flip_rows<T>(ctx, made.signs.view(), made.K.view());
@@ -51,7 +51,7 @@ void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T,
     const auto C_top = C.row_block({0, n});
     if (op == Op::None) apply_w<T, D>(ctx, kernel, Op::None, C_top);
     // Z = YᵀC = QᵀC − WᵀC₁
-    Matrix<T, D> Z(n, C.cols), WC(n, C.cols);
+    Matrix<T, D> Z(ctx, n, C.cols), WC(ctx, n, C.cols);
     copy<T>(ctx, C_top, WC.view());
     apply_w<T, D>(ctx, kernel, Op::Transpose, WC.view());
     multiply_transposed<T>(ctx, Q, C, Z.view());

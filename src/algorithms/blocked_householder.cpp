@@ -7,23 +7,24 @@ namespace quoin {
 
 namespace {
 
-/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else TSQR, then Householder reconstruction.
+/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const Index n = A.cols;
-    Matrix<T, D> R(n, n), R2(n, n);
+    Matrix<T, D> R(ctx, n, n), R2(ctx, n, n);
     const CholeskyPasses passes = cholesky_passes<T, D>(ctx, false, A, A, R.view(), R2.view());
     if (passes.state == CholeskyPasses::State::Certified) {
         reconstruct_householder<T, D>(ctx, A, R2.view(), R.view(), Tf);
         return;
     }
     ReflectorForest<T, D> tree;
-    Plan tsqr = plan;
-    tsqr.method = Method::TSQR;
-    tsqr.rows = A.rows;
-    tsqr.cols = tsqr.panel_width = n;
-    lay_out_panels(tsqr, tree);
-    tree.A = Matrix<T, D>(A.rows, n);
+    Plan by_tree = plan;
+    by_tree.method = n <= Tuning<D>::most_tree_cols ? Method::TSQR : Method::CAQR;
+    by_tree.rows = A.rows;
+    by_tree.cols = n;
+    by_tree.panel_width = std::min(n, Tuning<D>::most_tree_cols);
+    lay_out_panels(ctx, by_tree, tree);
+    tree.A = Matrix<T, D>(ctx, A.rows, n);
     copy<T>(ctx, A, tree.A.view());
     factor_trees(ctx, tree);
     copy_triangle<T>(ctx, tree.A.view().row_block({0, n}), R2.view());

@@ -2,12 +2,10 @@
 // Yamamoto, Yanagisawa 2020), stopped before their last pass, which the caller joins with what it does next.
 
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
-#include "quoin/least_squares.hpp"
 
 namespace quoin {
 
@@ -18,38 +16,9 @@ namespace {
 constexpr double certificate = 0.5;
 
 /// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
-/// κ₂(AD)²u is about O(1), since κ₁ is about √n κ₂. The Gram matrix is known to a small multiple of u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it
-/// A = Q₁ R₁ accurate to O(nu), certificate or not.
+/// κ₂(AD)²u is about O(1), since κ₁ is about √n κ₂. The Gram matrix is known to a small multiple of u, so that
+/// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
 constexpr double condition_gate = 16;
-
-template <class T>
-double departure_from_identity(MatrixView<const T> G) {
-    double sum = 0;
-    for (Index j = 0; j < G.cols; ++j) {
-        for (Index i = 0; i < j; ++i) sum += 2.0 * G(i, j) * G(i, j);
-        sum += (1.0 - G(j, j)) * (1.0 - G(j, j));
-    }
-    return std::sqrt(sum);
-}
-
-template <class T>
-double trace(MatrixView<const T> G) {
-    double sum = 0;
-    for (Index j = 0; j < G.cols; ++j) sum += G(j, j);
-    return sum;
-}
-
-/// The first column whose square sum is not finite, or too close to over- or underflow to mean something, or −1. A zero
-/// on the diagonal is a zero column, or one whose squares vanish.
-template <class T>
-Index unusable_column(MatrixView<const T> G) {
-    constexpr T u = std::numeric_limits<T>::epsilon() / 2;
-    constexpr T low = std::numeric_limits<T>::min() / (u * u), high = std::numeric_limits<T>::max() * u;
-    for (Index j = 0; j < G.cols; ++j) {
-        if (!(G(j, j) > low && G(j, j) < high)) return j;
-    }
-    return -1;
-}
 
 }  // namespace
 
@@ -64,14 +33,14 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
     CholeskyPasses result;
     // G = AᵀA
     solve_and_gram<T>(ctx, A, {}, {}, R);
-    result.column = unusable_column<T>(R);
+    result.column = inspect_gram<T>(ctx, R).unusable_column;
     if (result.column >= 0) {
         result.state = State::Unusable;
         return result;
     }
     if (shifted) {
         // chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        for (Index j = 0; j < n; ++j) R(j, j) *= 1 + 10 * nu;
+        scale_diagonal<T>(ctx, 1 + 10 * nu, R);
     }
     result.column = cholesky<T>(ctx, R, T(0));
     if (result.column >= 0) return result;
@@ -80,9 +49,10 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
-        result.column = unusable_column<T>(R2);
+        const GramInspection found = inspect_gram<T>(ctx, R2);
+        result.column = found.unusable_column;
         // ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
-        if (trace<T>(R2) > 2 * static_cast<double>(n)) return result;
+        if (found.trace > 2 * static_cast<double>(n)) return result;
         if (result.column < 0) result.column = cholesky<T>(ctx, R2, T(0));
         if (result.column >= 0) return result;
         throw_if_stopped(ctx);
@@ -91,12 +61,12 @@ CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
     } else {
         const double kappa = scaled_condition_estimate<T>(ctx, R);
-        if (!(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
+        if (n > 0 && !(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
         result.state = State::Improved;
     }
-    result.gram_departure = departure_from_identity<T>(R2);
+    result.gram_departure = inspect_gram<T>(ctx, R2).departure;
     if (!(result.gram_departure <= certificate)) return result;
     result.column = cholesky<T>(ctx, R2, T(0));
     if (result.column >= 0) return result;

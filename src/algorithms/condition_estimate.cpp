@@ -126,6 +126,6 @@ void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m,
     template double scaled_condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
     template double inverse_norm_estimate<T>(Context<D>&, MatrixView<const T, D>);     \
     template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

@@ -78,7 +78,7 @@ inline bool is_cholesky(Method method) {
 
 /// The panels, with memory for their T factors.
 template <class T, class D>
-void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest);
+void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);
 
 /// TSQR and CAQR: every panel reduced over its tree, the trailing matrix updated leaf by leaf and level by level.
 template <class T, class D>
@@ -126,13 +126,5 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 /// C := op(Q) C for the m×m Q around the thin Q, C with m rows.
 template <class T, class D>
 void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T, D>& kernel, Op op, MatrixView<T, D> C);
-
-/// Estimate of ‖(LU)⁻¹‖₁ (Hager 1984, Higham 1988), L unit lower and U upper triangular in one n×n array. O(n²) flops.
-template <class T>
-double inverse_norm_estimate(Context<Host>& ctx, MatrixView<const T, Host> LU);
-
-/// Estimate of κ₁(R D), where the diagonal D scales the columns of R to unit norm; infinity where one is zero. O(n²) flops.
-template <class T>
-double scaled_condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R);
 
 }  // namespace quoin

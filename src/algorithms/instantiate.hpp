@@ -1,6 +1,22 @@
 #pragma once
 
-/// Every type and device that algorithms are compiled for.
-#define QUOIN_FOR_EACH_TYPE(INSTANTIATE) \
-    INSTANTIATE(float, Host)             \
+// Every type and device that algorithms are compiled for, and every device's overloads of the primitives they call.
+
+#include "host/tuning.hpp"
+#include "primitives.hpp"
+
+#define QUOIN_FOR_EACH_HOST_TYPE(INSTANTIATE) \
+    INSTANTIATE(float, Host)                  \
     INSTANTIATE(double, Host)
+
+#ifdef QUOIN_HAVE_CUDA
+#include "cuda/primitives.hpp"
+#include "cuda/tuning.hpp"
+
+#define QUOIN_FOR_EACH_TYPE(INSTANTIATE)  \
+    QUOIN_FOR_EACH_HOST_TYPE(INSTANTIATE) \
+    INSTANTIATE(float, Cuda)              \
+    INSTANTIATE(double, Cuda)
+#else
+#define QUOIN_FOR_EACH_TYPE QUOIN_FOR_EACH_HOST_TYPE
+#endif

@@ -12,7 +12,7 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
         throw InvalidArgument("to_lapack needs Q, and the factorization was made with QForm::None");
     }
     LapackQR<T, D> result;
-    result.tau = Matrix<T, D>(k, 1);
+    result.tau = Matrix<T, D>(ctx, k, 1);
     const bool as_it_is = !factorization.impl().is_explicit && factorization.impl().forest.lapack_format();
     if (as_it_is) {
         auto& forest = factorization.impl().forest;
@@ -24,8 +24,8 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
         return result;
     }
     // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
-    Matrix<T, D> R = factorization.r(), Tf(k, k);
-    result.V_R = Matrix<T, D>(m, n);
+    Matrix<T, D> R = factorization.r(ctx), Tf(ctx, k, k);
+    result.V_R = Matrix<T, D>(ctx, m, n);
     const auto V = result.V_R.view().col_block({0, k});
     copy<T>(ctx, std::move(factorization).take_q(ctx).view(), V);
     reconstruct_householder<T, D>(ctx, V, {}, R.view(), Tf.view());
@@ -48,7 +48,7 @@ QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
     options.q = QForm::Reflectors;
     impl.plan = plan_qr<T>(ctx, m, n, options);
     impl.report.method = Method::BlockedHouseholder;
-    lay_out_panels(impl.plan, impl.forest);
+    lay_out_panels(ctx, impl.plan, impl.forest);
     impl.forest.A = std::move(factors.V_R);
     for (const Panel& panel : impl.forest.panels) {
         compact_wy<T>(ctx, impl.forest.panel_a(panel),

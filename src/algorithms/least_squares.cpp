@@ -93,6 +93,6 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, \
                                                     double, Options);                                            \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, double);
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

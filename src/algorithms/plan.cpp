@@ -4,7 +4,6 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
-#include "host/tuning.hpp"
 
 namespace quoin {
 
@@ -51,16 +50,24 @@ void check(Index m, Index n, const Options& options) {
 }
 
 template <class D>
+void require_tree(const char* what, Index width) {
+    if (width <= Tuning<D>::most_tree_cols) return;
+    throw InvalidArgument(fmt::format("{} is {}, and trees on this device are at most {} columns wide: use caqr with "
+                                      "narrower panels", what, width, Tuning<D>::most_tree_cols));
+}
+
+template <class D>
 Method choose_method(Index m, Index n, const Options& options) {
     if (options.method != Method::Auto) return options.method;
     // a tree's options ask for a tree
     if (options.tree != TreeShape::Auto || options.fan_in > 0 || options.leaf_rows > 0) {
-        return m >= n && (options.panel_width == 0 || options.panel_width >= n) ? Method::TSQR : Method::CAQR;
+        const bool one_panel = n <= Tuning<D>::most_tree_cols && (options.panel_width == 0 || options.panel_width >= n);
+        return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
     const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
     if (!tall || options.panel_width > 0) return Method::BlockedHouseholder;
-    // R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two
-    return options.q == QForm::None ? Method::TSQR : Method::CholeskyQR2;
+    const bool by_tree = options.q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::most_tree_cols;
+    return by_tree ? Method::TSQR : Method::CholeskyQR2;
 }
 
 /// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -74,18 +81,17 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
         }
         plan.leaf_rows = std::min(options.leaf_rows, std::max(m, width));
     } else {
-        const Index fits = Tuning<D>::leaf_bytes / (std::max<Index>(1, width) * plan.element_bytes);
-        plan.leaf_rows = std::max(2 * width, std::min<Index>(fits / 16 * 16, Tuning<D>::most_leaf_rows));
+        plan.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
     }
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
     plan.fan_in = options.fan_in > 0               ? std::min(options.fan_in, std::max<Index>(2, leaves))
                   : options.tree == TreeShape::Quad ? 4
+                  : options.tree == TreeShape::Auto ? Tuning<D>::fan_in
                                                     : 2;
     if (options.fan_in == 0 && options.tree == TreeShape::Flat) {
         plan.domain_leaves = leaves;
     } else if (options.fan_in == 0 && options.tree == TreeShape::Auto) {
-        plan.domain_leaves =
-            std::min(leaves, std::clamp<Index>(leaves / Tuning<D>::enough_domains, 2, Tuning<D>::most_domain_leaves));
+        plan.domain_leaves = Tuning<D>::domain_leaves(leaves);
     } else {
         plan.domain_leaves = 1;
     }
@@ -105,7 +111,10 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
     plan.method = choose_method<D>(m, n, options);
-    if (options.method == Method::Auto && is_cholesky(plan.method)) plan.fallback = Method::TSQR;
+    const bool one_tree = n <= Tuning<D>::most_tree_cols;
+    if (options.method == Method::Auto && is_cholesky(plan.method)) {
+        plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
+    }
 
     const Index full = std::max<Index>(1, k);
     Index tree_width = full;
@@ -115,16 +124,20 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
                                                        : std::min(full, Tuning<D>::panel_width(k));
             plan.inner_block = plan.panel_width;
             plan.reconstruct_rows = Tuning<D>::reconstruct_rows(plan.panel_width);
-            tree_width = plan.panel_width;
+            tree_width = std::min(plan.panel_width, Tuning<D>::most_tree_cols);
             break;
         case Method::CAQR:
-            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width : Index(64));
+            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width : Tuning<D>::tree_width);
+            require_tree<D>("panel_width", plan.panel_width);
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             tree_width = plan.panel_width;
             break;
+        case Method::TSQR:
+            require_tree<D>("the number of columns of tsqr", full);
+            [[fallthrough]];
         default:
-            plan.panel_width = full;
-            plan.inner_block = Tuning<D>::inner_block(full);
+            plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
+            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
     choose_tree<D>(plan, tree_width, options);
     count_costs(plan);

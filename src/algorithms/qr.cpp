@@ -75,16 +75,25 @@ public:
         const Index n = A.cols;
         f_.report.method = plan.method;
         f_.report.flops = plan.flops;
-        f_.R = Matrix<T, D>(n, n);
+        f_.R = Matrix<T, D>(ctx_, n, n);
         if (plan.method == Method::CholeskyQR2) {
-            Matrix<T, D> R2(n, n);
+            Matrix<T, D> R2(ctx_, n, n);
             const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, false, A, {}, f_.R.view(), R2.view());
             f_.report.gram_departure = passes.gram_departure;
             if (passes.state == CholeskyPasses::State::Certified) return true;
             if (passes.state == CholeskyPasses::State::Unusable && !checked) return false;
             fall_back(passes);
         }
-        tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+        if (plan.panel_width >= n) {
+            tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+            return true;
+        }
+        Plan caqr = plan;
+        caqr.method = plan.fallback;
+        f_.R = {};
+        f_.forest.A = Matrix<T, D>(ctx_, A.rows, n);
+        copy<T>(ctx_, A, f_.forest.A.view());
+        by_reflectors(caqr);
         return true;
     }
 
@@ -92,7 +101,7 @@ private:
     void by_reflectors(Plan plan) {
         const Index k = std::min(plan.rows, plan.cols);
         auto& forest = f_.forest;
-        lay_out_panels(plan, forest);
+        lay_out_panels(ctx_, plan, forest);
         if (plan.method == Method::BlockedHouseholder) {
             factor_blocked_householder(ctx_, plan, forest);
         } else {
@@ -118,7 +127,7 @@ private:
         const Plan& plan = f_.plan;
         const Index n = plan.cols;
         const auto A = f_.forest.A.view();
-        Matrix<T, D> R(n, n), R2(n, n);
+        Matrix<T, D> R(ctx_, n, n), R2(ctx_, n, n);
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
         const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, shifted, A, A, R.view(), R2.view());
         f_.report.gram_departure = passes.gram_departure;
@@ -137,9 +146,9 @@ private:
             return true;
         }
         fall_back(passes);
-        Plan tsqr = plan;
-        tsqr.method = Method::TSQR;
-        by_reflectors(tsqr);
+        Plan by_tree = plan;
+        by_tree.method = plan.fallback;
+        by_reflectors(by_tree);
         if (passes.state == State::Improved) {
             // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
             take_r(n);
@@ -161,7 +170,7 @@ private:
 
     void take_r(Index k) {
         if (f_.R.rows() > 0 || k == 0) return;
-        f_.R = Matrix<T, D>(k, f_.plan.cols);
+        f_.R = Matrix<T, D>(ctx_, k, f_.plan.cols);
         copy_triangle<T>(ctx_, f_.forest.A.view().row_block({0, k}), f_.R.view());
     }
 
@@ -171,7 +180,7 @@ private:
         if (k == f_.plan.cols) {
             f_.Q = std::move(f_.forest.A);
         } else {
-            f_.Q = Matrix<T, D>(m, k);
+            f_.Q = Matrix<T, D>(ctx_, m, k);
             copy<T>(ctx_, f_.forest.A.view().col_block({0, k}), f_.Q.view());
         }
         f_.forest = {};
@@ -186,7 +195,7 @@ private:
         one.panel_width = one.inner_block = std::max<Index>(1, k);
         auto& forest = f_.forest;
         forest.panels.clear();
-        lay_out_panels(one, forest);
+        lay_out_panels(ctx_, one, forest);
         const auto A = forest.A.view(), R = f_.R.view();
         reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R2, R, forest.Tf.view());
         copy<T>(ctx_, R.col_block({k, A.cols}), A.block({0, k}, {k, A.cols}));
@@ -199,7 +208,7 @@ private:
 
 template <class T, class D>
 void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
-    const Matrix<T, D> Q = f.form_q(ctx), R = f.r();
+    const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
     f.impl().report.orthogonality = orthogonality<T>(ctx, Q.view());
     f.impl().report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
@@ -229,7 +238,10 @@ void check_matrix(MatrixView<const T, D> A) {
     check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
+/// −1 on devices where the work may still be on its way when the call returns.
+template <class D>
+double wall_seconds(std::chrono::steady_clock::time_point start) {
+    if constexpr (!std::is_same_v<D, Host>) return -1;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -254,7 +266,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
         const ColumnScaling<T> scaling(ctx, A, plan.check_finite);
         if (scaling.needed) {
-            Matrix<T, D> AD(A.rows, A.cols);
+            Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
             scale_columns<T>(ctx, scaling.exponents, -1, Part::All, AD.view());
             factorizer.factor_r_only(AD.view(), true);
@@ -263,7 +275,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
             factorizer.factor_r_only(A, true);
         }
     }
-    f.impl().report.seconds = seconds_since(start);
+    f.impl().report.seconds = wall_seconds<D>(start);
     return f;
 }
 
@@ -282,7 +294,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     }
     Matrix<T, D> original;
     if (plan.verify && plan.q != QForm::None) {
-        original = Matrix<T, D>(A.rows(), A.cols());
+        original = Matrix<T, D>(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), original.view());
     }
     const auto start = std::chrono::steady_clock::now();
@@ -296,7 +308,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         factorizer.factor(std::move(A), true);
         if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
     }
-    f.impl().report.seconds = seconds_since(start);
+    f.impl().report.seconds = wall_seconds<D>(start);
     if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);
     return f;
 }
@@ -307,7 +319,7 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
     if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan);
     plan.verify = false;  // the caller's A is the original: no second copy
-    Matrix<T, D> work(A.rows, A.cols);
+    Matrix<T, D> work(ctx, A.rows, A.cols);
     copy<T>(ctx, A, work.view());
     QR<T, D> f = qr<T, D>(ctx, std::move(work), plan);
     if (options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A, f);
@@ -366,10 +378,9 @@ void require_q(const QR<T, D>& f, const char* operation) {
 }  // namespace
 
 template <class T, class D>
-Matrix<T, D> QR<T, D>::r() const {
+Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
     const Index k = std::min(rows(), cols());
-    Context<D> ctx;
-    Matrix<T, D> R(k, cols());
+    Matrix<T, D> R(ctx, k, cols());
     const bool apart = impl_->is_explicit || impl_->plan.q == QForm::None;
     if (!apart) require_q(*this, "r");
     copy_triangle<T>(ctx, apart ? impl_->R.view() : impl_->forest.A.view().row_block({0, k}), R.view());
@@ -395,7 +406,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     if (side == Side::Left) return from_left(op, C);
     // C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at a time
     const Index step = std::min<Index>(C.rows, 192);
-    Matrix<T, D> Ct(m, step);
+    Matrix<T, D> Ct(ctx, m, step);
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
         const auto B = Ct.view().col_block({0, rows_of_c.rows});
@@ -409,7 +420,7 @@ template <class T, class D>
 Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     require_q(*this, "form_q");
     const Index m = rows(), k = std::min(m, cols());
-    Matrix<T, D> Q(m, k);
+    Matrix<T, D> Q(ctx, m, k);
     if (impl_->is_explicit) {
         copy<T>(ctx, impl_->Q.view(), Q.view());
         return Q;
@@ -418,7 +429,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     forest.panels = impl_->forest.panels;
     forest.A = std::move(Q);
     copy<T>(ctx, impl_->forest.A.view().col_block({0, k}), forest.A.view());
-    forest.Tf = Matrix<T, D>(impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
+    forest.Tf = Matrix<T, D>(ctx, impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
     copy<T>(ctx, impl_->forest.Tf.view(), forest.Tf.view());
     form_q_in_place(ctx, forest);
     return std::move(forest.A);
@@ -445,7 +456,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
         throw InvalidArgument(fmt::format("q_block: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
                                           r.begin, r.end, c.begin, c.end, m, m));
     }
-    Matrix<T, D> B(r.size(), c.size());
+    Matrix<T, D> B(ctx, r.size(), c.size());
     if (impl_->is_explicit && c.end <= impl_->Q.cols()) {
         copy<T>(ctx, impl_->Q.view().block(r, c), B.view());
         return B;
@@ -453,7 +464,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns
     const bool by_cols = c.size() <= r.size();
     const Range unit = by_cols ? c : r;
-    Matrix<T, D> E(m, unit.size());
+    Matrix<T, D> E(ctx, m, unit.size());
     set_identity<T>(ctx, -unit.begin, E.view());
     apply_q(ctx, Side::Left, by_cols ? Op::None : Op::Transpose, E.view());
     if (by_cols) {

@@ -11,8 +11,8 @@ namespace quoin {
 
 namespace {
 
-/// V and T are those of reflectors up to ‖(LU)⁻¹‖ times the departure of QᵀQ from I. That norm is about √n for almost every Q,
-/// but may grow as 2ⁿ: beyond this multiple of √n the reflectors are computed, not reconstructed.
+/// V and T are those of reflectors up to ‖(LU)⁻¹‖ times the departure of QᵀQ from I. That norm is about √n for almost
+/// every Q, but may grow as 2ⁿ: beyond this multiple of √n the reflectors are computed, not reconstructed.
 constexpr double inverse_norm_limit = 8;
 
 /// A := Q₁ R₂⁻¹, then A = H R' by reflectors, and R := R' R.
@@ -22,7 +22,7 @@ void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2,
     const Index n = A.cols;
     if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const T, D>, 1>{R2}, A, {});
     factor_panel<T>(ctx, A, Tf);
-    Matrix<T, D> R1(n, n);
+    Matrix<T, D> R1(ctx, n, n);
     copy_triangle<T>(ctx, A.row_block({0, n}), R1.view());
     multiply_upper<T>(ctx, R1.view(), R);
 }
@@ -35,7 +35,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     using Factors = std::array<MatrixView<const T, D>, 1>;
     const Index n = A.cols;
     const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows});
-    Matrix<T, D> LU(n, n), U(n, n), signs(n, 1);
+    Matrix<T, D> LU(ctx, n, n), U(ctx, n, n), signs(ctx, n, 1);
     // Q₁ − S = L U
     if (R2.data) {
         solve_and_gram<T>(ctx, A_top, Factors{R2}, LU.view(), {});
@@ -53,7 +53,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     transpose<T>(ctx, U.view(), Tf);
     flip_rows<T>(ctx, signs.view(), Tf);
     solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU.view(), Tf);
-    Matrix<T, D> Tt(n, n);
+    Matrix<T, D> Tt(ctx, n, n);
     transpose<T>(ctx, Tf, Tt.view());
     copy_triangle<T>(ctx, Tt.view(), Tf);
     negate<T>(ctx, Tf);

@@ -96,6 +96,6 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class StreamingQR<T, D>;
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

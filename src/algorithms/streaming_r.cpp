@@ -68,6 +68,6 @@ LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const 
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class StreamingR<T, D>;
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

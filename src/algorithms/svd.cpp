@@ -65,6 +65,6 @@ SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options o
 }
 
 #define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, MatrixView<const T, D>, bool, Options);
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 
 }  // namespace quoin

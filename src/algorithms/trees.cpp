@@ -53,11 +53,11 @@ std::vector<Panel> panels_of(const Plan& plan) {
 }
 
 template <class T, class D>
-void lay_out_panels(const Plan& plan, ReflectorForest<T, D>& forest) {
+void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
     forest.panels = panels_of(plan);
     if (forest.panels.empty()) return;
     const Panel& last = forest.panels.back();
-    forest.Tf = Matrix<T, D>(last.tree.inner_block, last.t_col + last.tree.t_cols());
+    forest.Tf = Matrix<T, D>(ctx, last.tree.inner_block, last.t_col + last.tree.t_cols());
 }
 
 template <class T, class D>
@@ -82,7 +82,7 @@ void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, Ma
     const PanelTree tree = tree_of(plan, A.rows, A.cols);
     const Index n = A.cols, domains = tree.domains();
     // the domains' R factors, stacked, are themselves a panel: one leaf of n rows each
-    Matrix<T, D> stack(domains * n, n), Tf(tree.inner_block, tree.t_cols());
+    Matrix<T, D> stack(ctx, domains * n, n), Tf(ctx, tree.inner_block, tree.t_cols());
     reduce_leaves<T>(ctx, tree, A, stack.view());
     PanelTree above = tree;
     above.rows = domains * n;
@@ -131,7 +131,7 @@ void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                \
-    template void lay_out_panels<T, D>(const Plan&, ReflectorForest<T, D>&);                                   \
+    template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                      \
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                     \
     template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);       \
     template void apply_forest<T, D>(Context<D>&, const ReflectorForest<T, D>&, Op, MatrixView<T, D>);         \

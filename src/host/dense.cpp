@@ -74,6 +74,28 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G, T tolerance) {
 }
 
 template <class T>
+GramInspection inspect_gram(Context<Host>&, MatrixView<const T> G) {
+    constexpr T u = std::numeric_limits<T>::epsilon() / 2;
+    constexpr T low = std::numeric_limits<T>::min() / (u * u), high = std::numeric_limits<T>::max() * u;
+    GramInspection found;
+    double sum = 0;
+    for (Index j = 0; j < G.cols; ++j) {
+        const bool usable = G(j, j) > low && G(j, j) < high;
+        if (!usable && found.unusable_column < 0) found.unusable_column = j;
+        for (Index i = 0; i < j; ++i) sum += 2.0 * G(i, j) * G(i, j);
+        sum += (1.0 - G(j, j)) * (1.0 - G(j, j));
+        found.trace += G(j, j);
+    }
+    found.departure = std::sqrt(sum);
+    return found;
+}
+
+template <class T>
+void scale_diagonal(Context<Host>&, T factor, MatrixView<T> G) {
+    for (Index j = 0; j < G.cols; ++j) G(j, j) *= factor;
+}
+
+template <class T>
 void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<T> R) {
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
@@ -158,6 +180,8 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
 
 #define QUOIN_INSTANTIATE(T)                                                                                          \
     template Index cholesky<T>(Context<Host>&, MatrixView<T>, T);                                                     \
+    template GramInspection inspect_gram<T>(Context<Host>&, MatrixView<const T>);                                     \
+    template void scale_diagonal<T>(Context<Host>&, T, MatrixView<T>);                                                \
     template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                              \
     template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                         \
     template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);

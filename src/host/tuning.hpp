@@ -1,12 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
+#include "algorithms/tuning.hpp"
 #include "quoin/matrix.hpp"
 
 namespace quoin {
-
-/// Block sizes and crossovers for one device. Every row of a table cites its measurement.
-template <class D>
-struct Tuning;
 
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
@@ -15,13 +15,20 @@ struct Tuning<Host> {
     static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
-    /// Bytes of a leaf: with its work space it has to fit into a core's L2 cache.
-    static constexpr Index leaf_bytes = Index(384) << 10;
-    static constexpr Index most_leaf_rows = 4096;
-    /// Domains of a tree: enough for every core of a large host to find work, whatever the number of threads.
-    static constexpr Index enough_domains = 64;
-    /// Leaves of a domain: longer chains would save little of the tree above them, and errors add up along a chain.
-    static constexpr Index most_domain_leaves = 16;
+    /// Columns of a panel of CAQR, and the most that a tree takes.
+    static constexpr Index tree_width = 64;
+    static constexpr Index most_tree_cols = std::numeric_limits<Index>::max();
+    /// Rows of a leaf: 384 KiB, so that with its work space it fits into a core's L2 cache.
+    static Index leaf_rows(Index width, Index element_bytes) {
+        const Index fits = (Index(384) << 10) / (width * element_bytes);
+        return std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
+    }
+    /// Leaves of a domain: 64 domains are enough for every core of a large host to find work, whatever the number of
+    /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
+    static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
+    static constexpr Index fan_in = 2;
+    /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
+    static constexpr bool r_only_by_tree = true;
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;

@@ -1,0 +1,28 @@
+# QUOIN_HAVE_CUDA: whether the CUDA backend is built, with the language CUDA enabled if so. Architectures: those of
+# CMAKE_CUDA_ARCHITECTURES, by default Hopper's.
+
+set(QUOIN_HAVE_CUDA OFF)
+if(QUOIN_CUDA STREQUAL "OFF" OR (QUOIN_CUDA STREQUAL "AUTO" AND QUOIN_SANITIZE))
+    return()
+endif()
+find_package(CUDAToolkit 12.8 QUIET)
+if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+    if(QUOIN_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "QUOIN_CUDA=ON, and no CUDA toolkit (12.8 or later) was found")
+    endif()
+    return()
+endif()
+
+set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to compile for")
+if(NOT DEFINED CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+enable_language(CUDA)
+# CMake before 3.26 does not know that nvcc speaks C++20.
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(QUOIN_HAVE_CUDA ON)
+message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")

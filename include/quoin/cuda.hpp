@@ -1,0 +1,146 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "quoin/context.hpp"
+#include "quoin/matrix.hpp"
+
+struct CUstream_st;
+
+namespace quoin {
+
+/// Memory of an NVIDIA GPU, computed on by its multiprocessors.
+struct Cuda {};
+
+/// CUDA's cudaStream_t.
+using CudaStream = ::CUstream_st*;
+
+/// The device's runtime, or a library on it, reported a failure; the message names the call.
+struct DeviceFailure : Error {
+    explicit DeviceFailure(const std::string& message) : Error(ErrorCode::DeviceFailure, message) {}
+};
+
+namespace detail {
+/// A stream and the memory that is taken and given back in its order.
+struct DeviceQueue;
+/// Uninitialised device memory, aligned to 256 bytes. Throws OutOfMemory; 0 bytes are null.
+void* allocate_device(DeviceQueue& queue, std::size_t bytes);
+void free_device(DeviceQueue& queue, void* p) noexcept;
+}  // namespace detail
+
+/// A stream of the current device, the libraries' handles and an arena of workspace.
+///
+/// Work is enqueued on the stream; a call waits for it only where it needs a number on the host, and then says so.
+/// Results are the same bits from run to run on one kind of GPU. The arena grows at a plan's first use; its memory, and
+/// that of matrices which are gone, is reused until the context and every matrix made with it are gone.
+template <>
+class Context<Cuda> {
+public:
+    /// Takes the caller's stream, which must outlive the context and the matrices made with it, or, for null, a
+    /// non-blocking stream of its own. Throws DeviceFailure where there is no usable GPU.
+    explicit Context(CudaStream stream = nullptr);
+    Context(Context&&) noexcept;
+    Context& operator=(Context&&) noexcept;
+    ~Context();
+
+    CudaStream stream() const;
+    /// Waits until everything enqueued so far is done. Throws DeviceFailure if something of it failed.
+    void wait() const;
+
+    /// As `Context<Host>`; flops count when their work is enqueued.
+    double flops_done() const;
+    void reset_progress();
+    void request_stop() noexcept;
+    void clear_stop() noexcept;
+
+    /// Quoin's own use: memory in stream order; workspace, handles, progress and stop flag.
+    const std::shared_ptr<detail::DeviceQueue>& queue() const { return queue_; }
+    struct State;
+    State& state() { return *state_; }
+
+private:
+    struct HighPriority {};
+    explicit Context(HighPriority);
+
+    std::shared_ptr<detail::DeviceQueue> queue_;
+    std::unique_ptr<State> state_;
+};
+
+/// A matrix that owns device memory: column-major, ld = max(1, rows), uninitialised until written. Movable, not copyable.
+///
+/// Its memory comes and goes in the order of the context's stream: work on it that was enqueued elsewhere must be done
+/// before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory, which says how much
+/// was asked for and how much was free.
+template <class T>
+class Matrix<T, Cuda> {
+public:
+    Matrix() = default;
+    Matrix(const Context<Cuda>& ctx, Index rows, Index cols)
+        : queue_(ctx.queue()),
+          data_(static_cast<T*>(detail::allocate_device(*queue_, detail::checked_bytes(rows, cols, sizeof(T))))),
+          rows_(rows),
+          cols_(cols) {}
+    Matrix(Matrix&& other) noexcept { swap(other); }
+    Matrix& operator=(Matrix&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    Matrix(const Matrix&) = delete;
+    Matrix& operator=(const Matrix&) = delete;
+    ~Matrix() {
+        if (data_) detail::free_device(*queue_, data_);
+    }
+
+    Index rows() const { return rows_; }
+    Index cols() const { return cols_; }
+    Index ld() const { return std::max<Index>(1, rows_); }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    MatrixView<T, Cuda> view() { return {data_, rows_, cols_, ld()}; }
+    MatrixView<const T, Cuda> view() const { return {data_, rows_, cols_, ld()}; }
+
+private:
+    void swap(Matrix& other) noexcept {
+        std::swap(queue_, other.queue_);
+        std::swap(data_, other.data_);
+        std::swap(rows_, other.rows_);
+        std::swap(cols_, other.cols_);
+    }
+    std::shared_ptr<detail::DeviceQueue> queue_;
+    T* data_ = nullptr;
+    Index rows_ = 0;
+    Index cols_ = 0;
+};
+
+/// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.
+///
+/// Pageable memory goes through two pinned buffers, one filled while the other travels; pinned memory is read in place.
+template <class T>
+void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
+/// B := A, to the host. Waits until B is there.
+template <class T>
+void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B);
+
+template <class T>
+Matrix<T, Cuda> copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A) {
+    Matrix<T, Cuda> B(ctx, A.rows, A.cols);
+    copy_to_device<T>(ctx, A, B.view());
+    return B;
+}
+template <class T>
+Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
+    Matrix<T, Host> B(A.rows, A.cols);
+    copy_to_host<T>(ctx, A, B.view());
+    return B;
+}
+
+/// The measurements of qr.hpp, made on the host from copies of the operands. Wait.
+template <class T>
+double orthogonality(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q);
+template <class T>
+double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> Q,
+                MatrixView<const T, Cuda> R);
+
+}  // namespace quoin

@@ -1,0 +1,43 @@
+#pragma once
+
+// The tensor cores' f64 product, and how a warp holds 16×8 and 8×8 tiles for it. Lane l = 4g + t, 0 <= g < 8, 0 <= t < 4.
+//
+// m16n8k8 runs at 64 TFLOP/s on an H100 (12 warps a multiprocessor), m8n8k4 at 31, m16n8k16 at 65 with twice the registers.
+//
+//   D (16×8) lane holds D(g, 2t), D(g, 2t+1), D(g+8, 2t), D(g+8, 2t+1)
+//   A (16×8) lane holds A(g, κ), A(g+8, κ), A(g, κ'), A(g+8, κ')
+//   B (8×8)  lane holds B(κ, g), B(κ', g)
+//
+// with (κ, κ') = (t, t+4) as the instruction defines it. The order of the eight products in a sum is free, so that
+// (κ, κ') = (2t, 2t+1) serves as well where A and B agree on it: then a D is the A of the next product as it stands.
+
+#include <cuda_runtime.h>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::cuda {
+
+struct Tile16x8 {
+    double v[4];
+};
+struct Tile8x8 {
+    double v[2];
+};
+
+/// D := D + A B, each 16×8, 16×8, 8×8: 2048 flops.
+__device__ __forceinline__ void multiply_add(Tile16x8& D, const Tile16x8& A, const Tile8x8& B) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
+        : "+d"(D.v[0]), "+d"(D.v[1]), "+d"(D.v[2]), "+d"(D.v[3])
+        : "d"(A.v[0]), "d"(A.v[1]), "d"(A.v[2]), "d"(A.v[3]), "d"(B.v[0]), "d"(B.v[1]));
+}
+
+__device__ __forceinline__ Tile16x8 operator-(const Tile16x8& D) { return {{-D.v[0], -D.v[1], -D.v[2], -D.v[3]}}; }
+
+/// The D of one product as the A of another, (κ, κ') = (2t, 2t+1).
+__device__ __forceinline__ Tile16x8 as_left_operand(const Tile16x8& D) { return {{D.v[0], D.v[2], D.v[1], D.v[3]}}; }
+
+__host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+__host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
+
+}  // namespace quoin::cuda

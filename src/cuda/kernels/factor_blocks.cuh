@@ -1,0 +1,111 @@
+#pragma once
+
+// An upper triangular factor R (n×n) in shared memory, ready for X := A R⁻¹ by blocked substitution in blocks of 8:
+//
+//   X_i = A_i R_ii⁻¹,   A_j := A_j − X_i R_ij  for j > i
+//
+// R_ii⁻¹ and R_ij are 8×8, column-major, contiguous, row of blocks after row of blocks: lane l of a warp finds its two
+// numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the identity.
+//
+// Error: |A − X R| <= c u (|X||R| + Σ_i |X_i||R_ii||R_ii⁻¹||R_ii|) row by row, in f64 whatever T is, so the residual is
+// n·u·‖a‖ times at most κ(R_ii) of an 8×8 diagonal block, not κ(R); the explicit R⁻¹ would give κ(R).
+//
+// Rows of A: a warp takes 16 as tiles 16×8 (dmma.cuh) whose rows g and g+8 are A's rows 2g and 2g+1, so that a lane reads
+// and writes pairs. In X := A R⁻¹ the order of rows is free.
+
+#include "cuda/kernels/dmma.cuh"
+
+namespace quoin::cuda {
+
+__host__ __device__ constexpr int factor_block_count(int col_tiles) { return col_tiles * (col_tiles + 1) / 2; }
+
+/// Every thread of the block takes part. `blocks` is ready for all of them on return.
+template <int col_tiles, int threads, class T>
+__device__ __forceinline__ void load_factor(double* blocks, int n, const T* __restrict__ R, Index ldr) {
+    constexpr int warps = threads / 32, batch = 8, count = factor_block_count(col_tiles);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int i = 0, j = warp;
+    for (int first = warp; first < count; first += batch * warps) {
+        T r[batch][2];
+#pragma unroll
+        for (int q = 0; q < batch; ++q) {
+            while (i < col_tiles && j >= col_tiles) {
+                ++i;
+                j += i - col_tiles;
+            }
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int row = 8 * i + lane % 8, col = 8 * j + lane / 8 + 4 * e;
+                r[q][e] = row == col ? T(1) : T(0);
+                if (row <= col && col < n) r[q][e] = R[row + col * ldr];
+            }
+            j += warps;
+        }
+#pragma unroll
+        for (int q = 0; q < batch; ++q) {
+            const int b = first + q * warps;
+            if (b < count) {
+                blocks[b * 64 + lane] = r[q][0];
+                blocks[b * 64 + 32 + lane] = r[q][1];
+            }
+        }
+    }
+    __syncthreads();
+    static_assert(threads >= 8 * col_tiles);
+    const int tile = threadIdx.x / 8, column = threadIdx.x % 8;
+    double* const D = blocks + (tile * col_tiles - tile * (tile - 1) / 2) * 64;
+    double y[8];
+    if (tile < col_tiles) {
+        // R_ii y = e_column
+#pragma unroll
+        for (int r = 7; r >= 0; --r) {
+            double sum = r == column ? 1.0 : 0.0;
+#pragma unroll
+            for (int q = r + 1; q < 8; ++q) sum -= D[r + q * 8] * y[q];
+            y[r] = r > column ? 0.0 : sum / D[r + r * 8];
+        }
+    }
+    __syncthreads();
+    if (tile < col_tiles) {
+#pragma unroll
+        for (int r = 0; r < 8; ++r) D[r + column * 8] = y[r];
+    }
+    __syncthreads();
+}
+
+/// X := X R⁻¹ for the warp's 16 rows.
+template <int col_tiles>
+__device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const double* blocks) {
+    const double2* block = reinterpret_cast<const double2*>(blocks) + threadIdx.x % 32;
+    // a block is read this many products ahead of its own: a shared-memory load takes as long as one
+    constexpr int ahead = 4, count = factor_block_count(col_tiles);
+    double2 queue[ahead];
+#pragma unroll
+    for (int b = 0; b < ahead && b < count; ++b) queue[b] = block[b * 32];
+    int used = 0;
+    const auto next = [&] {
+        const double2 b = queue[used % ahead];
+        if (used + ahead < count) queue[used % ahead] = block[(used + ahead) * 32];
+        ++used;
+        return Tile8x8{{b.x, b.y}};
+    };
+#pragma unroll
+    for (int i = 0; i < col_tiles; ++i) {
+        Tile16x8 solved = {};
+        // X_i = A_i R_ii⁻¹
+        multiply_add(solved, as_left_operand(X[i]), next());
+        X[i] = solved;
+        const Tile16x8 left = as_left_operand(-solved);
+        // A_j := A_j − X_i R_ij
+#pragma unroll
+        for (int j = i + 1; j < col_tiles; ++j) multiply_add(X[j], left, next());
+    }
+}
+
+/// Rows 2g and 2g + 1 of a column.
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+    T v[2];
+};
+
+}  // namespace quoin::cuda

@@ -1,0 +1,55 @@
+#pragma once
+
+// factor_leaves, reduce_leaves: the papers' kernel `factor`, with a flat tree inside each domain.
+//
+//     leaf 0 = H [R; 0]  (geqrt),   [R; leaf t] = H [R; 0]  (tpqrt)  for t = 1, 2, …
+//
+//     grid          one block of `warps` warps a domain; it walks the domain's leaves, R stays in shared memory
+//     ownership     reflect_tile.cuh: lane = column, a warp's 32 rows in registers; h <= 32·warps, n <= 32
+//     shared        R twice, T, one tile on its way into registers: 34 KB (f32), 66 KB (f64) with 4 warps
+//     loads         coalesced, one column of 32 rows a warp instruction, transposed through shared memory
+//     stores        v_j at step j, one column a warp instruction; R and T at the end. No alignment is asked for
+//     edges         rows >= h and columns >= n are zeros and never stored
+//     flops, bytes  3mn² flops, A read once and, if kept, written once; bounded by issue slots (4mn² issued)
+
+#include "reflect_tile.cuh"
+
+namespace quoin::cuda {
+
+/// V, T and R in place of A where `keep`; otherwise A is only read and `stack` receives R_0, R_1, …, zeros below.
+template <class T, int warps, bool keep>
+__global__ void __launch_bounds__(warps * 32)
+    factor_leaf(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto& s = *reinterpret_cast<ReflectShared<T, warps>*>(memory);
+    const Index d = blockIdx.x, leaves = tree.leaves(d);
+    const int n = static_cast<int>(tree.width);
+    for (int i = threadIdx.x; i < 32 * 33; i += warps * 32) s.Tk[0][i] = 0;
+    int from = 0;
+    for (Index t = 0; t < leaves; ++t) {
+        T* leaf = A + tree.leaf_begin(d, t);
+        const int h = tree.leaf_size(d, t);
+        T a[32];
+        load_tile(s, leaf, lda, h, n, false, a);
+        barrier<warps>();
+        T* V = keep ? leaf : nullptr;
+        if (t == 0) {
+            reflect_tile<T, warps, false>(s, from, h, n, false, V, lda, a);
+        } else {
+            reflect_tile<T, warps, true>(s, from, h, n, false, V, lda, a);
+        }
+        from = 1 - from;
+        if constexpr (keep) {
+            join_t(s);
+            store_square<T, warps>(s.Tk, n, false, Tf + tree.t_of_leaf(d, t) * ldt, ldt);
+        }
+        barrier<warps>();
+    }
+    if constexpr (keep) {
+        store_square<T, warps>(s.R[from], n, true, A + tree.domain_begin(d), lda);
+    } else {
+        store_square<T, warps>(s.R[from], n, false, stack + d * n, lds);
+    }
+}
+
+}  // namespace quoin::cuda

@@ -1,0 +1,85 @@
+#pragma once
+
+// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192: which kernels run, and over what workspace.
+//
+//   n <= 64         one fused pass (narrow.cuh)
+//   64 < n <= 192   a pass a factor (solve_right.cuh), then one for G (gram.cuh). Where X is not wanted but G is, rows go
+//                   through a scratch block of `scratch_rows` rows.
+
+#include "cuda/kernels/gram.cuh"
+#include "cuda/kernels/narrow.cuh"
+#include "cuda/kernels/solve_right.cuh"
+
+namespace quoin::cuda {
+
+constexpr int tall_max_cols = 192;
+
+/// Rows of the scratch block: four rounds of tiles for every warp.
+inline Index scratch_rows(int n, int multiprocessors) {
+    return Index(multiprocessors) * solve_warps(2 * ceil_div(n, 16)) * 16 * 4;
+}
+
+/// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: partial Gram matrices, then the scratch block.
+template <class T>
+Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
+    if (!want_g || n == 0) return 0;
+    const int col_tiles = ceil_div(n, 8);
+    if (n <= narrow_cols) {
+        return narrow_grid<T>(m, n, multiprocessors) * part_size(col_tiles, narrow_height) * Index(sizeof(double));
+    }
+    const Index parts =
+        std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))) * part_size(col_tiles, gram_height);
+    const Index scratch = want_x || factor_count == 0 ? 0 : std::min(m, scratch_rows(n, multiprocessors)) * n;
+    return parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
+}
+
+/// 0 <= n <= 192, at most `narrow_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
+/// factor. TG is T, or double for the f64 sums as they are. Allocates nothing and does not wait.
+template <class T, class TG>
+cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors<T>& factors, T* X, Index ldx, TG* G,
+                           Index ldg, void* workspace, int multiprocessors, cudaStream_t stream) {
+    if (n == 0) return cudaSuccess;
+    if (n > tall_max_cols || factors.count > narrow_factors) return cudaErrorInvalidValue;
+    double* const parts = static_cast<double*>(workspace);
+    if (m == 0) return G ? sum_gram_parts(n, narrow_height, 0, parts, G, ldg, stream) : cudaSuccess;
+    cudaError_t error = cudaSuccess;
+
+    if (n <= narrow_cols) {
+        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, multiprocessors, stream);
+        if (error != cudaSuccess || !G) return error;
+        return sum_gram_parts(n, narrow_height, narrow_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
+    }
+
+    const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));
+    const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
+        for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
+            error =
+                solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, multiprocessors, stream);
+            from = to;
+            ld_from = ld_to;
+        }
+        return error;
+    };
+    if (factors.count == 0) {
+        if (X && X != A) {
+            error = cudaMemcpy2DAsync(X, ldx * sizeof(T), A, lda * sizeof(T), m * sizeof(T), n,
+                                      cudaMemcpyDeviceToDevice, stream);
+        }
+        if (error == cudaSuccess && G) error = gram(m, n, A, lda, parts, blocks, false, stream);
+    } else if (X) {
+        if (solve(m, A, lda, X, ldx) == cudaSuccess && G) error = gram(m, n, X, ldx, parts, blocks, false, stream);
+    } else if (G) {
+        const Index ld = std::min(m, scratch_rows(n, multiprocessors));
+        T* const scratch = reinterpret_cast<T*>(parts + blocks * part_size(ceil_div(n, 8), gram_height));
+        for (Index row = 0; row < m && error == cudaSuccess; row += ld) {
+            const Index rows = std::min(ld, m - row);
+            if (solve(rows, A + row, lda, scratch, ld) != cudaSuccess) break;
+            // blocks without rows of this scratch block keep their part
+            error = gram(rows, n, scratch, ld, parts, blocks, row > 0, stream);
+        }
+    }
+    if (error != cudaSuccess || !G) return error;
+    return sum_gram_parts(n, gram_height, blocks, parts, G, ldg, stream);
+}
+
+}  // namespace quoin::cuda

@@ -1,0 +1,150 @@
+#pragma once
+
+// X := A R⁻¹ for a tall A (m×n, 64 < n <= 192) and an upper triangular R; X may be A.
+//
+// A warp owns 16 rows at a time, whole, in registers (4 doubles a lane for every 8 columns): rows are independent, so warps
+// exchange no data. R lies in shared memory (factor_blocks.cuh: the layout and the error bound). Registers leave no room
+// for two tiles a warp. Warps that start together stay in step, and memory and tensor cores wait for each other; in f32,
+// where the two weigh about the same, the two or three warps of a scheduler therefore take turns: one solves while the
+// others store and load (1 000 000×192: 1.00 ms with turns, 1.04 without; f64, bound by memory: 1.41 and 1.28).
+//
+// Shared: 256 · k(k+1) bytes, k = ⌈n/8⌉ rounded up to even: 150 KB for n = 192. Registers: 8k + about 50.
+// Any ld and alignment. mn² flops in f64 whatever T is; m·n elements read, m·n written. Bound by memory in f64 (n <= 192),
+// by the tensor cores' f64 rate in f32 from n ≈ 120 on.
+
+#include <algorithm>
+
+#include "cuda/kernels/factor_blocks.cuh"
+
+namespace quoin::cuda {
+
+/// Warps of a block: as many as registers hold, at most 15 for want of barriers, a multiple of the four schedulers.
+__host__ __device__ constexpr int solve_warps(int col_tiles) { return col_tiles <= 16 ? 12 : 8; }
+
+/// Whether warps take turns.
+template <class T>
+constexpr bool take_turns = sizeof(T) == 4;
+
+/// Turns of the warps w, w + 4, w + 8, … (one scheduler's) of a block; barrier w + 1 is warp w's turn.
+template <int warps>
+struct Turns {
+    int warp = threadIdx.x / 32;
+
+    __device__ void begin() const {
+        if (warp >= warps - 4) pass();
+    }
+    __device__ void wait() const { asm volatile("bar.sync %0, 64;" ::"r"(warp + 1) : "memory"); }
+    __device__ void pass() const { asm volatile("bar.arrive %0, 64;" ::"r"((warp + 4) % warps + 1) : "memory"); }
+    /// The turn that `begin` brought into play is still out: the first warp takes it.
+    __device__ void end() const {
+        if (warp < 4) wait();
+    }
+};
+
+template <class T>
+__device__ __forceinline__ bool aligned_pairs(const T* A, Index lda) {
+    return reinterpret_cast<unsigned long long>(A) % sizeof(Pair<T>) == 0 && lda % 2 == 0;
+}
+
+/// 16 rows of A, of which `valid` exist; zeros beyond them and beyond n.
+template <int col_tiles, class T>
+__device__ __forceinline__ void load_rows(Tile16x8 (&X)[col_tiles], const T* A, Index lda, int n, Index valid,
+                                          bool pairs) {
+    const int first = threadIdx.x % 32 / 4 * 2, t = threadIdx.x % 4;
+    const T* p = A + first + 2 * t * lda;
+    int left = n - 2 * t;
+#pragma unroll
+    for (int j = 0; j < col_tiles; ++j) {
+        Pair<T> a[2] = {};
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            if (left <= e) continue;
+            if (pairs && valid >= 16) {
+                a[e] = *reinterpret_cast<const Pair<T>*>(p + e * lda);
+            } else {
+                if (first < valid) a[e].v[0] = p[e * lda];
+                if (first + 1 < valid) a[e].v[1] = p[e * lda + 1];
+            }
+        }
+        X[j] = {{double(a[0].v[0]), double(a[1].v[0]), double(a[0].v[1]), double(a[1].v[1])}};
+        p += 8 * lda;
+        left -= 8;
+    }
+}
+
+template <int col_tiles, class T>
+__device__ __forceinline__ void store_rows(const Tile16x8 (&X)[col_tiles], T* B, Index ldb, int n, Index valid,
+                                           bool pairs) {
+    const int first = threadIdx.x % 32 / 4 * 2, t = threadIdx.x % 4;
+    T* p = B + first + 2 * t * ldb;
+    int left = n - 2 * t;
+#pragma unroll
+    for (int j = 0; j < col_tiles; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            if (left <= e) continue;
+            const Pair<T> x{{static_cast<T>(X[j].v[e]), static_cast<T>(X[j].v[2 + e])}};
+            if (pairs && valid >= 16) {
+                *reinterpret_cast<Pair<T>*>(p + e * ldb) = x;
+            } else {
+                if (first < valid) p[e * ldb] = x.v[0];
+                if (first + 1 < valid) p[e * ldb + 1] = x.v[1];
+            }
+        }
+        p += 8 * ldb;
+        left -= 8;
+    }
+}
+
+template <class T, int col_tiles>
+__global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
+    solve_right_kernel(Index m, int n, const T* A, Index lda, const T* __restrict__ R, Index ldr, T* X, Index ldx) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    double* const blocks = reinterpret_cast<double*>(shared);
+    constexpr int warps = solve_warps(col_tiles);
+    load_factor<col_tiles, warps * 32>(blocks, n, R, ldr);
+    const Turns<warps> turns;
+    const bool pairs_a = aligned_pairs(A, lda), pairs_x = aligned_pairs(X, ldx);
+    const Index step = Index(gridDim.x) * warps * 16, rounds = ceil_div(m, step);
+    Index row = (Index(blockIdx.x) * warps + turns.warp) * 16;
+    if constexpr (take_turns<T>) turns.begin();
+    // every warp makes every round, the last one perhaps without rows
+    for (Index round = 0; round < rounds; ++round, row += step) {
+        Tile16x8 tile[col_tiles];
+        load_rows(tile, A + row, lda, n, m - row, pairs_a);
+        if constexpr (take_turns<T>) turns.wait();
+        solve_rows(tile, blocks);
+        if constexpr (take_turns<T>) turns.pass();
+        store_rows(tile, X + row, ldx, n, m - row, pairs_x);
+    }
+    if constexpr (take_turns<T>) turns.end();
+}
+
+template <class T>
+cudaError_t solve_right(Index m, int n, const T* A, Index lda, const T* R, Index ldr, T* X, Index ldx,
+                        int multiprocessors, cudaStream_t stream) {
+    const auto launch = [&]<int col_tiles>() {
+        constexpr int bytes = factor_block_count(col_tiles) * 64 * int(sizeof(double)),
+                      rows = solve_warps(col_tiles) * 16;
+        const cudaError_t error =
+            cudaFuncSetAttribute(solve_right_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        if (error != cudaSuccess) return error;
+        const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(rows))));
+        solve_right_kernel<T, col_tiles>
+            <<<blocks, solve_warps(col_tiles) * 32, bytes, stream>>>(m, n, A, lda, R, ldr, X, ldx);
+        return cudaGetLastError();
+    };
+    switch (ceil_div(n, 16)) {
+        case 5: return launch.template operator()<10>();
+        case 6: return launch.template operator()<12>();
+        case 7: return launch.template operator()<14>();
+        case 8: return launch.template operator()<16>();
+        case 9: return launch.template operator()<18>();
+        case 10: return launch.template operator()<20>();
+        case 11: return launch.template operator()<22>();
+        case 12: return launch.template operator()<24>();
+        default: return cudaErrorInvalidValue;
+    }
+}
+
+}  // namespace quoin::cuda

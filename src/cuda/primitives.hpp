@@ -1,0 +1,151 @@
+#pragma once
+
+// The contract of src/primitives.hpp on a GPU: every function enqueues its work on the context's stream, and waits only
+// where it returns a number to the host, which its line here then says.
+
+#include <span>
+
+#include "../primitives.hpp"
+#include "quoin/cuda.hpp"
+
+namespace quoin {
+
+/// As on the host; it looks at the flag and not at the device.
+void throw_if_stopped(Context<Cuda>& ctx);
+
+// ---- Trees: panels of at most 32 columns -------------------------------------------------------------------------------
+
+/// geqrt of every leaf.
+template <class T>
+void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf);
+/// tpqrt of every node of one level.
+template <class T>
+void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
+                  MatrixView<T, Cuda> Tf);
+/// C := op(Q_leaves) C.
+template <class T>
+void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,
+                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C);
+/// C := op(Q_level) C.
+template <class T>
+void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
+                 MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C);
+/// One level down of Q := Q_tree [I; 0].
+template <class T>
+void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
+                MatrixView<const T, Cuda> Tf);
+/// Each domain's rows of the thin Q.
+template <class T>
+void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf);
+/// R of every domain without storing V.
+template <class T>
+void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack);
+/// The upper triangle of A := I.
+template <class T>
+void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A);
+
+// ---- Panels in LAPACK's format -----------------------------------------------------------------------------------------
+
+/// A = H R (geqrt with block size n).
+template <class T>
+void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf);
+/// C := op(H) C (gemqrt).
+template <class T>
+void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                 MatrixView<T, Cuda> C);
+/// One look-ahead step: the next panel is factored on the context's side stream.
+template <class T>
+void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf);
+/// A := H [I; 0].
+template <class T>
+void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf);
+/// T of given reflectors.
+template <class T>
+void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf);
+
+// ---- Tall matrices times small ones ------------------------------------------------------------------------------------
+
+/// X := A Y₁⁻¹ Y₂⁻¹ …, G := XᵀX.
+template <class T>
+void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<const MatrixView<const T, Cuda>> factors,
+                    MatrixView<T, Cuda> X, MatrixView<T, Cuda> G);
+/// C := AᵀB.
+template <class T>
+void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
+                         MatrixView<T, Cuda> C);
+/// C := C − A B.
+template <class T>
+void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
+                      MatrixView<T, Cuda> C);
+
+// ---- Small dense steps, n×n --------------------------------------------------------------------------------------------
+
+/// G = RᵀR in place. Waits.
+template <class T>
+Index cholesky(Context<Cuda>& ctx, MatrixView<T, Cuda> G, T tolerance);
+/// What G says before it is factored. Waits.
+template <class T>
+GramInspection inspect_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> G);
+/// g_jj := factor g_jj.
+template <class T>
+void scale_diagonal(Context<Cuda>& ctx, T factor, MatrixView<T, Cuda> G);
+/// κ₁(R D) from (R D)⁻¹ itself, in double. Waits.
+template <class T>
+double scaled_condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+/// ‖(LU)⁻¹‖₁ from the inverse itself. Waits.
+template <class T>
+double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU);
+/// R := S R.
+template <class T>
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<T, Cuda> R);
+/// Q − diag(signs) = L U in place.
+template <class T>
+void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
+/// X := op(A)⁻¹ X for a triangle A.
+template <class T>
+void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);
+
+// ---- Elements ----------------------------------------------------------------------------------------------------------
+
+/// One pass over A. Waits.
+template <class T>
+Scan scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<int> column_exponents);
+/// Column j := 2^(sign·e_j) times itself. Waits until `exponents` may be changed.
+template <class T>
+void scale_columns(Context<Cuda>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Cuda> A);
+/// B := A.
+template <class T>
+void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
+/// B := Aᵀ.
+template <class T>
+void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
+/// R := the upper triangle of A, exact zeros below.
+template <class T>
+void copy_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> R);
+/// A := ones on the diagonal from (0, first_col).
+template <class T>
+void set_identity(Context<Cuda>& ctx, Index first_col, MatrixView<T, Cuda> A);
+/// The upper triangle of A := that of R.
+template <class T>
+void store_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R, MatrixView<T, Cuda> A);
+/// d := the diagonal of A.
+template <class T>
+void copy_diagonal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> d);
+/// s := the signs of the diagonal of A.
+template <class T>
+void diagonal_signs(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> s);
+/// A := A + I.
+template <class T>
+void add_identity(Context<Cuda>& ctx, MatrixView<T, Cuda> A);
+/// A := −A.
+template <class T>
+void negate(Context<Cuda>& ctx, MatrixView<T, Cuda> A);
+/// B := B − A.
+template <class T>
+void subtract(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
+/// A := diag(signs) A.
+template <class T>
+void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T, Cuda> A);
+
+}  // namespace quoin

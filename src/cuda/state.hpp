@@ -1,0 +1,122 @@
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "cuda/error.hpp"
+#include "quoin/cuda.hpp"
+
+namespace quoin {
+
+namespace detail {
+
+struct DeviceQueue {
+    /// A null stream: one of its own, ahead of others on the device where `high_priority`.
+    DeviceQueue(cudaStream_t stream, bool high_priority);
+    DeviceQueue(const DeviceQueue&) = delete;
+    ~DeviceQueue();
+
+    int device = 0;
+    cudaStream_t stream = nullptr;
+    bool owns_stream = false;
+    cudaMemPool_t pool = nullptr;
+};
+
+}  // namespace detail
+
+namespace cuda {
+
+/// Workspace of one context, as the host's Arena: frames nest, and what one call needed beyond the arena's size becomes
+/// part of it before the next call. Memory returns in stream order: a frame may end before its work is done.
+class Arena {
+public:
+    explicit Arena(detail::DeviceQueue& queue) : queue_(queue) {}
+    Arena(const Arena&) = delete;
+    ~Arena();
+
+    class Frame {
+    public:
+        explicit Frame(Context<Cuda>& ctx);
+        Frame(const Frame&) = delete;
+        ~Frame() { arena_.release(used_, extra_); }
+        /// `count` uninitialised elements, aligned to 256 bytes, for work enqueued before the frame ends.
+        template <class T>
+        T* take(Index count) {
+            return static_cast<T*>(arena_.take(static_cast<std::size_t>(count) * sizeof(T)));
+        }
+        template <class T>
+        MatrixView<T, Cuda> matrix(Index rows, Index cols) {
+            return {take<T>(std::max<Index>(1, rows) * cols), rows, cols};
+        }
+
+    private:
+        Arena& arena_;
+        std::size_t used_, extra_;
+    };
+
+private:
+    void* take(std::size_t bytes);
+    void release(std::size_t used, std::size_t extra) noexcept;
+
+    detail::DeviceQueue& queue_;
+    char* base_ = nullptr;
+    std::size_t size_ = 0, used_ = 0, wanted_ = 0;
+    std::vector<void*> extra_;  // taken beyond `size_`
+};
+
+/// Two pinned buffers between pageable memory and the device, each free again when its event is done.
+struct Staging {
+    static constexpr std::size_t bytes = std::size_t(16) << 20;
+    Staging();
+    Staging(const Staging&) = delete;
+    ~Staging();
+    void* buffer[2] = {};
+    cudaEvent_t done[2] = {};
+};
+
+}  // namespace cuda
+
+struct Context<Cuda>::State {
+    explicit State(detail::DeviceQueue& queue);
+    State(const State&) = delete;
+    ~State();
+
+    cuda::Arena arena;
+    int multiprocessors = 0;
+    std::size_t shared_bytes = 0;  ///< that a block may ask for
+
+    cublasHandle_t blas();
+    cusolverDnHandle_t solver();
+    cuda::Staging& staging();
+    /// A second stream with handles and arena of its own, ahead of this one on the device.
+    Context<Cuda>& side();
+    /// From now on `second` runs behind what is enqueued on `first`.
+    void order(Context<Cuda>& first, Context<Cuda>& second);
+    /// `count` numbers of device memory on the host. Waits.
+    template <class T>
+    const T* read_back(const T* p, Index count) {
+        return static_cast<const T*>(read_back_bytes(p, static_cast<std::size_t>(count) * sizeof(T)));
+    }
+
+    std::atomic<double> flops{0};
+    std::atomic<bool> stop{false};
+    void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
+    double flops_done() const;
+
+private:
+    const void* read_back_bytes(const void* p, std::size_t bytes);
+
+    detail::DeviceQueue& queue_;
+    cublasHandle_t blas_ = nullptr;
+    cusolverDnHandle_t solver_ = nullptr;
+    std::unique_ptr<cuda::Staging> staging_;
+    std::unique_ptr<Context<Cuda>> side_;
+    cudaEvent_t event_ = nullptr;
+    void* pinned_ = nullptr;
+    std::size_t pinned_bytes_ = 0;
+};
+
+inline cuda::Arena::Frame::Frame(Context<Cuda>& ctx)
+    : arena_(ctx.state().arena), used_(arena_.used_), extra_(arena_.extra_.size()) {}
+
+}  // namespace quoin

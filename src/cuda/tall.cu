@@ -1,0 +1,161 @@
+// Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, the rest
+// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows, one batched GEMM leaves the n×p product of each,
+// and `sum_parts` adds them in order, in double.
+//
+//   sum_parts  a block owns 32 elements of C, thread (e, s) the parts s, s + 32, … of element e; the 32 sums of an element
+//              are then added in order of s. 8.25 KiB shared. Reads every part once. Bound by memory.
+
+#include "cuda/blas.hpp"
+#include "cuda/elementwise.cuh"
+#include "cuda/inner_product.hpp"
+#include "cuda/kernels/solve_and_gram.cuh"
+#include "cuda/primitives.hpp"
+
+namespace quoin {
+namespace {
+
+using namespace cuda;
+
+constexpr int sum_width = 32, sum_slices = 32;
+
+/// C := Σ parts (+ C where `accumulate`); strictly below the diagonal 0 where `upper`.
+template <class T>
+__global__ void __launch_bounds__(sum_width* sum_slices)
+    sum_parts(Index count, const T* parts, bool accumulate, bool upper, MatrixView<T, Cuda> C) {
+    __shared__ double slices[sum_slices][sum_width + 1];
+    const Index size = C.rows * C.cols;
+    const int e = threadIdx.x % sum_width, s = threadIdx.x / sum_width;
+    for (Index first = Index(blockIdx.x) * sum_width; first < size; first += Index(gridDim.x) * sum_width) {
+        const Index at = first + e;
+        double sum = 0;
+        if (at < size) {
+            for (Index c = s; c < count; c += sum_slices) sum += static_cast<double>(parts[at + c * size]);
+        }
+        slices[s][e] = sum;
+        __syncthreads();
+        if (s == 0 && at < size) {
+            const Index i = at % C.rows, j = at / C.rows;
+            T& c_ij = C.data[i + j * C.ld];
+            double total = accumulate ? static_cast<double>(c_ij) : 0;
+            for (int slice = 0; slice < sum_slices; ++slice) total += slices[slice][e];
+            c_ij = upper && i > j ? T(0) : static_cast<T>(total);
+        }
+        __syncthreads();
+    }
+}
+
+/// Rows of one part: enough parts for two waves of GEMM tiles, none so short that writing it costs as much as the product,
+/// and none so long that the rounding errors of one dot product show.
+Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
+    const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
+    const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
+    return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
+}
+
+template <class T>
+void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
+                    bool upper, MatrixView<T, Cuda> C) {
+    const Index n = A.cols, p = B.cols, h = rows_of_part(ctx, A.rows, n, p);
+    if (C.empty()) return;
+    const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
+    Arena::Frame frame(ctx);
+    T* parts = frame.take<T>(count * n * p);
+    gemm_of_rows<T>(ctx, whole, h, A, B, parts);
+    if (rest > 0) {
+        gemm_of_rows<T>(ctx, 1, rest, A.row_block({whole * h, A.rows}), B.row_block({whole * h, A.rows}),
+                        parts + whole * n * p);
+    }
+    const auto blocks = static_cast<unsigned>(std::min<Index>((n * p + sum_width - 1) / sum_width, 1 << 20));
+    sum_parts<T><<<blocks, sum_width * sum_slices, 0, ctx.stream()>>>(count, parts, accumulate, upper, C);
+    check_launch("sum_parts");
+}
+
+/// Rows at a time where the solution is not kept.
+constexpr Index slab_rows = Index(1) << 17;
+
+/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width.
+template <class T>
+void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
+                         std::span<const MatrixView<const T, Cuda>> factors, MatrixView<T, Cuda> X,
+                         MatrixView<T, Cuda> G) {
+    const Index m = A.rows, n = A.cols;
+    const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
+        if (from.data != to.data) copy<T>(ctx, from, to);
+        for (const auto& R : factors) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
+    };
+    if (X.data) solve(A, X);
+    if (!G.data) return;
+    if (X.data || factors.empty()) {
+        const MatrixView<const T, Cuda> B = X.data ? MatrixView<const T, Cuda>(X) : A;
+        return multiply_split<T>(ctx, B, B, false, true, G);
+    }
+    Arena::Frame frame(ctx);
+    const auto slab = frame.matrix<T>(std::min(m, slab_rows), n), sum = frame.matrix<T>(n, n);
+    for (Index i = 0; i < std::max<Index>(m, 1); i += slab_rows) {
+        const Index h = std::min(slab_rows, m - i);
+        solve(A.row_block({i, i + h}), slab.row_block({0, h}));
+        multiply_split<T>(ctx, slab.row_block({0, h}), slab.row_block({0, h}), i > 0, true, sum);
+    }
+    copy<T>(ctx, sum, G);
+}
+
+}  // namespace
+
+template <class T>
+void cuda::multiply_accumulate(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
+                               MatrixView<T, Cuda> C) {
+    multiply_split<T>(ctx, A, B, true, false, C);
+}
+
+template <class T>
+void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<const MatrixView<const T, Cuda>> factors,
+                    MatrixView<T, Cuda> X, MatrixView<T, Cuda> G) {
+    const Index m = A.rows, n = A.cols;
+    if (n == 0) return;
+    if (n > tall_max_cols || factors.size() > narrow_factors) {
+        solve_and_gram_wide<T>(ctx, A, factors, X, G);
+    } else {
+        Factors<T> Y;
+        for (const auto& R : factors) {
+            Y.data[Y.count] = R.data;
+            Y.ld[Y.count++] = R.ld;
+        }
+        const int width = static_cast<int>(n), processors = ctx.state().multiprocessors;
+        Arena::Frame frame(ctx);
+        void* work = frame.take<char>(
+            tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
+        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, work, processors,
+                                              ctx.stream()));
+    }
+    ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
+}
+
+template <class T>
+void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
+                         MatrixView<T, Cuda> C) {
+    multiply_split<T>(ctx, A, B, false, false, C);
+    ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
+}
+
+template <class T>
+void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
+                      MatrixView<T, Cuda> C) {
+    gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
+    ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                         \
+    template void cuda::multiply_accumulate<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
+                                               MatrixView<T, Cuda>);                                                 \
+    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                       \
+                                    std::span<const MatrixView<const T, Cuda>>, MatrixView<T, Cuda>,                 \
+                                    MatrixView<T, Cuda>);                                                            \
+    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
+                                         MatrixView<T, Cuda>);                                                       \
+    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
+                                      MatrixView<T, Cuda>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,163 @@
+// The tree primitives on a GPU: one launch a tree level. The mathematics stands in kernels/.
+
+#include <string>
+
+#include "cuda/kernels/apply_leaf.cuh"
+#include "cuda/kernels/apply_node.cuh"
+#include "cuda/kernels/factor_leaf.cuh"
+#include "cuda/kernels/factor_node.cuh"
+#include "cuda/kernels/form_q.cuh"
+#include "cuda/primitives.hpp"
+#include "cuda/state.hpp"
+
+namespace quoin {
+
+namespace {
+
+using namespace cuda;
+
+/// Launches `kernel`, with as much shared memory as it asks for. No blocks, no launch.
+template <class... Parameters, class... Arguments>
+void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...), Index blocks, int threads,
+            std::size_t shared, Arguments... arguments) {
+    if (blocks == 0) return;
+    if (shared > 48 * 1024) {
+        QUOIN_CUDA_CHECK(
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+    }
+    kernel<<<static_cast<unsigned>(blocks), threads, shared, ctx.stream()>>>(arguments...);
+    check_launch(name);
+}
+
+/// What the kernels' tiles can hold.
+template <class T>
+void check_tree(const PanelTree& tree) {
+    const auto refuse = [](const char* what, Index value, Index most) {
+        throw InvalidArgument(std::string("on a GPU ") + what + " of a tree may be at most " + std::to_string(most) +
+                              ", and is " + std::to_string(value));
+    };
+    if (tree.width > tile_width) refuse("the panel width", tree.width, tile_width);
+    const Index leaf = std::min(tree.leaf_rows, tree.rows);
+    if (leaf > tile_rows<T>) refuse("the rows of a leaf", leaf, tile_rows<T>);
+    if (tree.inner_block < tree.width) {
+        throw InvalidArgument("on a GPU one T serves a whole leaf: inner_block must be at least the panel's width " +
+                              std::to_string(tree.width) + ", and is " + std::to_string(tree.inner_block));
+    }
+}
+
+/// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.
+struct ColumnTiles {
+    ColumnTiles(Index p, Index most) {
+        const Index strips = (p + strip_cols - 1) / strip_cols;
+        tiles = (strips + most - 1) / most;
+        threads = tiles > 0 ? static_cast<int>((strips + tiles - 1) / tiles) * 32 : 0;
+    }
+    Index tiles;
+    int threads;
+};
+
+template <class T>
+inline constexpr int factor_warps = tile_rows<T> / 32;
+
+template <class T>
+inline constexpr std::size_t leaf_bytes = (Staged<tile_rows<T>>::size + Staged<tile_width>::size) * sizeof(double);
+
+/// Members that the nodes of one level absorb.
+Index members(const PanelTree& tree, Index level) {
+    const Index stride = tree.stride(level);
+    return (tree.domains() + stride - 1) / stride - tree.nodes(level);
+}
+
+}  // namespace
+
+template <class T>
+void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    check_tree<T>(tree);
+    constexpr int warps = factor_warps<T>;
+    launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32, sizeof(ReflectShared<T, warps>),
+           TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld, static_cast<T*>(nullptr), Index(0));
+    ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
+}
+
+template <class T>
+void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack) {
+    check_tree<T>(tree);
+    constexpr int warps = factor_warps<T>;
+    // only read: the kernel that keeps nothing writes to `stack` alone
+    launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
+           sizeof(ReflectShared<T, warps>), TreeGeometry(tree), const_cast<T*>(A.data), A.ld, static_cast<T*>(nullptr),
+           Index(0), stack.data, stack.ld);
+    ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
+}
+
+template <class T>
+void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
+                  MatrixView<T, Cuda> Tf) {
+    check_tree<T>(tree);
+    launch(ctx, "factor_node", factor_node<T>, tree.nodes(level), 32, 0, TreeGeometry(tree), tree.stride(level), A.data,
+           A.ld, Tf.data, Tf.ld);
+    ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
+}
+
+template <class T>
+void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,
+                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    check_tree<T>(tree);
+    const ColumnTiles columns(C.cols, apply_leaf_warps<T>);
+    launch(ctx, "apply_leaf", op == Op::Transpose ? apply_leaf<T, true> : apply_leaf<T, false>,
+           columns.tiles * tree.domains(), columns.threads, leaf_bytes<T>, TreeGeometry(tree), columns.tiles, A.data,
+           A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
+}
+
+template <class T>
+void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
+                 MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    check_tree<T>(tree);
+    const ColumnTiles columns(C.cols, apply_node_warps);
+    launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, true> : apply_node<T, false>,
+           columns.tiles * tree.nodes(level), columns.threads, 0, TreeGeometry(tree), tree.stride(level), columns.tiles,
+           A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    ctx.state().add_flops(2.0 * members(tree, level) * tree.width * tree.width * C.cols);
+}
+
+template <class T>
+void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
+                MatrixView<const T, Cuda> Tf) {
+    check_tree<T>(tree);
+    launch(ctx, "form_node", form_node<T>, tree.nodes(level), form_warps * 32, 0, TreeGeometry(tree),
+           tree.stride(level), A.data, A.ld, Tf.data, Tf.ld);
+    ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
+}
+
+template <class T>
+void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf) {
+    check_tree<T>(tree);
+    launch(ctx, "form_leaf", form_leaf<T>, tree.domains(), form_warps * 32, leaf_bytes<T>, TreeGeometry(tree), A.data,
+           A.ld, Tf.data, Tf.ld);
+    ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
+}
+
+template <class T>
+void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+    launch(ctx, "set_upper_identity", set_upper_identity<T>, std::min<Index>(A.cols, 65535), 128, 0, A.data, A.ld,
+           A.rows, A.cols);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void factor_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);       \
+    template void reduce_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
+    template void factor_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>, MatrixView<T, Cuda>); \
+    template void apply_leaves<T>(Context<Cuda>&, const PanelTree&, Op, MatrixView<const T, Cuda>,                    \
+                                  MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                    \
+    template void apply_nodes<T>(Context<Cuda>&, const PanelTree&, Index, Op, MatrixView<const T, Cuda>,              \
+                                 MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                     \
+    template void form_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>,                         \
+                                MatrixView<const T, Cuda>);                                                           \
+    template void form_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>);   \
+    template void set_root<T>(Context<Cuda>&, MatrixView<T, Cuda>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

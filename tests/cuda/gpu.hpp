@@ -1,0 +1,67 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "checks.hpp"
+#include "quoin/cuda.hpp"
+
+namespace quoin::test {
+
+/// Tests on the current GPU, skipped by name where there is none.
+class OnGpu : public testing::Test {
+protected:
+    void SetUp() override {
+        try {
+            gpu_.emplace();
+        } catch (const DeviceFailure& failure) {
+            GTEST_SKIP() << "no usable GPU: " << failure.what();
+        }
+    }
+    Context<Cuda>& gpu() { return *gpu_; }
+    Context<Host> host{2};
+
+private:
+    std::optional<Context<Cuda>> gpu_;
+};
+
+/// A matrix on the GPU inside a larger leading dimension. Everything outside the view is NaN and has to stay as it is;
+/// without an initial value the view is NaN too.
+template <class T>
+class GpuPadded {
+public:
+    GpuPadded(Context<Cuda>& ctx, Index rows, Index cols, Index padding = 3)
+        : rows_(rows),
+          poison_(filled<T>(rows + padding, cols, std::numeric_limits<T>::quiet_NaN())),
+          storage_(copy_to_device<T>(ctx, poison_.view())) {}
+    GpuPadded(Context<Cuda>& ctx, MatrixView<const T> A, Index padding = 3) : GpuPadded(ctx, A.rows, A.cols, padding) {
+        copy_to_device<T>(ctx, A, view());
+    }
+
+    MatrixView<T, Cuda> view() { return storage_.view().row_block({0, rows_}); }
+    /// On the host; expects the padding to be intact.
+    Matrix<T> fetch(Context<Cuda>& ctx) {
+        const Matrix<T> all = copy_to_host<T>(ctx, storage_.view());
+        EXPECT_TRUE(
+            same_bits<T>(all.view().row_block({rows_, all.rows()}), poison_.view().row_block({rows_, all.rows()})))
+            << "padding";
+        return copy<T>(all.view().row_block({0, rows_}));
+    }
+
+private:
+    Index rows_;
+    Matrix<T> poison_;
+    Matrix<T, Cuda> storage_;
+};
+
+/// Rows × columns that reach every path: empty, single, ragged against 32, 64, 256, 512, 4096 and their multiples.
+inline constexpr std::pair<Index, Index> tall_shapes[] = {{0, 0},    {1, 1},     {5, 5},      {33, 32},  {64, 1},
+                                                          {97, 31},  {300, 33},  {513, 64},   {700, 65}, {1000, 100},
+                                                          {4097, 8}, {9001, 40}, {20011, 192}};
+
+}  // namespace quoin::test

@@ -1,0 +1,419 @@
+// Each primitive on the GPU against the host's.
+
+#include <array>
+#include <functional>
+
+#include "cuda/primitives.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class GpuPrimitive : public OnGpu {
+protected:
+    static constexpr double u = unit_roundoff<T>;
+
+    /// Upper triangular and well conditioned: entries above the diagonal of norm 1/2 a column.
+    Matrix<T> triangle(Index n, std::uint64_t seed = 3) {
+        Matrix<T> R = random_normal<T>(n, n, seed);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < n; ++i) R(i, j) = i < j ? R(i, j) / (2 * std::sqrt(T(n))) : T(0);
+            R(j, j) = j % 3 == 0 ? T(-1.5) : T(1);
+        }
+        return R;
+    }
+    Matrix<T> gram(Index n) {
+        const Matrix<T> A = random_normal<T>(4 * n + 3, n, 5);
+        Matrix<T> G(n, n);
+        solve_and_gram<T>(host, A.view(), {}, {}, G.view());
+        return G;
+    }
+    void expect_close(const Matrix<T>& X, const Matrix<T>& Y, Index k, double scale, const char* what) {
+        ASSERT_EQ(X.rows(), Y.rows());
+        if (X.view().empty()) return;
+        EXPECT_LE(difference<T>(X.view(), Y.view(), std::max<Index>(k, 1), scale), law) << what;
+    }
+    void expect_close(const Matrix<T>& X, const Matrix<T>& Y, Index k, const char* what) {
+        expect_close(X, Y, k, frobenius_norm<T>(Y.view()), what);
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(GpuPrimitive, Types);
+
+TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
+    using T = TypeParam;
+    for (auto [m, n] :
+         {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {31, 33}, {33, 31}, {70, 70}, {300, 70}, {70000, 3}, {3, 70000}}) {
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+        const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, n, 2), s = random_normal<T>(m, 1, 3);
+        const Index k = std::min(m, n);
+        GpuPadded<T> gA(this->gpu(), A.view()), gs(this->gpu(), s.view());
+        const auto compare = [&](const char* what, const Matrix<T>& start, auto on_host, auto on_gpu) {
+            Matrix<T> X = copy<T>(start.view());
+            GpuPadded<T> gX(this->gpu(), start.view());
+            on_host(X.view());
+            on_gpu(gX.view());
+            EXPECT_TRUE(same_bits<T>(gX.fetch(this->gpu()).view(), X.view())) << what;
+        };
+        auto& h = this->host;
+        auto& g = this->gpu();
+        compare(
+            "copy", B, [&](auto X) { copy<T>(h, A.view(), X); }, [&](auto X) { copy<T>(g, gA.view(), X); });
+        compare(
+            "transpose", Matrix<T>(transposed<T>(B.view())), [&](auto X) { transpose<T>(h, A.view(), X); },
+            [&](auto X) { transpose<T>(g, gA.view(), X); });
+        compare(
+            "copy_triangle", B, [&](auto X) { copy_triangle<T>(h, A.view(), X); },
+            [&](auto X) { copy_triangle<T>(g, gA.view(), X); });
+        compare(
+            "store_triangle", B, [&](auto X) { store_triangle<T>(h, A.view(), X); },
+            [&](auto X) { store_triangle<T>(g, gA.view(), X); });
+        for (Index first : {Index(0), Index(2), Index(-2), n}) {
+            compare(
+                "set_identity", B, [&](auto X) { set_identity<T>(h, first, X); },
+                [&](auto X) { set_identity<T>(g, first, X); });
+        }
+        compare(
+            "copy_diagonal", Matrix<T>(k, 1), [&](auto X) { copy_diagonal<T>(h, A.view(), X); },
+            [&](auto X) { copy_diagonal<T>(g, gA.view(), X); });
+        compare(
+            "diagonal_signs", Matrix<T>(k, 1), [&](auto X) { diagonal_signs<T>(h, A.view(), X); },
+            [&](auto X) { diagonal_signs<T>(g, gA.view(), X); });
+        compare(
+            "negate", B, [&](auto X) { negate<T>(h, X); }, [&](auto X) { negate<T>(g, X); });
+        compare(
+            "subtract", B, [&](auto X) { subtract<T>(h, A.view(), X); }, [&](auto X) { subtract<T>(g, gA.view(), X); });
+        compare(
+            "flip_rows", B, [&](auto X) { flip_rows<T>(h, s.view(), X); },
+            [&](auto X) { flip_rows<T>(g, gs.view(), X); });
+        if (m == n) {
+            compare(
+                "add_identity", B, [&](auto X) { add_identity<T>(h, X); }, [&](auto X) { add_identity<T>(g, X); });
+        }
+        std::vector<int> exponents(n);
+        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j % 40) - 20;
+        for (Part part : {Part::All, Part::Upper}) {
+            compare(
+                "scale_columns", B, [&](auto X) { scale_columns<T>(h, exponents, -1, part, X); },
+                [&](auto X) { scale_columns<T>(g, exponents, -1, part, X); });
+        }
+    }
+}
+
+TYPED_TEST(GpuPrimitive, ScanSaysWhatTheHostSays) {
+    using T = TypeParam;
+    const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+    Matrix<T> A = generate<T>(Gallery::GradedColumnsDown, 20011, 7);
+    const auto compare = [&](const char* what) {
+        std::vector<int> e(A.cols()), ge(A.cols(), -77);
+        const Scan expected = scan<T>(this->host, A.view(), e);
+        GpuPadded<T> gA(this->gpu(), A.view());
+        const Scan found = scan<T>(this->gpu(), gA.view(), ge);
+        EXPECT_EQ(found.bad_row, expected.bad_row) << what;
+        EXPECT_EQ(found.bad_col, expected.bad_col) << what;
+        EXPECT_EQ(found.largest_exponent, expected.largest_exponent) << what;
+        EXPECT_EQ(found.smallest_column_exponent, expected.smallest_column_exponent) << what;
+        EXPECT_EQ(found.zero, expected.zero) << what;
+        EXPECT_EQ(ge, e) << what;
+    };
+    compare("graded");
+    A(20010, 6) = nan;
+    compare("NaN in the last entry");
+    A(17000, 3) = -inf;
+    A(12000, 3) = nan;
+    compare("the first of several");
+    A = filled<T>(300, 4, 0);
+    compare("zero");
+    A = filled<T>(0, 4, 0);
+    compare("empty");
+}
+
+TYPED_TEST(GpuPrimitive, Cholesky) {
+    using T = TypeParam;
+    for (Index n : {0, 1, 31, 33, 192, 300}) {
+        SCOPED_TRACE(n);
+        Matrix<T> G = this->gram(n);
+        GpuPadded<T> gG(this->gpu(), G.view());
+        EXPECT_EQ(cholesky<T>(this->gpu(), gG.view(), T(this->u)), -1);
+        EXPECT_EQ(cholesky<T>(this->host, G.view(), T(this->u)), -1);
+        const Matrix<T> R = gG.fetch(this->gpu());
+        EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+        this->expect_close(R, G, n, "R");
+    }
+}
+
+TYPED_TEST(GpuPrimitive, CholeskyNamesTheColumn) {
+    using T = TypeParam;
+    for (Index bad : {0, 40, 99}) {
+        Matrix<T> G = this->gram(100);
+        for (Index i = 0; i <= bad; ++i) G(i, bad) = i < bad ? G(i, bad) : T(-1);
+        GpuPadded<T> gG(this->gpu(), G.view());
+        EXPECT_EQ(cholesky<T>(this->gpu(), gG.view(), T(0)), bad);
+    }
+    // positive, but below the tolerance: columns 5 and 6 nearly alike
+    Matrix<T> G = identity<T>(20);
+    G(5, 6) = 1;
+    G(6, 6) = 1 + 8 * T(this->u);
+    GpuPadded<T> gG(this->gpu(), G.view());
+    EXPECT_EQ(cholesky<T>(this->gpu(), gG.view(), 100 * T(this->u)), 6);
+}
+
+TYPED_TEST(GpuPrimitive, InspectGramAndNorms) {
+    using T = TypeParam;
+    for (Index n : {0, 1, 33, 192}) {
+        SCOPED_TRACE(n);
+        Matrix<T> G = this->gram(n);
+        GpuPadded<T> gG(this->gpu(), G.view());
+        const auto expected = inspect_gram<T>(this->host, G.view()), found = inspect_gram<T>(this->gpu(), gG.view());
+        EXPECT_EQ(found.unusable_column, -1);
+        EXPECT_NEAR(found.departure, expected.departure, 1e-12 * expected.departure);
+        EXPECT_NEAR(found.trace, expected.trace, 1e-12 * expected.trace);
+        scale_diagonal<T>(this->gpu(), T(1.25), gG.view());
+        scale_diagonal<T>(this->host, T(1.25), G.view());
+        EXPECT_TRUE(same_bits<T>(gG.fetch(this->gpu()).view(), G.view()));
+        if (n == 0) continue;
+        const Matrix<T> R = this->triangle(n);
+        GpuPadded<T> gR(this->gpu(), R.view());
+        // the host's are estimates from below
+        const auto expect_norm = [](double on_gpu, double on_host) {
+            EXPECT_GE(on_gpu, 0.99 * on_host);
+            EXPECT_LE(on_gpu, 3 * on_host);
+        };
+        const double kappa = scaled_condition_estimate<T>(this->gpu(), gR.view());
+        expect_norm(kappa, scaled_condition_estimate<T>(this->host, R.view()));
+        Matrix<T> LU = copy<T>(R.view());
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = j + 1; i < n; ++i) LU(i, j) = R(j, i);
+        }
+        GpuPadded<T> gLU(this->gpu(), LU.view());
+        expect_norm(inverse_norm_estimate<T>(this->gpu(), gLU.view()),
+                    inverse_norm_estimate<T>(this->host, LU.view()));
+        // whatever the columns' scales
+        std::vector<int> exponents(n);
+        const int range = sizeof(T) == 4 ? 40 : 400;
+        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j * 7 % 16 - 8) * range / 8;
+        scale_columns<T>(this->gpu(), exponents, 1, Part::Upper, gR.view());
+        EXPECT_NEAR(scaled_condition_estimate<T>(this->gpu(), gR.view()), kappa, 1e-9 * kappa);
+        for (T value : {T(0), std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+            Matrix<T> bad = copy<T>(G.view()), singular = copy<T>(R.view());
+            bad(n / 2, n / 2) = value;
+            singular(n / 2, n / 2) = value;
+            GpuPadded<T> g_bad(this->gpu(), bad.view()), g_singular(this->gpu(), singular.view());
+            EXPECT_EQ(inspect_gram<T>(this->gpu(), g_bad.view()).unusable_column, n / 2);
+            // a column alone has norm 1, whatever it is
+            if (n > 1) {
+                EXPECT_FALSE(scaled_condition_estimate<T>(this->gpu(), g_singular.view()) < 1e30) << value;
+            }
+        }
+    }
+}
+
+TYPED_TEST(GpuPrimitive, TrianglesAndSignedLu) {
+    using T = TypeParam;
+    for (Index n : {0, 1, 2, 31, 32, 33, 64, 100, 192}) {
+        SCOPED_TRACE(n);
+        const Matrix<T> S = this->triangle(n, 3);
+        Matrix<T> R = this->triangle(n, 4), X = random_normal<T>(n, 37, 6);
+        GpuPadded<T> gS(this->gpu(), S.view()), gR(this->gpu(), R.view());
+        multiply_upper<T>(this->gpu(), gS.view(), gR.view());
+        multiply_upper<T>(this->host, S.view(), R.view());
+        const Matrix<T> SR = gR.fetch(this->gpu());
+        EXPECT_TRUE(is_upper_trapezoidal<T>(SR.view()));
+        this->expect_close(SR, R, n, "S R");
+        for (Triangle triangle : {Triangle::Upper, Triangle::UnitLower})
+            for (Op op : {Op::None, Op::Transpose}) {
+                const Matrix<T> A = triangle == Triangle::Upper ? copy<T>(S.view()) : transposed<T>(S.view());
+                Matrix<T> Y = copy<T>(X.view());
+                GpuPadded<T> gA(this->gpu(), A.view()), gY(this->gpu(), X.view());
+                solve_triangle<T>(this->gpu(), triangle, op, gA.view(), gY.view());
+                solve_triangle<T>(this->host, triangle, op, A.view(), Y.view());
+                this->expect_close(gY.fetch(this->gpu()), Y, n, "solve_triangle");
+            }
+        Matrix<T> Q = generate<T>(Gallery::Orthogonal, n, n, 9), signs(n, 1);
+        GpuPadded<T> gQ(this->gpu(), Q.view()), g_signs(this->gpu(), n, 1);
+        signed_lu<T>(this->gpu(), gQ.view(), g_signs.view());
+        signed_lu<T>(this->host, Q.view(), signs.view());
+        EXPECT_TRUE(same_bits<T>(g_signs.fetch(this->gpu()).view(), signs.view()));
+        this->expect_close(gQ.fetch(this->gpu()), Q, 4 * n, "L and U");
+    }
+}
+
+TYPED_TEST(GpuPrimitive, SolveAndGram) {
+    using T = TypeParam;
+    for (auto [m, n] : tall_shapes) {
+        if (quick() && m > 700) continue;
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+        const Matrix<T> A = random_normal<T>(m, n, 1), R1 = this->triangle(n, 2), R2 = this->triangle(n, 3);
+        for (int count : {0, 1, 2})
+            for (bool keep : {false, true})
+                for (bool want_gram : {false, true})
+                    for (bool in_place : {false, true}) {
+                        if (in_place && !keep) continue;
+                        SCOPED_TRACE(std::to_string(count) + " factors" + (keep ? ", X" : "") +
+                                     (want_gram ? ", G" : ""));
+                        GpuPadded<T> gA(this->gpu(), A.view()), gX(this->gpu(), m, n), gG(this->gpu(), n, n);
+                        GpuPadded<T> g1(this->gpu(), R1.view()), g2(this->gpu(), R2.view());
+                        const std::array<MatrixView<const T>, 2> factors{R1.view(), R2.view()};
+                        const std::array<MatrixView<const T, Cuda>, 2> g_factors{g1.view(), g2.view()};
+                        Matrix<T> X(m, n), G(n, n);
+                        solve_and_gram<T>(this->host, A.view(), std::span(factors).first(count),
+                                          keep ? X.view() : MatrixView<T>{}, want_gram ? G.view() : MatrixView<T>{});
+                        auto& to = in_place ? gA : gX;
+                        solve_and_gram<T>(this->gpu(), gA.view(), std::span(g_factors).first(count),
+                                          keep ? to.view() : MatrixView<T, Cuda>{},
+                                          want_gram ? gG.view() : MatrixView<T, Cuda>{});
+                        if (keep) this->expect_close(to.fetch(this->gpu()), X, 2 * n, "X");
+                        if (want_gram) {
+                            const Matrix<T> found = gG.fetch(this->gpu());
+                            EXPECT_TRUE(is_upper_trapezoidal<T>(found.view()));
+                            this->expect_close(found, G, 4 * n, "G");
+                        }
+                    }
+    }
+}
+
+/// Every width of tile and both sides of each, rows for several rounds of every warp, in place with G over the factor:
+/// close to the host's and the same bits again.
+TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    std::vector<std::pair<Index, Index>> shapes = {{40003, 8}, {70011, 64}, {30007, 100}, {30007, 192}};
+    if (quick()) shapes.clear();
+    for (Index n : {1,  7,  8,  9,  16, 17,  24,  25,  32,  33,  40,  41,  48,  49,  56,  57,  63,  64,
+                    65, 80, 81, 96, 97, 112, 113, 128, 129, 144, 145, 160, 161, 176, 177, 191, 192, 193}) {
+        shapes.push_back({211, n});
+        if (!quick()) shapes.push_back({3001, n});
+    }
+    for (auto [m, n] : shapes) {
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+        // columns at every scale whose square is a number
+        Matrix<T> A = random_normal<T>(m, n, 1), R = this->triangle(n), X(m, n);
+        std::vector<int> exponents(n);
+        const int range = sizeof(T) == 4 ? 40 : 400;
+        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j * 7 % 16 - 8) * range / 8;
+        scale_columns<T>(this->host, exponents, 1, Part::All, A.view());
+        scale_columns<T>(this->host, exponents, 1, Part::Upper, R.view());
+        Matrix<T> first_X, first_G;
+        for (int time = 0; time < 2; ++time) {
+            GpuPadded<T> gA(g, A.view(), m % 4), gR(g, R.view(), 1);
+            solve_and_gram<T>(g, gA.view(), std::array<MatrixView<const T, Cuda>, 1>{gR.view()}, gA.view(), gR.view());
+            Matrix<T> gX = gA.fetch(g), gG = gR.fetch(g);
+            if (time > 0) {
+                EXPECT_TRUE(same_bits<T>(gX.view(), first_X.view()) && same_bits<T>(gG.view(), first_G.view()));
+            }
+            first_X = std::move(gX);
+            first_G = std::move(gG);
+        }
+        solve_and_gram<T>(this->host, A.view(), std::array<MatrixView<const T>, 1>{R.view()}, X.view(), R.view());
+        this->expect_close(first_X, X, 2 * n, "X");
+        this->expect_close(first_G, R, 4 * n, "G");
+    }
+}
+
+TYPED_TEST(GpuPrimitive, Products) {
+    using T = TypeParam;
+    for (auto [m, n] : tall_shapes)
+        for (Index p : {1, 70}) {
+            if (quick() && m > 700) continue;
+            SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + " " + std::to_string(p));
+            const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, p, 2), W = random_normal<T>(n, p, 3);
+            Matrix<T> C(n, p), D = copy<T>(B.view());
+            GpuPadded<T> gA(this->gpu(), A.view()), gB(this->gpu(), B.view()), gW(this->gpu(), W.view());
+            GpuPadded<T> gC(this->gpu(), n, p);
+            multiply_transposed<T>(this->gpu(), gA.view(), gB.view(), gC.view());
+            multiply_transposed<T>(this->host, A.view(), B.view(), C.view());
+            subtract_product<T>(this->gpu(), gA.view(), gW.view(), gB.view());
+            subtract_product<T>(this->host, A.view(), W.view(), D.view());
+            const double scale = frobenius_norm<T>(A.view()) * std::sqrt(double(p));
+            this->expect_close(gC.fetch(this->gpu()), C, 2, scale * std::sqrt(double(m)), "AᵀB");
+            this->expect_close(gB.fetch(this->gpu()), D, n, scale, "C − AB");
+        }
+}
+
+TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
+    using T = TypeParam;
+    for (auto [m, n] : tall_shapes) {
+        if (quick() && m > 700) continue;
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+        Matrix<T> A = random_normal<T>(m, n, 1), Tf(n, n);
+        GpuPadded<T> gA(this->gpu(), A.view()), gT(this->gpu(), n, n);
+        factor_panel<T>(this->gpu(), gA.view(), gT.view());
+        factor_panel<T>(this->host, A.view(), Tf.view());
+        // a random matrix that is tall is well conditioned; a square one is not
+        if (m >= 2 * n) {
+            this->expect_close(gA.fetch(this->gpu()), A, 4 * n, "V and R");
+            this->expect_close(gT.fetch(this->gpu()), Tf, 4 * n, "T");
+        }
+        EXPECT_TRUE(is_upper_trapezoidal<T>(gT.fetch(this->gpu()).view()));
+        const Matrix<T> V = gA.fetch(this->gpu()), G = gT.fetch(this->gpu());
+
+        for (Index p : {1, 77})
+            for (Op op : {Op::None, Op::Transpose}) {
+                Matrix<T> C = random_normal<T>(m, p, 2);
+                GpuPadded<T> gC(this->gpu(), C.view());
+                apply_panel<T>(this->gpu(), op, gA.view(), gT.view(), gC.view());
+                apply_panel<T>(this->host, op, V.view(), G.view(), C.view());
+                this->expect_close(gC.fetch(this->gpu()), C, n, "H C");
+            }
+        Matrix<T> tau(n, 1), rebuilt(n, n);
+        copy_diagonal<T>(this->host, G.view(), tau.view());
+        GpuPadded<T> g_tau(this->gpu(), tau.view()), g_rebuilt(this->gpu(), n, n);
+        compact_wy<T>(this->gpu(), gA.view(), g_tau.view(), g_rebuilt.view());
+        compact_wy<T>(this->host, V.view(), tau.view(), rebuilt.view());
+        this->expect_close(g_rebuilt.fetch(this->gpu()), rebuilt, 4 * n, "T from tau");
+
+        Matrix<T> Q = copy<T>(V.view());
+        GpuPadded<T> gQ(this->gpu(), V.view());
+        form_panel<T>(this->gpu(), gQ.view(), gT.view());
+        form_panel<T>(this->host, Q.view(), G.view());
+        const Matrix<T> found = gQ.fetch(this->gpu());
+        this->expect_close(found, Q, n, "H [I; 0]");
+        if (n > 0) {
+            EXPECT_LE(orthogonality_error<T>(found.view(), n), law);
+        }
+    }
+}
+
+TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{700, 40}, {1500, 17}})
+        for (Gallery matrix_class : gallery()) {
+            if (quick() && m > 700) continue;
+            SCOPED_TRACE(to_string(matrix_class));
+            // columns at one scale, as the front of the library hands them on; rows may be graded
+            Matrix<T> A = generate<T>(matrix_class, m, n);
+            std::vector<int> exponents(n);
+            scan<T>(this->host, A.view(), exponents);
+            scale_columns<T>(this->host, exponents, -1, Part::All, A.view());
+            GpuPadded<T> gQ(this->gpu(), A.view()), gT(this->gpu(), n, n), gR(this->gpu(), n, n);
+            factor_panel<T>(this->gpu(), gQ.view(), gT.view());
+            copy_triangle<T>(this->gpu(), gQ.view().row_block({0, n}), gR.view());
+            form_panel<T>(this->gpu(), gQ.view(), gT.view());
+            const Matrix<T> Q = gQ.fetch(this->gpu()), R = gR.fetch(this->gpu());
+            EXPECT_LE(orthogonality_error<T>(Q.view(), n), law);
+            EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view()), law);
+            EXPECT_LE(column_residual_error<T>(A.view(), Q.view(), R.view()), law);
+        }
+}
+
+TYPED_TEST(GpuPrimitive, LookAheadIsUpdateAndFactorization) {
+    using T = TypeParam;
+    for (auto [m, n, next, rest] : {std::array<Index, 4>{900, 64, 64, 300}, {700, 40, 33, 0}, {80, 40, 30, 10}}) {
+        const Matrix<T> A = random_normal<T>(m, n, 1), C = random_normal<T>(m, next + rest, 2);
+        GpuPadded<T> gV(this->gpu(), A.view()), gT(this->gpu(), n, n);
+        GpuPadded<T> gC(this->gpu(), C.view()), gD(this->gpu(), C.view()), next_T(this->gpu(), next, next);
+        GpuPadded<T> expected_T(this->gpu(), next, next);
+        factor_panel<T>(this->gpu(), gV.view(), gT.view());
+        apply_and_factor_next<T>(this->gpu(), gV.view(), gT.view(), gC.view(), next_T.view());
+        apply_panel<T>(this->gpu(), Op::Transpose, gV.view(), gT.view(), gD.view().col_block({0, next}));
+        apply_panel<T>(this->gpu(), Op::Transpose, gV.view(), gT.view(), gD.view().col_block({next, next + rest}));
+        factor_panel<T>(this->gpu(), gD.view().block({n, m}, {0, next}), expected_T.view());
+        EXPECT_TRUE(same_bits<T>(gC.fetch(this->gpu()).view(), gD.fetch(this->gpu()).view()));
+        EXPECT_TRUE(same_bits<T>(next_T.fetch(this->gpu()).view(), expected_T.fetch(this->gpu()).view()));
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,212 @@
+// Every method on the GPU obeys the law of checks.hpp, in every form of Q, and gives the same bits twice.
+
+#include "quoin/qr.hpp"
+
+#include "cases.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+#include "primitives.hpp"
+
+namespace quoin::test {
+namespace {
+
+/// As `expect_law` of the host: R, thin Q, and op(Q) from both sides against the formed Q.
+template <class T>
+void expect_law(Context<Cuda>& ctx, MatrixView<const T> A, const QR<T, Cuda>& f, Index stages = 1) {
+    const double bound = law * std::sqrt(double(stages));
+    const Index m = A.rows, n = A.cols, k = std::min(m, n), p = 5;
+    const Matrix<T> R = copy_to_host<T>(ctx, f.r(ctx).view());
+    ASSERT_EQ(R.rows(), k);
+    ASSERT_EQ(R.cols(), n);
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+    EXPECT_TRUE(is_finite<T>(R.view()));
+    const bool column_wise = f.report().method != Method::ShiftedCholeskyQR3;
+    if (f.plan().q == QForm::None) {
+        if (column_wise) {
+            EXPECT_LE(gram_error<T>(A, R.view()), bound) << "AᵀA = RᵀR";
+        }
+        return;
+    }
+    const Matrix<T> Q = copy_to_host<T>(ctx, f.form_q(ctx).view());
+    ASSERT_EQ(Q.cols(), k);
+    if (k == 0) return;
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
+    EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), bound) << "‖A − QR‖";
+    if (column_wise) {
+        EXPECT_LE(column_residual_error<T>(A, Q.view(), R.view()), bound) << "max ‖a_j − Q r_j‖";
+    }
+
+    const Matrix<T> C = random_normal<T>(m, p, 71);
+    const Matrix<T> Ct = transposed<T>(C.view());
+    GpuPadded<T> X(ctx, C.view()), Y(ctx, Ct.view());
+    f.apply_q(ctx, Side::Left, Op::Transpose, X.view());
+    f.apply_q(ctx, Side::Right, Op::None, Y.view());
+    const Matrix<T> QtC = X.fetch(ctx), CtQ = Y.fetch(ctx);
+    const double scale = frobenius_norm<T>(C.view());
+    EXPECT_LE(difference<T>(transposed<T>(CtQ.view()).view(), QtC.view(), k, scale), bound) << "(CᵀQ)ᵀ = QᵀC";
+    // the thin part of QᵀC, and Q(QᵀC) = C
+    Context<Host> host;
+    Matrix<T> thin(k, p);
+    multiply_transposed<T>(host, Q.view(), C.view(), thin.view());
+    EXPECT_LE(difference<T>(QtC.view().row_block({0, k}), thin.view(), k, scale), bound) << "QᵀC";
+    f.apply_q(ctx, Side::Left, Op::None, X.view());
+    EXPECT_LE(difference<T>(X.fetch(ctx).view(), C.view(), k, scale), 2 * bound) << "QQᵀC = C";
+}
+
+class GpuQr : public OnGpu {
+protected:
+    Index stages(const Plan& plan) {
+        Index depth = 1;
+        for (Index rows = plan.leaf_rows; rows > 0 && rows < plan.rows; rows *= std::max<Index>(2, plan.fan_in))
+            ++depth;
+        return plan.method == Method::BlockedHouseholder ? 1 : depth;
+    }
+    template <class T>
+    void check(MatrixView<const T> A, Options options) {
+        SCOPED_TRACE(case_name(A.rows, A.cols, options.method, options.q));
+        Matrix<T, Cuda> gA = copy_to_device<T>(gpu(), A);
+        const QR<T, Cuda> f = qr<T, Cuda>(gpu(), gA.view(), options);
+        expect_law<T>(gpu(), A, f, stages(f.plan()));
+        EXPECT_TRUE(same_bits<T>(copy_to_host<T>(gpu(), gA.view()).view(), A)) << "A is as it was";
+    }
+    /// Trees on the GPU are at most 32 columns wide.
+    static bool has(Method method, Index m, Index n) {
+        return factors_shape(method, m, n) && (method != Method::TSQR || n <= 32);
+    }
+    template <class T>
+    void shapes() {
+        for (auto [m, n] : {std::pair<Index, Index>{0, 0},
+                            {5, 0},
+                            {0, 5},
+                            {1, 1},
+                            {1, 7},
+                            {7, 1},
+                            {33, 32},
+                            {32, 33},
+                            {40, 70},
+                            {129, 31},
+                            {300, 33},
+                            {257, 256},
+                            {90, 300},
+                            {1000, 100},
+                            {4099, 32},
+                            {20011, 23}}) {
+            if (quick() && m * n > 10000) continue;
+            const Matrix<T> A = m >= n && n > 0 ? with_condition<T>(m, n, 10) : random_normal<T>(m, n);
+            for (Method method : all_methods)
+                for (QForm q : q_forms) {
+                    if (has(method, m, n)) check<T>(A.view(), with(method, q));
+                }
+        }
+    }
+    template <class T>
+    void classes() {
+        for (auto [m, n] : {std::pair<Index, Index>{1300, 29}, {400, 70}, {50, 80}}) {
+            if (quick() && m > n) continue;
+            for (Gallery matrix_class : gallery()) {
+                SCOPED_TRACE(to_string(matrix_class));
+                const Matrix<T> A = generate<T>(matrix_class, m, n);
+                for (Method method : unconditional_methods)
+                    for (QForm q : {QForm::Any, QForm::Reflectors}) {
+                        if (has(method, m, n)) check<T>(A.view(), with(method, q));
+                    }
+            }
+        }
+    }
+    template <class T>
+    void conditions() {
+        const double u = unit_roundoff<T>;
+        for (auto [m, n] : {std::pair<Index, Index>{3000, 33}, {60, 20}, {257, 64}})
+            for (QForm q : q_forms) {
+                if (quick() && q != QForm::Explicit) continue;
+                for (double kappa : {1.0, 0.01 / std::sqrt(u)}) {
+                    check<T>(with_condition<T>(m, n, kappa).view(), with(Method::CholeskyQR2, q));
+                }
+                for (double kappa : {0.01 / std::sqrt(u), 0.01 / u}) {
+                    check<T>(with_condition<T>(m, n, kappa).view(), with(Method::ShiftedCholeskyQR3, q));
+                }
+                // Auto answers for every matrix
+                for (double kappa : {1 / std::sqrt(u), 1 / u, 1e3 / u}) {
+                    check<T>(with_condition<T>(m, n, kappa).view(), with(Method::Auto, q));
+                }
+            }
+    }
+    template <class T>
+    void tall_panels() {
+        // panels by CholeskyQR2, or by a tree where that does not certify, and Householder reconstruction
+        for (double kappa : {10.0, 1e3 / unit_roundoff<T>}) {
+            check<T>(with_condition<T>(16500, 70, kappa).view(), with(Method::BlockedHouseholder));
+        }
+    }
+    template <class T>
+    void bits() {
+        for (auto [m, n] : {std::pair<Index, Index>{20011, 23}, {1031, 130}, {300, 300}}) {
+            if (quick() && m > 300) continue;
+            const Matrix<T> A = with_condition<T>(m, n, 10);
+            for (Method method : all_methods)
+                for (QForm q : {QForm::Any, QForm::Reflectors}) {
+                    if (!has(method, m, n)) continue;
+                    SCOPED_TRACE(case_name(m, n, method, q));
+                    const auto gA = copy_to_device<T>(gpu(), A.view());
+                    Matrix<T> R, Q;
+                    for (int time = 0; time < 2; ++time) {
+                        Context<Cuda> fresh;
+                        Context<Cuda>& ctx = time == 0 ? gpu() : fresh;
+                        const QR<T, Cuda> f = qr<T, Cuda>(ctx, gA.view(), with(method, q));
+                        Matrix<T> R2 = copy_to_host<T>(ctx, f.r(ctx).view());
+                        Matrix<T> Q2 = copy_to_host<T>(ctx, f.form_q(ctx).view());
+                        if (time > 0) {
+                            EXPECT_TRUE(same_bits<T>(R2.view(), R.view()));
+                            EXPECT_TRUE(same_bits<T>(Q2.view(), Q.view()));
+                        }
+                        R = std::move(R2);
+                        Q = std::move(Q2);
+                    }
+                }
+        }
+    }
+    template <class T>
+    void lapack_exchange() {
+        for (Method method : {Method::BlockedHouseholder, Method::CAQR, Method::CholeskyQR2}) {
+            const Matrix<T> A = with_condition<T>(2000, 60, 10);
+            auto f = qr<T, Cuda>(gpu(), copy_to_device<T>(gpu(), A.view()).view(), with(method));
+            LapackQR<T, Cuda> factors = to_lapack<T, Cuda>(gpu(), std::move(f));
+            // the host reads what the GPU wrote
+            LapackQR<T> on_host{copy_to_host<T>(gpu(), factors.V_R.view()), copy_to_host<T>(gpu(), factors.tau.view())};
+            const QR<T> g = from_lapack<T, Host>(host, std::move(on_host));
+            test::expect_law<T>(host, A.view(), g, 4);
+            const QR<T, Cuda> back = from_lapack<T, Cuda>(gpu(), std::move(factors));
+            expect_law<T>(gpu(), A.view(), back, 4);
+        }
+    }
+};
+
+TEST_F(GpuQr, ShapesF32) { shapes<float>(); }
+TEST_F(GpuQr, ShapesF64) { shapes<double>(); }
+TEST_F(GpuQr, ClassesF32) { classes<float>(); }
+TEST_F(GpuQr, ClassesF64) { classes<double>(); }
+TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
+TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
+TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }
+TEST_F(GpuQr, TallPanelsF64) { tall_panels<double>(); }
+TEST_F(GpuQr, SameBitsTwiceF32) { bits<float>(); }
+TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
+TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
+TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
+
+TEST_F(GpuQr, NotFiniteEntriesAreNamed) {
+    Matrix<double> A = random_normal<double>(5000, 20);
+    A(4321, 7) = std::numeric_limits<double>::quiet_NaN();
+    for (Method method : all_methods) {
+        try {
+            qr<double, Cuda>(gpu(), copy_to_device<double>(gpu(), A.view()).view(), with(method));
+            FAIL() << to_string(method);
+        } catch (const NonFiniteEntry& error) {
+            EXPECT_EQ(error.row, 4321);
+            EXPECT_EQ(error.col, 7);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,109 @@
+// The tree primitives on the GPU: the reflectors they leave are LAPACK's, since the host applies them; and what they
+// compute from given reflectors is what the host computes.
+
+#include "cuda/primitives.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T, class D>
+void factor(Context<D>& ctx, const PanelTree& tree, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+    factor_leaves<T>(ctx, tree, A, Tf);
+    for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(ctx, tree, level, A, Tf);
+}
+
+template <class T, class D>
+void apply(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> A, MatrixView<const T, D> Tf,
+           MatrixView<T, D> C) {
+    if (op == Op::Transpose) apply_leaves<T>(ctx, tree, op, A, Tf, C);
+    for (Index step = 0; step < tree.levels(); ++step) {
+        apply_nodes<T>(ctx, tree, op == Op::Transpose ? step : tree.levels() - 1 - step, op, A, Tf, C);
+    }
+    if (op == Op::None) apply_leaves<T>(ctx, tree, op, A, Tf, C);
+}
+
+template <class T, class D>
+void form(Context<D>& ctx, const PanelTree& tree, MatrixView<T, D> A, MatrixView<const T, D> Tf) {
+    set_root<T>(ctx, A);
+    for (Index level = tree.levels() - 1; level >= 0; --level) form_nodes<T>(ctx, tree, level, A, Tf);
+    form_leaves<T>(ctx, tree, A, Tf);
+}
+
+/// rows, width, inner_block, leaf_rows, domain_rows, fan_in: one leaf, ragged leaves, flat trees, remainders that join
+/// the last domain, any fan-in, T with more rows than the panel has columns.
+const PanelTree trees[] = {{1, 1, 1, 128, 128, 2},     {5, 3, 3, 3, 3, 2},          {32, 32, 32, 32, 32, 2},
+                           {33, 32, 32, 128, 128, 2},  {129, 32, 32, 128, 128, 2},  {300, 17, 32, 64, 192, 2},
+                           {777, 8, 8, 16, 16, 8},     {1003, 31, 31, 128, 128, 3}, {1500, 32, 32, 40, 1600, 2},
+                           {2050, 24, 24, 96, 288, 5}, {4096, 32, 32, 128, 128, 4}, {20000, 32, 32, 128, 1024, 2}};
+
+template <class T>
+class GpuTrees : public OnGpu {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(GpuTrees, Types);
+
+TYPED_TEST(GpuTrees, TheHostAgrees) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (const PanelTree& tree : trees) {
+        const Index m = tree.rows, n = tree.width;
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + " leaves of " + std::to_string(tree.leaf_rows));
+        const Matrix<T> A = random_normal<T>(m, n, 1);
+        GpuPadded<T> gA(g, A.view()), gT(g, tree.inner_block, tree.t_cols());
+        factor<T, Cuda>(g, tree, gA.view(), gT.view());
+        const Matrix<T> F = gA.fetch(g), Tf = gT.fetch(g);
+
+        // QᵀA = [R; 0]
+        Matrix<T> X = copy<T>(A.view()), R = filled<T>(m, n, T(0));
+        apply<T, Host>(this->host, tree, Op::Transpose, F.view(), Tf.view(), X.view());
+        copy_triangle<T>(this->host, F.view().row_block({0, n}), R.view().row_block({0, n}));
+        EXPECT_LE(difference<T>(X.view(), R.view(), n, frobenius_norm<T>(A.view())), law) << "factor";
+
+        for (Index p : {0, 1, 16, 35, 160}) {
+            for (Op op : {Op::None, Op::Transpose}) {
+                Matrix<T> C = random_normal<T>(m, p, 2);
+                GpuPadded<T> gC(g, C.view());
+                apply<T, Cuda>(g, tree, op, gA.view(), gT.view(), gC.view());
+                apply<T, Host>(this->host, tree, op, F.view(), Tf.view(), C.view());
+                if (p == 0) continue;
+                EXPECT_LE(difference<T>(gC.fetch(g).view(), C.view(), n, frobenius_norm<T>(C.view())), law)
+                    << "apply to " << p;
+            }
+        }
+
+        const Index stacked = tree.domains() * n;
+        GpuPadded<T> gB(g, A.view()), gS(g, stacked, n);
+        reduce_leaves<T>(g, tree, gB.view(), gS.view());
+        factor_leaves<T>(g, tree, gB.view(), gT.view());
+        const Matrix<T> S = gS.fetch(g), L = gB.fetch(g);
+        Matrix<T> tops(stacked, n);
+        for (Index d = 0; d < tree.domains(); ++d) {
+            const Index first = tree.domain(d).begin;
+            copy_triangle<T>(this->host, L.view().row_block({first, first + n}),
+                             tops.view().row_block({d * n, d * n + n}));
+        }
+        EXPECT_TRUE(same_bits<T>(S.view(), tops.view())) << "reduce";
+
+        // the same bits from run to run, and Q
+        GpuPadded<T> gAgain(g, A.view()), gTagain(g, tree.inner_block, tree.t_cols());
+        factor<T, Cuda>(g, tree, gAgain.view(), gTagain.view());
+        EXPECT_TRUE(same_bits<T>(gAgain.fetch(g).view(), F.view())) << "again";
+        form<T, Cuda>(g, tree, gAgain.view(), gTagain.view());
+        Matrix<T> Q = copy<T>(F.view());
+        form<T, Host>(this->host, tree, Q.view(), Tf.view());
+        EXPECT_LE(difference<T>(gAgain.fetch(g).view(), Q.view(), n, frobenius_norm<T>(Q.view())), law) << "form";
+    }
+}
+
+TYPED_TEST(GpuTrees, RefuseWhatTheirTilesCannotHold) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    GpuPadded<T> A(g, 1000, 33), Tf(g, 33, 33 * 1000);
+    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 33, 33, 64, 64, 2}, A.view(), Tf.view()), InvalidArgument);
+    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 32, 32, 512, 512, 2}, A.view(), Tf.view()), InvalidArgument);
+    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 32, 16, 64, 64, 2}, A.view(), Tf.view()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace quoin::test
