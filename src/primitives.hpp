@@ -73,8 +73,7 @@ void form_panel(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<const T, H
 
 /// T of given reflectors: T⁻¹ + T⁻ᵀ = VᵀV (Puglisi 1992), column by column as larft; tau n×1. mn² flops.
 template <class T>
-void compact_wy(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> tau,
-                MatrixView<T, Host> Tf);
+void compact_wy(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> tau, MatrixView<T, Host> Tf);
 
 // ---- Tall matrices times small ones: Cholesky QR, and bases held explicitly ------------------------------------------
 

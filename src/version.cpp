@@ -57,8 +57,11 @@ const BuildInfo& build_info() {
 #else
         "g++ " __VERSION__,
 #endif
-        host::kernels<double>().instruction_set, config.empty() ? QUOIN_BLAS_NAME : config.c_str(), core.c_str(),
-        warning.c_str()};
+        host::kernels<double>().instruction_set,
+        config.empty() ? QUOIN_BLAS_NAME : config.c_str(),
+        core.c_str(),
+        warning.c_str()
+    };
     return info;
 }
 

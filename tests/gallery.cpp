@@ -114,7 +114,10 @@ Matrix<double> growing_reflectors(Index m, Index n) {
         const double inside = double(k - 1 - j), outside = double(m - k);
         double vv = 0;
         for (Index i = 0; i < m; ++i) {
-            v[i] = i < j ? 0 : i == j ? 1 : i < k ? -std::sqrt(0.5 / inside) : std::sqrt((j + 1 < k ? 0.4 : 0.9) / outside);
+            v[i] = i < j    ? 0
+                   : i == j ? 1
+                   : i < k  ? -std::sqrt(0.5 / inside)
+                            : std::sqrt((j + 1 < k ? 0.4 : 0.9) / outside);
             vv += v[i] * v[i];
         }
         for (Index c = 0; c < n; ++c) {

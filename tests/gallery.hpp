@@ -36,8 +36,8 @@ enum class Gallery {
     LowerTriangular,
     Identity,
     PermutedIdentity,
-    Orthogonal,         ///< orthonormal columns (rows where m < n), Haar
-    OrthogonalGrowth,   ///< orthonormal columns, the inverse of whose Q₁ − S grows with n as 2ⁿ does: no signed LU is stable
+    Orthogonal,  ///< orthonormal columns (rows where m < n), Haar
+    OrthogonalGrowth,  ///< orthonormal columns, the inverse of whose Q₁ − S grows with n as 2ⁿ does: no signed LU is stable
     NearOverflow,       ///< ‖A‖_F is 1/1024 of the largest number: every square overflows
     NearUnderflow,      ///< entries on both sides of the smallest normal number
     Denormal,           ///< entries of about 1000 times the smallest denormal

@@ -261,7 +261,8 @@ TYPED_TEST(QrInterface, ABasisWhoseSignedLuGrowsIsFactoredAsAnyOther) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{576, 64}, {1440, 160}, {64 * 64, 64}}) {
         const Matrix<T> A = generate<T>(Gallery::OrthogonalGrowth, m, n);
-        for (Method method : {Method::Auto, Method::TSQR, Method::CAQR, Method::BlockedHouseholder, Method::CholeskyQR2})
+        for (Method method :
+             {Method::Auto, Method::TSQR, Method::CAQR, Method::BlockedHouseholder, Method::CholeskyQR2})
             for (QForm q : q_forms) {
                 SCOPED_TRACE(case_name(m, n, method, q));
                 Options options = with(method, q);

@@ -62,7 +62,8 @@ struct NumericalBreakdown : Error {
 
 /// A full-rank solver met a matrix with estimated reciprocal condition `rcond`, at or below its tolerance.
 struct RankDeficient : Error {
-    RankDeficient(const std::string& message, double rcond_) : Error(ErrorCode::RankDeficient, message), rcond(rcond_) {}
+    RankDeficient(const std::string& message, double rcond_)
+        : Error(ErrorCode::RankDeficient, message), rcond(rcond_) {}
     double rcond;
 };
 

@@ -38,8 +38,8 @@ struct MatrixView {
     MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, std::max<Index>(1, rows_)) {}
     /// A view that may write also serves where one that only reads is asked for.
     template <class U>
-        requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-    MatrixView(MatrixView<U, D> other) : MatrixView(other.data, other.rows, other.cols, other.ld) {}
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>) MatrixView(MatrixView<U, D> other)
+        : MatrixView(other.data, other.rows, other.cols, other.ld) {}
 
     /// Pointer to element (i, j); null in a view without data.
     T* at(Index i, Index j) const { return data ? data + i + j * ld : nullptr; }

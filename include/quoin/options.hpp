@@ -34,9 +34,9 @@ struct Options {
     Method method = Method::Auto;
     QForm q = QForm::Any;
     TreeShape tree = TreeShape::Auto;
-    Index panel_width = 0;  ///< columns a panel; 0: Quoin chooses
-    Index leaf_rows = 0;    ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
-    Index fan_in = 0;       ///< R factors merged at a tree node, at least 2; 0: as `tree` says
+    Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
+    Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
+    Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
     bool check_finite = true;  ///< NaN or Inf in A is an error; false lets them propagate, as LAPACK does
     bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
@@ -50,11 +50,11 @@ struct Plan {
     Method method = Method::Auto;    ///< never Auto
     Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
     QForm q = QForm::Any;
-    Index panel_width = 0;   ///< columns a panel
-    Index inner_block = 0;   ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;     ///< rows a leaf
-    Index domain_leaves = 0; ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
-    Index fan_in = 0;        ///< R factors merged at a node above the domains
+    Index panel_width = 0;    ///< columns a panel
+    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;      ///< rows a leaf
+    Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
+    Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
     bool check_finite = true;
     bool verify = false;
@@ -65,13 +65,13 @@ struct Plan {
 
 /// What a factorization did. Quantities that were not measured are negative.
 struct Report {
-    Method method = Method::Auto;    ///< the method whose answer is returned
-    bool fell_back = false;          ///< the planned method could not certify its answer
-    double seconds = 0;              ///< wall time of the factorization, verification excluded
+    Method method = Method::Auto;  ///< the method whose answer is returned
+    bool fell_back = false;        ///< the planned method could not certify its answer
+    double seconds = 0;            ///< wall time of the factorization, verification excluded
     double flops = 0;
-    double gram_departure = -1;      ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass
-    double orthogonality = -1;       ///< ‖I − QᵀQ‖_F, with Options::verify
-    double residual = -1;            ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
+    double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass
+    double orthogonality = -1;   ///< ‖I − QᵀQ‖_F, with Options::verify
+    double residual = -1;        ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };
 
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.

@@ -29,9 +29,7 @@ public:
 
     /// R, k×n, with exact zeros below its diagonal. Costs a copy of k·n elements.
     Matrix<T, D> r(Context<D>& ctx) const;
-    Matrix<T, D> r() const
-        requires std::is_same_v<D, Host>
-    {
+    Matrix<T, D> r() const requires std::is_same_v<D, Host> {
         Context<D> ctx;
         return r(ctx);
     }

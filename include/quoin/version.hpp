@@ -8,10 +8,10 @@ const char* version();
 /// What this build computes with; for `quoin info` and bug reports.
 struct BuildInfo {
     const char* compiler;
-    const char* kernels;      ///< instruction set of the host kernels in use on this CPU: "avx512", "avx2", "baseline"
-    const char* blas;         ///< the BLAS's own description of itself, or its name
-    const char* blas_core;    ///< CPU type that BLAS chose its kernels for, or ""
-    const char* blas_warning; ///< one sentence if those kernels are older than the CPU, or ""
+    const char* kernels;       ///< instruction set of the host kernels in use on this CPU: "avx512", "avx2", "baseline"
+    const char* blas;          ///< the BLAS's own description of itself, or its name
+    const char* blas_core;     ///< CPU type that BLAS chose its kernels for, or ""
+    const char* blas_warning;  ///< one sentence if those kernels are older than the CPU, or ""
 };
 const BuildInfo& build_info();
 

@@ -66,9 +66,9 @@ void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T,
     if (op == Op::Transpose) apply_w<T, D>(ctx, kernel, Op::Transpose, C_top);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                            \
-    template const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>&) const;                           \
-    template void apply_basis<T, D>(Context<D>&, MatrixView<const T, D>, const BasisKernel<T, D>&, Op,     \
+#define QUOIN_INSTANTIATE(T, D)                                                                        \
+    template const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>&) const;                       \
+    template void apply_basis<T, D>(Context<D>&, MatrixView<const T, D>, const BasisKernel<T, D>&, Op, \
                                     MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

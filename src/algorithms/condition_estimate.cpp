@@ -120,9 +120,9 @@ void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m,
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                 \
-    template T column_norm<T>(MatrixView<const T, D>);                          \
-    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
+#define QUOIN_INSTANTIATE(T, D)                                                        \
+    template T column_norm<T>(MatrixView<const T, D>);                                 \
+    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>);        \
     template double scaled_condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
     template double inverse_norm_estimate<T>(Context<D>&, MatrixView<const T, D>);     \
     template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);

@@ -72,9 +72,7 @@ std::vector<Panel> panels_of(const Plan& plan);
 /// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.
 void count_costs(Plan& plan);
 
-inline bool is_cholesky(Method method) {
-    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
-}
+inline bool is_cholesky(Method method) { return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3; }
 
 /// The panels, with memory for their T factors.
 template <class T, class D>
@@ -104,12 +102,12 @@ void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest);
 struct CholeskyPasses {
     enum class State {
         Certified,  ///< A = Q₁ (if stored) with ‖I − Q₁ᵀQ₁‖ small; Q = Q₁ R₂⁻¹ is orthonormal to O(u), R is final
-        Refused,    ///< the first Gram matrix said no: A is as it was
-        Improved,   ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
-        Unusable,   ///< A's entries are not finite, or beyond what may be squared: A is as it was
+        Refused,   ///< the first Gram matrix said no: A is as it was
+        Improved,  ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
+        Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
-    Index column = -1;          ///< where it broke down
+    Index column = -1;           ///< where it broke down
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F
 };
 /// The passes before the last one. `store` keeps Q₁ in A; R (n×n) and R2 (n×n) receive the factors.

@@ -58,9 +58,9 @@ QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
     return f;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                             \
-    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D>&&);       \
-    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D>&&);
+#define QUOIN_INSTANTIATE(T, D)                                        \
+    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&); \
+    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -34,7 +34,8 @@ namespace {
 void check(Index m, Index n, const Options& options) {
     const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
     if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
-    if (options.panel_width < 0) refuse(fmt::format("panel_width must not be negative, and is {}", options.panel_width));
+    if (options.panel_width < 0)
+        refuse(fmt::format("panel_width must not be negative, and is {}", options.panel_width));
     if (options.leaf_rows < 0) refuse(fmt::format("leaf_rows must not be negative, and is {}", options.leaf_rows));
     if (options.fan_in < 0 || options.fan_in == 1) {
         refuse(fmt::format("fan_in must be at least 2 (or 0: Quoin chooses), and is {}", options.fan_in));
@@ -44,16 +45,18 @@ void check(Index m, Index n, const Options& options) {
                            n));
     }
     if (options.method == Method::TSQR && options.panel_width > 0 && options.panel_width < std::min(m, n)) {
-        refuse(fmt::format("tsqr has one panel of min(m, n) = {} columns; panel_width {} asks for caqr",
-                           std::min(m, n), options.panel_width));
+        refuse(fmt::format("tsqr has one panel of min(m, n) = {} columns; panel_width {} asks for caqr", std::min(m, n),
+                           options.panel_width));
     }
 }
 
 template <class D>
 void require_tree(const char* what, Index width) {
     if (width <= Tuning<D>::most_tree_cols) return;
-    throw InvalidArgument(fmt::format("{} is {}, and trees on this device are at most {} columns wide: use caqr with "
-                                      "narrower panels", what, width, Tuning<D>::most_tree_cols));
+    throw InvalidArgument(
+        fmt::format("{} is {}, and trees on this device are at most {} columns wide: use caqr with "
+                    "narrower panels",
+                    what, width, Tuning<D>::most_tree_cols));
 }
 
 template <class D>
@@ -76,15 +79,15 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
     const Index m = plan.rows;
     if (options.leaf_rows > 0) {
         if (options.leaf_rows < width) {
-            throw InvalidArgument(fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width,
-                                              options.leaf_rows));
+            throw InvalidArgument(
+                fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width, options.leaf_rows));
         }
         plan.leaf_rows = std::min(options.leaf_rows, std::max(m, width));
     } else {
         plan.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
     }
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
-    plan.fan_in = options.fan_in > 0               ? std::min(options.fan_in, std::max<Index>(2, leaves))
+    plan.fan_in = options.fan_in > 0                ? std::min(options.fan_in, std::max<Index>(2, leaves))
                   : options.tree == TreeShape::Quad ? 4
                   : options.tree == TreeShape::Auto ? Tuning<D>::fan_in
                                                     : 2;
@@ -132,9 +135,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             tree_width = plan.panel_width;
             break;
-        case Method::TSQR:
-            require_tree<D>("the number of columns of tsqr", full);
-            [[fallthrough]];
+        case Method::TSQR: require_tree<D>("the number of columns of tsqr", full); [[fallthrough]];
         default:
             plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);

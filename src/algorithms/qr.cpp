@@ -33,8 +33,8 @@ struct ColumnScaling {
             if (check_finite) throw NonFiniteEntry(found.bad_row, found.bad_col);
             return;
         }
-        needed = !found.zero && (found.largest_exponent > safe_exponent<T> ||
-                                 found.smallest_column_exponent < -safe_exponent<T>);
+        needed = !found.zero &&
+                 (found.largest_exponent > safe_exponent<T> || found.smallest_column_exponent < -safe_exponent<T>);
     }
 };
 
@@ -44,9 +44,8 @@ struct ColumnScaling {
                                              to_string(method), passes.column),
                                  passes.column);
     }
-    throw NumericalBreakdown(fmt::format("{}: the matrix is too ill-conditioned for a certified answer",
-                                         to_string(method)),
-                             0);
+    throw NumericalBreakdown(
+        fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
 }
 
 /// Everything that becomes of A between the checks and the report.
@@ -216,9 +215,9 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
 /// R back to A's scale, wherever it is kept.
 template <class T, class D>
 void unscale(Context<D>& ctx, const std::vector<int>& exponents, typename QR<T, D>::Impl& f) {
-    scale_columns<T>(ctx, exponents, 1, Part::Upper,
-                     f.R.rows() > 0 ? f.R.view()
-                                    : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
+    scale_columns<T>(
+        ctx, exponents, 1, Part::Upper,
+        f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
 }
 
 /// `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next to each other.
@@ -475,9 +474,9 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     return B;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                  \
-    template class QR<T, D>;                                                     \
-    template QR<T, D> qr<T, D>(Context<D>&, MatrixView<const T, D>, Options);    \
+#define QUOIN_INSTANTIATE(T, D)                                               \
+    template class QR<T, D>;                                                  \
+    template QR<T, D> qr<T, D>(Context<D>&, MatrixView<const T, D>, Options); \
     template QR<T, D> qr<T, D>(Context<D>&, Matrix<T, D>&&, const Plan&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -70,9 +70,9 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         factor_leaves<T>(ctx, panel.tree, A, Tf);
         for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
         // A₂ := QᵀA₂
-        apply_tree<T, D>(ctx, panel.tree, Op::Transpose, A, Tf,
-                         forest.A.view().block({panel.first, forest.A.rows()},
-                                               {panel.first + panel.tree.width, forest.A.cols()}));
+        apply_tree<T, D>(
+            ctx, panel.tree, Op::Transpose, A, Tf,
+            forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()}));
     }
 }
 
@@ -130,11 +130,11 @@ void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                \
-    template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                      \
-    template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                     \
-    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);       \
-    template void apply_forest<T, D>(Context<D>&, const ReflectorForest<T, D>&, Op, MatrixView<T, D>);         \
+#define QUOIN_INSTANTIATE(T, D)                                                                          \
+    template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                \
+    template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                               \
+    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>); \
+    template void apply_forest<T, D>(Context<D>&, const ReflectorForest<T, D>&, Op, MatrixView<T, D>);   \
     template void form_q_in_place<T, D>(Context<D>&, ReflectorForest<T, D>&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

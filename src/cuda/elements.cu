@@ -199,7 +199,8 @@ void diagonal_signs(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
 
 template <class T>
 void add_identity(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
-    for_each_element(ctx, std::min(A.rows, A.cols), 1, [=] __device__(Index i, Index) { A.data[i + i * A.ld] += T(1); });
+    for_each_element(ctx, std::min(A.rows, A.cols), 1,
+                     [=] __device__(Index i, Index) { A.data[i + i * A.ld] += T(1); });
 }
 
 template <class T>

@@ -122,8 +122,8 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<c
         }
         const int width = static_cast<int>(n), processors = ctx.state().multiprocessors;
         Arena::Frame frame(ctx);
-        void* work = frame.take<char>(
-            tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
+        void* work =
+            frame.take<char>(tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
         QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, work, processors,
                                               ctx.stream()));
     }

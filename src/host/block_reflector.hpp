@@ -84,13 +84,13 @@ void outer_blocked(Index m, Index n, Index k, const T* A, Index lda, const T* B,
 
 template <class T>
 struct BlockReflector {
-    Index k;       // number of reflectors
-    const T* L;    // k×k unit lower triangle with its ones and zeros, or null where the top of V is I
+    Index k;     // number of reflectors
+    const T* L;  // k×k unit lower triangle with its ones and zeros, or null where the top of V is I
     Index ldl;
-    const T* V;    // h×k
+    const T* V;  // h×k
     Index ldv;
     Index h;
-    const T* Tk;   // k×k upper triangular, exact zeros below
+    const T* Tk;  // k×k upper triangular, exact zeros below
     Index ldt;
 };
 

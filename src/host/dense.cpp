@@ -178,12 +178,12 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template Index cholesky<T>(Context<Host>&, MatrixView<T>, T);                                                     \
-    template GramInspection inspect_gram<T>(Context<Host>&, MatrixView<const T>);                                     \
-    template void scale_diagonal<T>(Context<Host>&, T, MatrixView<T>);                                                \
-    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                              \
-    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                         \
+#define QUOIN_INSTANTIATE(T)                                                             \
+    template Index cholesky<T>(Context<Host>&, MatrixView<T>, T);                        \
+    template GramInspection inspect_gram<T>(Context<Host>&, MatrixView<const T>);        \
+    template void scale_diagonal<T>(Context<Host>&, T, MatrixView<T>);                   \
+    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>); \
+    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);            \
     template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

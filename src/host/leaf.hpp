@@ -68,10 +68,10 @@ void apply_stacked(bool transpose, bool staircase, bool triangle, Index h, Index
     for (Index b = 0; b < blocks; ++b) {
         const Index c = (transpose ? b : blocks - 1 - b) * ib, k = std::min(ib, n - c);
         const Index first = staircase ? c : 0;
-        apply_reflector(transpose,
-                        BlockReflector<T>{k, nullptr, 0, V + c * ldv, ldv, stacked_rows(triangle, h, c + k),
-                                          Tf + c * ldt, ldt},
-                        p - first, C_top + c + first * ldct, ldct, C + first * ldc, ldc, work);
+        apply_reflector(
+            transpose,
+            BlockReflector<T>{k, nullptr, 0, V + c * ldv, ldv, stacked_rows(triangle, h, c + k), Tf + c * ldt, ldt},
+            p - first, C_top + c + first * ldct, ldct, C + first * ldc, ldc, work);
     }
 }
 

@@ -195,12 +195,12 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                      \
-    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);        \
-    template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,   \
-                                           MatrixView<T>);                                                            \
-    template void form_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<const T>);                                  \
+#define QUOIN_INSTANTIATE(T)                                                                                        \
+    template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                    \
+    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);      \
+    template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                           MatrixView<T>);                                                          \
+    template void form_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<const T>);                                \
     template void compact_wy<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

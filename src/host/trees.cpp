@@ -15,8 +15,8 @@ T* t_at(MatrixView<T> Tf, Index col) {
 
 /// Domain d of `A`: R by a flat tree over its leaves, copied into cache one at a time. `keep` stores V and T.
 template <class T, bool keep>
-void factor_domain(const PanelTree& tree, Index d, MatrixView<std::conditional_t<keep, T, const T>> A,
-                   MatrixView<T> Tf, T* R, T* leaf, T* scratch_t, T* work) {
+void factor_domain(const PanelTree& tree, Index d, MatrixView<std::conditional_t<keep, T, const T>> A, MatrixView<T> Tf,
+                   T* R, T* leaf, T* scratch_t, T* work) {
     const Index n = tree.width, ib = tree.inner_block;
     for (Index t = 0; t < tree.leaves(d); ++t) {
         const auto A_leaf = A.row_block(tree.leaf(d, t));
@@ -224,15 +224,15 @@ void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, Mat
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>);                   \
-    template void reduce_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<const T>, MatrixView<T>);             \
-    template void factor_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<T>);             \
-    template void apply_leaves<T>(Context<Host>&, const PanelTree&, Op, MatrixView<const T>, MatrixView<const T>,     \
-                                  MatrixView<T>);                                                                     \
-    template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                    \
-                                 MatrixView<const T>, MatrixView<T>);                                                 \
-    template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);         \
+#define QUOIN_INSTANTIATE(T)                                                                                      \
+    template void factor_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>);               \
+    template void reduce_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<const T>, MatrixView<T>);         \
+    template void factor_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<T>);         \
+    template void apply_leaves<T>(Context<Host>&, const PanelTree&, Op, MatrixView<const T>, MatrixView<const T>, \
+                                  MatrixView<T>);                                                                 \
+    template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                \
+                                 MatrixView<const T>, MatrixView<T>);                                             \
+    template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);     \
     template void form_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<const T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -44,8 +44,15 @@ TYPED_TEST_SUITE(GpuPrimitive, Types);
 
 TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
     using T = TypeParam;
-    for (auto [m, n] :
-         {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {31, 33}, {33, 31}, {70, 70}, {300, 70}, {70000, 3}, {3, 70000}}) {
+    for (auto [m, n] : {std::pair<Index, Index>{0, 3},
+                        {3, 0},
+                        {1, 1},
+                        {31, 33},
+                        {33, 31},
+                        {70, 70},
+                        {300, 70},
+                        {70000, 3},
+                        {3, 70000}}) {
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
         const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, n, 2), s = random_normal<T>(m, 1, 3);
         const Index k = std::min(m, n);
@@ -188,8 +195,7 @@ TYPED_TEST(GpuPrimitive, InspectGramAndNorms) {
             for (Index i = j + 1; i < n; ++i) LU(i, j) = R(j, i);
         }
         GpuPadded<T> gLU(this->gpu(), LU.view());
-        expect_norm(inverse_norm_estimate<T>(this->gpu(), gLU.view()),
-                    inverse_norm_estimate<T>(this->host, LU.view()));
+        expect_norm(inverse_norm_estimate<T>(this->gpu(), gLU.view()), inverse_norm_estimate<T>(this->host, LU.view()));
         // whatever the columns' scales
         std::vector<int> exponents(n);
         const int range = sizeof(T) == 4 ? 40 : 400;

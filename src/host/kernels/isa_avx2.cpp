@@ -4,8 +4,8 @@
 #define QUOIN_INNER_N 4
 #define QUOIN_OUTER_V 3
 #define QUOIN_OUTER_N 4
-#include "host/kernels/microkernels.hpp"
 #include "host/kernels/isa.hpp"
+#include "host/kernels/microkernels.hpp"
 
 namespace quoin::host {
 const Kernels<float>& avx2_kernels_f32() { return kernel_set<float>; }
