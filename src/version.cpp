@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <string_view>
 
 #include "host/kernels/kernels.hpp"
 
@@ -12,8 +13,10 @@ const char* version() { return QUOIN_VERSION; }
 
 namespace {
 
-/// What OpenBLAS says of itself, if it is the BLAS that is loaded; "" otherwise.
+/// What OpenBLAS says of itself, if it is the BLAS that was linked; "" otherwise. (Another BLAS may have it loaded too, for
+/// its LAPACK.)
 std::string ask_openblas(const char* function) {
+    if (std::string_view(QUOIN_BLAS_NAME) != "OpenBLAS") return "";
     using Text = char* (*)();
     const auto ask = reinterpret_cast<Text>(dlsym(RTLD_DEFAULT, function));
     const char* answer = ask ? ask() : nullptr;
