@@ -26,10 +26,6 @@ public:
         T* take(Index count) {
             return static_cast<T*>(arena_.take(static_cast<std::size_t>(count) * sizeof(T)));
         }
-        template <class T>
-        MatrixView<T> matrix(Index rows, Index cols) {
-            return {take<T>(std::max<Index>(1, rows) * cols), rows, cols};
-        }
 
     private:
         Arena& arena_;
