@@ -58,6 +58,15 @@ Options with_form(Options options, QForm q) {
     return options;
 }
 
+/// LAPACK's geqrf of A, in `work`.
+template <class T>
+double seconds_of_geqrf(ReferenceLapack<T>& lapack, Matrix<T>& work, MatrixView<const T> A) {
+    restore(work, A);
+    const Stopwatch watch;
+    lapack.geqrf(work.view());
+    return watch.seconds();
+}
+
 template <class T>
 Measurement measure_thin_qr(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
     const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Explicit));
@@ -103,13 +112,7 @@ Measurement measure_r_only(Context<Host>& ctx, MatrixView<const T> A, const Meas
             result.method = f.report().method;
             return seconds;
         },
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            lapack.geqrf(work.view());
-            return watch.seconds();
-        },
-        settings, result);
+        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
     return result;
 }
 
@@ -140,13 +143,7 @@ Measurement measure_geqrf(Context<Host>& ctx, MatrixView<const T> A, const Measu
             tau = std::move(factors.tau);
             return seconds;
         },
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            lapack.geqrf(work.view());
-            return watch.seconds();
-        },
-        settings, result);
+        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
     const Matrix<T> R = upper_trapezoid<T>(work.view());
     lapack.orgqr(work.view(), tau.data());
     const MatrixView<const T> Q = work.view().col_block({0, R.rows()});
