@@ -15,6 +15,11 @@ namespace quoin {
 /// Throws Interrupted if the context was asked to stop. Algorithms call it between steps.
 void throw_if_stopped(Context<Host>& ctx);
 
+/// A context for work that may run beside what is asked of `ctx` from now on, and behind all before; on the host `ctx` itself.
+Context<Host>& work_beside(Context<Host>& ctx);
+/// What is asked of `ctx` from now on runs behind all that was asked of `beside`.
+void wait_for(Context<Host>& ctx, Context<Host>& beside);
+
 // ---- Trees: panels A (rows×width) under a PanelTree; V and R overwrite A, T is inner_block × t_cols() ----------------
 
 /// Every domain: leaf 0 = H R (geqrt), then [R; leaf t] = H [R; 0] for t = 1, 2, … (tpqrt).

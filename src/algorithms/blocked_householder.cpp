@@ -46,24 +46,33 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorFore
     const Index m = forest.A.rows(), n = forest.A.cols();
     const Index count = static_cast<Index>(forest.panels.size());
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
-    bool factored = false;  // by the look-ahead of the step before
+    const auto factor = [&](Context<D>& where, Index s) {
+        const Panel& panel = forest.panels[s];
+        if (is_tall(m - panel.first)) {
+            factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel));
+        } else {
+            factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
+        }
+    };
+    if (count > 0) factor(ctx, 0);
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
-        if (is_tall(A.rows)) {
-            factor_tall_panel(ctx, plan, A, Tf);
-        } else if (!factored) {
-            factor_panel<T>(ctx, A, Tf);
-        }
         // A₂ := HᵀA₂, and the next panel with it
         const auto C = forest.A.view().block({panel.first, m}, {panel.first + panel.tree.width, n});
-        factored = s + 1 < count && !is_tall(A.rows - panel.tree.width);
-        if (factored) {
+        if (s + 1 == count) {
+            if (C.cols > 0) apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
+        } else if (is_tall(A.rows - panel.tree.width)) {
+            const Index next = forest.panels[s + 1].tree.width;
+            apply_panel<T>(ctx, Op::Transpose, A, Tf, C.col_block({0, next}));
+            Context<D>& beside = work_beside(ctx);
+            apply_panel<T>(ctx, Op::Transpose, A, Tf, C.col_block({next, C.cols}));
+            factor(beside, s + 1);
+            wait_for(ctx, beside);
+        } else {
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]));
-        } else if (C.cols > 0) {
-            apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
         }
     }
 }

@@ -211,6 +211,14 @@ void throw_if_stopped(Context<Cuda>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
+Context<Cuda>& work_beside(Context<Cuda>& ctx) {
+    Context<Cuda>& beside = ctx.state().side();
+    ctx.state().order(ctx, beside);
+    return beside;
+}
+
+void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.state().order(beside, ctx); }
+
 // ---- Transfers ---------------------------------------------------------------------------------------------------------
 
 namespace {

@@ -1,10 +1,12 @@
-// Panels in LAPACK's format: blocks of 32 columns by kernels/factor_panel.cuh, everything else by GEMM. The unit triangle
-// on top of V is unpacked into L (n×n), so that V stays as it is.
+// Panels in LAPACK's format: blocks of 32 columns by kernels/factor_panel.cuh, each applied to the rest of its panel by
+// kernels/apply_strip.cuh; the panel's T from VᵀV by kernels/join_t.cuh. Updates beyond the panel are GEMMs, with the unit
+// triangle on top of V unpacked into L (n×n), so that V stays as it is.
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/inner_product.hpp"
+#include "cuda/kernels/apply_strip.cuh"
 #include "cuda/kernels/factor_panel.cuh"
+#include "cuda/kernels/join_t.cuh"
 #include "cuda/primitives.hpp"
 
 namespace quoin {
@@ -20,84 +22,134 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
     });
 }
 
-constexpr Index most_blocks = 16;
-
-/// Blocks in the cluster: 512 rows a block, one row a thread, as long as there are blocks.
-Index cluster_blocks(Index m) {
-    Index blocks = 1;
-    while (blocks < most_blocks && blocks * panel_threads < m) blocks *= 2;
-    return blocks;
-}
-
-template <class T>
-void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    const Index blocks = cluster_blocks(A.rows);
-    const Index h = std::max<Index>(panel_width, ((A.rows + blocks - 1) / blocks + 31) / 32 * 32);
-    const std::size_t panel_bytes = static_cast<std::size_t>(h) * A.cols * sizeof(T), fixed_bytes = 16 << 10;
-    const bool staged = panel_bytes + fixed_bytes <= ctx.state().shared_bytes;
-    const PanelBlock<T> panel{A.rows, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, h, staged};
-
-    const auto kernel = factor_panel_block<T>;
-    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          static_cast<int>(ctx.state().shared_bytes - fixed_bytes)));
+/// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
+template <class... Parameters, class... Arguments>
+void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
+                     std::size_t shared, Arguments... arguments) {
     QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (shared > 0) {
+        QUOIN_CUDA_CHECK(
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+    }
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
     cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(panel_threads);
-    config.dynamicSmemBytes = staged ? panel_bytes : 0;
+    config.gridDim = dim3(static_cast<unsigned>(clusters * blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared;
     config.stream = ctx.stream();
     config.attrs = &cluster;
     config.numAttrs = 1;
-    QUOIN_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, panel));
+    QUOIN_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-/// C := op(H) C, with L the top of V.
+/// Sizes of C up to which its strips are faster than products of matrices.
+constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
+
+Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
+
+/// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
 template <class T>
-void apply_reflector(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> L, MatrixView<const T, Cuda> V,
-                     MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    const Index k = V.cols, m = V.rows, p = C.cols;
-    const auto V_rest = V.row_block({k, m});
-    const auto C_top = C.row_block({0, k}), C_rest = C.row_block({k, m});
+inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (sizeof(T) == 4 ? 32 : 16);
+template <class T>
+inline constexpr Index rows_of_narrow_block = 2 * rows_of_wide_block<T>;
+
+/// Columns of the blocks that a panel of m rows is cut into: half as many where that keeps it in registers.
+template <class T>
+Index block_width(Index m) {
+    const bool narrow = m > rows_of_wide_block<T> && m <= rows_of_narrow_block<T>;
+    return narrow ? panel_width / 2 : panel_width;
+}
+
+/// A = H R for at most block_width columns.
+template <class T>
+void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
+    const Index m = A.rows;
+    // as many blocks as can share the work: their number costs little, their rows do
+    Index blocks = 1;
+    while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
+    const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
+    const auto launch = [&]<int R, int C, bool streams>() {
+        launch_clusters(
+            ctx, factor_panel_block<T, R, C, streams>, 1, blocks, panel_threads, 0,
+            PanelBlock<T>{m, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, std::max<Index>(h, 32 * R)});
+    };
+    if (h > 64 * most || (h > 32 * most && A.cols > panel_width / 2)) {
+        launch.template operator()<most, 4, true>();
+    } else if (h > 32 * most) {
+        launch.template operator()<2 * most, 2, false>();
+    } else if (h > 32 * most / 2) {
+        launch.template operator()<most, 4, false>();
+    } else if (h > 32 * most / 4) {
+        launch.template operator()<most / 2, 4, false>();
+    } else if (h > 32 * most / 8) {
+        launch.template operator()<most / 4, 4, false>();
+    } else {
+        launch.template operator()<most / 8, 4, false>();
+    }
+}
+
+/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that is
+/// possible, and more blocks while multiprocessors are idle.
+struct StripGrid {
+    Index blocks = 1, h;
+    StripGrid(Context<Cuda>& ctx, Index m, Index strips, Index chunk) {
+        while (blocks < strip_blocks &&
+               (blocks * chunk < m || (2 * strips * blocks <= ctx.state().multiprocessors && blocks * 128 < m))) {
+            blocks *= 2;
+        }
+        h = round_up((m + blocks - 1) / blocks, 32);
+    }
+};
+
+/// C := op(H) C, in strips of columns, with T's diagonal blocks alone.
+template <class T>
+void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                  MatrixView<T, Cuda> C) {
+    const Index strips = (C.cols + strip_width - 1) / strip_width;
+    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
+    const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
+    launch_clusters(ctx, op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, strips, grid.blocks,
+                    strip_threads, sizeof(ApplyShared<T>), operands);
+}
+
+/// C := op(H) C, with the whole T and a copy of V that has its unit triangle.
+template <class T>
+void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                   MatrixView<T, Cuda> C) {
+    const Index k = V.cols, p = C.cols;
     Arena::Frame frame(ctx);
-    const auto W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
-    // W = LᵀC₁ + V₂ᵀC₂;  W := op(T) W
-    gemm<T>(ctx, Op::Transpose, Op::None, 1, L, C_top, 0, W);
-    multiply_accumulate<T>(ctx, V_rest, C_rest, W);
+    const auto unit_v = frame.matrix<T>(V.rows, k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
+    copy_unit_lower<T>(ctx, V, unit_v);
+    // W = VᵀC;  W := op(T) W;  C −= V W
+    multiply_transposed<T>(ctx, unit_v, C, W);
     gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    // C −= [L; V₂] W
-    gemm<T>(ctx, Op::None, Op::None, -1, L, TW, 1, C_top);
-    gemm<T>(ctx, Op::None, Op::None, -1, V_rest, TW, 1, C_rest);
+    gemm<T>(ctx, Op::None, Op::None, -1, unit_v, TW, 1, C);
+    ctx.state().add_flops(2.0 * V.rows * k * p);
 }
 
-/// T from G = VᵀV (Puglisi 1992): T⁻¹ has G above its diagonal and 1/τ on it. τ = 0 is a reflector that is I: row and
-/// column of T are zero.
-template <class T>
-void t_from_products(Context<Cuda>& ctx, MatrixView<T, Cuda> G, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf) {
-    for_each_element(ctx, G.rows, G.cols, [=] __device__(Index i, Index j) {
-        const T tau_i = tau.data[i], tau_j = tau.data[j];
-        T& g = G.data[i + j * G.ld];
-        if (i == j) g = tau_j == 0 ? T(1) : 1 / tau_j;
-        if (i != j && (tau_i == 0 || tau_j == 0)) g = 0;
-    });
-    set_identity<T>(ctx, 0, Tf);
-    trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, G, Tf);
-    for_each_element(ctx, Tf.cols, 1, [=] __device__(Index j, Index) { Tf.data[j + j * Tf.ld] = tau.data[j]; });
-}
-
+/// T of V's reflectors from VᵀV and τ; without τ, T has its diagonal blocks already.
 template <class T>
 void build_t(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf) {
-    const Index k = V.cols;
-    const auto V_rest = V.row_block({k, V.rows});
+    const Index k = V.cols, blocks = (k + t_width - 1) / t_width;
+    const bool with_diagonal = tau.data != nullptr;
+    const Index pairs = with_diagonal ? blocks * (blocks + 1) / 2 : blocks * (blocks - 1) / 2;
+    const Index strips = pairs * (t_width / strip_width);
     Arena::Frame frame(ctx);
-    const auto L = frame.matrix<T>(k, k), G = frame.matrix<T>(k, k);
-    copy_unit_lower<T>(ctx, V, L);
-    gemm<T>(ctx, Op::Transpose, Op::None, 1, L, L, 0, G);
-    multiply_accumulate<T>(ctx, V_rest, V_rest, G);
-    t_from_products<T>(ctx, G, tau, Tf);
+    const auto G = frame.matrix<T>(k, k);
+    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
+    launch_clusters(ctx, panel_products<T>, strips, grid.blocks, strip_threads, sizeof(ApplyShared<T>), V, grid.h,
+                    with_diagonal, G);
+    if (with_diagonal) {
+        diagonal_t<T><<<static_cast<unsigned>(blocks), 32, 0, ctx.stream()>>>(G, tau, Tf);
+        check_launch("diagonal_t");
+    }
+    if (blocks == 1) return;
+    join_t<T><<<static_cast<unsigned>((k + join_cols - 1) / join_cols), join_threads, 0, ctx.stream()>>>(G, Tf);
+    check_launch("join_t");
 }
 
 }  // namespace
@@ -106,20 +158,18 @@ template <class T>
 void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
-    for (Index c = 0; c < n; c += panel_width) {
-        const Index end = std::min<Index>(n, c + panel_width);
+    for (Index c = 0; c < n;) {
+        const Index end = c + std::min(n - c, block_width<T>(m - c));
         const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
         factor_block<T>(ctx, V, Tc);
-        if (end == n) break;
-        Arena::Frame frame(ctx);
-        const auto L = frame.matrix<T>(end - c, end - c);
-        copy_unit_lower<T>(ctx, V, L);
-        apply_reflector<T>(ctx, Op::Transpose, L, V, Tc, A.block({c, m}, {end, n}));
+        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
+        c = end;
     }
-    if (n > panel_width) {
+    if (n > block_width<T>(m)) {
         Arena::Frame frame(ctx);
-        const auto tau = frame.matrix<T>(n, 1);
-        copy_diagonal<T>(ctx, Tf, tau);
+        const bool whole_blocks = block_width<T>(m) == panel_width;
+        const auto tau = whole_blocks ? MatrixView<T, Cuda>{} : frame.matrix<T>(n, 1);
+        if (!whole_blocks) copy_diagonal<T>(ctx, Tf, tau);
         build_t<T>(ctx, A, tau, Tf);
     }
     ctx.state().add_flops(3.0 * m * n * n);
@@ -130,23 +180,25 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
                  MatrixView<T, Cuda> C) {
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
-    Arena::Frame frame(ctx);
-    const auto L = frame.matrix<T>(k, k);
-    copy_unit_lower<T>(ctx, V, L);
-    apply_reflector<T>(ctx, op, L, V, Tf, C);
-    ctx.state().add_flops(4.0 * V.rows * k * C.cols);
+    if (C.cols <= most_strip_cols && C.rows <= most_strip_rows) {
+        apply_strips<T>(ctx, op, V, Tf, C);
+        ctx.state().add_flops(4.0 * V.rows * k * C.cols);
+    } else {
+        apply_by_gemm<T>(ctx, op, V, Tf, C);
+    }
 }
 
 template <class T>
 void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                            MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf) {
     const Index k = V.cols, next = next_Tf.cols;
-    auto& side = ctx.state().side();
     apply_panel<T>(ctx, Op::Transpose, V, Tf, C.col_block({0, next}));
-    ctx.state().order(ctx, side);
-    factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf);
+    Context<Cuda>& beside = work_beside(ctx);
+    // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+    wait_for(ctx, beside);
+    factor_panel<T>(beside, C.block({k, C.rows}, {0, next}), next_Tf);
     apply_panel<T>(ctx, Op::Transpose, V, Tf, C.col_block({next, C.cols}));
-    ctx.state().order(side, ctx);
+    wait_for(ctx, beside);
 }
 
 template <class T>

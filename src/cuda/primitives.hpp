@@ -12,6 +12,9 @@ namespace quoin {
 
 /// As on the host; it looks at the flag and not at the device.
 void throw_if_stopped(Context<Cuda>& ctx);
+/// The context's side stream, ahead of it on the device.
+Context<Cuda>& work_beside(Context<Cuda>& ctx);
+void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside);
 
 // ---- Trees: panels of at most 32 columns -------------------------------------------------------------------------------
 

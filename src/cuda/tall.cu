@@ -7,7 +7,6 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/inner_product.hpp"
 #include "cuda/kernels/solve_and_gram.cuh"
 #include "cuda/primitives.hpp"
 
@@ -102,12 +101,6 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 }  // namespace
 
 template <class T>
-void cuda::multiply_accumulate(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                               MatrixView<T, Cuda> C) {
-    multiply_split<T>(ctx, A, B, true, false, C);
-}
-
-template <class T>
 void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<const MatrixView<const T, Cuda>> factors,
                     MatrixView<T, Cuda> X, MatrixView<T, Cuda> G) {
     const Index m = A.rows, n = A.cols;
@@ -145,8 +138,6 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                         \
-    template void cuda::multiply_accumulate<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                               MatrixView<T, Cuda>);                                                 \
     template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                       \
                                     std::span<const MatrixView<const T, Cuda>>, MatrixView<T, Cuda>,                 \
                                     MatrixView<T, Cuda>);                                                            \

@@ -59,4 +59,7 @@ void throw_if_stopped(Context<Host>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
+Context<Host>& work_beside(Context<Host>& ctx) { return ctx; }
+void wait_for(Context<Host>&, Context<Host>&) {}
+
 }  // namespace quoin

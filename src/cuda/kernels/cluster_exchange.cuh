@@ -1,0 +1,73 @@
+#pragma once
+
+// Numbers sent into the shared memory of another block of the cluster, and a wait for all that were announced: one way
+// through the cluster's network, where a barrier of the cluster behind plain stores takes two and a fence.
+//
+// A mailbox is a barrier in shared memory that counts bytes. It is open after `open`, counts what `send` brings, and lets
+// `receive` pass when `bytes` are there; then it is open again, for the next round. No block may send into round i + 1 of a
+// mailbox before the receiver has read what round i brought: two mailboxes in turn are enough where every block needs every
+// other block's numbers of a round before it can send into the next.
+
+#include <cstdint>
+
+#include "column_vectors.cuh"
+
+namespace quoin::cuda {
+
+__device__ inline std::uint32_t shared_address(const void* p) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+
+class Mailbox {
+public:
+    /// By one thread, before a barrier of the cluster.
+    __device__ void open(std::uint32_t bytes) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state_)) : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        announce(bytes);
+    }
+    /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names for them.
+    template <class T>
+    __device__ void send(int peer, T* place, const Vector<T>& value) {
+        std::uint32_t remote_place, remote_state;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_place) : "r"(shared_address(place)), "r"(peer));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_state) : "r"(shared_address(&state_)), "r"(peer));
+        if constexpr (sizeof(T) == 8) {
+            asm volatile(
+                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(
+                    remote_place),
+                "l"(__double_as_longlong(value.at[0])), "l"(__double_as_longlong(value.at[1])), "r"(remote_state)
+                : "memory");
+        } else {
+            asm volatile(
+                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                    remote_place),
+                "r"(__float_as_uint(value.at[0])), "r"(__float_as_uint(value.at[1])), "r"(__float_as_uint(value.at[2])),
+                "r"(__float_as_uint(value.at[3])), "r"(remote_state)
+                : "memory");
+        }
+    }
+    /// Waits for round `round` (0, 1, …). By every thread; one of them, `opens`, opens the next round.
+    __device__ void receive(int round, bool opens, std::uint32_t bytes) {
+        std::uint32_t done = 0;
+        while (!done) {
+            asm volatile(
+                "{\n.reg .pred p;\n"
+                "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                "selp.u32 %0, 1, 0, p;\n}"
+                : "=r"(done)
+                : "r"(shared_address(&state_)), "r"(round % 2)
+                : "memory");
+        }
+        if (opens) announce(bytes);
+    }
+
+private:
+    __device__ void announce(std::uint32_t bytes) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
+                     : "memory");
+    }
+    std::uint64_t state_;
+};
+
+}  // namespace quoin::cuda
