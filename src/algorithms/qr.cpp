@@ -38,11 +38,12 @@ struct ColumnScaling {
     }
 };
 
-[[noreturn]] void report_breakdown(Method method, const CholeskyPasses& passes) {
-    if (passes.column >= 0) {
+/// `column` of the breakdown, or −1.
+[[noreturn]] void report_breakdown(Method method, Index column) {
+    if (column >= 0) {
         throw NumericalBreakdown(fmt::format("{}: the Gram matrix is not numerically positive definite at column {}",
-                                             to_string(method), passes.column),
-                                 passes.column);
+                                             to_string(method), column),
+                                 column);
     }
     throw NumericalBreakdown(
         fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
@@ -76,11 +77,10 @@ public:
         f_.report.flops = plan.flops;
         f_.R = Matrix<T, D>(ctx_, n, n);
         if (plan.method == Method::CholeskyQR2) {
-            Matrix<T, D> R2(ctx_, n, n);
-            const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, false, A, {}, f_.R.view(), R2.view());
+            const auto passes = cholesky_passes<T, D>(ctx_, false, false, A, {}, f_.R.view());
             f_.report.gram_departure = passes.gram_departure;
-            if (passes.state == CholeskyPasses::State::Certified) return true;
-            if (passes.state == CholeskyPasses::State::Unusable && !checked) return false;
+            if (passes.state == Passes::State::Certified) return true;
+            if (passes.state == Passes::State::Unusable && !checked) return false;
             fall_back(passes);
         }
         if (plan.panel_width >= n) {
@@ -97,6 +97,8 @@ public:
     }
 
 private:
+    using Passes = CholeskyPasses<T, D>;
+
     void by_reflectors(Plan plan) {
         const Index k = std::min(plan.rows, plan.cols);
         auto& forest = f_.forest;
@@ -121,14 +123,14 @@ private:
     }
 
     bool by_cholesky(bool checked) {
-        using State = CholeskyPasses::State;
-        using Factors = std::array<MatrixView<const T, D>, 1>;
+        using State = typename Passes::State;
         const Plan& plan = f_.plan;
         const Index n = plan.cols;
         const auto A = f_.forest.A.view();
-        Matrix<T, D> R(ctx_, n, n), R2(ctx_, n, n);
+        Matrix<T, D> R(ctx_, n, n);
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
-        const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, shifted, A, A, R.view(), R2.view());
+        const bool make_q = plan.q != QForm::None && plan.q != QForm::Reflectors;
+        const auto passes = cholesky_passes<T, D>(ctx_, shifted, make_q, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
@@ -136,10 +138,8 @@ private:
             if (plan.q == QForm::None) {
                 f_.forest = {};
             } else if (plan.q == QForm::Reflectors) {
-                become_lapack(R2.view());
+                become_lapack(passes.R2.view());
             } else {
-                // Q = Q₁ R₂⁻¹
-                solve_and_gram<T>(ctx_, A, Factors{R2.view()}, A, {});
                 become_explicit();
             }
             return true;
@@ -151,7 +151,7 @@ private:
         if (passes.state == State::Improved) {
             // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
             take_r(n);
-            multiply_upper<T>(ctx_, f_.R.view(), R.view());
+            multiply_upper<T>(ctx_, f_.R.view(), R.view(), R.view());
             f_.R = std::move(R);
             if (!f_.is_explicit && f_.forest.A.rows() > 0) {
                 store_triangle<T>(ctx_, f_.R.view(), f_.forest.A.view().row_block({0, n}));
@@ -161,8 +161,8 @@ private:
         return true;
     }
 
-    void fall_back(const CholeskyPasses& passes) {
-        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes);
+    void fall_back(const Passes& passes) {
+        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes.column);
         f_.report.method = f_.plan.fallback;
         f_.report.fell_back = true;
     }
@@ -187,7 +187,7 @@ private:
     }
 
     /// forest.A holds Q₁ with Q = Q₁ R₂⁻¹, and R is taken: one panel of all columns.
-    void become_lapack(MatrixView<const T, D> R2) {
+    void become_lapack(MatrixView<const Sum<T, D>, D> R2) {
         const Index k = std::min(f_.plan.rows, f_.plan.cols);
         Plan one = f_.plan;
         one.method = Method::BlockedHouseholder;

@@ -17,22 +17,22 @@ constexpr double inverse_norm_limit = 8;
 
 /// A := Q₁ R₂⁻¹, then A = H R' by reflectors, and R := R' R.
 template <class T, class D>
-void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2, MatrixView<T, D> R,
+void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                  MatrixView<T, D> Tf) {
     const Index n = A.cols;
-    if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const T, D>, 1>{R2}, A, {});
+    if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const Sum<T, D>, D>, 1>{R2}, A, {});
     factor_panel<T>(ctx, A, Tf);
     Matrix<T, D> R1(ctx, n, n);
     copy_triangle<T>(ctx, A.row_block({0, n}), R1.view());
-    multiply_upper<T>(ctx, R1.view(), R);
+    multiply_upper<T>(ctx, R1.view(), R, R);
 }
 
 }  // namespace
 
 template <class T, class D>
-void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2, MatrixView<T, D> R,
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf) {
-    using Factors = std::array<MatrixView<const T, D>, 1>;
+    using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
     const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows});
     Matrix<T, D> LU(ctx, n, n), U(ctx, n, n), signs(ctx, n, 1);
@@ -58,13 +58,10 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     copy_triangle<T>(ctx, Tt.view(), Tf);
     negate<T>(ctx, Tf);
     // V₁ = L, V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
-    if (R2.data) {
-        copy_triangle<T>(ctx, R2, Tt.view());
-        multiply_upper<T>(ctx, U.view(), Tt.view());
-        solve_and_gram<T>(ctx, A_rest, Factors{Tt.view()}, A_rest, {});
-    } else {
-        solve_and_gram<T>(ctx, A_rest, Factors{U.view()}, A_rest, {});
-    }
+    Matrix<Sum<T, D>, D> U_sum(ctx, n, n), UR2(ctx, n, n);
+    multiply_upper<T>(ctx, {}, U.view(), U_sum.view());
+    if (R2.data) multiply_upper<Sum<T, D>>(ctx, U_sum.view(), R2, UR2.view());
+    solve_and_gram<T>(ctx, A_rest, Factors{R2.data ? UR2.view() : U_sum.view()}, A_rest, {});
     copy<T>(ctx, LU.view(), A_top);
     // A = Q R = (Q S)(S R)
     flip_rows<T>(ctx, signs.view(), R);
@@ -72,7 +69,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                        \
-    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const T, D>, \
+    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, \
                                                 MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
