@@ -207,19 +207,21 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
 /// What one pass over a matrix says of its entries.
 struct Scan {
     Index bad_row = -1, bad_col = -1;  ///< first NaN or Inf in column-major order, or −1
-    int largest_exponent = 0;          ///< ilogb of the largest |a_ij|; meaningless for A = 0
-    int smallest_column_exponent = 0;  ///< ilogb of the smallest nonzero column maximum
-    bool zero = true;
+    bool scaled = false;               ///< whether some exponent is not 0
 };
-/// Reads A once. `column_exponents` (n) receives ilogb of each column's largest entry, 0 for a zero column.
+/// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of them
+/// is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
 template <class T>
-Scan scan(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<int> column_exponents);
+void scan(Context<Host>& ctx, MatrixView<const T, Host> A, int safe, MatrixView<int, Host> exponents,
+          MatrixView<Scan, Host> found);
+Scan read_scan(Context<Host>& ctx, MatrixView<const Scan, Host> found);
 
 /// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
 /// under- or overflows.
 enum class Part { All, Upper };
 template <class T>
-void scale_columns(Context<Host>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Host> A);
+void scale_columns(Context<Host>& ctx, MatrixView<const int, Host> exponents, int sign, Part part,
+                   MatrixView<T, Host> A);
 
 /// B := A.
 template <class T>

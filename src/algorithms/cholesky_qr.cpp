@@ -54,13 +54,13 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     };
     // G = AᵀA
     solve_and_gram<T>(ctx, A, {}, {}, R1);
+    throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
         factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, gate);
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
         factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, gate);
-        throw_if_stopped(ctx);
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<S>(ctx, R2, R1, R1, gate);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, gate);
@@ -75,19 +75,20 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         // κ_F >= n
         if (static_cast<double>(n) * static_cast<double>(n) * gamma <= nu / 2) {
             // Q = A R₁⁻¹, R = R₁
-            if (Q1.data) solve_and_gram<T>(ctx, A, Factors{R1}, Q1, {}, gate);
+            if (last) solve_and_gram<T>(ctx, A, Factors{R1}, Q1, {}, gate);
             multiply_upper<S>(ctx, {}, R1, R, gate);
             const Verdict found = read_gate(ctx, gate);
             if (!found.closed() && departure_bound(found) <= nu / 2) {
                 certified(departure_bound(found));
+                // Q₁ = A, R₂ = R₁
+                if (!last) result.R2 = std::move(first);
                 return result;
             }
-            throw_if_stopped(ctx);
             // G = Q₁ᵀQ₁
-            if (Q1.data) {
+            if (last) {
                 solve_and_gram<T>(ctx, Q1, {}, {}, R2);
             } else {
-                solve_and_gram<T>(ctx, A, Factors{R1}, {}, R2, gate);
+                solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
             }
         } else {
             // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁

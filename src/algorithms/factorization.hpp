@@ -112,9 +112,9 @@ struct CholeskyPasses {
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
     Matrix<Sum<T, D>, D> R2;
 };
-/// The passes over A. Q1 (m×n, may be A; without data nothing is stored) receives Q₁ and R (n×n) the factor. With `last`
-/// the last pass is made too, so that Q1 is Q and R₂ empty. Waits once, or twice where one pass might have done and did
-/// not.
+/// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
+/// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
+/// Waits once, or twice where one pass might have done and did not.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R);

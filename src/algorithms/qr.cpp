@@ -20,22 +20,34 @@ namespace {
 template <class T>
 constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
 
-/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D.
-template <class T>
-struct ColumnScaling {
-    std::vector<int> exponents;
-    bool needed = false;
-
-    template <class D>
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, bool check_finite) : exponents(A.cols) {
-        const Scan found = scan<T>(ctx, A, exponents);
-        if (found.bad_row >= 0) {
-            if (check_finite) throw NonFiniteEntry(found.bad_row, found.bad_col);
-            return;
-        }
-        needed = !found.zero &&
-                 (found.largest_exponent > safe_exponent<T> || found.smallest_column_exponent < -safe_exponent<T>);
+/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
+/// are 0 where none is needed.
+template <class T, class D>
+class ColumnScaling {
+public:
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : exponents_(ctx, A.cols, 1), found_(ctx, 1, 1) {
+        scan<T>(ctx, A, safe_exponent<T>, exponents_.view(), found_.view());
     }
+    /// A := A D.
+    void scale(Context<D>& ctx, MatrixView<T, D> A) const {
+        scale_columns<T>(ctx, exponents_.view(), -1, Part::All, A);
+    }
+    /// R back to A's scale, wherever it is kept.
+    void unscale(Context<D>& ctx, typename QR<T, D>::Impl& f) const {
+        scale_columns<T>(
+            ctx, exponents_.view(), 1, Part::Upper,
+            f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
+    }
+    /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
+    bool needed(Context<D>& ctx, bool check_finite) const {
+        const Scan found = read_scan(ctx, found_.view());
+        if (check_finite && found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col);
+        return found.scaled;
+    }
+
+private:
+    Matrix<int, D> exponents_;
+    Matrix<Scan, D> found_;
 };
 
 /// `column` of the breakdown, or −1.
@@ -212,14 +224,6 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     f.impl().report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
 
-/// R back to A's scale, wherever it is kept.
-template <class T, class D>
-void unscale(Context<D>& ctx, const std::vector<int>& exponents, typename QR<T, D>::Impl& f) {
-    scale_columns<T>(
-        ctx, exponents, 1, Part::Upper,
-        f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
-}
-
 /// `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next to each other.
 void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld) {
     if (rows < 0 || cols < 0) {
@@ -263,13 +267,13 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
-        const ColumnScaling<T> scaling(ctx, A, plan.check_finite);
-        if (scaling.needed) {
+        const ColumnScaling<T, D> scaling(ctx, A);
+        if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
-            scale_columns<T>(ctx, scaling.exponents, -1, Part::All, AD.view());
+            scaling.scale(ctx, AD.view());
             factorizer.factor_r_only(AD.view(), true);
-            unscale<T, D>(ctx, scaling.exponents, f.impl());
+            scaling.unscale(ctx, f.impl());
         } else {
             factorizer.factor_r_only(A, true);
         }
@@ -302,10 +306,14 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
-        const ColumnScaling<T> scaling(ctx, MatrixView<const T, D>(A.view()), plan.check_finite);
-        if (scaling.needed) scale_columns<T>(ctx, scaling.exponents, -1, Part::All, A.view());
+        const ColumnScaling<T, D> scaling(ctx, A.view());
+        // what A holds is known at once on the host, and elsewhere when the work is done
+        const bool at_once = std::is_same_v<D, Host>;
+        if (at_once) scaling.needed(ctx, plan.check_finite);
+        scaling.scale(ctx, A.view());
         factorizer.factor(std::move(A), true);
-        if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
+        scaling.unscale(ctx, f.impl());
+        if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }
     f.impl().report.seconds = wall_seconds<D>(start);
     if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);

@@ -241,7 +241,9 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
         cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
     find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
     check_launch("find_pivot");
-    copy_triangle<double>(ctx, S, R);
+    for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
+        if (!verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
+    });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {
         const auto W = frame.matrix<double>(n, n);

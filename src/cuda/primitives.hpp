@@ -116,12 +116,16 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
 
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 
-/// One pass over A. Waits.
+/// One pass over A.
 template <class T>
-Scan scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<int> column_exponents);
-/// Column j := 2^(sign·e_j) times itself. Waits until `exponents` may be changed.
+void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,
+          MatrixView<Scan, Cuda> found);
+/// What it found. Waits.
+Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found);
+/// Column j := 2^(sign·e_j) times itself; columns with e_j = 0 are not touched.
 template <class T>
-void scale_columns(Context<Cuda>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Cuda> A);
+void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
+                   MatrixView<T, Cuda> A);
 /// B := A.
 template <class T>
 void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);

@@ -120,42 +120,50 @@ TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
             compare(
                 "add_identity", B, [&](auto X) { add_identity<T>(h, X); }, [&](auto X) { add_identity<T>(g, X); });
         }
-        std::vector<int> exponents(n);
-        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j % 40) - 20;
-        for (Part part : {Part::All, Part::Upper}) {
-            compare(
-                "scale_columns", B, [&](auto X) { scale_columns<T>(h, exponents, -1, part, X); },
-                [&](auto X) { scale_columns<T>(g, exponents, -1, part, X); });
-        }
     }
 }
 
-TYPED_TEST(GpuPrimitive, ScanSaysWhatTheHostSays) {
+TYPED_TEST(GpuPrimitive, ScanAndScaleAsTheHost) {
     using T = TypeParam;
+    auto& g = this->gpu();
     const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
-    Matrix<T> A = generate<T>(Gallery::GradedColumnsDown, 20011, 7);
-    const auto compare = [&](const char* what) {
-        std::vector<int> e(A.cols()), ge(A.cols(), -77);
-        const Scan expected = scan<T>(this->host, A.view(), e);
-        GpuPadded<T> gA(this->gpu(), A.view());
-        const Scan found = scan<T>(this->gpu(), gA.view(), ge);
-        EXPECT_EQ(found.bad_row, expected.bad_row) << what;
-        EXPECT_EQ(found.bad_col, expected.bad_col) << what;
-        EXPECT_EQ(found.largest_exponent, expected.largest_exponent) << what;
-        EXPECT_EQ(found.smallest_column_exponent, expected.smallest_column_exponent) << what;
-        EXPECT_EQ(found.zero, expected.zero) << what;
-        EXPECT_EQ(ge, e) << what;
+    const auto compare = [&](const char* what, const Matrix<T>& A, int safe) {
+        SCOPED_TRACE(what);
+        const Index n = A.cols();
+        Matrix<int> e(n, 1);
+        Matrix<Scan> expected(1, 1);
+        Matrix<int, Cuda> ge(g, n, 1);
+        Matrix<Scan, Cuda> scanned(g, 1, 1);
+        scan<T>(this->host, A.view(), safe, e.view(), expected.view());
+        GpuPadded<T> gA(g, A.view());
+        scan<T>(g, gA.view(), safe, ge.view(), scanned.view());
+        const Scan found = read_scan(g, scanned.view());
+        EXPECT_EQ(found.bad_row, expected(0, 0).bad_row);
+        EXPECT_EQ(found.bad_col, expected(0, 0).bad_col);
+        EXPECT_EQ(found.scaled, expected(0, 0).scaled);
+        // the exponents show in what they scale
+        for (Part part : {Part::All, Part::Upper})
+            for (int sign : {1, -1}) {
+                Matrix<T> X = filled<T>(A.rows(), n, T(3));
+                GpuPadded<T> gX(g, X.view());
+                scale_columns<T>(this->host, e.view(), sign, part, X.view());
+                scale_columns<T>(g, ge.view(), sign, part, gX.view());
+                EXPECT_TRUE(same_bits<T>(gX.fetch(g).view(), X.view()));
+            }
+        return found;
     };
-    compare("graded");
+    Matrix<T> A = generate<T>(Gallery::GradedColumnsDown, 20011, 7);
+    EXPECT_TRUE(compare("graded", A, 2).scaled);
+    EXPECT_FALSE(compare("within bounds", A, 10000).scaled);
+    EXPECT_TRUE(compare("wide", generate<T>(Gallery::GradedColumnsDown, 3, 700), 2).scaled);
     A(20010, 6) = nan;
-    compare("NaN in the last entry");
+    EXPECT_FALSE(compare("NaN in the last entry", A, 2).scaled);
     A(17000, 3) = -inf;
     A(12000, 3) = nan;
-    compare("the first of several");
-    A = filled<T>(300, 4, 0);
-    compare("zero");
-    A = filled<T>(0, 4, 0);
-    compare("empty");
+    EXPECT_EQ(compare("the first of several", A, 2).bad_row, 12000);
+    compare("zero", filled<T>(300, 4, 0), 0);
+    compare("empty", filled<T>(0, 4, 0), 0);
+    compare("empty", filled<T>(4, 0, 0), 0);
 }
 
 TYPED_TEST(GpuPrimitive, FactorGram) {
@@ -361,11 +369,11 @@ TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
         // columns at every scale whose square is a number
         Matrix<T> A = random_normal<T>(m, n, 1), R = this->triangle(n), X(m, n);
-        std::vector<int> exponents(n);
+        Matrix<int> exponents(n, 1);
         const int range = sizeof(T) == 4 ? 40 : 400;
-        for (Index j = 0; j < n; ++j) exponents[j] = static_cast<int>(j * 7 % 16 - 8) * range / 8;
-        scale_columns<T>(this->host, exponents, 1, Part::All, A.view());
-        scale_columns<T>(this->host, exponents, 1, Part::Upper, R.view());
+        for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j * 7 % 16 - 8) * range / 8;
+        scale_columns<T>(this->host, exponents.view(), 1, Part::All, A.view());
+        scale_columns<T>(this->host, exponents.view(), 1, Part::Upper, R.view());
         Matrix<T> first_X;
         Matrix<double> first_G;
         for (int time = 0; time < 2; ++time) {
@@ -459,9 +467,10 @@ TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {
             SCOPED_TRACE(to_string(matrix_class));
             // columns at one scale, as the front of the library hands them on; rows may be graded
             Matrix<T> A = generate<T>(matrix_class, m, n);
-            std::vector<int> exponents(n);
-            scan<T>(this->host, A.view(), exponents);
-            scale_columns<T>(this->host, exponents, -1, Part::All, A.view());
+            Matrix<int> exponents(n, 1);
+            Matrix<Scan> found(1, 1);
+            scan<T>(this->host, A.view(), 0, exponents.view(), found.view());
+            scale_columns<T>(this->host, exponents.view(), -1, Part::All, A.view());
             GpuPadded<T> gQ(this->gpu(), A.view()), gT(this->gpu(), n, n), gR(this->gpu(), n, n);
             factor_panel<T>(this->gpu(), gQ.view(), gT.view());
             copy_triangle<T>(this->gpu(), gQ.view().row_block({0, n}), gR.view());

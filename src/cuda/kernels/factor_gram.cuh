@@ -12,33 +12,33 @@
 //      │   │   │   G   │
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
-// The upper triangle is held in registers, as 16×8 tiles (dmma.cuh) of 16 warps, up to 10 a warp, dealt out consecutively.
-// A 17th warp factors the diagonal blocks, every lane the same one in its registers, while the others finish the update
-// of the step before: they update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not
-// demanded R⁻ᵀ is not built.
+// The triangle, negated, is held in registers, as 16×8 tiles (dmma.cuh) of 15 warps, up to 11 a warp, every cross spread
+// over all of them. A 16th warp factors the diagonal blocks, while the others write rows of R. One thread a column solves
+// for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
 //
-//   tile warps      P ─ solve ─ P' ─ update cross ─ P ─ update rest ─┐ solve …
-//   diagonal warp                                    └─ factor ─ R_kk ┘
+//   tile warps      cross k ─┐              ┌─ solve ─ P ─ update ─ cross k + 1 ─ …
+//   diagonal warp            └─ factor R_kk ┘
 //
-// Shared: 3 panels of 12 KB (P, and P' of this step and the last, which late warps still read), 16-byte units permuted so
-// that a thread may read its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
-// n³/3 flops for R and as many for R⁻¹; n² numbers read, n² written. Bound by latency: 8·⌈n/8⌉ reciprocal square roots
-// one after the other.
+// Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may read
+// its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
+// n³/3 flops for R and as many for R⁻¹; n² numbers read, n² written. Bound by latency: n reciprocals one after the other,
+// and four barriers for every 8.
 
 #include "cuda/kernels/dmma.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int factor_max_cols = 192, tile_warps = 16, tile_threads = tile_warps * 32;
+constexpr int factor_max_cols = 192, tile_warps = 15, tile_threads = tile_warps * 32;
 constexpr int factor_threads = tile_threads + 32;
 
 struct FactorShared {
     double panel[factor_max_cols * 8];
-    double solved[2][factor_max_cols * 8];
-    double R[8][8], reciprocal[8];  ///< R_kk by rows, and 1/r_jj
+    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, of which R is still written
+    double U[8][8], reciprocal[8];  ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
     double diagonal[factor_max_cols];
     double sums[tile_warps][2];
+    __align__(16) short places[tile_warps + 1][16];
     int unusable, failed;
 };
 
@@ -58,92 +58,110 @@ __device__ __forceinline__ void barrier_arrive() {
     asm volatile("bar.arrive %0, %1;" ::"n"(barrier), "n"(threads) : "memory");
 }
 
-/// A warp's tiles: `count` of them from (strip, col) on, strip after strip of 16 rows, each from its diagonal.
-template <int units>
-struct TileRun {
-    int strip = 0, col = 0, count, col_tiles;
-    Tile16x8 D[units];
-
-    __device__ TileRun(int n, int warp) : col_tiles(ceil_div(n, 8)) {
-        const int first = warp * units;
-        count = max(0, min(units, unit_count(col_tiles, 16) - first));
-        if (count == 0) return;
-        col = first;
-        for (int in_strip = col_tiles; col >= in_strip; in_strip -= 2) {
-            col -= in_strip;
-            ++strip;
+/// Tile (strip, col), 16 rows by 8 columns of the upper triangle, belongs to warp (col + 2·strip) mod `tile_warps`: every
+/// cross is spread over all warps. The most that one of them has:
+__host__ __device__ constexpr int tiles_of_warp(int col_tiles) {
+    int most = 0;
+    for (int warp = 0; warp < tile_warps; ++warp) {
+        int count = 0;
+        for (int s = 0; 2 * s < col_tiles; ++s) {
+            for (int c = 2 * s; c < col_tiles; ++c) count += (c + 2 * s) % tile_warps == warp;
         }
-        col += 2 * strip;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+template <int units>
+struct Tiles {
+    static_assert(units <= 16);
+    Tile16x8 D[units];
+    const int4* places;  ///< of this warp, 32·strip + col, eight in 16 bytes
+
+    /// Writes the list down; a place that is never in use comes behind.
+    __device__ Tiles(int col_tiles, int warp, short* list) : places(reinterpret_cast<const int4*>(list)) {
+        int u = 0;
+        for (int s = 0; 2 * s < col_tiles; ++s) {
+            const int skip = (warp - 4 * s % tile_warps + tile_warps) % tile_warps;
+            for (int c = 2 * s + skip; c < col_tiles; c += tile_warps) list[u++] = static_cast<short>(32 * s + c);
+        }
+        for (; u < 16; ++u) list[u] = 32 * 63;
+        __syncwarp();
     }
     /// f(tile, strip, col) for each.
     template <class F>
     __device__ __forceinline__ void for_each(F f) {
-        int s = strip, c = col;
+        const int4 low = places[0], high = places[1];
+        const int pairs[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
         for (int u = 0; u < units; ++u) {
-            if (u < count) f(D[u], s, c);
-            if (++c == col_tiles) c = 2 * ++s;
+            const int place = u % 2 ? pairs[u / 2] >> 16 : pairs[u / 2];
+            f(D[u], place >> 5 & 63, place & 31);
         }
     }
 };
 
-/// Whether a tile holds a piece of the cross of block k.
-__device__ __forceinline__ bool in_cross(int strip, int col, int k) {
-    return (strip == k / 2 && col >= k) || (col == k && 2 * strip < k);
-}
-
-/// The tile's piece of cross k into the panel: the row block as it is, the column block above it transposed.
+/// The pieces of cross k in a tile, which holds −D, into the panel: the row block as it is, the column block above it
+/// transposed.
 __device__ __forceinline__ void publish(double* panel, const Tile16x8& D, int strip, int col, int k) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    // columns 8·col + 2t and the next, row g; column 8·block + g, rows 2t and the next
+    double* const row = reinterpret_cast<double*>(unit_of(panel, 2 * t, g / 2)) + g % 2 + col * 64;
+    double2* const column = unit_of(panel, g, t);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const double first = D.v[2 * h], second = D.v[2 * h + 1];
+        const double first = -D.v[2 * h], second = -D.v[2 * h + 1];
         const int block = 2 * strip + h;
         if (block == k && col >= k) {
-            for (int e = 0; e < 2; ++e) {
-                double2* const unit = unit_of(panel, 8 * col + 2 * t + e, g / 2);
-                reinterpret_cast<double*>(unit)[g % 2] = e ? second : first;
-            }
-        } else if (block < k && col == k) {
-            *unit_of(panel, 8 * block + g, t) = {first, second};
+            row[0] = first;
+            row[8] = second;
         }
+        if (block < k && col == k) column[block * 32] = {first, second};
     }
 }
 
-/// R_kk of the 8×8 block at the panel's columns 8k …; −1, or the first column without a positive, finite pivot.
-__device__ __forceinline__ int factor_block(FactorShared& shared, int k) {
-    double r[8][8], reciprocal[8];
+/// 1/x of a normal x to an ulp or two, from an approximation to 20 bits, without a branch for other operands.
+__device__ __forceinline__ double reciprocal_of(double x) {
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    // 1/x = y/(1 − e) = y (1 + e + e² + …)
+    const double e = fma(-x, y, 1.0);
+    return fma(fma(e, e, e), y, y);
+}
+
+/// R_kk of the 8×8 block at the panel's columns 8k …, lane j holding its column j mod 8: a_lj −= a_il a_ij / a_ii by rows
+/// i, so that one reciprocal follows the other, and the roots come at once behind them. Returns −1, or the first column
+/// without a positive, finite pivot. R (at its block) is stored where it lies inside n.
+__device__ __forceinline__ int factor_block(FactorShared& shared, int k, int n, double* R, Index ldr) {
+    const int lane = threadIdx.x % 32, j = lane % 8;
+    double a[8], pivot_j = 1;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-#pragma unroll
-        for (int q = 0; 2 * q <= j; ++q) {
-            const double2 pair = *unit_of(shared.panel, 8 * k + j, q);
-            r[2 * q][j] = pair.x;
-            if (2 * q + 1 <= j) r[2 * q + 1][j] = pair.y;
-        }
+    for (int q = 0; q < 4; ++q) {
+        const double2 pair = *unit_of(shared.panel, 8 * k + j, q);
+        a[2 * q] = pair.x;
+        a[2 * q + 1] = pair.y;
     }
-    int failed = -1;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const double pivot = r[i][i];
-        if (failed < 0 && !(pivot > 0 && pivot <= 1.7976931348623157e308)) failed = 8 * k + i;
-        reciprocal[i] = rsqrt(pivot);
+        const double pivot = __shfl_sync(~0u, a[i], i);
+        if (j == i) pivot_j = pivot;
+        const double u = a[i] * reciprocal_of(pivot);
 #pragma unroll
-        for (int j = i; j < 8; ++j) r[i][j] *= reciprocal[i];
-#pragma unroll
-        for (int l = i + 1; l < 8; ++l) {
-#pragma unroll
-            for (int j = l; j < 8; ++j) r[l][j] -= r[i][l] * r[i][j];
-        }
+        for (int l = i + 1; l < 8; ++l) a[l] -= __shfl_sync(~0u, a[i], l) * u;
+        if (lane < 8) shared.U[i][j] = u;
     }
-    if (threadIdx.x % 32 == 0) {
+    const bool good = pivot_j > 0 && pivot_j <= 1.7976931348623157e308;
+    const unsigned bad = __ballot_sync(~0u, !good);
+    const int failed = bad ? 8 * k + __ffs(bad) - 1 : -1;
+    const double reciprocal_j = rsqrt(pivot_j);
+    if (lane < 8) shared.reciprocal[j] = reciprocal_j;
+    if (lane == 0) shared.failed = failed;
+    __syncwarp();
+    barrier_arrive<block_factored, factor_threads>();
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            shared.reciprocal[i] = reciprocal[i];
-#pragma unroll
-            for (int j = 0; j < 8; ++j) shared.R[i][j] = j < i ? 0.0 : r[i][j];
-        }
-        shared.failed = failed;
+    for (int i = 0; i < 8; ++i) {
+        const double r = a[i] * __shfl_sync(~0u, reciprocal_j, i);
+        if (lane < 8 && i <= j && 8 * k + j < n) R[8 * k + i + (8 * k + j) * ldr] = r;
     }
     return failed;
 }
@@ -151,10 +169,21 @@ __device__ __forceinline__ int factor_block(FactorShared& shared, int k) {
 /// x := R_kk⁻ᵀ x.
 __device__ __forceinline__ void solve_column(double (&x)[8], const FactorShared& shared) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        x[i] *= shared.reciprocal[i];
+    for (int i = 0; i < 7; ++i) {
+        const double2* const row = reinterpret_cast<const double2*>(shared.U[i]);
 #pragma unroll
-        for (int j = i + 1; j < 8; ++j) x[j] -= shared.R[i][j] * x[i];
+        for (int q = (i + 1) / 2; q < 4; ++q) {
+            const double2 u = row[q];
+            if (2 * q > i) x[2 * q] -= u.x * x[i];
+            x[2 * q + 1] -= u.y * x[i];
+        }
+    }
+    const double2* const reciprocal = reinterpret_cast<const double2*>(shared.reciprocal);
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+        const double2 r = reciprocal[q];
+        x[2 * q] *= r.x;
+        x[2 * q + 1] *= r.y;
     }
 }
 
@@ -178,28 +207,29 @@ __global__ void __launch_bounds__(factor_threads, 1)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int steps = ceil_div(n, 8);
     const bool tiles_here = warp < tile_warps, inverse = demands.asks_condition();
-    TileRun<units> tiles(n, tiles_here ? warp : tile_warps);
+    // the diagonal warp has none
+    Tiles<units> tiles(tiles_here ? steps : 0, warp, shared.places[warp]);
     if (threadIdx.x == 0) {
         shared.unusable = n;
         shared.failed = -1;
     }
     __syncthreads();
 
-    // G, continued by the identity beyond n
+    // −G, continued by −I beyond n
     double square = 0, trace = 0;
     tiles.for_each([&](Tile16x8& D, int strip, int col) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const int i = 16 * strip + g + e / 2 * 8, j = 8 * col + 2 * t + e % 2;
-            D.v[e] = i == j ? 1.0 : 0.0;
+            D.v[e] = i == j ? -1.0 : 0.0;
             if (i > j || j >= n) continue;
             const double a = G[i + j * ldg];
-            D.v[e] = a;
+            D.v[e] = -a;
             square += i < j ? 2 * a * a : (1 - a) * (1 - a);
             if (i < j) continue;
             trace += a;
-            D.v[e] = a + demands.shift * a;
-            shared.diagonal[j] = D.v[e];
+            shared.diagonal[j] = a + demands.shift * a;
+            D.v[e] = -shared.diagonal[j];
             if (!(a > low && a < high)) atomicMin(&shared.unusable, j);
         }
     });
@@ -218,14 +248,11 @@ __global__ void __launch_bounds__(factor_threads, 1)
     if (!tiles_here) {
         for (int k = 0; k < steps; ++k) {
             barrier_sync<cross_ready, factor_threads>();
-            const int failed = factor_block(shared, k);
-            __syncwarp();
-            barrier_arrive<block_factored, factor_threads>();
-            if (failed >= 0) break;
+            if (factor_block(shared, k, n, R, ldr) >= 0) break;
         }
     } else {
         tiles.for_each([&](Tile16x8& D, int strip, int col) {
-            if (in_cross(strip, col, 0)) publish(shared.panel, D, strip, col, 0);
+            publish(shared.panel, D, strip, col, 0);
         });
         barrier_arrive<cross_ready, factor_threads>();
         for (int j = warp; j < n; j += tile_warps) {
@@ -247,41 +274,31 @@ __global__ void __launch_bounds__(factor_threads, 1)
                 solve_column(p, shared);
 #pragma unroll
                 for (int q = 0; q < 4; ++q) *unit_of(solved, x, q) = {p[2 * q], p[2 * q + 1]};
+                // R⁻ᵀ's rows beyond n belong to the identity
+                if (x_block <= k) {
+                    double square[2] = {};
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    // R⁻ᵀ's rows beyond n belong to the identity
-                    if (x_block <= k && 8 * k + i < n) inverse_square += p[i] * p[i];
-                }
-            }
-            if (warp == tile_warps - 1) {
-                for (int e = lane; e < 64; e += 32) {
-                    const int i = e % 8, j = e / 8;
-                    if (i <= j && 8 * k + j < n) R[8 * k + i + (8 * k + j) * ldr] = shared.R[i][j];
+                    for (int i = 0; i < 8; ++i) square[i % 2] += 8 * k + i < n ? p[i] * p[i] : 0.0;
+                    inverse_square += square[0] + square[1];
                 }
             }
             if (k + 1 == steps) break;
             barrier_sync<panel_solved, tile_threads>();
-            const auto update = [&](Tile16x8& D, int strip, int col) {
+            // the lane's pairs of the fragments, of rows g = 0 … 7: 4 units a column
+            const double2* const mine = unit_of(solved, g, t);
+            tiles.for_each([&](Tile16x8& D, int strip, int col) {
+                if (col <= k || (!inverse && 2 * strip + 1 <= k)) return;
                 if (strip == k / 2) {
                     if (k % 2 == 0) D.v[0] = D.v[1] = 0;
                     if (k % 2 == 1) D.v[2] = D.v[3] = 0;
                 }
-                const double2 top = *unit_of(solved, 16 * strip + g, t), bottom = *unit_of(solved, 16 * strip + 8 + g, t);
-                const double2 right = *unit_of(solved, 8 * col + g, t);
-                multiply_add(D, {{-top.x, -bottom.x, -top.y, -bottom.y}}, {{right.x, right.y}});
-            };
-            const auto active = [&](int strip, int col) { return col > k && (inverse || 2 * strip + 1 > k); };
-            // the next cross first
-            tiles.for_each([&](Tile16x8& D, int strip, int col) {
-                if (active(strip, col) && in_cross(strip, col, k + 1)) {
-                    update(D, strip, col);
-                    publish(shared.panel, D, strip, col, k + 1);
-                }
+                // −D += P(:, i)ᵀP(:, j)
+                const double2 top = mine[strip * 64], bottom = mine[strip * 64 + 32], right = mine[col * 32];
+                multiply_add(D, {{top.x, bottom.x, top.y, bottom.y}}, {{right.x, right.y}});
             });
+            tiles.for_each(
+                [&](Tile16x8& D, int strip, int col) { publish(shared.panel, D, strip, col, k + 1); });
             barrier_arrive<cross_ready, factor_threads>();
-            tiles.for_each([&](Tile16x8& D, int strip, int col) {
-                if (active(strip, col) && !in_cross(strip, col, k + 1)) update(D, strip, col);
-            });
             for (int j = 8 * (k + 1) + 4 * warp + lane / 8; j < n; j += 4 * tile_warps) {
                 const int i = lane % 8;
                 R[8 * k + i + j * ldr] = reinterpret_cast<const double*>(unit_of(solved, j, i / 2))[i % 2];
@@ -306,12 +323,11 @@ inline cudaError_t factor_gram(int n, const double* G, Index ldg, double low, do
         factor_gram_kernel<units><<<1, factor_threads, 0, stream>>>(n, G, ldg, low, high, demands, R, ldr, verdict);
         return cudaGetLastError();
     };
-    const int units = ceil_div(unit_count(ceil_div(n, 8), 16), tile_warps);
-    if (units <= 1) return launch.template operator()<1>();
+    const int units = tiles_of_warp(ceil_div(n, 8));
     if (units <= 2) return launch.template operator()<2>();
     if (units <= 4) return launch.template operator()<4>();
     if (units <= 7) return launch.template operator()<7>();
-    if (units <= 10) return launch.template operator()<10>();
+    if (units <= 11) return launch.template operator()<11>();
     return cudaErrorInvalidValue;
 }
 
