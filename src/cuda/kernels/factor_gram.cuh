@@ -88,22 +88,33 @@ struct Tiles {
         for (; u < 16; ++u) list[u] = 32 * 63;
         __syncwarp();
     }
-    /// f(tile, strip, col) for each.
+    /// f(tile, strip, col) for each of `mask`.
     template <class F>
-    __device__ __forceinline__ void for_each(F f) {
+    __device__ __forceinline__ void for_each(unsigned mask, F f) {
         const int4 low = places[0], high = places[1];
         const int pairs[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
         for (int u = 0; u < units; ++u) {
+            if (!(mask >> u & 1)) continue;
             const int place = u % 2 ? pairs[u / 2] >> 16 : pairs[u / 2];
             f(D[u], place >> 5 & 63, place & 31);
         }
     }
+    /// Those for which f(strip, col) holds.
+    template <class F>
+    __device__ __forceinline__ unsigned select(F f) {
+        unsigned mask = 0;
+        for (int u = 0; u < units; ++u) {
+            const int place = reinterpret_cast<const short*>(places)[u];
+            if (f(place / 32, place % 32)) mask |= 1u << u;
+        }
+        return mask;
+    }
 };
 
-/// The pieces of cross k in a tile, which holds −D, into the panel: the row block as it is, the column block above it
-/// transposed.
-__device__ __forceinline__ void publish(double* panel, const Tile16x8& D, int strip, int col, int k) {
+/// The pieces of cross k in a tile, which holds −D, into the panel: the row block as it is, with D := 0 then, the column
+/// block above it transposed.
+__device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, int col, int k) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     // columns 8·col + 2t and the next, row g; column 8·block + g, rows 2t and the next
     double* const row = reinterpret_cast<double*>(unit_of(panel, 2 * t, g / 2)) + g % 2 + col * 64;
@@ -115,6 +126,7 @@ __device__ __forceinline__ void publish(double* panel, const Tile16x8& D, int st
         if (block == k && col >= k) {
             row[0] = first;
             row[8] = second;
+            D.v[2 * h] = D.v[2 * h + 1] = 0;
         }
         if (block < k && col == k) column[block * 32] = {first, second};
     }
@@ -217,7 +229,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
 
     // −G, continued by −I beyond n
     double square = 0, trace = 0;
-    tiles.for_each([&](Tile16x8& D, int strip, int col) {
+    tiles.for_each(~0u, [&](Tile16x8& D, int strip, int col) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const int i = 16 * strip + g + e / 2 * 8, j = 8 * col + 2 * t + e % 2;
@@ -251,9 +263,18 @@ __global__ void __launch_bounds__(factor_threads, 1)
             if (factor_block(shared, k, n, R, ldr) >= 0) break;
         }
     } else {
-        tiles.for_each([&](Tile16x8& D, int strip, int col) {
-            publish(shared.panel, D, strip, col, 0);
+        // lane k: the tiles that hold a piece of cross k, and those that its P is subtracted from
+        const unsigned crossed = tiles.select([&](int strip, int col) {
+            return (strip == lane / 2 && col >= lane) || (inverse && col == lane && 2 * strip < lane);
         });
+        const unsigned updated =
+            tiles.select([&](int strip, int col) { return col > lane && (inverse || 2 * strip + 1 > lane); });
+        const auto publish_cross = [&](int k) {
+            tiles.for_each(__shfl_sync(~0u, crossed, k), [&](Tile16x8& D, int strip, int col) {
+                publish(shared.panel, D, strip, col, k);
+            });
+        };
+        publish_cross(0);
         barrier_arrive<cross_ready, factor_threads>();
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -265,20 +286,24 @@ __global__ void __launch_bounds__(factor_threads, 1)
             double* const solved = shared.solved[k % 2];
             if (x < 8 * steps && (inverse || x_block >= k)) {
                 double p[8];
+                if (x_block == k) {
 #pragma unroll
-                for (int q = 0; q < 4; ++q) {
-                    const double2 pair = *unit_of(shared.panel, x, q);
-                    p[2 * q] = x_block == k ? double(2 * q == x % 8) : pair.x;
-                    p[2 * q + 1] = x_block == k ? double(2 * q + 1 == x % 8) : pair.y;
+                    for (int i = 0; i < 8; ++i) p[i] = i == x % 8 ? 1.0 : 0.0;
+                } else {
+#pragma unroll
+                    for (int q = 0; q < 4; ++q) {
+                        const double2 pair = *unit_of(shared.panel, x, q);
+                        p[2 * q] = pair.x;
+                        p[2 * q + 1] = pair.y;
+                    }
                 }
                 solve_column(p, shared);
 #pragma unroll
                 for (int q = 0; q < 4; ++q) *unit_of(solved, x, q) = {p[2 * q], p[2 * q + 1]};
-                // R⁻ᵀ's rows beyond n belong to the identity
                 if (x_block <= k) {
                     double square[2] = {};
 #pragma unroll
-                    for (int i = 0; i < 8; ++i) square[i % 2] += 8 * k + i < n ? p[i] * p[i] : 0.0;
+                    for (int i = 0; i < 8; ++i) square[i % 2] += p[i] * p[i];
                     inverse_square += square[0] + square[1];
                 }
             }
@@ -286,18 +311,12 @@ __global__ void __launch_bounds__(factor_threads, 1)
             barrier_sync<panel_solved, tile_threads>();
             // the lane's pairs of the fragments, of rows g = 0 … 7: 4 units a column
             const double2* const mine = unit_of(solved, g, t);
-            tiles.for_each([&](Tile16x8& D, int strip, int col) {
-                if (col <= k || (!inverse && 2 * strip + 1 <= k)) return;
-                if (strip == k / 2) {
-                    if (k % 2 == 0) D.v[0] = D.v[1] = 0;
-                    if (k % 2 == 1) D.v[2] = D.v[3] = 0;
-                }
+            tiles.for_each(__shfl_sync(~0u, updated, k), [&](Tile16x8& D, int strip, int col) {
                 // −D += P(:, i)ᵀP(:, j)
                 const double2 top = mine[strip * 64], bottom = mine[strip * 64 + 32], right = mine[col * 32];
                 multiply_add(D, {{top.x, bottom.x, top.y, bottom.y}}, {{right.x, right.y}});
             });
-            tiles.for_each(
-                [&](Tile16x8& D, int strip, int col) { publish(shared.panel, D, strip, col, k + 1); });
+            publish_cross(k + 1);
             barrier_arrive<cross_ready, factor_threads>();
             for (int j = 8 * (k + 1) + 4 * warp + lane / 8; j < n; j += 4 * tile_warps) {
                 const int i = lane % 8;
