@@ -5,6 +5,7 @@
 // a whole matrix, neither allocates nor throws for numerical reasons, and its result does not depend on how many threads
 // share the work: blocks and the order of every sum are fixed by its arguments.
 
+#include <limits>
 #include <span>
 
 #include "algorithms/tree.hpp"
@@ -80,14 +81,67 @@ void form_panel(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<const T, H
 template <class T>
 void compact_wy(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> tau, MatrixView<T, Host> Tf);
 
+// ---- Decisions --------------------------------------------------------------------------------------------------------
+
+/// What a chain of Gram steps has come to. Steps write it where they run, a GPU among them, so that a chain is enqueued
+/// whole and looked at once: the first demand that is not met closes it, and what would follow does nothing.
+struct Verdict {
+    enum Reason : int {
+        Open,
+        Unusable,   ///< a column's square sum is not finite, or within u² of over- or underflow
+        Trace,      ///< ‖Q‖_F² is too large
+        Departure,  ///< ‖I − QᵀQ‖_F is too large
+        Pivot,      ///< one is not positive and finite
+        Condition,  ///< κ(R D) is too large
+        Growth,     ///< ‖(LU)⁻¹‖ is too large
+    };
+    Reason reason = Open;
+    int step = 0;            ///< at which it was closed
+    Index column = -1;       ///< of it, where the reason names one
+    double departure = -1;   ///< ‖I − G‖_F of the last Gram matrix
+    double condition = -1;   ///< κ(R D), where it was asked for
+
+    constexpr bool closed() const { return reason != Open; }
+    constexpr void close(int step_, Reason reason_, Index column_) {
+        step = step_;
+        reason = reason_;
+        column = column_;
+    }
+};
+/// A 1×1 view of a verdict in D's memory; without data it is always open.
+template <class D>
+using Gate = MatrixView<Verdict, D>;
+
+/// The verdict := open.
+void open_gate(Context<Host>& ctx, Gate<Host> gate);
+/// What the steps so far have decided.
+Verdict read_gate(Context<Host>& ctx, Gate<Host> gate);
+
 // ---- Tall matrices times small ones: Cholesky QR, and bases held explicitly ------------------------------------------
+
+/// The type in which device D holds sums over the rows of a matrix of T, and the triangles that come of them.
+template <class T, class D>
+struct SumOf {
+    using Type = T;
+};
+template <class T, class D>
+using Sum = typename SumOf<T, D>::Type;
+
+/// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.
+struct GramPrecision {
+    double u = 0;              ///< unit roundoff of its products and sums
+    double longest_sum = 1;    ///< additions in a row
+};
+template <class T>
+GramPrecision gram_precision(Context<Host>& ctx, Index m, Index n);
 
 /// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. `X` may be A, or null
 /// data: nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last
-/// use of the factors and may be one of them. mn² flops a factor, mn² for G.
+/// use of the factors and may be one of them. Where the gate is closed X stays as it is, and G is whatever it is. mn² flops
+/// a factor, mn² for G.
 template <class T>
 void solve_and_gram(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<const MatrixView<const T, Host>> factors,
-                    MatrixView<T, Host> X, MatrixView<T, Host> G);
+                    MatrixView<T, Host> X, MatrixView<T, Host> G, Gate<Host> gate = {});
 
 /// C := AᵀB. 2mnp flops.
 template <class T>
@@ -101,23 +155,32 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixVie
 
 // ---- Small dense steps, n×n -------------------------------------------------------------------------------------------
 
-/// G = RᵀR in place, upper triangle (zeros below). Returns the first column whose pivot is not above `tolerance` times
-/// that column's diagonal of G, or −1. n³/3 flops.
+/// Between these, squares of T and sums of them keep all their bits.
 template <class T>
-Index cholesky(Context<Host>& ctx, MatrixView<T, Host> G, T tolerance);
+inline constexpr double smallest_square = std::numeric_limits<T>::min() /
+                                          (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon() / 4);
+template <class T>
+inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::numeric_limits<T>::epsilon() / 2);
 
-/// What a Gram matrix (upper triangle) says before it is factored.
-struct GramInspection {
-    Index unusable_column = -1;  ///< first whose square sum is not finite or within u² of over- or underflow, or −1
-    double departure = 0;        ///< ‖I − G‖_F
-    double trace = 0;
+/// What one step of a chain demands of its Gram matrix G, in this order, after a diagonal of usable squares of T.
+struct GramDemands {
+    static constexpr double any = std::numeric_limits<double>::infinity();
+    int step = 0;
+    double shift = 0;             ///< G + shift diag(G) is factored
+    double most_trace = any;
+    double most_departure = any;  ///< ‖I − G‖_F
+    double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
+
+    constexpr bool asks_condition() const { return most_condition < any; }
 };
-template <class T>
-GramInspection inspect_gram(Context<Host>& ctx, MatrixView<const T, Host> G);
 
-/// g_jj := factor g_jj.
+/// G (upper triangle) = RᵀR if `demands` are met; the gate is closed where they are not, and R unspecified then, zeros
+/// below its diagonal or not. Does nothing where the gate is closed. R may be G. n³/3 flops, twice that with a condition.
+///
+/// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F on a GPU: between κ₂ and
+/// nκ₂ all of them.
 template <class T>
-void scale_diagonal(Context<Host>& ctx, T factor, MatrixView<T, Host> G);
+void factor_gram(Context<Host>& ctx, MatrixView<T, Host> G, GramDemands demands, MatrixView<T, Host> R, Gate<Host> gate);
 
 /// κ₁(R D) of an upper triangular R, where the diagonal D scales its columns to unit norm, or an estimate from below
 /// (Hager 1984, Higham 1988); infinity or NaN where R is singular or not finite.
@@ -129,9 +192,11 @@ double scaled_condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R
 template <class T>
 double inverse_norm_estimate(Context<Host>& ctx, MatrixView<const T, Host> LU);
 
-/// R := S R for upper triangular S and R. n³/3 flops.
+/// P := S R for upper triangular S and R, zeros below them; S without data: P := R. P may be R. Nothing where the gate is
+/// closed. n³/3 flops.
 template <class T>
-void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<T, Host> R);
+void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<const T, Host> R, MatrixView<T, Host> P,
+                    Gate<Host> gate = {});
 
 /// Q − diag(signs) = L U in place, without pivoting: signs_j = −sgn of the pivot, so that every pivot is at least 1 in
 /// magnitude and |L| <= 1 for orthonormal Q (Ballard et al. 2014). Q n×n, signs n×1. 2n³/3 flops.
@@ -148,19 +213,21 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
 /// What one pass over a matrix says of its entries.
 struct Scan {
     Index bad_row = -1, bad_col = -1;  ///< first NaN or Inf in column-major order, or −1
-    int largest_exponent = 0;          ///< ilogb of the largest |a_ij|; meaningless for A = 0
-    int smallest_column_exponent = 0;  ///< ilogb of the smallest nonzero column maximum
-    bool zero = true;
+    bool scaled = false;               ///< whether some exponent is not 0
 };
-/// Reads A once. `column_exponents` (n) receives ilogb of each column's largest entry, 0 for a zero column.
+/// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of them
+/// is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
 template <class T>
-Scan scan(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<int> column_exponents);
+void scan(Context<Host>& ctx, MatrixView<const T, Host> A, int safe, MatrixView<int, Host> exponents,
+          MatrixView<Scan, Host> found);
+Scan read_scan(Context<Host>& ctx, MatrixView<const Scan, Host> found);
 
 /// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
 /// under- or overflows.
 enum class Part { All, Upper };
 template <class T>
-void scale_columns(Context<Host>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Host> A);
+void scale_columns(Context<Host>& ctx, MatrixView<const int, Host> exponents, int sign, Part part,
+                   MatrixView<T, Host> A);
 
 /// B := A.
 template <class T>

@@ -1,6 +1,6 @@
 // Quoin against cuSOLVER on one GPU, in one process: CSV on standard output, milliseconds.
 //
-//   against_cusolver [--quick]
+//   against_cusolver [--quick | ROWSxCOLS thin-qr|lapack ...]
 //
 // thin-qr: A := Q and R (cuSOLVER: geqrf + orgqr); lapack: A := V, R and tau (geqrf). Both work in place on a fresh copy
 // of the same random A, which is not timed. Events around the call, the median of 7 runs after 2. Orthogonality
@@ -200,6 +200,12 @@ int main(int argc, char** argv) {
                                {4'000'000, 32, true},  {8192, 64, false},    {8192, 256, false},
                                {8192, 1024, false},    {8192, 8192, false}};
     if (quick) cases = {{10'000, 100, true}, {8192, 64, false}};
+    for (int a = 1; !quick && a + 1 < argc; a += 2) {
+        if (a == 1) cases.clear();
+        long long m = 0, n = 0;
+        check(std::sscanf(argv[a], "%lldx%lld", &m, &n) == 2, argv[a]);
+        cases.push_back({m, n, std::strcmp(argv[a + 1], "thin-qr") == 0});
+    }
     Bench bench;
     std::printf("rows,cols,dtype,op,method,quoin_ms,cusolver_ms,ratio,orthogonality,residual\n");
     for (const Case& c : cases) {

@@ -69,7 +69,7 @@ struct Report {
     bool fell_back = false;        ///< the planned method could not certify its answer
     double seconds = 0;            ///< wall time of the factorization, verification excluded
     double flops = 0;
-    double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass
+    double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     double orthogonality = -1;   ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;        ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };

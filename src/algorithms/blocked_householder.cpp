@@ -11,10 +11,11 @@ namespace {
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const Index n = A.cols;
-    Matrix<T, D> R(ctx, n, n), R2(ctx, n, n);
-    const CholeskyPasses passes = cholesky_passes<T, D>(ctx, false, A, A, R.view(), R2.view());
-    if (passes.state == CholeskyPasses::State::Certified) {
-        reconstruct_householder<T, D>(ctx, A, R2.view(), R.view(), Tf);
+    using State = typename CholeskyPasses<T, D>::State;
+    Matrix<T, D> R(ctx, n, n);
+    const auto passes = cholesky_passes<T, D>(ctx, false, false, A, A, R.view());
+    if (passes.state == State::Certified) {
+        reconstruct_householder<T, D>(ctx, A, passes.R2.view(), R.view(), Tf);
         return;
     }
     ReflectorForest<T, D> tree;
@@ -27,12 +28,14 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     tree.A = Matrix<T, D>(ctx, A.rows, n);
     copy<T>(ctx, A, tree.A.view());
     factor_trees(ctx, tree);
-    copy_triangle<T>(ctx, tree.A.view().row_block({0, n}), R2.view());
     // A = Q₁ R where the first pass went through, and then Q₁ = Q R₂
-    if (passes.state == CholeskyPasses::State::Improved) {
-        multiply_upper<T>(ctx, R2.view(), R.view());
+    const auto top = tree.A.view().row_block({0, n});
+    if (passes.state == State::Improved) {
+        Matrix<T, D> R2(ctx, n, n);
+        copy_triangle<T>(ctx, top, R2.view());
+        multiply_upper<T>(ctx, R2.view(), R.view(), R.view());
     } else {
-        copy<T>(ctx, R2.view(), R.view());
+        copy_triangle<T>(ctx, top, R.view());
     }
     form_q_in_place(ctx, tree);
     copy<T>(ctx, tree.A.view(), A);

@@ -1,8 +1,10 @@
-// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015) and shifted CholeskyQR3 (Fukaya, Kannan, Nakatsukasa,
-// Yamamoto, Yanagisawa 2020), stopped before their last pass, which the caller joins with what it does next.
+// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015), shifted CholeskyQR3 (Fukaya, Kannan, Nakatsukasa,
+// Yamamoto, Yanagisawa 2020), and CholeskyQR in mixed precision (Yamazaki, Tomov, Dongarra 2015), whose one pass suffices
+// where the Gram matrix is known to much less than u. Every step decides where it runs whether the next may be taken; the
+// host asks once, at the end.
 
 #include <array>
-#include <limits>
+#include <cmath>
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
@@ -15,70 +17,108 @@ namespace {
 /// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
 constexpr double certificate = 0.5;
 
-/// A is overwritten by Q₁ = A R₁⁻¹ only where κ₁(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
-/// κ₂(AD)²u is about O(1), since κ₁ is about √n κ₂. The Gram matrix is known to a small multiple of u, so that
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
+/// κ₂(AD)²u is about O(1), since κ is about √n κ₂. The Gram matrix is known to a small multiple of its u, so that
 /// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
 constexpr double condition_gate = 16;
+
+/// Steps of a chain, in order.
+enum Step { First, Second, Last };
 
 }  // namespace
 
 template <class T, class D>
-CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T, D> A, MatrixView<T, D> Q1,
-                               MatrixView<T, D> R, MatrixView<T, D> R2) {
-    using State = CholeskyPasses::State;
-    using Factors = std::array<MatrixView<const T, D>, 1>;
-    constexpr T u = std::numeric_limits<T>::epsilon() / 2;
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R) {
+    using State = typename CholeskyPasses<T, D>::State;
+    using S = Sum<T, D>;
+    using Factors = std::array<MatrixView<const S, D>, 1>;
+    const double u = std::numeric_limits<T>::epsilon() / 2;
     const Index n = A.cols;
-    const T nu = static_cast<T>(n) * u;
-    CholeskyPasses result;
-    // G = AᵀA
-    solve_and_gram<T>(ctx, A, {}, {}, R);
-    result.column = inspect_gram<T>(ctx, R).unusable_column;
-    if (result.column >= 0) {
-        result.state = State::Unusable;
+    const double nu = static_cast<double>(n) * u;
+    CholeskyPasses<T, D> result;
+    if (n == 0) {
+        result.state = State::Certified;
+        result.gram_departure = 0;
         return result;
     }
-    if (shifted) {
-        // chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        scale_diagonal<T>(ctx, 1 + 10 * nu, R);
-    }
-    result.column = cholesky<T>(ctx, R, T(0));
-    if (result.column >= 0) return result;
+    Matrix<S, D> first(ctx, n, n), second(ctx, n, n);
+    const auto R1 = first.view(), R2 = second.view();
+    Matrix<Verdict, D> verdict(ctx, 1, 1);
+    const Gate<D> gate = verdict.view();
+    open_gate(ctx, gate);
+
+    const auto certified = [&](double departure) {
+        result.state = State::Certified;
+        result.gram_departure = departure;
+    };
+    // G = AᵀA
+    solve_and_gram<T>(ctx, A, {}, {}, R1);
     throw_if_stopped(ctx);
     if (shifted) {
-        // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀
-        solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
-        result.state = State::Improved;
-        const GramInspection found = inspect_gram<T>(ctx, R2);
-        result.column = found.unusable_column;
-        // ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
-        if (found.trace > 2 * static_cast<double>(n)) return result;
-        if (result.column < 0) result.column = cholesky<T>(ctx, R2, T(0));
-        if (result.column >= 0) return result;
-        throw_if_stopped(ctx);
-        // R := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
-        multiply_upper<T>(ctx, R2, R);
-        solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2);
+        // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
+        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, gate);
+        // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
+        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
+        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, gate);
+        // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
+        multiply_upper<S>(ctx, R2, R1, R1, gate);
+        solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, gate);
     } else {
-        const double kappa = scaled_condition_estimate<T>(ctx, R);
-        if (n > 0 && !(kappa * kappa * u < condition_gate * static_cast<double>(n))) return result;
-        // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
-        solve_and_gram<T>(ctx, A, Factors{R}, Q1, R2);
-        result.state = State::Improved;
+        const GramPrecision known = gram_precision<T>(ctx, A.rows, n);
+        factor_gram<T>(ctx, R1,
+                       {.step = First, .most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u)},
+                       R1, gate);
+        // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor
+        const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
+        const auto departure_bound = [&](const Verdict& found) { return found.condition * found.condition * gamma; };
+        // κ_F >= n
+        if (static_cast<double>(n) * static_cast<double>(n) * gamma <= nu / 2) {
+            // Q = A R₁⁻¹, R = R₁
+            if (last) solve_and_gram<T>(ctx, A, Factors{R1}, Q1, {}, gate);
+            multiply_upper<S>(ctx, {}, R1, R, gate);
+            const Verdict found = read_gate(ctx, gate);
+            if (!found.closed() && departure_bound(found) <= nu / 2) {
+                certified(departure_bound(found));
+                // Q₁ = A, R₂ = R₁
+                if (!last) result.R2 = std::move(first);
+                return result;
+            }
+            // G = Q₁ᵀQ₁
+            if (last) {
+                solve_and_gram<T>(ctx, Q1, {}, {}, R2);
+            } else {
+                solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
+            }
+        } else {
+            // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
+            solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
+        }
     }
-    result.gram_departure = inspect_gram<T>(ctx, R2).departure;
-    if (!(result.gram_departure <= certificate)) return result;
-    result.column = cholesky<T>(ctx, R2, T(0));
-    if (result.column >= 0) return result;
-    // R := R₂ R₁
-    multiply_upper<T>(ctx, R2, R);
-    result.state = State::Certified;
+    factor_gram<T>(ctx, R2, {.step = Last, .most_departure = certificate}, R2, gate);
+    // R := R₂ R₁;  Q = Q₁ R₂⁻¹
+    multiply_upper<S>(ctx, R2, R1, R, gate);
+    if (last) solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, {}, gate);
+    const Verdict found = read_gate(ctx, gate);
+    if (!found.closed()) {
+        certified(found.departure);
+        if (!last) result.R2 = std::move(second);
+        return result;
+    }
+    result.column = found.column;
+    if (found.step == First) {
+        result.state = found.reason == Verdict::Unusable ? State::Unusable : State::Refused;
+    } else {
+        result.state = State::Improved;
+        multiply_upper<S>(ctx, {}, R1, R);
+        if (found.step == Last) result.gram_departure = found.departure;
+    }
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                \
-    template CholeskyPasses cholesky_passes<T, D>(Context<D>&, bool, MatrixView<const T, D>, MatrixView<T, D>, \
-                                                  MatrixView<T, D>, MatrixView<T, D>);
+#define QUOIN_INSTANTIATE(T, D)                                                                                      \
+    template CholeskyPasses<T, D> cholesky_passes<T, D>(Context<D>&, bool, bool, MatrixView<const T, D>,             \
+                                                        MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

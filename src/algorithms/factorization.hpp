@@ -99,26 +99,30 @@ template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
 /// What the Gram passes of CholeskyQR left behind.
+template <class T, class D>
 struct CholeskyPasses {
     enum class State {
-        Certified,  ///< A = Q₁ (if stored) with ‖I − Q₁ᵀQ₁‖ small; Q = Q₁ R₂⁻¹ is orthonormal to O(u), R is final
-        Refused,   ///< the first Gram matrix said no: A is as it was
-        Improved,  ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
-        Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
+        Certified,  ///< R is final, and Q₁ R₂⁻¹ (or Q₁, if R₂ is empty) is orthonormal to O(nu); A holds Q₁, if stored
+        Refused,    ///< the first Gram matrix said no: A is as it was
+        Improved,   ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
+        Unusable,   ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
     Index column = -1;           ///< where it broke down
-    double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F
+    double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
+    Matrix<Sum<T, D>, D> R2;
 };
-/// The passes before the last one. `store` keeps Q₁ in A; R (n×n) and R2 (n×n) receive the factors.
+/// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
+/// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
+/// Waits once, or twice where one pass might have done and did not.
 template <class T, class D>
-CholeskyPasses cholesky_passes(Context<D>& ctx, bool shifted, MatrixView<const T, D> A, MatrixView<T, D> Q1,
-                               MatrixView<T, D> R, MatrixView<T, D> R2);
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R);
 
 /// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns becomes V below the diagonal
 /// of A and Tf (n×n); R (n rows, n or more columns) takes the rows' signs, and its triangle goes above V.
 template <class T, class D>
-void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const T, D> R2, MatrixView<T, D> R,
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);
 
 /// C := op(Q) C for the m×m Q around the thin Q, C with m rows.

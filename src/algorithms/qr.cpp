@@ -20,29 +20,42 @@ namespace {
 template <class T>
 constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
 
-/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D.
-template <class T>
-struct ColumnScaling {
-    std::vector<int> exponents;
-    bool needed = false;
-
-    template <class D>
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, bool check_finite) : exponents(A.cols) {
-        const Scan found = scan<T>(ctx, A, exponents);
-        if (found.bad_row >= 0) {
-            if (check_finite) throw NonFiniteEntry(found.bad_row, found.bad_col);
-            return;
-        }
-        needed = !found.zero &&
-                 (found.largest_exponent > safe_exponent<T> || found.smallest_column_exponent < -safe_exponent<T>);
+/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
+/// are 0 where none is needed.
+template <class T, class D>
+class ColumnScaling {
+public:
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : exponents_(ctx, A.cols, 1), found_(ctx, 1, 1) {
+        scan<T>(ctx, A, safe_exponent<T>, exponents_.view(), found_.view());
     }
+    /// A := A D.
+    void scale(Context<D>& ctx, MatrixView<T, D> A) const {
+        scale_columns<T>(ctx, exponents_.view(), -1, Part::All, A);
+    }
+    /// R back to A's scale, wherever it is kept.
+    void unscale(Context<D>& ctx, typename QR<T, D>::Impl& f) const {
+        scale_columns<T>(
+            ctx, exponents_.view(), 1, Part::Upper,
+            f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
+    }
+    /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
+    bool needed(Context<D>& ctx, bool check_finite) const {
+        const Scan found = read_scan(ctx, found_.view());
+        if (check_finite && found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col);
+        return found.scaled;
+    }
+
+private:
+    Matrix<int, D> exponents_;
+    Matrix<Scan, D> found_;
 };
 
-[[noreturn]] void report_breakdown(Method method, const CholeskyPasses& passes) {
-    if (passes.column >= 0) {
+/// `column` of the breakdown, or −1.
+[[noreturn]] void report_breakdown(Method method, Index column) {
+    if (column >= 0) {
         throw NumericalBreakdown(fmt::format("{}: the Gram matrix is not numerically positive definite at column {}",
-                                             to_string(method), passes.column),
-                                 passes.column);
+                                             to_string(method), column),
+                                 column);
     }
     throw NumericalBreakdown(
         fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
@@ -76,11 +89,10 @@ public:
         f_.report.flops = plan.flops;
         f_.R = Matrix<T, D>(ctx_, n, n);
         if (plan.method == Method::CholeskyQR2) {
-            Matrix<T, D> R2(ctx_, n, n);
-            const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, false, A, {}, f_.R.view(), R2.view());
+            const auto passes = cholesky_passes<T, D>(ctx_, false, false, A, {}, f_.R.view());
             f_.report.gram_departure = passes.gram_departure;
-            if (passes.state == CholeskyPasses::State::Certified) return true;
-            if (passes.state == CholeskyPasses::State::Unusable && !checked) return false;
+            if (passes.state == Passes::State::Certified) return true;
+            if (passes.state == Passes::State::Unusable && !checked) return false;
             fall_back(passes);
         }
         if (plan.panel_width >= n) {
@@ -97,6 +109,8 @@ public:
     }
 
 private:
+    using Passes = CholeskyPasses<T, D>;
+
     void by_reflectors(Plan plan) {
         const Index k = std::min(plan.rows, plan.cols);
         auto& forest = f_.forest;
@@ -121,14 +135,14 @@ private:
     }
 
     bool by_cholesky(bool checked) {
-        using State = CholeskyPasses::State;
-        using Factors = std::array<MatrixView<const T, D>, 1>;
+        using State = typename Passes::State;
         const Plan& plan = f_.plan;
         const Index n = plan.cols;
         const auto A = f_.forest.A.view();
-        Matrix<T, D> R(ctx_, n, n), R2(ctx_, n, n);
+        Matrix<T, D> R(ctx_, n, n);
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
-        const CholeskyPasses passes = cholesky_passes<T, D>(ctx_, shifted, A, A, R.view(), R2.view());
+        const bool make_q = plan.q != QForm::None && plan.q != QForm::Reflectors;
+        const auto passes = cholesky_passes<T, D>(ctx_, shifted, make_q, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
@@ -136,10 +150,8 @@ private:
             if (plan.q == QForm::None) {
                 f_.forest = {};
             } else if (plan.q == QForm::Reflectors) {
-                become_lapack(R2.view());
+                become_lapack(passes.R2.view());
             } else {
-                // Q = Q₁ R₂⁻¹
-                solve_and_gram<T>(ctx_, A, Factors{R2.view()}, A, {});
                 become_explicit();
             }
             return true;
@@ -151,7 +163,7 @@ private:
         if (passes.state == State::Improved) {
             // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
             take_r(n);
-            multiply_upper<T>(ctx_, f_.R.view(), R.view());
+            multiply_upper<T>(ctx_, f_.R.view(), R.view(), R.view());
             f_.R = std::move(R);
             if (!f_.is_explicit && f_.forest.A.rows() > 0) {
                 store_triangle<T>(ctx_, f_.R.view(), f_.forest.A.view().row_block({0, n}));
@@ -161,8 +173,8 @@ private:
         return true;
     }
 
-    void fall_back(const CholeskyPasses& passes) {
-        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes);
+    void fall_back(const Passes& passes) {
+        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes.column);
         f_.report.method = f_.plan.fallback;
         f_.report.fell_back = true;
     }
@@ -187,7 +199,7 @@ private:
     }
 
     /// forest.A holds Q₁ with Q = Q₁ R₂⁻¹, and R is taken: one panel of all columns.
-    void become_lapack(MatrixView<const T, D> R2) {
+    void become_lapack(MatrixView<const Sum<T, D>, D> R2) {
         const Index k = std::min(f_.plan.rows, f_.plan.cols);
         Plan one = f_.plan;
         one.method = Method::BlockedHouseholder;
@@ -210,14 +222,6 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
     f.impl().report.orthogonality = orthogonality<T>(ctx, Q.view());
     f.impl().report.residual = residual<T>(ctx, A, Q.view(), R.view());
-}
-
-/// R back to A's scale, wherever it is kept.
-template <class T, class D>
-void unscale(Context<D>& ctx, const std::vector<int>& exponents, typename QR<T, D>::Impl& f) {
-    scale_columns<T>(
-        ctx, exponents, 1, Part::Upper,
-        f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
 }
 
 /// `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next to each other.
@@ -263,13 +267,13 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
-        const ColumnScaling<T> scaling(ctx, A, plan.check_finite);
-        if (scaling.needed) {
+        const ColumnScaling<T, D> scaling(ctx, A);
+        if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
-            scale_columns<T>(ctx, scaling.exponents, -1, Part::All, AD.view());
+            scaling.scale(ctx, AD.view());
             factorizer.factor_r_only(AD.view(), true);
-            unscale<T, D>(ctx, scaling.exponents, f.impl());
+            scaling.unscale(ctx, f.impl());
         } else {
             factorizer.factor_r_only(A, true);
         }
@@ -302,10 +306,14 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
-        const ColumnScaling<T> scaling(ctx, MatrixView<const T, D>(A.view()), plan.check_finite);
-        if (scaling.needed) scale_columns<T>(ctx, scaling.exponents, -1, Part::All, A.view());
+        const ColumnScaling<T, D> scaling(ctx, A.view());
+        // what A holds is known at once on the host, and elsewhere when the work is done
+        const bool at_once = std::is_same_v<D, Host>;
+        if (at_once) scaling.needed(ctx, plan.check_finite);
+        scaling.scale(ctx, A.view());
         factorizer.factor(std::move(A), true);
-        if (scaling.needed) unscale<T, D>(ctx, scaling.exponents, f.impl());
+        scaling.unscale(ctx, f.impl());
+        if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }
     f.impl().report.seconds = wall_seconds<D>(start);
     if (plan.verify && plan.q != QForm::None) measure_accuracy<T, D>(ctx, original.view(), f);

@@ -3,7 +3,7 @@
 // The steps that the solvers share around a QR factorization.
 
 #include <algorithm>
-#include <vector>
+#include <limits>
 
 #include "primitives.hpp"
 
@@ -12,8 +12,10 @@ namespace quoin {
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
 void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name = "the matrix") {
-    std::vector<int> exponents(A.cols);
-    const Scan found = scan<T>(ctx, A, exponents);
+    Matrix<int, D> exponents(ctx, A.cols, 1);
+    Matrix<Scan, D> scanned(ctx, 1, 1);
+    scan<T>(ctx, A, std::numeric_limits<int>::max(), exponents.view(), scanned.view());
+    const Scan found = read_scan(ctx, scanned.view());
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 

@@ -1,8 +1,10 @@
 // Small dense steps on n×n matrices: cuSOLVER's potrf, cuBLAS's trsm and trmm, and kernels of their own.
 //
+//   up to 192 columns   kernels/factor_gram.cuh and kernels/multiply_upper.cuh; beyond, what follows.
 //   inspect_upper   one block; thread t adds the entries t, t + 1024, … of the upper triangle, and the block its threads'
 //                   sums in a fixed tree. n² reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
+//   decide          one thread; what inspect_upper and find_pivot found, against the demands.
 //   unit_columns, column_sums   one warp a column, its sum in a fixed tree; n² reads, bound by latency.
 //   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
 //                   a column): bound by latency, about 3 µs.
@@ -14,6 +16,9 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/factor_gram.cuh"
+#include "cuda/kernels/multiply_upper.cuh"
+#include "cuda/kernels/reconstruct_top.cuh"
 #include "cuda/primitives.hpp"
 
 namespace quoin {
@@ -34,76 +39,94 @@ __device__ double block_sum(double value, double* x) {
     return x[0];
 }
 
-template <class T>
-struct Limits {
-    static constexpr T u = std::numeric_limits<T>::epsilon() / 2;
-    static constexpr T low = std::numeric_limits<T>::min() / (u * u), high = std::numeric_limits<T>::max() * u;
+/// What a Gram matrix says before it is factored.
+struct Inspection {
+    Index unusable = -1, failed = -1;
+    double departure = 0, trace = 0;
 };
 
-template <class T>
-__global__ void __launch_bounds__(block_threads) inspect_upper(MatrixView<const T, Cuda> G, GramInspection* found) {
+__global__ void __launch_bounds__(block_threads)
+    inspect_upper(MatrixView<const double, Cuda> G, double low, double high, Inspection* found) {
     __shared__ double squares[block_threads], diagonal[block_threads];
     __shared__ int first;
     if (threadIdx.x == 0) first = static_cast<int>(G.cols);
     __syncthreads();
-    constexpr T low = Limits<T>::low, high = Limits<T>::high;
     double sum = 0, trace = 0;
     for (Index at = threadIdx.x; at < G.rows * G.cols; at += block_threads) {
         const Index i = at % G.rows, j = at / G.rows;
-        const T g = G.data[i + j * G.ld];
-        if (i < j) sum += 2.0 * g * g;
+        const double g = G.data[i + j * G.ld];
+        if (i < j) sum += 2 * g * g;
         if (i == j) {
-            sum += (1.0 - g) * (1.0 - g);
+            sum += (1 - g) * (1 - g);
             trace += g;
             if (!(g > low && g < high)) atomicMin(&first, static_cast<int>(j));
         }
     }
     sum = block_sum(sum, squares);
     trace = block_sum(trace, diagonal);
-    if (threadIdx.x == 0) *found = {first < G.cols ? first : -1, sqrt(sum), trace};
+    if (threadIdx.x == 0) *found = {first < G.cols ? first : -1, -1, sqrt(sum), trace};
 }
 
-/// column := the first j with r_jj² not above tolerance·g_jj, or where potrf stopped (info − 1); −1 if none.
-template <class T>
+/// The first j whose r_jj is not positive and finite, or where potrf stopped (info − 1); −1 if none.
 __global__ void __launch_bounds__(block_threads)
-    find_pivot(MatrixView<const T, Cuda> R, const T* original, T tolerance, const int* info, Index* column) {
+    find_pivot(MatrixView<const double, Cuda> R, const int* info, Inspection* found) {
     __shared__ int first;
     const int n = static_cast<int>(R.cols), reached = *info > 0 ? *info - 1 : n;
     if (threadIdx.x == 0) first = reached;
     __syncthreads();
     for (int j = threadIdx.x; j < reached; j += block_threads) {
-        const T r = R.data[j + j * R.ld];
-        if (!(r * r > tolerance * original[j]) || !isfinite(r)) atomicMin(&first, j);
+        const double r = R.data[j + j * R.ld];
+        if (!(r > 0) || !isfinite(r)) atomicMin(&first, j);
     }
     __syncthreads();
-    if (threadIdx.x == 0) *column = first < n ? first : -1;
+    if (threadIdx.x == 0) found->failed = first < n ? first : -1;
 }
 
+/// The verdict on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
+__global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares, Verdict* verdict) {
+    if (verdict->closed()) return;
+    verdict->departure = found->departure;
+    if (found->unusable >= 0) return verdict->close(demands.step, Verdict::Unusable, found->unusable);
+    if (!(found->trace <= demands.most_trace)) return verdict->close(demands.step, Verdict::Trace, -1);
+    if (!(found->departure <= demands.most_departure)) return verdict->close(demands.step, Verdict::Departure, -1);
+    if (found->failed >= 0) return verdict->close(demands.step, Verdict::Pivot, found->failed);
+    if (!demands.asks_condition()) return;
+    // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
+    double square = 0;
+    for (int j = 0; j < n; ++j) square += squares[j];
+    verdict->condition = sqrt(n * square);
+    if (!(verdict->condition < demands.most_condition)) verdict->close(demands.step, Verdict::Condition, -1);
+}
+
+__global__ void open(Verdict* verdict) { *verdict = {}; }
+
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. One warp a column.
-template <class T>
-__global__ void __launch_bounds__(32) unit_columns(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W) {
+__global__ void __launch_bounds__(32) unit_columns(MatrixView<const double, Cuda> R, MatrixView<double, Cuda> W) {
     const Index j = blockIdx.x;
     double top = 0, square = 0;
-    for (Index i = threadIdx.x; i <= j; i += 32) top = fmax(top, fabs(static_cast<double>(R.data[i + j * R.ld])));
+    for (Index i = threadIdx.x; i <= j; i += 32) top = fmax(top, fabs(R.data[i + j * R.ld]));
     for (int step = 16; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
     // ‖r‖ = top ‖r / top‖
     for (Index i = threadIdx.x; i <= j; i += 32) {
-        const double r = static_cast<double>(R.data[i + j * R.ld]) / top;
+        const double r = R.data[i + j * R.ld] / top;
         square += r * r;
     }
     for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
     const double norm = sqrt(square);
     for (Index i = threadIdx.x; i < R.rows; i += 32) {
-        W.data[i + j * W.ld] = i <= j ? static_cast<double>(R.data[i + j * R.ld]) / top / norm : 0.0;
+        W.data[i + j * W.ld] = i <= j ? R.data[i + j * R.ld] / top / norm : 0.0;
     }
 }
 
-/// sums[j] := Σ_i |A_ij|. One warp a column.
-template <class T>
+/// sums[j] := Σ_i |a_ij|, or Σ_i a_ij² where `squared`. One warp a column.
+template <bool squared, class T>
 __global__ void __launch_bounds__(32) column_sums(MatrixView<const T, Cuda> A, double* sums) {
     const Index j = blockIdx.x;
     double sum = 0;
-    for (Index i = threadIdx.x; i < A.rows; i += 32) sum += fabs(static_cast<double>(A.data[i + j * A.ld]));
+    for (Index i = threadIdx.x; i < A.rows; i += 32) {
+        const double a = static_cast<double>(A.data[i + j * A.ld]);
+        sum += squared ? a * a : fabs(a);
+    }
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
     if (threadIdx.x == 0) sums[j] = sum;
 }
@@ -170,19 +193,6 @@ __global__ void __launch_bounds__(border_threads) lu_border(Index rest, T* Q, In
     for (int j = 0; j < lu_width; ++j) q[j * step] = x[j];
 }
 
-cusolverStatus_t potrf_size(cusolverDnHandle_t h, int n, double* A, int lda, int* size) {
-    return cusolverDnDpotrf_bufferSize(h, CUBLAS_FILL_MODE_UPPER, n, A, lda, size);
-}
-cusolverStatus_t potrf_size(cusolverDnHandle_t h, int n, float* A, int lda, int* size) {
-    return cusolverDnSpotrf_bufferSize(h, CUBLAS_FILL_MODE_UPPER, n, A, lda, size);
-}
-cusolverStatus_t potrf(cusolverDnHandle_t h, int n, double* A, int lda, double* work, int size, int* info) {
-    return cusolverDnDpotrf(h, CUBLAS_FILL_MODE_UPPER, n, A, lda, work, size, info);
-}
-cusolverStatus_t potrf(cusolverDnHandle_t h, int n, float* A, int lda, float* work, int size, int* info) {
-    return cusolverDnSpotrf(h, CUBLAS_FILL_MODE_UPPER, n, A, lda, work, size, info);
-}
-
 /// n of an n×n matrix whose bytes fit into any GPU: cuSOLVER and the kernels above count it in 32 bits.
 int small_size(Index n) {
     if (n > (Index(1) << 20)) {
@@ -202,65 +212,70 @@ double largest(const double* x, Index n) {
 
 }  // namespace
 
-template <class T>
-Index cholesky(Context<Cuda>& ctx, MatrixView<T, Cuda> G, T tolerance) {
+void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate) {
+    open<<<1, 1, 0, ctx.stream()>>>(gate.data);
+    check_launch("open");
+}
+
+Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { return *ctx.state().read_back(gate.data, 1); }
+
+namespace {
+
+/// Of any width, by cuSOLVER and cuBLAS.
+void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high,
+                      const GramDemands& demands, MatrixView<double, Cuda> R, Verdict* verdict) {
     const Index n = G.cols;
-    if (n == 0) return -1;
     auto& state = ctx.state();
     Arena::Frame frame(ctx);
-    const auto original = frame.matrix<T>(n, 1);
-    copy_diagonal<T>(ctx, G, original);
-    // potrf counts leading dimensions in 32 bits
-    const bool direct = G.ld <= std::numeric_limits<int>::max();
-    const auto R = direct ? G : frame.matrix<T>(n, n);
-    if (!direct) copy<T>(ctx, G, R);
-    int size = 0;
-    QUOIN_CUDA_CHECK(potrf_size(state.solver(), small_size(n), R.data, static_cast<int>(R.ld), &size));
-    T* work = frame.take<T>(size);
-    int* info = frame.take<int>(1);
-    Index* column = frame.take<Index>(1);
-    QUOIN_CUDA_CHECK(potrf(state.solver(), small_size(n), R.data, static_cast<int>(R.ld), work, size, info));
-    find_pivot<T><<<1, block_threads, 0, ctx.stream()>>>(R, original.data, tolerance, info, column);
-    check_launch("find_pivot");
-    copy_triangle<T>(ctx, R, G);
-    state.add_flops(1.0 / 3.0 * n * n * n);
-    return *state.read_back(column, 1);
-}
-
-template <class T>
-GramInspection inspect_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> G) {
-    small_size(G.cols);
-    Arena::Frame frame(ctx);
-    GramInspection* found = frame.take<GramInspection>(1);
-    inspect_upper<T><<<1, block_threads, 0, ctx.stream()>>>(G, found);
+    Inspection* found = frame.take<Inspection>(1);
+    inspect_upper<<<1, block_threads, 0, ctx.stream()>>>(G, low, high, found);
     check_launch("inspect_upper");
-    return *ctx.state().read_back(found, 1);
+    const auto S = frame.matrix<double>(n, n);
+    copy<double>(ctx, G, S);
+    for_each_element(ctx, n, 1, [=] __device__(Index j, Index) { S.data[j + j * S.ld] *= 1 + demands.shift; });
+    int size = 0;
+    const int width = small_size(n);
+    QUOIN_CUDA_CHECK(cusolverDnDpotrf_bufferSize(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, &size));
+    double* work = frame.take<double>(size);
+    int* info = frame.take<int>(1);
+    QUOIN_CUDA_CHECK(
+        cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
+    find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
+    check_launch("find_pivot");
+    for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
+        if (!verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
+    });
+    double* squares = frame.take<double>(n);
+    if (demands.asks_condition()) {
+        const auto W = frame.matrix<double>(n, n);
+        unit_columns<<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(R, W);
+        check_launch("unit_columns");
+        // S = W⁻¹
+        set_identity<double>(ctx, 0, S);
+        trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
+        column_sums<true><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S),
+                                                                                 squares);
+        check_launch("column_sums");
+    }
+    decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, verdict);
+    check_launch("decide");
 }
 
-template <class T>
-void scale_diagonal(Context<Cuda>& ctx, T factor, MatrixView<T, Cuda> G) {
-    for_each_element(ctx, G.cols, 1, [=] __device__(Index i, Index) { G.data[i + i * G.ld] *= factor; });
-}
+}  // namespace
 
 template <class T>
-double scaled_condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
-    const Index n = R.cols;
-    if (n == 0) return 1;
-    Arena::Frame frame(ctx);
-    const auto W = frame.matrix<double>(n, n), S = frame.matrix<double>(n, n);
-    const auto grid = static_cast<unsigned>(small_size(n));
-    double* sums = frame.take<double>(2 * n);
-    unit_columns<T><<<grid, 32, 0, ctx.stream()>>>(R, W);
-    check_launch("unit_columns");
-    // S = W⁻¹
-    set_identity<double>(ctx, 0, S);
-    trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-    column_sums<double><<<grid, 32, 0, ctx.stream()>>>(W, sums);
-    check_launch("column_sums");
-    column_sums<double><<<grid, 32, 0, ctx.stream()>>>(S, sums + n);
-    check_launch("column_sums");
-    const double* found = ctx.state().read_back(sums, 2 * n);
-    return largest(found, n) * largest(found + n, n);
+void factor_gram(Context<Cuda>& ctx, MatrixView<double, Cuda> G, GramDemands demands, MatrixView<double, Cuda> R,
+                 Gate<Cuda> gate) {
+    const Index n = G.cols;
+    constexpr double low = smallest_square<T>, high = largest_square<T>;
+    if (n == 0) return;
+    if (n <= factor_max_cols) {
+        QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(n), G.data, G.ld, low, high, demands, R.data, R.ld,
+                                           gate.data, ctx.stream()));
+    } else {
+        factor_gram_wide(ctx, G, low, high, demands, R, gate.data);
+    }
+    ctx.state().add_flops((demands.asks_condition() ? 2.0 : 1.0) / 3.0 * n * n * n);
 }
 
 template <class T>
@@ -274,15 +289,29 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
     set_identity<T>(ctx, 0, S);
     trsm<T>(ctx, Side::Left, Triangle::UnitLower, Op::None, LU, S);
     trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, LU, S);
-    column_sums<T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
+    column_sums<false, T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
     check_launch("column_sums");
     return largest(ctx.state().read_back(sums, n), n);
 }
 
-template <class T>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<T, Cuda> R) {
+template <class T, class P>
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
+                    Gate<Cuda> gate) {
     const Index n = R.rows;
-    trmm_upper<T>(ctx, Side::Left, 1, S, R);
+    if (n == 0) return;
+    if (n <= product_rows) {
+        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld, gate.data,
+                                              ctx.stream()));
+    } else {
+        // cuBLAS writes whatever the gate says
+        if (gate.data && read_gate(ctx, gate).closed()) return;
+        Arena::Frame frame(ctx);
+        const auto X = frame.matrix<T>(n, n);
+        copy_triangle<T>(ctx, R, X);
+        if (S.data) trmm_upper<T>(ctx, Side::Left, 1, S, X);
+        for_each_element(ctx, n, n,
+                         [=] __device__(Index i, Index j) { to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]); });
+    }
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
 
@@ -306,22 +335,43 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 }
 
 template <class T>
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
+                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+                     MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
+    const Index n = Q.cols;
+    if (n == 0) return;
+    const auto kernel = reconstruct_top_kernel<T>;
+    constexpr int shared = sizeof(TopShared);
+    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    kernel<<<1, top_threads, shared, ctx.stream()>>>({static_cast<int>(n), Q.data, Q.ld, R.data, R.ld, V.data, V.ld,
+                                                      Tf.data, Tf.ld, U.data, U.ld, signs.data, limit, gate.data});
+    check_launch("reconstruct_top");
+    ctx.state().add_flops(4.0 / 3.0 * n * n * n);
+}
+
+template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
     trsm<T>(ctx, Side::Left, triangle, op, A, X);
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                         \
-    template Index cholesky<T>(Context<Cuda>&, MatrixView<T, Cuda>, T);                              \
-    template GramInspection inspect_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>);              \
-    template void scale_diagonal<T>(Context<Cuda>&, T, MatrixView<T, Cuda>);                         \
-    template double scaled_condition_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);         \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);             \
-    template void multiply_upper<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);            \
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,     \
+                                 Gate<Cuda>);                                                                         \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                              \
+    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
+                                       MatrixView<T, Cuda>, Gate<Cuda>);                                              \
+    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>, \
+                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,     \
+                                     MatrixView<T, Cuda>, Gate<Cuda>);                                       \
+    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                             \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void multiply_upper<double, float>(Context<Cuda>&, MatrixView<const double, Cuda>,
+                                            MatrixView<const double, Cuda>, MatrixView<float, Cuda>, Gate<Cuda>);
+template void multiply_upper<float, double>(Context<Cuda>&, MatrixView<const float, Cuda>,
+                                            MatrixView<const float, Cuda>, MatrixView<double, Cuda>, Gate<Cuda>);
 
 }  // namespace quoin

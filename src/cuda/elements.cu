@@ -1,15 +1,12 @@
 // Element-wise primitives. Each is one kernel of elementwise.cuh, but for the two with a shape of their own:
 //
 //   scan       a block owns 256·16 rows of one column and leaves the largest magnitude's bits; a second kernel, a block
-//              a column, takes the maximum over those. 1 read of A. Bound by memory.
+//              a column, takes the maximum over those; a third, one block, draws the conclusions, and looks for the row of
+//              an entry that is not finite. 1 read of A. Bound by memory.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 
-#include <bit>
-#include <cmath>
-#include <cstdint>
 #include <type_traits>
-#include <vector>
 
 #include "cuda/elementwise.cuh"
 #include "cuda/primitives.hpp"
@@ -29,6 +26,8 @@ __device__ Bits<double> magnitude_bits(double x) {
     return static_cast<Bits<double>>(__double_as_longlong(x)) & 0x7fffffffffffffffull;
 }
 __device__ Bits<float> magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
+__device__ double magnitude(Bits<double> bits) { return __longlong_as_double(static_cast<long long>(bits)); }
+__device__ float magnitude(Bits<float> bits) { return __uint_as_float(bits); }
 
 constexpr int scan_threads = 256, scan_rows = scan_threads * 16;
 
@@ -71,15 +70,51 @@ __global__ void __launch_bounds__(scan_threads)
     }
 }
 
-/// first := the first row of the column x that is not finite, m if none. One block.
+/// Exponents from the largest magnitudes, the first entry that is not finite, and whether to scale. One block.
 template <class T>
-__global__ void __launch_bounds__(scan_threads) first_not_finite(Index m, const T* x, Index* first) {
-    Index found = m;
-    for (Index i = threadIdx.x; i < m && found == m; i += scan_threads) {
-        if (magnitude_bits(x[i]) >= infinity_bits(T())) found = i;
+__global__ void __launch_bounds__(scan_threads)
+    conclude_scan(MatrixView<const T, Cuda> A, const Bits<T>* largest, int safe, int* exponents, Scan* found) {
+    const int n = static_cast<int>(A.cols);
+    int first = n, beyond = 0;
+    for (int j = threadIdx.x; j < n; j += scan_threads) {
+        const Bits<T> top = A.rows > 0 ? largest[j] : 0;
+        const bool finite = top < infinity_bits(T());
+        if (!finite) first = min(first, j);
+        exponents[j] = finite && top > 0 ? ilogb(magnitude(top)) : 0;
+        beyond = max(beyond, abs(exponents[j]));
     }
-    found = -block_max(-found);
-    if (threadIdx.x == 0) *first = found;
+    // block_max may be called again once every thread has read what it left
+    const int bad_col = -block_max(-first);
+    __syncthreads();
+    const bool scaled = bad_col == n && block_max(beyond) > safe;
+    Index bad_row = A.rows;
+    if (bad_col < n) {
+        for (Index i = threadIdx.x; i < A.rows && bad_row == A.rows; i += scan_threads) {
+            if (magnitude_bits(A.data[i + bad_col * A.ld]) >= infinity_bits(T())) bad_row = i;
+        }
+        bad_row = -block_max(-bad_row);
+    }
+    if (!scaled) {
+        for (int j = threadIdx.x; j < n; j += scan_threads) exponents[j] = 0;
+    }
+    if (threadIdx.x == 0) *found = bad_col < n ? Scan{bad_row, bad_col, false} : Scan{-1, -1, scaled};
+}
+
+/// Blocks that share a column's rows.
+constexpr Index scale_blocks = 16;
+
+/// A column of exponent 0 costs its blocks one read.
+template <class T>
+__global__ void __launch_bounds__(scan_threads)
+    scale_columns_kernel(MatrixView<T, Cuda> A, bool upper, const int* exponents, int sign) {
+    for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        const int e = sign * exponents[j];
+        const Index end = upper ? min(A.rows, j + 1) : A.rows;
+        if (e == 0) continue;
+        for (Index i = Index(blockIdx.x) * scan_threads + threadIdx.x; i < end; i += Index(gridDim.x) * scan_threads) {
+            A.data[i + j * A.ld] = scalbn(A.data[i + j * A.ld], e);
+        }
+    }
 }
 
 constexpr int tile = 32, tile_rows = 8;
@@ -104,52 +139,36 @@ __global__ void __launch_bounds__(tile* tile_rows) transpose_tiles(MatrixView<co
 }  // namespace
 
 template <class T>
-Scan scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<int> column_exponents) {
+void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,
+          MatrixView<Scan, Cuda> found) {
     const Index n = A.cols, count = (A.rows + scan_rows - 1) / scan_rows;
-    Scan result;
-    result.largest_exponent = std::numeric_limits<int>::min();
-    result.smallest_column_exponent = std::numeric_limits<int>::max();
-    std::fill(column_exponents.begin(), column_exponents.end(), 0);
-    if (A.empty()) return result;
     Arena::Frame frame(ctx);
     Bits<T>*parts = frame.take<Bits<T>>(count * n), *largest = frame.take<Bits<T>>(n);
-    Index* first = frame.take<Index>(1);
-    const dim3 grid(static_cast<unsigned>(std::min<Index>(count, 1 << 20)),
-                    static_cast<unsigned>(std::min<Index>(n, 65535)));
-    largest_of_rows<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, parts);
-    check_launch("largest_of_rows");
-    largest_of_columns<T><<<static_cast<unsigned>(std::min<Index>(n, 1 << 20)), scan_threads, 0, ctx.stream()>>>(
-        n, count, parts, largest);
-    check_launch("largest_of_columns");
-    const Bits<T>* found = ctx.state().read_back(largest, n);
-    for (Index j = 0; j < n; ++j) {
-        const Bits<T> top = found[j];
-        if (top >= infinity_bits(T()) && result.bad_col < 0) result.bad_col = j;
-        if (top == 0 || top >= infinity_bits(T())) continue;
-        column_exponents[j] = std::ilogb(std::bit_cast<T>(top));
-        result.zero = false;
-        result.largest_exponent = std::max(result.largest_exponent, column_exponents[j]);
-        result.smallest_column_exponent = std::min(result.smallest_column_exponent, column_exponents[j]);
+    if (!A.empty()) {
+        const dim3 grid(static_cast<unsigned>(std::min<Index>(count, 1 << 20)),
+                        static_cast<unsigned>(std::min<Index>(n, 65535)));
+        largest_of_rows<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, parts);
+        check_launch("largest_of_rows");
+        largest_of_columns<T><<<static_cast<unsigned>(std::min<Index>(n, 1 << 20)), scan_threads, 0, ctx.stream()>>>(
+            n, count, parts, largest);
+        check_launch("largest_of_columns");
     }
-    if (result.bad_col >= 0) {
-        first_not_finite<T><<<1, scan_threads, 0, ctx.stream()>>>(A.rows, A.at(0, result.bad_col), first);
-        check_launch("first_not_finite");
-        result.bad_row = *ctx.state().read_back(first, 1);
-    }
-    return result;
+    conclude_scan<T><<<1, scan_threads, 0, ctx.stream()>>>(A, largest, safe, exponents.data, found.data);
+    check_launch("conclude_scan");
+}
+
+Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) {
+    return *ctx.state().read_back(found.data, 1);
 }
 
 template <class T>
-void scale_columns(Context<Cuda>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Cuda> A) {
+void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
+                   MatrixView<T, Cuda> A) {
     if (A.empty()) return;
-    Arena::Frame frame(ctx);
-    int* e = frame.take<int>(A.cols);
-    QUOIN_CUDA_CHECK(cudaMemcpyAsync(e, exponents.data(), A.cols * sizeof(int), cudaMemcpyHostToDevice, ctx.stream()));
-    ctx.wait();
-    const bool all = part == Part::All;
-    for_each_element(ctx, all ? A.rows : std::min(A.rows, A.cols), A.cols, [=] __device__(Index i, Index j) {
-        if (all || i <= j) A.data[i + j * A.ld] = scalbn(A.data[i + j * A.ld], sign * e[j]);
-    });
+    const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + scan_threads - 1) / scan_threads, scale_blocks)),
+                    static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
+    scale_columns_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, part == Part::Upper, exponents.data, sign);
+    check_launch("scale_columns_kernel");
 }
 
 template <class T>
@@ -221,8 +240,8 @@ void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                              \
-    template Scan scan<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<int>);                     \
-    template void scale_columns<T>(Context<Cuda>&, std::span<const int>, int, Part, MatrixView<T, Cuda>); \
+    template void scan<T>(Context<Cuda>&, MatrixView<const T, Cuda>, int, MatrixView<int, Cuda>, MatrixView<Scan, Cuda>); \
+    template void scale_columns<T>(Context<Cuda>&, MatrixView<const int, Cuda>, int, Part, MatrixView<T, Cuda>); \
     template void copy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                \
     template void transpose<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);           \
     template void copy_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);       \

@@ -180,7 +180,7 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
                  MatrixView<T, Cuda> C) {
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
-    if (C.cols <= most_strip_cols && C.rows <= most_strip_rows) {
+    if (k <= t_width && C.cols <= most_strip_cols && C.rows <= most_strip_rows) {
         apply_strips<T>(ctx, op, V, Tf, C);
         ctx.state().add_flops(4.0 * V.rows * k * C.cols);
     } else {

@@ -69,10 +69,24 @@ void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<cons
 
 // ---- Tall matrices times small ones ------------------------------------------------------------------------------------
 
-/// X := A Y₁⁻¹ Y₂⁻¹ …, G := XᵀX.
+/// Products of f32 are exact in f64, and the tensor cores add there as fast as elsewhere in f32.
 template <class T>
-void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<const MatrixView<const T, Cuda>> factors,
-                    MatrixView<T, Cuda> X, MatrixView<T, Cuda> G);
+struct SumOf<T, Cuda> {
+    using Type = double;
+};
+/// The verdict := open.
+void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
+/// What the steps so far have decided. Waits.
+Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
+
+/// Of `solve_and_gram` below.
+template <class T>
+GramPrecision gram_precision(Context<Cuda>& ctx, Index m, Index n);
+/// X := A Y₁⁻¹ Y₂⁻¹ …, G := XᵀX. Waits where there is a gate and A has more than 192 columns.
+template <class T>
+void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
+                    std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
+                    MatrixView<double, Cuda> G, Gate<Cuda> gate = {});
 /// C := AᵀB.
 template <class T>
 void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
@@ -84,39 +98,44 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
 
 // ---- Small dense steps, n×n --------------------------------------------------------------------------------------------
 
-/// G = RᵀR in place. Waits.
+/// G = RᵀR, if `demands` are met; κ(R D) is κ_F, from (R D)⁻¹ itself.
 template <class T>
-Index cholesky(Context<Cuda>& ctx, MatrixView<T, Cuda> G, T tolerance);
-/// What G says before it is factored. Waits.
-template <class T>
-GramInspection inspect_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> G);
-/// g_jj := factor g_jj.
-template <class T>
-void scale_diagonal(Context<Cuda>& ctx, T factor, MatrixView<T, Cuda> G);
-/// κ₁(R D) from (R D)⁻¹ itself, in double. Waits.
-template <class T>
-double scaled_condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+void factor_gram(Context<Cuda>& ctx, MatrixView<double, Cuda> G, GramDemands demands, MatrixView<double, Cuda> R,
+                 Gate<Cuda> gate);
 /// ‖(LU)⁻¹‖₁ from the inverse itself. Waits.
 template <class T>
 double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU);
-/// R := S R.
-template <class T>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<T, Cuda> R);
+/// P := S R, summed in double and rounded once to P's type; T and P are one type, or one of them is double. Waits where
+/// there is a gate and more than 192 columns.
+template <class T, class P>
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
+                    Gate<Cuda> gate = {});
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
+/// The n×n part of Householder reconstruction in one launch, n <= most_top_cols: Q − S = L U as `signed_lu` has it, V := L
+/// strictly below the diagonal and S R on and above it, T = −U S L⁻ᵀ, R := S R, U with zeros below. Closes the gate, and
+/// leaves R, where a bound of ‖(LU)⁻¹‖_∞ is not at most `limit`.
+template <class T>
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
+                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+                     MatrixView<T, Cuda> signs, Gate<Cuda> gate);
 /// X := op(A)⁻¹ X for a triangle A.
 template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);
 
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 
-/// One pass over A. Waits.
+/// One pass over A.
 template <class T>
-Scan scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<int> column_exponents);
-/// Column j := 2^(sign·e_j) times itself. Waits until `exponents` may be changed.
+void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,
+          MatrixView<Scan, Cuda> found);
+/// What it found. Waits.
+Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found);
+/// Column j := 2^(sign·e_j) times itself; columns with e_j = 0 are not touched.
 template <class T>
-void scale_columns(Context<Cuda>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T, Cuda> A);
+void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
+                   MatrixView<T, Cuda> A);
 /// B := A.
 template <class T>
 void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);

@@ -5,6 +5,9 @@
 //   sum_parts  a block owns 32 elements of C, thread (e, s) the parts s, s + 32, … of element e; the 32 sums of an element
 //              are then added in order of s. 8.25 KiB shared. Reads every part once. Bound by memory.
 
+#include <limits>
+#include <vector>
+
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/solve_and_gram.cuh"
@@ -18,9 +21,9 @@ using namespace cuda;
 constexpr int sum_width = 32, sum_slices = 32;
 
 /// C := Σ parts (+ C where `accumulate`); strictly below the diagonal 0 where `upper`.
-template <class T>
+template <class T, class TC>
 __global__ void __launch_bounds__(sum_width* sum_slices)
-    sum_parts(Index count, const T* parts, bool accumulate, bool upper, MatrixView<T, Cuda> C) {
+    sum_parts(Index count, const T* parts, bool accumulate, bool upper, MatrixView<TC, Cuda> C) {
     __shared__ double slices[sum_slices][sum_width + 1];
     const Index size = C.rows * C.cols;
     const int e = threadIdx.x % sum_width, s = threadIdx.x / sum_width;
@@ -34,10 +37,10 @@ __global__ void __launch_bounds__(sum_width* sum_slices)
         __syncthreads();
         if (s == 0 && at < size) {
             const Index i = at % C.rows, j = at / C.rows;
-            T& c_ij = C.data[i + j * C.ld];
+            TC& c_ij = C.data[i + j * C.ld];
             double total = accumulate ? static_cast<double>(c_ij) : 0;
             for (int slice = 0; slice < sum_slices; ++slice) total += slices[slice][e];
-            c_ij = upper && i > j ? T(0) : static_cast<T>(total);
+            c_ij = upper && i > j ? TC(0) : static_cast<TC>(total);
         }
         __syncthreads();
     }
@@ -51,9 +54,9 @@ Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
 }
 
-template <class T>
+template <class T, class TC>
 void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
-                    bool upper, MatrixView<T, Cuda> C) {
+                    bool upper, MatrixView<TC, Cuda> C) {
     const Index n = A.cols, p = B.cols, h = rows_of_part(ctx, A.rows, n, p);
     if (C.empty()) return;
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
@@ -65,22 +68,33 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
                         parts + whole * n * p);
     }
     const auto blocks = static_cast<unsigned>(std::min<Index>((n * p + sum_width - 1) / sum_width, 1 << 20));
-    sum_parts<T><<<blocks, sum_width * sum_slices, 0, ctx.stream()>>>(count, parts, accumulate, upper, C);
+    sum_parts<<<blocks, sum_width * sum_slices, 0, ctx.stream()>>>(count, parts, accumulate, upper, C);
     check_launch("sum_parts");
 }
 
 /// Rows at a time where the solution is not kept.
 constexpr Index slab_rows = Index(1) << 17;
 
-/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width.
+/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width; factors rounded to T.
 template <class T>
 void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
-                         std::span<const MatrixView<const T, Cuda>> factors, MatrixView<T, Cuda> X,
-                         MatrixView<T, Cuda> G) {
+                         std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
+                         MatrixView<double, Cuda> G) {
     const Index m = A.rows, n = A.cols;
+    Arena::Frame frame(ctx);
+    std::vector<MatrixView<const T, Cuda>> rounded;
+    for (const auto& R : factors) {
+        if constexpr (sizeof(T) == 8) {
+            rounded.push_back(R);
+        } else {
+            const auto Y = frame.matrix<T>(n, n);
+            multiply_upper<double>(ctx, {}, R, Y);
+            rounded.push_back(Y);
+        }
+    }
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if (from.data != to.data) copy<T>(ctx, from, to);
-        for (const auto& R : factors) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
+        for (const auto& R : rounded) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
     };
     if (X.data) solve(A, X);
     if (!G.data) return;
@@ -88,27 +102,40 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
         const MatrixView<const T, Cuda> B = X.data ? MatrixView<const T, Cuda>(X) : A;
         return multiply_split<T>(ctx, B, B, false, true, G);
     }
-    Arena::Frame frame(ctx);
-    const auto slab = frame.matrix<T>(std::min(m, slab_rows), n), sum = frame.matrix<T>(n, n);
+    const auto slab = frame.matrix<T>(std::min(m, slab_rows), n);
+    // G may be a factor
+    const auto sum = frame.matrix<double>(n, n);
     for (Index i = 0; i < std::max<Index>(m, 1); i += slab_rows) {
         const Index h = std::min(slab_rows, m - i);
         solve(A.row_block({i, i + h}), slab.row_block({0, h}));
         multiply_split<T>(ctx, slab.row_block({0, h}), slab.row_block({0, h}), i > 0, true, sum);
     }
-    copy<T>(ctx, sum, G);
+    copy<double>(ctx, sum, G);
 }
 
 }  // namespace
 
 template <class T>
-void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<const MatrixView<const T, Cuda>> factors,
-                    MatrixView<T, Cuda> X, MatrixView<T, Cuda> G) {
+GramPrecision gram_precision(Context<Cuda>& ctx, Index m, Index n) {
+    if (n <= tall_max_cols) {
+        return {std::numeric_limits<double>::epsilon() / 2,
+                static_cast<double>(longest_sum<T>(m, static_cast<int>(n), ctx.state().multiprocessors))};
+    }
+    return {std::numeric_limits<T>::epsilon() / 2, static_cast<double>(rows_of_part(ctx, m, n, n))};
+}
+
+template <class T>
+void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
+                    std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
+                    MatrixView<double, Cuda> G, Gate<Cuda> gate) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
     if (n > tall_max_cols || factors.size() > narrow_factors) {
+        // cuBLAS writes whatever the gate says
+        if (gate.data && read_gate(ctx, gate).closed()) return;
         solve_and_gram_wide<T>(ctx, A, factors, X, G);
     } else {
-        Factors<T> Y;
+        Factors Y;
         for (const auto& R : factors) {
             Y.data[Y.count] = R.data;
             Y.ld[Y.count++] = R.ld;
@@ -117,8 +144,8 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<c
         Arena::Frame frame(ctx);
         void* work =
             frame.take<char>(tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
-        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, work, processors,
-                                              ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, gate.data, work,
+                                              processors, ctx.stream()));
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }
@@ -138,9 +165,10 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                         \
+    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                          \
     template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                       \
-                                    std::span<const MatrixView<const T, Cuda>>, MatrixView<T, Cuda>,                 \
-                                    MatrixView<T, Cuda>);                                                            \
+                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,            \
+                                    MatrixView<double, Cuda>, Gate<Cuda>);                                           \
     template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
                                          MatrixView<T, Cuda>);                                                       \
     template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \

@@ -10,14 +10,8 @@ namespace quoin {
 /// For Hopper (H100, 132 multiprocessors). Rows without a measurement beside them are first choices by counting.
 template <>
 struct Tuning<Cuda> {
-    /// Columns of a Householder panel: the update is a GEMM of this depth. H100, 8192 rows, f32 / f64 ms, T included:
-    ///   columns      32            64            128           256
-    ///     256   1.49 /  1.61  1.70 /  1.83  1.63 /  1.80  1.64 /  1.81
-    ///    1024   5.91 /  6.25  6.72 /  7.03  6.71 /  6.87  6.62 /  6.97
-    ///    2048   12.1 /  12.7  13.7 /  13.9  13.2 /  13.6  13.3 /  13.7
-    ///    8192                 63.1 /  66.2  58.9 /  58.2  60.3 /  57.7
-    ///   16384² (f32)          266           232           225
-    static Index panel_width(Index k) { return k <= 2048 ? 32 : k <= 8192 ? 128 : 256; }
+    /// Columns of a Householder panel: the update is a GEMM of this depth.
+    static Index panel_width(Index) { return 128; }
     /// Columns of a T inside a leaf: one T a leaf.
     static Index inner_block(Index n) { return n; }
     static constexpr Index tree_width = 32;
@@ -28,10 +22,14 @@ struct Tuning<Cuda> {
     static constexpr Index fan_in = 4;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
+    /// Columns whose reconstruction has its n×n steps in one kernel.
+    static constexpr Index most_top_cols = 128;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
-    /// Above what the panel kernel keeps in shared memory.
-    static Index reconstruct_rows(Index width) { return std::max<Index>(16384, 4 * width); }
+    /// From here on Gram matrices and reconstruction beat a panel's reflectors one by one.
+    static Index reconstruct_rows(Index width) { return std::max<Index>(2048, 4 * width); }
+    /// Columns of a tall matrix that are reconstructed as one panel.
+    static Index reconstruct_cols(Index m) { return m >= 65536 ? 192 : 128; }
 };
 
 }  // namespace quoin

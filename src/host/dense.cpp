@@ -11,13 +11,13 @@ using namespace host;
 /// Columns of one step of the blocked factorizations of this file.
 constexpr Index step = 48;
 
-/// Upper Cholesky factor of an n×n diagonal block, n <= step; `original` is the diagonal of G before any update.
+/// Upper Cholesky factor of an n×n diagonal block, n <= step.
 template <class T>
-Index cholesky_block(Index n, T* G, Index ldg, const T* original, T tolerance) {
+Index cholesky_block(Index n, T* G, Index ldg) {
     T row[step];
     for (Index k = 0; k < n; ++k) {
         const T pivot = G[k + k * ldg];
-        if (!(pivot > tolerance * original[k]) || !std::isfinite(pivot)) return k;
+        if (!(pivot > 0) || !std::isfinite(pivot)) return k;
         const T r = std::sqrt(pivot);
         G[k + k * ldg] = r;
         for (Index j = k + 1; j < n; ++j) row[j] = G[k + j * ldg] /= r;
@@ -36,17 +36,15 @@ void transpose_block(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
     }
 }
 
-}  // namespace
-
+/// G = RᵀR in place, zeros below. The first column whose pivot is not positive and finite, or −1.
 template <class T>
-Index cholesky(Context<Host>& ctx, MatrixView<T> G, T tolerance) {
+Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
     const Index n = G.rows;
     Arena::Frame frame(ctx.state().arena);
-    T *X = frame.take<T>(n * step), *original = frame.take<T>(n);
-    for (Index j = 0; j < n; ++j) original[j] = G(j, j);
+    T* X = frame.take<T>(n * step);
     for (Index c = 0; c < n; c += step) {
         const Index k = std::min(step, n - c), rest = n - c - k;
-        const Index failed = cholesky_block(k, G.at(c, c), G.ld, original + c, tolerance);
+        const Index failed = cholesky_block(k, G.at(c, c), G.ld);
         if (failed >= 0) return c + failed;
         const Index tiles = (rest + step - 1) / step;
         // X = G₁₂ᵀ R₁₁⁻¹, R₁₂ = Xᵀ
@@ -73,30 +71,41 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G, T tolerance) {
     return -1;
 }
 
+}  // namespace
+
+void open_gate(Context<Host>&, Gate<Host> gate) { *gate.data = {}; }
+Verdict read_gate(Context<Host>&, Gate<Host> gate) { return *gate.data; }
+
 template <class T>
-GramInspection inspect_gram(Context<Host>&, MatrixView<const T> G) {
-    constexpr T u = std::numeric_limits<T>::epsilon() / 2;
-    constexpr T low = std::numeric_limits<T>::min() / (u * u), high = std::numeric_limits<T>::max() * u;
-    GramInspection found;
-    double sum = 0;
+void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, MatrixView<T> R, Gate<Host> gate) {
+    Verdict& verdict = *gate.data;
+    if (verdict.closed()) return;
+    Index unusable = -1;
+    double square = 0, trace = 0;
     for (Index j = 0; j < G.cols; ++j) {
-        const bool usable = G(j, j) > low && G(j, j) < high;
-        if (!usable && found.unusable_column < 0) found.unusable_column = j;
-        for (Index i = 0; i < j; ++i) sum += 2.0 * G(i, j) * G(i, j);
-        sum += (1.0 - G(j, j)) * (1.0 - G(j, j));
-        found.trace += G(j, j);
+        const bool usable = G(j, j) > smallest_square<T> && G(j, j) < largest_square<T>;
+        if (!usable && unusable < 0) unusable = j;
+        for (Index i = 0; i < j; ++i) square += 2.0 * G(i, j) * G(i, j);
+        square += (1.0 - G(j, j)) * (1.0 - G(j, j));
+        trace += G(j, j);
     }
-    found.departure = std::sqrt(sum);
-    return found;
+    verdict.departure = std::sqrt(square);
+    if (unusable >= 0) return verdict.close(demands.step, Verdict::Unusable, unusable);
+    if (!(trace <= demands.most_trace)) return verdict.close(demands.step, Verdict::Trace, -1);
+    if (!(verdict.departure <= demands.most_departure)) return verdict.close(demands.step, Verdict::Departure, -1);
+    if (R.data != G.data) copy<T>(ctx, G, R);
+    for (Index j = 0; j < G.cols; ++j) R(j, j) *= 1 + static_cast<T>(demands.shift);
+    const Index failed = cholesky(ctx, R);
+    if (failed >= 0) return verdict.close(demands.step, Verdict::Pivot, failed);
+    if (!demands.asks_condition() || R.cols == 0) return;
+    verdict.condition = scaled_condition_estimate<T>(ctx, R);
+    if (!(verdict.condition < demands.most_condition)) verdict.close(demands.step, Verdict::Condition, -1);
 }
 
 template <class T>
-void scale_diagonal(Context<Host>&, T factor, MatrixView<T> G) {
-    for (Index j = 0; j < G.cols; ++j) G(j, j) *= factor;
-}
-
-template <class T>
-void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<T> R) {
+void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<const T> R, MatrixView<T> P, Gate<Host> gate) {
+    if (gate.data && gate.data->closed()) return;
+    if (!S.data) return copy_triangle<T>(ctx, R, P);
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
     ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
@@ -104,12 +113,12 @@ void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<T> R) 
     for (Index t = 0; t < tiles; ++t) {
         const Index j = t * step, q = std::min(step, R.cols - j), rows = std::min(n, j + q);
         T* B = buffers.mine();
-        // R(:, tile) = 0 − S (−R(:, tile))
+        // P(:, tile) = 0 − S (−R(:, tile))
         for (Index l = 0; l < q; ++l) {
             for (Index i = 0; i < rows; ++i) B[i + l * n] = -R(i, j + l);
         }
-        fill_zero(rows, q, R.at(0, j), R.ld);
-        kernels<T>().outer(rows, q, rows, S.data, S.ld, B, n, R.at(0, j), R.ld);
+        fill_zero(n, q, P.at(0, j), P.ld);
+        kernels<T>().outer(rows, q, rows, S.data, S.ld, B, n, P.at(0, j), P.ld);
     }
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
@@ -179,10 +188,8 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
 }
 
 #define QUOIN_INSTANTIATE(T)                                                             \
-    template Index cholesky<T>(Context<Host>&, MatrixView<T>, T);                        \
-    template GramInspection inspect_gram<T>(Context<Host>&, MatrixView<const T>);        \
-    template void scale_diagonal<T>(Context<Host>&, T, MatrixView<T>);                   \
-    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>); \
+    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>); \
+    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, Gate<Host>); \
     template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);            \
     template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)

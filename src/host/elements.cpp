@@ -29,7 +29,7 @@ Bits<T> magnitude_bits(T x) {
 }  // namespace
 
 template <class T>
-Scan scan(Context<Host>& ctx, MatrixView<const T> A, std::span<int> column_exponents) {
+void scan(Context<Host>& ctx, MatrixView<const T> A, int safe, MatrixView<int> exponents, MatrixView<Scan> found) {
     const Index count = sweeps(A.rows), n = A.cols;
     std::vector<Bits<T>> largest(count * n, 0);
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
@@ -43,8 +43,6 @@ Scan scan(Context<Host>& ctx, MatrixView<const T> A, std::span<int> column_expon
     }
     const Bits<T> inf = magnitude_bits(std::numeric_limits<T>::infinity());
     Scan result;
-    result.largest_exponent = std::numeric_limits<int>::min();
-    result.smallest_column_exponent = std::numeric_limits<int>::max();
     for (Index j = 0; j < n; ++j) {
         Bits<T> top = 0;
         for (Index s = 0; s < count; ++s) {
@@ -56,24 +54,24 @@ Scan scan(Context<Host>& ctx, MatrixView<const T> A, std::span<int> column_expon
             }
             top = std::max(top, value);
         }
-        const bool scalable = top > 0 && top < inf;
-        column_exponents[j] = scalable ? std::ilogb(std::bit_cast<T>(top)) : 0;
-        if (scalable) {
-            result.zero = false;
-            result.largest_exponent = std::max(result.largest_exponent, column_exponents[j]);
-            result.smallest_column_exponent = std::min(result.smallest_column_exponent, column_exponents[j]);
-        }
+        exponents(j, 0) = top > 0 && top < inf ? std::ilogb(std::bit_cast<T>(top)) : 0;
+        result.scaled |= std::abs(exponents(j, 0)) > safe;
     }
-    return result;
+    result.scaled &= result.bad_row < 0;
+    if (!result.scaled) std::fill_n(exponents.data, n, 0);
+    *found.data = result;
 }
 
+Scan read_scan(Context<Host>&, MatrixView<const Scan> found) { return *found.data; }
+
 template <class T>
-void scale_columns(Context<Host>& ctx, std::span<const int> exponents, int sign, Part part, MatrixView<T> A) {
+void scale_columns(Context<Host>& ctx, MatrixView<const int> exponents, int sign, Part part, MatrixView<T> A) {
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index s = 0; s < sweeps(A.rows); ++s) {
             const Range r = sweep(s, part == Part::All ? A.rows : std::min(A.rows, j + 1));
-            for (Index i = r.begin; i < r.end; ++i) A(i, j) = std::scalbn(A(i, j), sign * exponents[j]);
+            if (exponents(j, 0) == 0) continue;
+            for (Index i = r.begin; i < r.end; ++i) A(i, j) = std::scalbn(A(i, j), sign * exponents(j, 0));
         }
     }
 }
@@ -179,8 +177,8 @@ void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                        \
-    template Scan scan<T>(Context<Host>&, MatrixView<const T>, std::span<int>);                     \
-    template void scale_columns<T>(Context<Host>&, std::span<const int>, int, Part, MatrixView<T>); \
+    template void scan<T>(Context<Host>&, MatrixView<const T>, int, MatrixView<int>, MatrixView<Scan>);                     \
+    template void scale_columns<T>(Context<Host>&, MatrixView<const int>, int, Part, MatrixView<T>); \
     template void copy<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                      \
     template void transpose<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
     template void copy_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);             \

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "host/parallel.hpp"
 #include "primitives.hpp"
 
@@ -32,10 +34,17 @@ constexpr Index direct_cols = 16;
 }  // namespace
 
 template <class T>
+GramPrecision gram_precision(Context<Host>&, Index m, Index n) {
+    // docs/algorithms.md, section 6: a lane of a block, the blocks of a chunk, the chunks
+    const double block = block_rows<T>, chunks = static_cast<double>(RowChunks(m, n).count);
+    return {std::numeric_limits<T>::epsilon() / 2, block + static_cast<double>(m) / (block * chunks) + chunks};
+}
+
+template <class T>
 void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const MatrixView<const T>> factors,
-                    MatrixView<T> X, MatrixView<T> G) {
+                    MatrixView<T> X, MatrixView<T> G, Gate<Host> gate) {
     const Index n = A.cols, m = A.rows;
-    if (n == 0) return;
+    if (n == 0 || (gate.data && gate.data->closed())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
@@ -115,7 +124,8 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
 
 #define QUOIN_INSTANTIATE(T)                                                                                       \
     template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,     \
-                                    MatrixView<T>, MatrixView<T>);                                                 \
+                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                                 \
+    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index); \
     template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>); \
     template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)

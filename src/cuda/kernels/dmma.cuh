@@ -40,4 +40,12 @@ __device__ __forceinline__ Tile16x8 as_left_operand(const Tile16x8& D) { return 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
+/// Units of height×8 that cover the upper triangle of a matrix of `col_tiles` tile columns, strip after strip of `height`
+/// rows, each from its diagonal.
+__host__ __device__ constexpr int unit_count(int col_tiles, int height) {
+    int units = 0;
+    for (int c = col_tiles; c > 0; c -= height / 8) units += c;
+    return units;
+}
+
 }  // namespace quoin::cuda

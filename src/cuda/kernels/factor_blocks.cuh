@@ -20,13 +20,13 @@ namespace quoin::cuda {
 __host__ __device__ constexpr int factor_block_count(int col_tiles) { return col_tiles * (col_tiles + 1) / 2; }
 
 /// Every thread of the block takes part. `blocks` is ready for all of them on return.
-template <int col_tiles, int threads, class T>
-__device__ __forceinline__ void load_factor(double* blocks, int n, const T* __restrict__ R, Index ldr) {
+template <int col_tiles, int threads>
+__device__ __forceinline__ void load_factor(double* blocks, int n, const double* __restrict__ R, Index ldr) {
     constexpr int warps = threads / 32, batch = 8, count = factor_block_count(col_tiles);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int i = 0, j = warp;
     for (int first = warp; first < count; first += batch * warps) {
-        T r[batch][2];
+        double r[batch][2];
 #pragma unroll
         for (int q = 0; q < batch; ++q) {
             while (i < col_tiles && j >= col_tiles) {
@@ -36,7 +36,7 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const T* __re
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const int row = 8 * i + lane % 8, col = 8 * j + lane / 8 + 4 * e;
-                r[q][e] = row == col ? T(1) : T(0);
+                r[q][e] = row == col ? 1.0 : 0.0;
                 if (row <= col && col < n) r[q][e] = R[row + col * ldr];
             }
             j += warps;

@@ -19,13 +19,6 @@
 
 namespace quoin::cuda {
 
-/// Units of a part for an n×n matrix in `col_tiles` = ⌈n/8⌉ tile columns.
-__host__ __device__ constexpr int unit_count(int col_tiles, int height) {
-    int units = 0;
-    for (int c = col_tiles; c > 0; c -= height / 8) units += c;
-    return units;
-}
-
 /// Doubles of a part.
 __host__ __device__ constexpr Index part_size(int col_tiles, int height) {
     return Index(unit_count(col_tiles, height)) * height * 8;
@@ -33,9 +26,8 @@ __host__ __device__ constexpr Index part_size(int col_tiles, int height) {
 
 constexpr int sum_lanes = 32, sum_groups = 8;
 
-template <class T>
 __global__ void __launch_bounds__(sum_lanes* sum_groups)
-    sum_gram_parts_kernel(int n, int height, int count, const double* __restrict__ parts, T* G, Index ldg) {
+    sum_gram_parts_kernel(int n, int height, int count, const double* __restrict__ parts, double* G, Index ldg) {
     __shared__ double sums[sum_groups][sum_lanes];
     const int col_tiles = ceil_div(n, 8);
     const Index size = part_size(col_tiles, height), e = Index(blockIdx.x) * sum_lanes + threadIdx.x;
@@ -61,14 +53,14 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
     c += s * (height / 8);
     const int i = s * height + tile * 16 + (reg / 2) * 8 + lane / 4, j = c * 8 + lane % 4 * 2 + reg % 2;
     if (i > j || j >= n) return;
-    G[i + j * ldg] = static_cast<T>(sum);
-    if (i < j) G[j + i * ldg] = T(0);
+    G[i + j * ldg] = sum;
+    if (i < j) G[j + i * ldg] = 0;
 }
 
-template <class T>
-cudaError_t sum_gram_parts(int n, int height, int count, const double* parts, T* G, Index ldg, cudaStream_t stream) {
+inline cudaError_t sum_gram_parts(int n, int height, int count, const double* parts, double* G, Index ldg,
+                                  cudaStream_t stream) {
     const Index size = part_size(ceil_div(n, 8), height);
-    sum_gram_parts_kernel<T>
+    sum_gram_parts_kernel
         <<<static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), dim3(sum_lanes, sum_groups), 0, stream>>>(
             n, height, count, parts, G, ldg);
     return cudaGetLastError();

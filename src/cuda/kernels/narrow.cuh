@@ -19,6 +19,7 @@
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/gram_parts.cuh"
+#include "primitives.hpp"
 
 namespace quoin::cuda {
 
@@ -35,9 +36,8 @@ __host__ __device__ constexpr int narrow_blocks(int col_tiles) {
     return col_tiles == 1 ? 8 : col_tiles == 2 ? 6 : col_tiles <= 5 ? 3 : 2;
 }
 
-template <class T>
 struct Factors {
-    const T* data[narrow_factors];
+    const double* data[narrow_factors];
     Index ld[narrow_factors];
     int count = 0;
 };
@@ -127,9 +127,10 @@ __device__ __forceinline__ void add_gram(Tile16x8 (&acc)[tiles], const T* slot) 
 
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
-    narrow_kernel(Index m, int n, const T* A, Index lda, const __grid_constant__ Factors<T> factors, T* X, Index ldx,
-                  double* parts) {
+    narrow_kernel(Index m, int n, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
+                  double* parts, const Verdict* gate) {
     extern __shared__ __align__(16) unsigned char shared[];
+    if (gate && gate->closed()) return;
     constexpr int rows = narrow_rows<T>, slot_size = 8 * col_tiles * narrow_ld<T>;
     constexpr int factor_size = factor_block_count(col_tiles) * 64, tiles = unit_count(col_tiles, narrow_height);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -191,10 +192,10 @@ int narrow_grid(Index m, int n, int multiprocessors) {
     return static_cast<int>(std::min<Index>(Index(multiprocessors) * narrow_blocks(col_tiles), ceil_div(m, rows)));
 }
 
-/// m > 0, 0 < n <= 64, at most `narrow_factors` factors; X and parts may each be null.
+/// m > 0, 0 < n <= 64, at most `narrow_factors` factors; X, parts and gate may each be null.
 template <class T>
-cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors<T>& factors, T* X, Index ldx, double* parts,
-                   int multiprocessors, cudaStream_t stream) {
+cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
+                   const Verdict* gate, int multiprocessors, cudaStream_t stream) {
     const auto launch = [&]<int col_tiles>() {
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
         static_assert(unit_count(col_tiles, narrow_height) * 128 * int(sizeof(double)) <= slot_bytes);
@@ -203,7 +204,7 @@ cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors<T>& fact
             cudaFuncSetAttribute(narrow_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
         narrow_kernel<T, col_tiles><<<narrow_grid<T>(m, n, multiprocessors), narrow_warps * 32, bytes, stream>>>(
-            m, n, A, lda, factors, X, ldx, parts);
+            m, n, A, lda, factors, X, ldx, parts, gate);
         return cudaGetLastError();
     };
     switch (ceil_div(n, 8)) {

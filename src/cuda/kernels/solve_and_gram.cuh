@@ -33,11 +33,22 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
     return parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
 
+/// The longest sum of G: the rows that one accumulator sees, then the warps of a block and the parts, in eights.
+template <class T>
+Index longest_sum(Index m, int n, int multiprocessors) {
+    const bool is_narrow = n <= narrow_cols;
+    const Index blocks =
+        is_narrow ? narrow_grid<T>(m, n, multiprocessors) : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
+    const Index round = blocks * (is_narrow ? narrow_warps * narrow_rows<T> : gram_rows);
+    return ceil_div(m, std::max<Index>(1, round)) * (is_narrow ? narrow_rows<T> : gram_rows) + narrow_warps +
+           ceil_div(blocks, Index(sum_groups)) + sum_groups;
+}
+
 /// 0 <= n <= 192, at most `narrow_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
-/// factor. TG is T, or double for the f64 sums as they are. Allocates nothing and does not wait.
-template <class T, class TG>
-cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors<T>& factors, T* X, Index ldx, TG* G,
-                           Index ldg, void* workspace, int multiprocessors, cudaStream_t stream) {
+/// factor. Where the gate (null: none) is closed X stays as it is and G is unspecified. Allocates nothing and does not wait.
+template <class T>
+cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
+                           Index ldg, const Verdict* gate, void* workspace, int multiprocessors, cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
     if (n > tall_max_cols || factors.count > narrow_factors) return cudaErrorInvalidValue;
     double* const parts = static_cast<double*>(workspace);
@@ -45,7 +56,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors<
     cudaError_t error = cudaSuccess;
 
     if (n <= narrow_cols) {
-        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, multiprocessors, stream);
+        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, gate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
         return sum_gram_parts(n, narrow_height, narrow_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
@@ -54,7 +65,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors<
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
             error =
-                solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, multiprocessors, stream);
+                solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, gate, multiprocessors, stream);
             from = to;
             ld_from = ld_to;
         }

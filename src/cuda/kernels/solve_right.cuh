@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/factor_blocks.cuh"
+#include "primitives.hpp"
 
 namespace quoin::cuda {
 
@@ -98,15 +99,18 @@ __device__ __forceinline__ void store_rows(const Tile16x8 (&X)[col_tiles], T* B,
 
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
-    solve_right_kernel(Index m, int n, const T* A, Index lda, const T* __restrict__ R, Index ldr, T* X, Index ldx) {
+    solve_right_kernel(Index m, int n, const T* A, Index lda, const double* __restrict__ R, Index ldr, T* X, Index ldx,
+                       const Verdict* gate) {
     extern __shared__ __align__(16) unsigned char shared[];
+    if (gate && gate->closed()) return;
     double* const blocks = reinterpret_cast<double*>(shared);
     constexpr int warps = solve_warps(col_tiles);
     load_factor<col_tiles, warps * 32>(blocks, n, R, ldr);
     const Turns<warps> turns;
     const bool pairs_a = aligned_pairs(A, lda), pairs_x = aligned_pairs(X, ldx);
     const Index step = Index(gridDim.x) * warps * 16, rounds = ceil_div(m, step);
-    Index row = (Index(blockIdx.x) * warps + turns.warp) * 16;
+    // neighbouring rows to one block where there are many, to as many blocks as possible where there are few
+    Index row = (rounds > 1 ? Index(blockIdx.x) * warps + turns.warp : Index(turns.warp) * gridDim.x + blockIdx.x) * 16;
     if constexpr (take_turns<T>) turns.begin();
     // every warp makes every round, the last one perhaps without rows
     for (Index round = 0; round < rounds; ++round, row += step) {
@@ -120,18 +124,18 @@ __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
     if constexpr (take_turns<T>) turns.end();
 }
 
+/// X is left as it is where the gate (null: none) is closed.
 template <class T>
-cudaError_t solve_right(Index m, int n, const T* A, Index lda, const T* R, Index ldr, T* X, Index ldx,
-                        int multiprocessors, cudaStream_t stream) {
+cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
+                        const Verdict* gate, int multiprocessors, cudaStream_t stream) {
     const auto launch = [&]<int col_tiles>() {
-        constexpr int bytes = factor_block_count(col_tiles) * 64 * int(sizeof(double)),
-                      rows = solve_warps(col_tiles) * 16;
+        constexpr int bytes = factor_block_count(col_tiles) * 64 * int(sizeof(double));
         const cudaError_t error =
             cudaFuncSetAttribute(solve_right_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
-        const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(rows))));
+        const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
         solve_right_kernel<T, col_tiles>
-            <<<blocks, solve_warps(col_tiles) * 32, bytes, stream>>>(m, n, A, lda, R, ldr, X, ldx);
+            <<<blocks, solve_warps(col_tiles) * 32, bytes, stream>>>(m, n, A, lda, R, ldr, X, ldx, gate);
         return cudaGetLastError();
     };
     switch (ceil_div(n, 16)) {

@@ -1,0 +1,61 @@
+#pragma once
+
+// P := S R for upper triangular S and R (n×n, n <= 192), zeros below; without S, P := R. P may be R.
+//
+// A block owns 4 columns, which it copies into shared memory first. Thread (i, h) owns row i and the terms l ≡ h (mod 4)
+// of P(i, c) = Σ_l S(i, l) R(l, c), i <= l <= c, for all four; the four sums of an entry are added in order of h. Products
+// and sums in double, rounded once.
+//
+// Shared: 24 KB. n³/3 flops; S is read by every block, along columns, from the L2 cache. Bound by its latency.
+
+#include "cuda/kernels/dmma.cuh"
+#include "primitives.hpp"
+
+namespace quoin::cuda {
+
+constexpr int product_cols = 4, product_rows = 192, product_groups = 4;
+
+template <class T, class P>
+__global__ void __launch_bounds__(product_rows* product_groups)
+    multiply_upper_kernel(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp, const Verdict* gate) {
+    __shared__ double strip[product_rows][product_cols], sums[product_groups - 1][product_cols][product_rows];
+    if (gate && gate->closed()) return;
+    const int i = threadIdx.x, h = threadIdx.y, first = blockIdx.x * product_cols;
+    const int last = min(first + product_cols, n) - 1, mine = first + h;
+    if (i < n) strip[i][h] = i <= mine && mine < n ? static_cast<double>(R[i + mine * ldr]) : 0.0;
+    __syncthreads();
+
+    double sum[product_cols] = {};
+    if (!S) {
+        if (h == 0 && i < n) {
+            for (int c = 0; c < product_cols; ++c) sum[c] = strip[i][c];
+        }
+    } else if (i < n) {
+#pragma unroll 8
+        for (int l = i + h; l <= last; l += product_groups) {
+            const double s = static_cast<double>(S[i + l * lds]);
+#pragma unroll
+            for (int c = 0; c < product_cols; ++c) sum[c] += s * strip[l][c];
+        }
+    }
+    if (h > 0) {
+        for (int c = 0; c < product_cols; ++c) sums[h - 1][c][i] = sum[c];
+    }
+    __syncthreads();
+    if (h > 0 || i >= n) return;
+    for (int c = 0; c < product_cols && first + c < n; ++c) {
+        for (int g = 0; g < product_groups - 1; ++g) sum[c] += sums[g][c][i];
+        to[i + (first + c) * ldp] = static_cast<P>(sum[c]);
+    }
+}
+
+/// 0 < n <= 192; S and gate may be null. Does not wait.
+template <class T, class P>
+cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp, const Verdict* gate,
+                           cudaStream_t stream) {
+    multiply_upper_kernel<<<ceil_div(n, product_cols), dim3(product_rows, product_groups), 0, stream>>>(
+        n, S, lds, R, ldr, to, ldp, gate);
+    return cudaGetLastError();
+}
+
+}  // namespace quoin::cuda
