@@ -102,12 +102,10 @@ struct Verdict {
         column = column_;
     }
 };
-/// A 1×1 view of a verdict in D's memory; without data it is always open.
+/// A 1×1 view of a verdict in D's memory, which step 0 opens; without data it is always open.
 template <class D>
 using Gate = MatrixView<Verdict, D>;
 
-/// The verdict := open.
-void open_gate(Context<Host>& ctx, Gate<Host> gate);
 /// What the steps so far have decided.
 Verdict read_gate(Context<Host>& ctx, Gate<Host> gate);
 
@@ -159,7 +157,7 @@ inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::n
 /// What one step of a chain demands of its Gram matrix G, in this order, after a diagonal of usable squares of T.
 struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
-    int step = 0;
+    int step = 0;                 ///< 0 begins a chain: the gate is open, whatever it was
     double shift = 0;             ///< G + shift diag(G) is factored
     double most_trace = any;
     double most_departure = any;  ///< ‖I − G‖_F

@@ -83,7 +83,8 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The verdict on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
 __global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares, Verdict* verdict) {
-    if (verdict->closed()) return;
+    if (demands.step > 0 && verdict->closed()) return;
+    if (demands.step == 0) *verdict = {};
     verdict->departure = found->departure;
     if (found->unusable >= 0) return verdict->close(demands.step, Verdict::Unusable, found->unusable);
     if (!(found->trace <= demands.most_trace)) return verdict->close(demands.step, Verdict::Trace, -1);
@@ -96,8 +97,6 @@ __global__ void decide(const Inspection* found, GramDemands demands, int n, cons
     verdict->condition = sqrt(n * square);
     if (!(verdict->condition < demands.most_condition)) verdict->close(demands.step, Verdict::Condition, -1);
 }
-
-__global__ void open(Verdict* verdict) { *verdict = {}; }
 
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. One warp a column.
 __global__ void __launch_bounds__(32) unit_columns(MatrixView<const double, Cuda> R, MatrixView<double, Cuda> W) {
@@ -211,11 +210,6 @@ double largest(const double* x, Index n) {
 
 }  // namespace
 
-void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate) {
-    open<<<1, 1, 0, ctx.stream()>>>(gate.data);
-    check_launch("open");
-}
-
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { return *ctx.state().read_back(gate.data, 1); }
 
 namespace {
@@ -242,7 +236,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
     check_launch("find_pivot");
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
-        if (!verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
+        if (demands.step == 0 || !verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
     });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {

@@ -71,8 +71,6 @@ template <class T>
 struct SumOf<T, Cuda> {
     using Type = double;
 };
-/// The verdict := open.
-void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
 /// What the steps so far have decided. Waits.
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
 

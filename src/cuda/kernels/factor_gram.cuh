@@ -112,23 +112,24 @@ struct Tiles {
     }
 };
 
-/// The pieces of cross k in a tile, which holds −D, into the panel: the row block as it is, with D := 0 then, the column
-/// block above it transposed.
+/// The pieces of cross k in a tile that has some, and holds −D, into the panel: the row block as it is, with D := 0 then,
+/// the column block above it transposed.
 __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, int col, int k) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    // columns 8·col + 2t and the next, row g; column 8·block + g, rows 2t and the next
+    // column 8·block + g, rows 2t and the next; columns 8·col + 2t and the next, row g
+    double2* const column = unit_of(panel, g, t) + strip * 64;
     double* const row = reinterpret_cast<double*>(unit_of(panel, 2 * t, g / 2)) + g % 2 + col * 64;
-    double2* const column = unit_of(panel, g, t);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const double first = -D.v[2 * h], second = -D.v[2 * h + 1];
-        const int block = 2 * strip + h;
-        if (block == k && col >= k) {
-            row[0] = first;
-            row[8] = second;
-            D.v[2 * h] = D.v[2 * h + 1] = 0;
-        }
-        if (block < k && col == k) column[block * 32] = {first, second};
+    if (2 * strip < k && col == k) column[0] = {-D.v[0], -D.v[1]};
+    if (2 * strip + 1 < k && col == k) column[32] = {-D.v[2], -D.v[3]};
+    if (2 * strip == k) {
+        row[0] = -D.v[0];
+        row[8] = -D.v[1];
+        D.v[0] = D.v[1] = 0;
+    }
+    if (2 * strip + 1 == k) {
+        row[0] = -D.v[2];
+        row[8] = -D.v[3];
+        D.v[2] = D.v[3] = 0;
     }
 }
 
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     factor_gram_kernel(int n, const double* G, Index ldg, double low, double high,
                        const __grid_constant__ GramDemands demands, double* R, Index ldr, Verdict* verdict) {
     __shared__ __align__(16) FactorShared shared;
-    if (verdict->closed()) return;
+    if (demands.step > 0 && verdict->closed()) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int steps = ceil_div(n, 8);
     const bool tiles_here = warp < tile_warps, inverse = demands.asks_condition();
@@ -248,7 +249,10 @@ __global__ void __launch_bounds__(factor_threads, 1)
     square = tile_sum(shared, 0, square);
     trace = tile_sum(shared, 1, trace);
     const double departure = sqrt(square);
-    if (threadIdx.x == 0) verdict->departure = departure;
+    if (threadIdx.x == 0) {
+        if (demands.step == 0) *verdict = {};
+        verdict->departure = departure;
+    }
     const auto close = [&](Verdict::Reason reason, Index column) {
         if (threadIdx.x == 0) verdict->close(demands.step, reason, column);
     };
