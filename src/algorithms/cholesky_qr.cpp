@@ -115,8 +115,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                      \
-    template CholeskyPasses<T, D> cholesky_passes<T, D>(Context<D>&, bool, bool, MatrixView<const T, D>,             \
+#define QUOIN_INSTANTIATE(T, D)                                                                          \
+    template CholeskyPasses<T, D> cholesky_passes<T, D>(Context<D>&, bool, bool, MatrixView<const T, D>, \
                                                         MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -68,7 +68,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     store_triangle<T>(ctx, R.col_block({0, n}), A_top);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                        \
+#define QUOIN_INSTANTIATE(T, D)                                                                                \
     template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, \
                                                 MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

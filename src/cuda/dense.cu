@@ -231,8 +231,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     QUOIN_CUDA_CHECK(cusolverDnDpotrf_bufferSize(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, &size));
     double* work = frame.take<double>(size);
     int* info = frame.take<int>(1);
-    QUOIN_CUDA_CHECK(
-        cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
+    QUOIN_CUDA_CHECK(cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
     find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
     check_launch("find_pivot");
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
@@ -246,8 +245,8 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
         // S = W⁻¹
         set_identity<double>(ctx, 0, S);
         trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-        column_sums<true><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S),
-                                                                                 squares);
+        column_sums<true>
+            <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
         check_launch("column_sums");
     }
     decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, verdict);
@@ -288,13 +287,13 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
 }
 
 template <class T, class P>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
-                    Gate<Cuda> gate) {
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
+                    MatrixView<P, Cuda> to, Gate<Cuda> gate) {
     const Index n = R.rows;
     if (n == 0) return;
     if (n <= product_rows) {
-        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld, gate.data,
-                                              ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld,
+                                              gate.data, ctx.stream()));
     } else {
         // cuBLAS writes whatever the gate says
         if (gate.data && read_gate(ctx, gate).closed()) return;
@@ -302,8 +301,9 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
         const auto X = frame.matrix<T>(n, n);
         copy_triangle<T>(ctx, R, X);
         if (S.data) trmm_upper<T>(ctx, Side::Left, 1, S, X);
-        for_each_element(ctx, n, n,
-                         [=] __device__(Index i, Index j) { to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]); });
+        for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
+            to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]);
+        });
     }
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
@@ -333,13 +333,13 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,     \
-                                 Gate<Cuda>);                                                                         \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                              \
-    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
-                                       MatrixView<T, Cuda>, Gate<Cuda>);                                              \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                             \
+#define QUOIN_INSTANTIATE(T)                                                                                      \
+    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>, \
+                                 Gate<Cuda>);                                                                     \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                          \
+    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
+                                       MatrixView<T, Cuda>, Gate<Cuda>);                                          \
+    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

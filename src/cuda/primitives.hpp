@@ -103,8 +103,8 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU);
 /// P := S R, summed in double and rounded once to P's type; T and P are one type, or one of them is double. Waits where
 /// there is a gate and more than 192 columns.
 template <class T, class P>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
-                    Gate<Cuda> gate = {});
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
+                    MatrixView<P, Cuda> to, Gate<Cuda> gate = {});
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);

@@ -13,11 +13,11 @@
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
 // The triangle, negated, is held in registers, as 16×8 tiles (dmma.cuh) of 15 warps, up to 11 a warp, every cross spread
-// over all of them. A 16th warp factors the diagonal blocks, while the others write rows of R. One thread a column solves
-// for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
+// over all of them. A 16th warp factors the diagonal blocks while the others finish the update of the step before: they
+// update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
 //
-//   tile warps      cross k ─┐              ┌─ solve ─ P ─ update ─ cross k + 1 ─ …
-//   diagonal warp            └─ factor R_kk ┘
+//   tile warps      cross k ─┬─ update the rest ─┬─ solve ─ P ─ update cross k + 1 ─┬─ …
+//   diagonal warp            └─── factor R_kk ───┘                                  └─ …
 //
 // Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may read
 // its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
@@ -34,8 +34,8 @@ constexpr int factor_threads = tile_threads + 32;
 
 struct FactorShared {
     double panel[factor_max_cols * 8];
-    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, of which R is still written
-    double U[8][8], reciprocal[8];  ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
+    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, which late warps still read
+    double U[8][8], reciprocal[8];          ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
     double diagonal[factor_max_cols];
     double sums[tile_warps][2];
     __align__(16) short places[tile_warps + 1][16];
@@ -273,12 +273,8 @@ __global__ void __launch_bounds__(factor_threads, 1)
         });
         const unsigned updated =
             tiles.select([&](int strip, int col) { return col > lane && (inverse || 2 * strip + 1 > lane); });
-        const auto publish_cross = [&](int k) {
-            tiles.for_each(__shfl_sync(~0u, crossed, k), [&](Tile16x8& D, int strip, int col) {
-                publish(shared.panel, D, strip, col, k);
-            });
-        };
-        publish_cross(0);
+        tiles.for_each(__shfl_sync(~0u, crossed, 0),
+                       [&](Tile16x8& D, int strip, int col) { publish(shared.panel, D, strip, col, 0); });
         barrier_arrive<cross_ready, factor_threads>();
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -315,13 +311,19 @@ __global__ void __launch_bounds__(factor_threads, 1)
             barrier_sync<panel_solved, tile_threads>();
             // the lane's pairs of the fragments, of rows g = 0 … 7: 4 units a column
             const double2* const mine = unit_of(solved, g, t);
-            tiles.for_each(__shfl_sync(~0u, updated, k), [&](Tile16x8& D, int strip, int col) {
+            const auto update = [&](Tile16x8& D, int strip, int col) {
                 // −D += P(:, i)ᵀP(:, j)
                 const double2 top = mine[strip * 64], bottom = mine[strip * 64 + 32], right = mine[col * 32];
                 multiply_add(D, {{top.x, bottom.x, top.y, bottom.y}}, {{right.x, right.y}});
+            };
+            // the next cross first
+            const unsigned next = __shfl_sync(~0u, crossed, k + 1), all = __shfl_sync(~0u, updated, k);
+            tiles.for_each(next, [&](Tile16x8& D, int strip, int col) {
+                update(D, strip, col);
+                publish(shared.panel, D, strip, col, k + 1);
             });
-            publish_cross(k + 1);
             barrier_arrive<cross_ready, factor_threads>();
+            tiles.for_each(all & ~next, update);
             for (int j = 8 * (k + 1) + 4 * warp + lane / 8; j < n; j += 4 * tile_warps) {
                 const int i = lane % 8;
                 R[8 * k + i + j * ldr] = reinterpret_cast<const double*>(unit_of(solved, j, i / 2))[i % 2];
