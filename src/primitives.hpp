@@ -96,10 +96,10 @@ struct Verdict {
         Growth,     ///< ‖(LU)⁻¹‖ is too large
     };
     Reason reason = Open;
-    int step = 0;            ///< at which it was closed
-    Index column = -1;       ///< of it, where the reason names one
-    double departure = -1;   ///< ‖I − G‖_F of the last Gram matrix
-    double condition = -1;   ///< κ(R D), where it was asked for
+    int step = 0;           ///< at which it was closed
+    Index column = -1;      ///< of it, where the reason names one
+    double departure = -1;  ///< ‖I − G‖_F of the last Gram matrix
+    double condition = -1;  ///< κ(R D), where it was asked for
 
     constexpr bool closed() const { return reason != Open; }
     constexpr void close(int step_, Reason reason_, Index column_) {
@@ -108,12 +108,10 @@ struct Verdict {
         column = column_;
     }
 };
-/// A 1×1 view of a verdict in D's memory; without data it is always open.
+/// A 1×1 view of a verdict in D's memory, which step 0 opens; without data it is always open.
 template <class D>
 using Gate = MatrixView<Verdict, D>;
 
-/// The verdict := open.
-void open_gate(Context<Host>& ctx, Gate<Host> gate);
 /// What the steps so far have decided.
 Verdict read_gate(Context<Host>& ctx, Gate<Host> gate);
 
@@ -129,8 +127,8 @@ using Sum = typename SumOf<T, D>::Type;
 
 /// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.
 struct GramPrecision {
-    double u = 0;              ///< unit roundoff of its products and sums
-    double longest_sum = 1;    ///< additions in a row
+    double u = 0;            ///< unit roundoff of its products and sums
+    double longest_sum = 1;  ///< additions in a row
 };
 template <class T>
 GramPrecision gram_precision(Context<Host>& ctx, Index m, Index n);
@@ -165,8 +163,8 @@ inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::n
 /// What one step of a chain demands of its Gram matrix G, in this order, after a diagonal of usable squares of T.
 struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
-    int step = 0;
-    double shift = 0;             ///< G + shift diag(G) is factored
+    int step = 0;      ///< 0 begins a chain: the gate is open, whatever it was
+    double shift = 0;  ///< G + shift diag(G) is factored
     double most_trace = any;
     double most_departure = any;  ///< ‖I − G‖_F
     double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
@@ -180,7 +178,8 @@ struct GramDemands {
 /// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F on a GPU: between κ₂ and
 /// nκ₂ all of them.
 template <class T>
-void factor_gram(Context<Host>& ctx, MatrixView<T, Host> G, GramDemands demands, MatrixView<T, Host> R, Gate<Host> gate);
+void factor_gram(Context<Host>& ctx, MatrixView<T, Host> G, GramDemands demands, MatrixView<T, Host> R,
+                 Gate<Host> gate);
 
 /// κ₁(R D) of an upper triangular R, where the diagonal D scales its columns to unit norm, or an estimate from below
 /// (Hager 1984, Higham 1988); infinity or NaN where R is singular or not finite.

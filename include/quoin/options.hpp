@@ -70,8 +70,8 @@ struct Report {
     double seconds = 0;            ///< wall time of the factorization, verification excluded
     double flops = 0;
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
-    double orthogonality = -1;   ///< ‖I − QᵀQ‖_F, with Options::verify
-    double residual = -1;        ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
+    double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
+    double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };
 
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.

@@ -103,9 +103,9 @@ template <class T, class D>
 struct CholeskyPasses {
     enum class State {
         Certified,  ///< R is final, and Q₁ R₂⁻¹ (or Q₁, if R₂ is empty) is orthonormal to O(nu); A holds Q₁, if stored
-        Refused,    ///< the first Gram matrix said no: A is as it was
-        Improved,   ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
-        Unusable,   ///< A's entries are not finite, or beyond what may be squared: A is as it was
+        Refused,   ///< the first Gram matrix said no: A is as it was
+        Improved,  ///< the certificate failed: A = Q₁ R holds with a better conditioned Q₁ (if stored)
+        Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
     Index column = -1;           ///< where it broke down

@@ -63,9 +63,8 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     const double limit = inverse_norm_limit * std::sqrt(static_cast<double>(n));
     Matrix<T, D> top(ctx, n, n), signs(ctx, n, 1);
     Matrix<Sum<T, D>, D> U(ctx, n, n);
-    Matrix<Verdict, D> verdict(ctx, 1, 1);
-    const Gate<D> gate = verdict.view();
-    open_gate(ctx, gate);
+    Matrix<Verdict, D> verdict;
+    Gate<D> gate = {};
     // Q₁ − S = L U
     Matrix<T, D> Q1;
     if (R2.data) {
@@ -76,6 +75,8 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     bool accepted = true;
     if (n <= Tuning<D>::most_top_cols) {
         if constexpr (Tuning<D>::most_top_cols > 0) {
+            verdict = Matrix<Verdict, D>(ctx, 1, 1);
+            gate = verdict.view();
             reconstruct_top<T>(ctx, Q, limit, R_square, top.view(), Tf, U.view(), signs.view(), gate);
         }
     } else {
@@ -89,7 +90,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
             multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), gate);
         }
         solve_and_gram<T>(ctx, A_rest, Factors{R2.data ? UR2.view() : U.view()}, A_rest, {}, gate);
-        accepted = !read_gate(ctx, gate).closed();
+        if (gate.data) accepted = !read_gate(ctx, gate).closed();
     }
     if (!accepted) {
         factor_anew<T, D>(ctx, A, R2, R, Tf);
@@ -101,7 +102,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     if (R.cols > n) flip_rows<T>(ctx, signs.view(), R.col_block({n, R.cols}));
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                        \
+#define QUOIN_INSTANTIATE(T, D)                                                                                \
     template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, \
                                                 MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

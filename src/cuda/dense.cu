@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The verdict on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
 __global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares, Verdict* verdict) {
-    if (verdict->closed()) return;
+    if (demands.step > 0 && verdict->closed()) return;
+    if (demands.step == 0) *verdict = {};
     verdict->departure = found->departure;
     if (found->unusable >= 0) return verdict->close(demands.step, Verdict::Unusable, found->unusable);
     if (!(found->trace <= demands.most_trace)) return verdict->close(demands.step, Verdict::Trace, -1);
@@ -97,8 +98,6 @@ __global__ void decide(const Inspection* found, GramDemands demands, int n, cons
     verdict->condition = sqrt(n * square);
     if (!(verdict->condition < demands.most_condition)) verdict->close(demands.step, Verdict::Condition, -1);
 }
-
-__global__ void open(Verdict* verdict) { *verdict = {}; }
 
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. One warp a column.
 __global__ void __launch_bounds__(32) unit_columns(MatrixView<const double, Cuda> R, MatrixView<double, Cuda> W) {
@@ -212,11 +211,6 @@ double largest(const double* x, Index n) {
 
 }  // namespace
 
-void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate) {
-    open<<<1, 1, 0, ctx.stream()>>>(gate.data);
-    check_launch("open");
-}
-
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { return *ctx.state().read_back(gate.data, 1); }
 
 namespace {
@@ -238,12 +232,11 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     QUOIN_CUDA_CHECK(cusolverDnDpotrf_bufferSize(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, &size));
     double* work = frame.take<double>(size);
     int* info = frame.take<int>(1);
-    QUOIN_CUDA_CHECK(
-        cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
+    QUOIN_CUDA_CHECK(cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
     find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
     check_launch("find_pivot");
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
-        if (!verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
+        if (demands.step == 0 || !verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
     });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {
@@ -253,8 +246,8 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
         // S = W⁻¹
         set_identity<double>(ctx, 0, S);
         trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-        column_sums<true><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S),
-                                                                                 squares);
+        column_sums<true>
+            <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
         check_launch("column_sums");
     }
     decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, verdict);
@@ -295,13 +288,13 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
 }
 
 template <class T, class P>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
-                    Gate<Cuda> gate) {
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
+                    MatrixView<P, Cuda> to, Gate<Cuda> gate) {
     const Index n = R.rows;
     if (n == 0) return;
     if (n <= product_rows) {
-        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld, gate.data,
-                                              ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld,
+                                              gate.data, ctx.stream()));
     } else {
         // cuBLAS writes whatever the gate says
         if (gate.data && read_gate(ctx, gate).closed()) return;
@@ -309,8 +302,9 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
         const auto X = frame.matrix<T>(n, n);
         copy_triangle<T>(ctx, R, X);
         if (S.data) trmm_upper<T>(ctx, Side::Left, 1, S, X);
-        for_each_element(ctx, n, n,
-                         [=] __device__(Index i, Index j) { to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]); });
+        for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
+            to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]);
+        });
     }
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
@@ -355,16 +349,16 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,     \
-                                 Gate<Cuda>);                                                                         \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                              \
-    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
-                                       MatrixView<T, Cuda>, Gate<Cuda>);                                              \
-    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>, \
-                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,     \
-                                     MatrixView<T, Cuda>, Gate<Cuda>);                                       \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                             \
+#define QUOIN_INSTANTIATE(T)                                                                                      \
+    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>, \
+                                 Gate<Cuda>);                                                                     \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                          \
+    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
+                                       MatrixView<T, Cuda>, Gate<Cuda>);                                          \
+    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>,      \
+                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,          \
+                                     MatrixView<T, Cuda>, Gate<Cuda>);                                            \
+    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -157,9 +157,7 @@ void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<
     check_launch("conclude_scan");
 }
 
-Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) {
-    return *ctx.state().read_back(found.data, 1);
-}
+Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) { return *ctx.state().read_back(found.data, 1); }
 
 template <class T>
 void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
@@ -239,19 +237,20 @@ void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) { A.data[i + j * A.ld] *= signs.data[i]; });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                              \
-    template void scan<T>(Context<Cuda>&, MatrixView<const T, Cuda>, int, MatrixView<int, Cuda>, MatrixView<Scan, Cuda>); \
+#define QUOIN_INSTANTIATE(T)                                                                                     \
+    template void scan<T>(Context<Cuda>&, MatrixView<const T, Cuda>, int, MatrixView<int, Cuda>,                 \
+                          MatrixView<Scan, Cuda>);                                                               \
     template void scale_columns<T>(Context<Cuda>&, MatrixView<const int, Cuda>, int, Part, MatrixView<T, Cuda>); \
-    template void copy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                \
-    template void transpose<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);           \
-    template void copy_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);       \
-    template void set_identity<T>(Context<Cuda>&, Index, MatrixView<T, Cuda>);                            \
-    template void store_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);      \
-    template void copy_diagonal<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);       \
-    template void diagonal_signs<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);      \
-    template void add_identity<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                   \
-    template void negate<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                         \
-    template void subtract<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);            \
+    template void copy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                       \
+    template void transpose<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                  \
+    template void copy_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);              \
+    template void set_identity<T>(Context<Cuda>&, Index, MatrixView<T, Cuda>);                                   \
+    template void store_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);             \
+    template void copy_diagonal<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);              \
+    template void diagonal_signs<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);             \
+    template void add_identity<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                          \
+    template void negate<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                                \
+    template void subtract<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                   \
     template void flip_rows<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -74,8 +74,6 @@ template <class T>
 struct SumOf<T, Cuda> {
     using Type = double;
 };
-/// The verdict := open.
-void open_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
 /// What the steps so far have decided. Waits.
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
 
@@ -108,14 +106,14 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU);
 /// P := S R, summed in double and rounded once to P's type; T and P are one type, or one of them is double. Waits where
 /// there is a gate and more than 192 columns.
 template <class T, class P>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R, MatrixView<P, Cuda> to,
-                    Gate<Cuda> gate = {});
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
+                    MatrixView<P, Cuda> to, Gate<Cuda> gate = {});
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
 /// The n×n part of Householder reconstruction in one launch, n <= most_top_cols: Q − S = L U as `signed_lu` has it, V := L
-/// strictly below the diagonal and S R on and above it, T = −U S L⁻ᵀ, R := S R, U with zeros below. Closes the gate, and
-/// leaves R, where a bound of ‖(LU)⁻¹‖_∞ is not at most `limit`.
+/// strictly below the diagonal and S R on and above it, T = −U S L⁻ᵀ, R := S R, U with zeros below. Opens the gate, or
+/// closes it, and leaves R, where a bound of ‖(LU)⁻¹‖_∞ is not at most `limit`.
 template <class T>
 void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
                      MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,

@@ -73,12 +73,12 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
 
 }  // namespace
 
-void open_gate(Context<Host>&, Gate<Host> gate) { *gate.data = {}; }
 Verdict read_gate(Context<Host>&, Gate<Host> gate) { return *gate.data; }
 
 template <class T>
 void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, MatrixView<T> R, Gate<Host> gate) {
     Verdict& verdict = *gate.data;
+    if (demands.step == 0) verdict = {};
     if (verdict.closed()) return;
     Index unusable = -1;
     double square = 0, trace = 0;
@@ -103,7 +103,8 @@ void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, Matri
 }
 
 template <class T>
-void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<const T> R, MatrixView<T> P, Gate<Host> gate) {
+void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<const T> R, MatrixView<T> P,
+                    Gate<Host> gate) {
     if (gate.data && gate.data->closed()) return;
     if (!S.data) return copy_triangle<T>(ctx, R, P);
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
@@ -187,10 +188,11 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                             \
-    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>); \
-    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, Gate<Host>); \
-    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);            \
+#define QUOIN_INSTANTIATE(T)                                                                                 \
+    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>);     \
+    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                    Gate<Host>);                                                             \
+    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                \
     template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

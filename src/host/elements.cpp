@@ -176,20 +176,20 @@ void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
     }
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                        \
-    template void scan<T>(Context<Host>&, MatrixView<const T>, int, MatrixView<int>, MatrixView<Scan>);                     \
-    template void scale_columns<T>(Context<Host>&, MatrixView<const int>, int, Part, MatrixView<T>); \
-    template void copy<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                      \
-    template void transpose<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
-    template void copy_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);             \
-    template void set_identity<T>(Context<Host>&, Index, MatrixView<T>);                            \
-    template void set_root<T>(Context<Host>&, MatrixView<T>);                                       \
-    template void store_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);            \
-    template void copy_diagonal<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);             \
-    template void diagonal_signs<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);            \
-    template void add_identity<T>(Context<Host>&, MatrixView<T>);                                   \
-    template void negate<T>(Context<Host>&, MatrixView<T>);                                         \
-    template void subtract<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                  \
+#define QUOIN_INSTANTIATE(T)                                                                            \
+    template void scan<T>(Context<Host>&, MatrixView<const T>, int, MatrixView<int>, MatrixView<Scan>); \
+    template void scale_columns<T>(Context<Host>&, MatrixView<const int>, int, Part, MatrixView<T>);    \
+    template void copy<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                          \
+    template void transpose<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                     \
+    template void copy_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
+    template void set_identity<T>(Context<Host>&, Index, MatrixView<T>);                                \
+    template void set_root<T>(Context<Host>&, MatrixView<T>);                                           \
+    template void store_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                \
+    template void copy_diagonal<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
+    template void diagonal_signs<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                \
+    template void add_identity<T>(Context<Host>&, MatrixView<T>);                                       \
+    template void negate<T>(Context<Host>&, MatrixView<T>);                                             \
+    template void subtract<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                      \
     template void flip_rows<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -124,8 +124,8 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
 
 #define QUOIN_INSTANTIATE(T)                                                                                       \
     template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,     \
-                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                                 \
-    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index); \
+                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                     \
+    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                        \
     template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>); \
     template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)

@@ -13,11 +13,11 @@
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
 // The triangle, negated, is held in registers, as 16×8 tiles (dmma.cuh) of 15 warps, up to 11 a warp, every cross spread
-// over all of them. A 16th warp factors the diagonal blocks, while the others write rows of R. One thread a column solves
-// for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
+// over all of them. A 16th warp factors the diagonal blocks while the others finish the update of the step before: they
+// update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
 //
-//   tile warps      cross k ─┐              ┌─ solve ─ P ─ update ─ cross k + 1 ─ …
-//   diagonal warp            └─ factor R_kk ┘
+//   tile warps      cross k ─┬─ update the rest ─┬─ solve ─ P ─ update cross k + 1 ─┬─ …
+//   diagonal warp            └─── factor R_kk ───┘                                  └─ …
 //
 // Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may read
 // its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
@@ -34,8 +34,8 @@ constexpr int factor_threads = tile_threads + 32;
 
 struct FactorShared {
     double panel[factor_max_cols * 8];
-    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, of which R is still written
-    double U[8][8], reciprocal[8];  ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
+    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, which late warps still read
+    double U[8][8], reciprocal[8];          ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
     double diagonal[factor_max_cols];
     double sums[tile_warps][2];
     __align__(16) short places[tile_warps + 1][16];
@@ -112,23 +112,24 @@ struct Tiles {
     }
 };
 
-/// The pieces of cross k in a tile, which holds −D, into the panel: the row block as it is, with D := 0 then, the column
-/// block above it transposed.
+/// The pieces of cross k in a tile that has some, and holds −D, into the panel: the row block as it is, with D := 0 then,
+/// the column block above it transposed.
 __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, int col, int k) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    // columns 8·col + 2t and the next, row g; column 8·block + g, rows 2t and the next
+    // column 8·block + g, rows 2t and the next; columns 8·col + 2t and the next, row g
+    double2* const column = unit_of(panel, g, t) + strip * 64;
     double* const row = reinterpret_cast<double*>(unit_of(panel, 2 * t, g / 2)) + g % 2 + col * 64;
-    double2* const column = unit_of(panel, g, t);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const double first = -D.v[2 * h], second = -D.v[2 * h + 1];
-        const int block = 2 * strip + h;
-        if (block == k && col >= k) {
-            row[0] = first;
-            row[8] = second;
-            D.v[2 * h] = D.v[2 * h + 1] = 0;
-        }
-        if (block < k && col == k) column[block * 32] = {first, second};
+    if (2 * strip < k && col == k) column[0] = {-D.v[0], -D.v[1]};
+    if (2 * strip + 1 < k && col == k) column[32] = {-D.v[2], -D.v[3]};
+    if (2 * strip == k) {
+        row[0] = -D.v[0];
+        row[8] = -D.v[1];
+        D.v[0] = D.v[1] = 0;
+    }
+    if (2 * strip + 1 == k) {
+        row[0] = -D.v[2];
+        row[8] = -D.v[3];
+        D.v[2] = D.v[3] = 0;
     }
 }
 
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     factor_gram_kernel(int n, const double* G, Index ldg, double low, double high,
                        const __grid_constant__ GramDemands demands, double* R, Index ldr, Verdict* verdict) {
     __shared__ __align__(16) FactorShared shared;
-    if (verdict->closed()) return;
+    if (demands.step > 0 && verdict->closed()) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int steps = ceil_div(n, 8);
     const bool tiles_here = warp < tile_warps, inverse = demands.asks_condition();
@@ -248,7 +249,10 @@ __global__ void __launch_bounds__(factor_threads, 1)
     square = tile_sum(shared, 0, square);
     trace = tile_sum(shared, 1, trace);
     const double departure = sqrt(square);
-    if (threadIdx.x == 0) verdict->departure = departure;
+    if (threadIdx.x == 0) {
+        if (demands.step == 0) *verdict = {};
+        verdict->departure = departure;
+    }
     const auto close = [&](Verdict::Reason reason, Index column) {
         if (threadIdx.x == 0) verdict->close(demands.step, reason, column);
     };
@@ -269,12 +273,8 @@ __global__ void __launch_bounds__(factor_threads, 1)
         });
         const unsigned updated =
             tiles.select([&](int strip, int col) { return col > lane && (inverse || 2 * strip + 1 > lane); });
-        const auto publish_cross = [&](int k) {
-            tiles.for_each(__shfl_sync(~0u, crossed, k), [&](Tile16x8& D, int strip, int col) {
-                publish(shared.panel, D, strip, col, k);
-            });
-        };
-        publish_cross(0);
+        tiles.for_each(__shfl_sync(~0u, crossed, 0),
+                       [&](Tile16x8& D, int strip, int col) { publish(shared.panel, D, strip, col, 0); });
         barrier_arrive<cross_ready, factor_threads>();
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -311,13 +311,19 @@ __global__ void __launch_bounds__(factor_threads, 1)
             barrier_sync<panel_solved, tile_threads>();
             // the lane's pairs of the fragments, of rows g = 0 … 7: 4 units a column
             const double2* const mine = unit_of(solved, g, t);
-            tiles.for_each(__shfl_sync(~0u, updated, k), [&](Tile16x8& D, int strip, int col) {
+            const auto update = [&](Tile16x8& D, int strip, int col) {
                 // −D += P(:, i)ᵀP(:, j)
                 const double2 top = mine[strip * 64], bottom = mine[strip * 64 + 32], right = mine[col * 32];
                 multiply_add(D, {{top.x, bottom.x, top.y, bottom.y}}, {{right.x, right.y}});
+            };
+            // the next cross first
+            const unsigned next = __shfl_sync(~0u, crossed, k + 1), all = __shfl_sync(~0u, updated, k);
+            tiles.for_each(next, [&](Tile16x8& D, int strip, int col) {
+                update(D, strip, col);
+                publish(shared.panel, D, strip, col, k + 1);
             });
-            publish_cross(k + 1);
             barrier_arrive<cross_ready, factor_threads>();
+            tiles.for_each(all & ~next, update);
             for (int j = 8 * (k + 1) + 4 * warp + lane / 8; j < n; j += 4 * tile_warps) {
                 const int i = lane % 8;
                 R[8 * k + i + j * ldr] = reinterpret_cast<const double*>(unit_of(solved, j, i / 2))[i % 2];

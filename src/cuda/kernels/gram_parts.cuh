@@ -60,9 +60,8 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
 inline cudaError_t sum_gram_parts(int n, int height, int count, const double* parts, double* G, Index ldg,
                                   cudaStream_t stream) {
     const Index size = part_size(ceil_div(n, 8), height);
-    sum_gram_parts_kernel
-        <<<static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), dim3(sum_lanes, sum_groups), 0, stream>>>(
-            n, height, count, parts, G, ldg);
+    sum_gram_parts_kernel<<<static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), dim3(sum_lanes, sum_groups), 0,
+                            stream>>>(n, height, count, parts, G, ldg);
     return cudaGetLastError();
 }
 

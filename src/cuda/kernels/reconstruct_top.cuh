@@ -164,7 +164,9 @@ __global__ void __launch_bounds__(top_threads, 1) reconstruct_top_kernel(TopOper
             const int i0 = at % row_tiles * 16, j0 = at / row_tiles * 8;
             Tile16x8 D = {};
             for (int l0 = i0; l0 < j0 + 8; l0 += 8) {
-                const auto u = [&](int i, int l) { return i <= l && l < n ? shared.X[i + l * ld] * shared.signs[l] : 0.0; };
+                const auto u = [&](int i, int l) {
+                    return i <= l && l < n ? shared.X[i + l * ld] * shared.signs[l] : 0.0;
+                };
                 const auto w = [&](int j, int l) { return l < j ? shared.X[j + l * ld] : l == j ? 1.0 : 0.0; };
                 const int k0 = l0 + t, k1 = l0 + t + 4, j = j0 + g;
                 multiply_add(D, Tile16x8{{u(i0 + g, k0), u(i0 + g + 8, k0), u(i0 + g, k1), u(i0 + g + 8, k1)}},
@@ -181,11 +183,11 @@ __global__ void __launch_bounds__(top_threads, 1) reconstruct_top_kernel(TopOper
     float top = 0;
     for (int i = x; i < n; i += 32) top = fmaxf(top, shared.lower[i]);
     for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
-    if (!(top * shared.upper <= p.limit)) {
-        if (threadIdx.x == 0) p.verdict->close(0, Verdict::Growth, -1);
-        return;
-    }
-    // R := S R, above L
+    Verdict verdict;
+    if (!(top * shared.upper <= p.limit)) verdict.close(0, Verdict::Growth, -1);
+    if (threadIdx.x == 0) *p.verdict = verdict;
+    if (verdict.closed()) return;
+        // R := S R, above L
 #pragma unroll
     for (int b = 0; b < parts; ++b) {
 #pragma unroll

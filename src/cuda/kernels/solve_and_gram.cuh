@@ -37,8 +37,8 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
     const bool is_narrow = n <= narrow_cols;
-    const Index blocks =
-        is_narrow ? narrow_grid<T>(m, n, multiprocessors) : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
+    const Index blocks = is_narrow ? narrow_grid<T>(m, n, multiprocessors)
+                                   : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
     const Index round = blocks * (is_narrow ? narrow_warps * narrow_rows<T> : gram_rows);
     return ceil_div(m, std::max<Index>(1, round)) * (is_narrow ? narrow_rows<T> : gram_rows) + narrow_warps +
            ceil_div(blocks, Index(sum_groups)) + sum_groups;
@@ -64,8 +64,8 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
-            error =
-                solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, gate, multiprocessors, stream);
+            error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, gate,
+                                multiprocessors, stream);
             from = to;
             ld_from = ld_to;
         }
