@@ -93,7 +93,6 @@ struct Verdict {
         Departure,  ///< ‖I − QᵀQ‖_F is too large
         Pivot,      ///< one is not positive and finite
         Condition,  ///< κ(R D) is too large
-        Growth,     ///< ‖(LU)⁻¹‖ is too large
     };
     Reason reason = Open;
     int step = 0;           ///< at which it was closed

@@ -15,31 +15,6 @@ namespace {
 /// every Q, but may grow as 2ⁿ: beyond this multiple of √n the reflectors are computed, not reconstructed.
 constexpr double inverse_norm_limit = 8;
 
-/// Q − S = L U, T = −U S L⁻ᵀ, V := L with S R above it, R := S R: `reconstruct_top` in single steps. False, and R as it was,
-/// where ‖(LU)⁻¹‖ is beyond the limit.
-template <class T, class D>
-bool reconstruct_top_in_steps(Context<D>& ctx, MatrixView<const T, D> Q, double limit, MatrixView<T, D> R,
-                              MatrixView<T, D> V, MatrixView<T, D> Tf, MatrixView<Sum<T, D>, D> U,
-                              MatrixView<T, D> signs) {
-    const Index n = Q.cols;
-    copy<T>(ctx, Q, V);
-    signed_lu<T>(ctx, V, signs);
-    if (!(inverse_norm_estimate<T>(ctx, V) <= limit)) return false;
-    Matrix<T, D> upper(ctx, n, n), Tt(ctx, n, n);
-    copy_triangle<T>(ctx, V, upper.view());
-    multiply_upper<T>(ctx, {}, upper.view(), U);
-    // Tᵀ = −L⁻¹ S Uᵀ
-    transpose<T>(ctx, upper.view(), Tf);
-    flip_rows<T>(ctx, signs, Tf);
-    solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, V, Tf);
-    transpose<T>(ctx, Tf, Tt.view());
-    copy_triangle<T>(ctx, Tt.view(), Tf);
-    negate<T>(ctx, Tf);
-    flip_rows<T>(ctx, signs, R);
-    store_triangle<T>(ctx, R, V);
-    return true;
-}
-
 /// A := Q₁ R₂⁻¹, then A = H R' by reflectors, and R := R' R.
 template <class T, class D>
 void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
@@ -59,47 +34,38 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
                              MatrixView<T, D> Tf) {
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
-    const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows}), R_square = R.col_block({0, n});
-    const double limit = inverse_norm_limit * std::sqrt(static_cast<double>(n));
-    Matrix<T, D> top(ctx, n, n), signs(ctx, n, 1);
-    Matrix<Sum<T, D>, D> U(ctx, n, n);
-    Matrix<Verdict, D> verdict;
-    Gate<D> gate = {};
+    const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows});
+    Matrix<T, D> LU(ctx, n, n), U(ctx, n, n), signs(ctx, n, 1);
     // Q₁ − S = L U
-    Matrix<T, D> Q1;
     if (R2.data) {
-        Q1 = Matrix<T, D>(ctx, n, n);
-        solve_and_gram<T>(ctx, A_top, Factors{R2}, Q1.view(), {});
-    }
-    const MatrixView<const T, D> Q = R2.data ? Q1.view() : A_top;
-    bool accepted = true;
-    if (n <= Tuning<D>::most_top_cols) {
-        if constexpr (Tuning<D>::most_top_cols > 0) {
-            verdict = Matrix<Verdict, D>(ctx, 1, 1);
-            gate = verdict.view();
-            reconstruct_top<T>(ctx, Q, limit, R_square, top.view(), Tf, U.view(), signs.view(), gate);
-        }
+        solve_and_gram<T>(ctx, A_top, Factors{R2}, LU.view(), {});
     } else {
-        accepted = reconstruct_top_in_steps<T, D>(ctx, Q, limit, R_square, top.view(), Tf, U.view(), signs.view());
+        copy<T>(ctx, A_top, LU.view());
     }
-    if (accepted) {
-        // V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
-        Matrix<Sum<T, D>, D> UR2;
-        if (R2.data) {
-            UR2 = Matrix<Sum<T, D>, D>(ctx, n, n);
-            multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), gate);
-        }
-        solve_and_gram<T>(ctx, A_rest, Factors{R2.data ? UR2.view() : U.view()}, A_rest, {}, gate);
-        if (gate.data) accepted = !read_gate(ctx, gate).closed();
-    }
-    if (!accepted) {
+    signed_lu<T>(ctx, LU.view(), signs.view());
+    if (!(inverse_norm_estimate<T>(ctx, LU.view()) <= inverse_norm_limit * std::sqrt(static_cast<double>(n)))) {
         factor_anew<T, D>(ctx, A, R2, R, Tf);
-        store_triangle<T>(ctx, R_square, A_top);
+        store_triangle<T>(ctx, R.col_block({0, n}), A_top);
         return;
     }
-    // V₁ = L, and A = Q R = (Q S)(S R)
-    copy<T>(ctx, top.view(), A_top);
-    if (R.cols > n) flip_rows<T>(ctx, signs.view(), R.col_block({n, R.cols}));
+    copy_triangle<T>(ctx, LU.view(), U.view());
+    // T = −U S L⁻ᵀ, so Tᵀ = −L⁻¹ S Uᵀ
+    transpose<T>(ctx, U.view(), Tf);
+    flip_rows<T>(ctx, signs.view(), Tf);
+    solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU.view(), Tf);
+    Matrix<T, D> Tt(ctx, n, n);
+    transpose<T>(ctx, Tf, Tt.view());
+    copy_triangle<T>(ctx, Tt.view(), Tf);
+    negate<T>(ctx, Tf);
+    // V₁ = L, V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
+    Matrix<Sum<T, D>, D> U_sum(ctx, n, n), UR2(ctx, n, n);
+    multiply_upper<T>(ctx, {}, U.view(), U_sum.view());
+    if (R2.data) multiply_upper<Sum<T, D>>(ctx, U_sum.view(), R2, UR2.view());
+    solve_and_gram<T>(ctx, A_rest, Factors{R2.data ? UR2.view() : U_sum.view()}, A_rest, {});
+    copy<T>(ctx, LU.view(), A_top);
+    // A = Q R = (Q S)(S R)
+    flip_rows<T>(ctx, signs.view(), R);
+    store_triangle<T>(ctx, R.col_block({0, n}), A_top);
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                \

@@ -18,7 +18,6 @@
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/factor_gram.cuh"
 #include "cuda/kernels/multiply_upper.cuh"
-#include "cuda/kernels/reconstruct_top.cuh"
 #include "cuda/primitives.hpp"
 
 namespace quoin {
@@ -329,21 +328,6 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 }
 
 template <class T>
-void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
-                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
-                     MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
-    const Index n = Q.cols;
-    if (n == 0) return;
-    const auto kernel = reconstruct_top_kernel<T>;
-    constexpr int shared = sizeof(TopShared);
-    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    kernel<<<1, top_threads, shared, ctx.stream()>>>({static_cast<int>(n), Q.data, Q.ld, R.data, R.ld, V.data, V.ld,
-                                                      Tf.data, Tf.ld, U.data, U.ld, signs.data, limit, gate.data});
-    check_launch("reconstruct_top");
-    ctx.state().add_flops(4.0 / 3.0 * n * n * n);
-}
-
-template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
     trsm<T>(ctx, Side::Left, triangle, op, A, X);
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
@@ -355,9 +339,6 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                          \
     template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
                                        MatrixView<T, Cuda>, Gate<Cuda>);                                          \
-    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>,      \
-                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,          \
-                                     MatrixView<T, Cuda>, Gate<Cuda>);                                            \
     template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)

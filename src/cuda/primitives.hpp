@@ -111,13 +111,6 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
-/// The n×n part of Householder reconstruction in one launch, n <= most_top_cols: Q − S = L U as `signed_lu` has it, V := L
-/// strictly below the diagonal and S R on and above it, T = −U S L⁻ᵀ, R := S R, U with zeros below. Opens the gate, or
-/// closes it, and leaves R, where a bound of ‖(LU)⁻¹‖_∞ is not at most `limit`.
-template <class T>
-void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
-                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
-                     MatrixView<T, Cuda> signs, Gate<Cuda> gate);
 /// X := op(A)⁻¹ X for a triangle A.
 template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);

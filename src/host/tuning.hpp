@@ -31,8 +31,6 @@ struct Tuning<Host> {
     static constexpr bool r_only_by_tree = true;
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index) { return tall_cols; }
-    /// The n×n steps of a reconstruction are single ones.
-    static constexpr Index most_top_cols = 0;
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
