@@ -175,6 +175,8 @@ private:
             text +=
                 fmt::format("; host: {}, {} threads, {}", describe_machine().cpu, host_.threads(), build_info().blas);
         output_.describe(text);
+        if (const std::string warning = build_info().blas_warning; uses(Reference::Lapack) && !warning.empty())
+            fmt::print(stderr, "quoin: {}\n", warning);
     }
 
     bool uses(Reference reference) const {

@@ -10,8 +10,8 @@
 //     finish_products   y and σ from their parts, α, β, τ, w.       A warp a column c.
 //     update_and_project A −= v w, and the parts of the next y.      A block `tile` rows and a run of columns.
 //
-// A thread holds `rows_a_thread` rows of v and of the next x in registers; a warp's loads are consecutive rows of one
-// column. Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it
+// A thread holds `rows_a_thread` rows of v and of the next x in registers, and loads those of `columns_at_once` columns
+// before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column. Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it
 // returns to A in the next launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns),
 // over blocks by finish_products, always in the same order. Rows past m and columns past n are masked.
 //
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(threads)
 /// Step j: v = scale · x becomes column j of A, A(j:m, j+1:n) −= v w. With `project`, x_next := A(:, j+1) and
 /// parts(tile, c) := Σ x_next(i) A(i, c) over the rows i > j + 1 of the tile, c > j. Step −1
 /// only projects. Tiles above row j have nothing to do and no block.
-template <class T, int rows_a_thread>
+template <class T, int rows_a_thread, int columns_at_once>
 __global__ void __launch_bounds__(threads)
     update_and_project(Index m, Index j, Index n, bool project, T* A, Index ld, const T* x, T* x_next,
                        const Reflector<T>* reflector, const T* w, T* parts, Index first_tile, Index columns_a_block) {
@@ -112,25 +112,29 @@ __global__ void __launch_bounds__(threads)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const Index begin = next + (project ? 1 : 0) + Index(blockIdx.y) * columns_a_block;
     const int count = static_cast<int>(min(columns_a_block, n - begin));
-#pragma unroll 2
-    for (int c = 0; c < count; ++c) {
-        T* column = A + (begin + c) * ld;
-        const T w_c = j < 0 ? T(0) : w[begin + c];
-        T a[rows_a_thread], y = 0;
+    for (int c = 0; c < count; c += columns_at_once) {
+        T a[columns_at_once][rows_a_thread], w_c[columns_at_once];
+        const auto within = [&](int q, Index i) { return i >= j && i < m && c + q < count; };
 #pragma unroll
-        for (int r = 0; r < rows_a_thread; ++r) {
-            const Index i = row(r);
-            a[r] = i >= j && i < m ? column[i] - v[r] * w_c : T(0);
+        for (int q = 0; q < columns_at_once; ++q) {
+            w_c[q] = j >= 0 && c + q < count ? w[begin + c + q] : T(0);
+#pragma unroll
+            for (int r = 0; r < rows_a_thread; ++r)
+                a[q][r] = within(q, row(r)) ? A[row(r) + (begin + c + q) * ld] : T(0);
         }
 #pragma unroll
-        for (int r = 0; r < rows_a_thread; ++r) {
-            const Index i = row(r);
-            if (j >= 0 && i >= j && i < m) column[i] = a[r];
-            y += x1[r] * a[r];
+        for (int q = 0; q < columns_at_once; ++q) {
+            T y = 0;
+#pragma unroll
+            for (int r = 0; r < rows_a_thread; ++r) {
+                a[q][r] -= v[r] * w_c[q];
+                if (j >= 0 && within(q, row(r))) A[row(r) + (begin + c + q) * ld] = a[q][r];
+                y += x1[r] * a[q][r];
+            }
+            if (!project) continue;
+            y = sum_of_warp(y);
+            if (lane == 0 && c + q < count) sums[warp][c + q] = y;
         }
-        if (!project) continue;
-        y = sum_of_warp(y);
-        if (lane == 0) sums[warp][c] = y;
     }
     if (!project) return;
 
@@ -194,7 +198,7 @@ template <class T>
 void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     auto* reflector = reinterpret_cast<Reflector<T>*>(reflector_.data());
-    const auto kernel = rows_a_tile(m) == 2 * threads ? update_and_project<T, 2> : update_and_project<T, 8>;
+    const auto kernel = rows_a_tile(m) == 2 * threads ? update_and_project<T, 2, 4> : update_and_project<T, 8, 2>;
     for (Index j = -1; j < k; ++j) {
         const bool project = j + 1 < k;
         const Index columns = n - (j + 1) - (project ? 1 : 0);

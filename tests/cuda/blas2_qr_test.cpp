@@ -9,7 +9,7 @@
 
 #include "gallery.hpp"
 #include "gpu.hpp"
-#include "lapack.hpp"
+#include "quoin/qr.hpp"
 
 namespace quoin::test {
 namespace {
@@ -26,20 +26,20 @@ protected:
     template <class T>
     void check(MatrixView<const T> A) {
         SCOPED_TRACE(fmt::format("{}x{}", A.rows, A.cols));
-        const LapackQR<T> f = factor<T>(A);
-        const Index m = A.rows, k = std::min(m, A.cols);
+        LapackQR<T> f = factor<T>(A);
+        const Index k = std::min(A.rows, A.cols);
         ASSERT_EQ(f.tau.rows(), k);
         if (k == 0) return;
         Matrix<T> R(k, A.cols);
         for (Index j = 0; j < A.cols; ++j)
             for (Index i = 0; i < k; ++i) R(i, j) = i <= j ? f.V_R(i, j) : T(0);
-        Matrix<T> Q = copy<T>(f.V_R.view().col_block({0, k}));
-        ASSERT_EQ(lapack::orgqr(Q.view(), k, f.tau.data()), 0);
+        const LapackQR<T> again = factor<T>(A);
+        EXPECT_TRUE(same_bits<T>(f.V_R.view(), again.V_R.view()));
+        EXPECT_TRUE(same_bits<T>(f.tau.view(), again.tau.view()));
+        const Matrix<T> Q = from_lapack(host, std::move(f)).form_q(host);
         EXPECT_LE(orthogonality_error<T>(Q.view(), k), law);
         EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), law);
         EXPECT_LE(column_residual_error<T>(A, Q.view(), R.view()), law);
-        const LapackQR<T> again = factor<T>(A);
-        EXPECT_TRUE(same_bits<T>(f.V_R.view(), again.V_R.view()));
     }
     /// Both tile heights; runs of columns that end at and off a block's 128; wide; the last tile and column alone.
     template <class T>
@@ -65,11 +65,13 @@ protected:
     template <class T>
     void classes() {
         using enum Gallery;
+        // Columns that are equal in float leave rounding errors of rounding errors: u³ has no square.
+        const auto squares_leave_the_range = {GradedColumnsDown, GradedColumnsUp, GradedRowsDown, GradedRowsUp,
+                                              GradedBoth,        NearOverflow,    NearUnderflow,  Denormal,
+                                              SingleLargeEntry,  NearCollinear12};
         for (Gallery matrix_class : gallery()) {
-            const auto squares_overflow = {GradedColumnsDown, GradedColumnsUp, GradedRowsDown,
-                                           GradedRowsUp,      GradedBoth,      NearOverflow,
-                                           NearUnderflow,     Denormal,        SingleLargeEntry};
-            if (std::find(squares_overflow.begin(), squares_overflow.end(), matrix_class) != squares_overflow.end())
+            if (std::find(squares_leave_the_range.begin(), squares_leave_the_range.end(), matrix_class) !=
+                squares_leave_the_range.end())
                 continue;
             SCOPED_TRACE(to_string(matrix_class));
             for (auto [m, n] : {std::pair<Index, Index>{1300, 29}, {50, 80}})
