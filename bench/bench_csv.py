@@ -9,11 +9,12 @@ def read(path):
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-def append(path, rows):
-    """Adds rows with the columns that the file has."""
+def append(path, rows, comment):
+    """Adds rows with the columns that the file has, behind a comment on where they come from."""
     with open(path, newline="") as file:
         columns = next(csv.reader(line for line in file if not line.startswith("#")))
     with open(path, "a", newline="") as file:
+        file.write(f"# {comment}\n")
         csv.DictWriter(file, columns, lineterminator="\n").writerows(rows)
 
 

@@ -65,5 +65,8 @@ def seconds_on_gpu(m, n, dtype, op):
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    import torch
+
     for path in sys.argv[1:]:
-        bench_csv.append(path, pytorch_rows(bench_csv.read(path), seconds_on_gpu))
+        rows = pytorch_rows(bench_csv.read(path), seconds_on_gpu)
+        bench_csv.append(path, rows, f"pytorch: {torch.__version__}")

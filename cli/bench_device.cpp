@@ -134,6 +134,15 @@ private:
     Matrix<T, Cuda> Q_, R_, tau_;
 };
 
+Context<Cuda> make_device_context() {
+    try {
+        return Context<Cuda>();
+    } catch (const DeviceFailure& failure) {
+        throw DeviceFailure(fmt::format("--device cuda: no usable GPU: {}", failure.what()));
+    }
+}
+
+/// Runs cases one after the other, each on a matrix of its own.
 class DeviceBench {
 public:
     explicit DeviceBench(const BenchArguments& arguments)
@@ -141,6 +150,7 @@ public:
           with_requirements_(arguments.shapes.empty() && !arguments.paper),
           host_(make_context(arguments.common)),
           guard_(host_),
+          ctx_(make_device_context()),
           output_({arguments.common.json, arguments.csv, with_requirements_, !arguments.paper}) {
         // in the order in which they are measured
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2, Reference::Lapack}) {

@@ -51,7 +51,7 @@ class Scripts(unittest.TestCase):
                 return None if case[0] == 2000 else 5e-3
 
             before = bench_csv.read(path)
-            bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of))
+            bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of), "pytorch: 2")
             after = bench_csv.read(path)
             self.assertEqual(asked, [(1000, 192, "f32", "geqrf"), (2000, 192, "f32", "thin-qr")])
             self.assertEqual(after[:4], before)

@@ -198,7 +198,7 @@ template <class T>
 void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     auto* reflector = reinterpret_cast<Reflector<T>*>(reflector_.data());
-    const auto kernel = rows_a_tile(m) == 2 * threads ? update_and_project<T, 2, 4> : update_and_project<T, 8, 2>;
+    const auto kernel = rows_a_tile(m) == 2 * threads ? update_and_project<T, 2, 4> : update_and_project<T, 8, 1>;
     for (Index j = -1; j < k; ++j) {
         const bool project = j + 1 < k;
         const Index columns = n - (j + 1) - (project ? 1 : 0);
