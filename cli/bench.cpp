@@ -164,7 +164,8 @@ void add_bench(CLI::App& program) {
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command
         .add_option("--repeat", arguments->repeat,
-                    "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s)")
+                    "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s;\n"
+                    "on a GPU half a second of them, 3 to 30)")
         ->check(CLI::Range(1, 1000000).description(""))
         ->type_name("N");
     add_common_arguments(command, arguments->common);

@@ -122,7 +122,6 @@ public:
         R_ = {};
         tau_ = {};
     }
-    Operation operation() const { return operation_; }
 
 private:
     Context<Cuda>& ctx_;
@@ -218,10 +217,7 @@ private:
             Matrix<T, Cuda> A(ctx_, m, n), work(ctx_, m, n);
             bench::fill_normal(ctx_, A);
             const bool thin_q = variants.front().first == Operation::ThinQr;
-            const auto restored = [&]() -> Matrix<T, Cuda>& {
-                copy<T>(ctx_, A.view(), work.view());
-                return work;
-            };
+            const auto restore = [&] { copy<T>(ctx_, A.view(), work.view()); };
 
             bench::CusolverQR<T> cusolver(ctx_, m, n);
             std::optional<bench::Blas2QR<T>> blas2;
@@ -230,7 +226,7 @@ private:
             if (uses(Reference::Cusolver)) {
                 references.push_back({Reference::Cusolver});
                 runs.push_back([&] {
-                    restored();
+                    restore();
                     return timer_.seconds(ctx_, [&] {
                         cusolver.geqrf(ctx_, work);
                         if (thin_q) cusolver.orgqr(ctx_, work);
@@ -241,7 +237,7 @@ private:
                 blas2.emplace(ctx_, work.view());
                 references.push_back({Reference::Blas2});
                 runs.push_back([&] {
-                    restored();
+                    restore();
                     return timer_.seconds(ctx_, [&] { blas2->geqrf(ctx_); });
                 });
             }

@@ -7,16 +7,18 @@
 // The inner products of column j + 1 with the columns behind it need no pass of their own: row by row they follow the
 // update by column j. Two kernels a column:
 //
-//     finish_products   y and σ from their parts, α, β, τ, w.       A warp a column c.
-//     update_and_project A −= v w, and the parts of the next y.      A block `tile` rows and a run of columns.
+//     finish_products     y and σ from their parts, α, β, τ, w      a warp owns a column c
+//     update_and_project  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of columns
 //
 // A thread holds `rows_a_thread` rows of v and of the next x in registers, and loads those of `columns_at_once` columns
-// before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column. Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it
-// returns to A in the next launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns),
-// over blocks by finish_products, always in the same order. Rows past m and columns past n are masked.
+// before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column. Column j + 1
+// leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it returns to A in the next
+// launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns, 4 or 8 KiB), over blocks
+// by finish_products, always in the same order. Rows past m and columns past n are masked; any ld.
 //
-// 4 flops and one element read and one written for each element of the trailing matrix a column: bound by memory, and
-// below some ten thousand rows by the two launches.
+// 4 flops, one element read and one written for each element of the trailing matrix a column: bound by memory (on an H100
+// 1 000 000 × 192 runs at 86% of its copy rate in f32 and at 90% in f64), and where the trailing matrix is small by the two
+// launches, 5 µs a column.
 
 #include <algorithm>
 
@@ -70,8 +72,8 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// Step j: v = scale · x becomes column j of A, A(j:m, j+1:n) −= v w. With `project`, x_next := A(:, j+1) and
-/// parts(tile, c) := Σ x_next(i) A(i, c) over the rows i > j + 1 of the tile, c > j. Step −1
-/// only projects. Tiles above row j have nothing to do and no block.
+/// parts(tile, c) := Σ x_next(i) A(i, c) over the rows i > j + 1 of the tile, c > j. Step −1 only
+/// projects. Tiles above row j have nothing to do and no block.
 template <class T, int rows_a_thread, int columns_at_once>
 __global__ void __launch_bounds__(threads)
     update_and_project(Index m, Index j, Index n, bool project, T* A, Index ld, const T* x, T* x_next,
@@ -153,6 +155,7 @@ __global__ void __launch_bounds__(threads)
     if (threadIdx.x == 0) add_up(next, 0);
 }
 
+/// Low tiles fill the multiprocessors where the matrix is low; a high tile has fewer parts to add. Measured on an H100.
 Index rows_a_tile(Index m) { return m < 65536 ? 2 * threads : 8 * threads; }
 
 Index tiles_of(Index m) { return std::max<Index>(1, (m + rows_a_tile(m) - 1) / rows_a_tile(m)); }
