@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "bench.hpp"
 #include "interrupt.hpp"
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
@@ -14,12 +14,6 @@
 namespace quoin::cli {
 
 namespace {
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 int repetitions(double seconds_a_run) {
     if (seconds_a_run > 2) return seconds_a_run > 10 ? 1 : 3;
@@ -153,6 +147,29 @@ Measurement measure_geqrf(Context<Host>& ctx, MatrixView<const T> A, const Measu
 }
 
 template <class T>
+Measurement measure_factor(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Any));
+    ReferenceLapack<T> lapack(A.rows, A.cols);
+    Measurement result;
+    Matrix<T> work, R;
+    alternate(
+        [&] {
+            restore(work, A);
+            const Stopwatch watch;
+            QR<T> f = qr(ctx, std::move(work), plan);
+            const double seconds = watch.seconds();
+            result.method = f.report().method;
+            R = f.r();
+            work = std::move(f).take_q(ctx);
+            return seconds;
+        },
+        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
+    result.orthogonality = orthogonality<T>(ctx, work.view());
+    result.residual = residual<T>(ctx, A, work.view(), R.view());
+    return result;
+}
+
+template <class T>
 Measurement measure_lstsq(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
@@ -216,16 +233,30 @@ const char* to_string(Operation operation) {
         case Operation::ThinQr: return "thin-qr";
         case Operation::ROnly: return "r-only";
         case Operation::Geqrf: return "geqrf";
+        case Operation::Factor: return "factor";
         case Operation::Lstsq: return "lstsq";
         case Operation::Svd: break;
     }
     return "svd";
 }
 
+QForm form_of_q(Operation operation) {
+    switch (operation) {
+        case Operation::ThinQr: return QForm::Explicit;
+        case Operation::ROnly: return QForm::None;
+        case Operation::Geqrf: return QForm::Reflectors;
+        case Operation::Factor:
+        case Operation::Lstsq:
+        case Operation::Svd: break;
+    }
+    return QForm::Any;
+}
+
 double operation_flops(Operation operation, Index m, Index n) {
     switch (operation) {
         case Operation::ThinQr: return thin_qr_flops(m, n);
         case Operation::ROnly:
+        case Operation::Factor:
         case Operation::Geqrf: return factor_flops(m, n);
         case Operation::Lstsq: return least_squares_flops(m, n, 1);
         case Operation::Svd: break;
@@ -239,17 +270,16 @@ double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m
     const auto matrices = [&](double count) {
         return count * static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
     };
-    const auto workspace = [&](QForm q) {
-        return plan_qr<T>(ctx, m, n, with_form(settings.options, q)).workspace_bytes;
-    };
+    const double workspace = plan_qr<T>(ctx, m, n, with_form(settings.options, form_of_q(operation))).workspace_bytes;
     switch (operation) {
-        case Operation::ThinQr: return matrices(1) + workspace(QForm::Explicit);
-        case Operation::ROnly: return matrices(1) + workspace(QForm::None);
-        case Operation::Geqrf: return matrices(1) + workspace(QForm::Reflectors);
-        case Operation::Lstsq: return matrices(2) + workspace(QForm::Any);  // Quoin's copy of A, and LAPACK's
+        case Operation::ThinQr:
+        case Operation::ROnly:
+        case Operation::Geqrf:
+        case Operation::Factor: return matrices(1) + workspace;
+        case Operation::Lstsq: return matrices(2) + workspace;  // Quoin's copy of A, and LAPACK's
         case Operation::Svd: break;
     }
-    return matrices(4) + workspace(QForm::Any);  // a copy of A and a U, each for Quoin and LAPACK
+    return matrices(4) + workspace;  // a copy of A and a U, each for Quoin and LAPACK
 }
 
 template <class T>
@@ -259,6 +289,7 @@ Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<con
         case Operation::ThinQr: return measure_thin_qr(ctx, A, settings);
         case Operation::ROnly: return measure_r_only(ctx, A, settings);
         case Operation::Geqrf: return measure_geqrf(ctx, A, settings);
+        case Operation::Factor: return measure_factor(ctx, A, settings);
         case Operation::Lstsq: return measure_lstsq(ctx, A, settings);
         case Operation::Svd: break;
     }
@@ -266,8 +297,7 @@ Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<con
 }
 
 double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds) {
-    const bool writes_result =
-        operation == Operation::ThinQr || operation == Operation::Geqrf || operation == Operation::Svd;
+    const bool writes_result = operation != Operation::ROnly && operation != Operation::Lstsq;
     const double bytes = (writes_result ? 2.0 : 1.0) * static_cast<double>(m) * static_cast<double>(n) *
                          (dtype == DType::F32 ? sizeof(float) : sizeof(double));
     return std::max(operation_flops(operation, m, n) / limits.arithmetic(dtype), bytes / limits.copy) / seconds;

@@ -11,18 +11,22 @@ enum class Operation {
     ThinQr,  ///< R and thin Q: geqrf + orgqr
     ROnly,   ///< R alone: geqrf
     Geqrf,   ///< LAPACK's format, V, tau and R: geqrf
+    Factor,  ///< R and Q as the method holds it: geqrf
     Lstsq,   ///< least squares with one right-hand side: gels
     Svd,     ///< thin singular value decomposition: gesdd
 };
 
-inline constexpr auto all_operations = {Operation::ThinQr, Operation::ROnly, Operation::Geqrf, Operation::Lstsq,
-                                        Operation::Svd};
+inline constexpr auto all_operations = {Operation::ThinQr, Operation::ROnly, Operation::Geqrf,
+                                        Operation::Factor, Operation::Lstsq, Operation::Svd};
 
-/// "thin-qr", "r-only", "geqrf", "lstsq", "svd".
+/// "thin-qr", "r-only", "geqrf", "factor", "lstsq", "svd".
 const char* to_string(Operation operation);
 
 /// The standard flop count of the operation on an m×n matrix.
 double operation_flops(Operation operation, Index m, Index n);
+
+/// The form of Q that the operation asks for.
+QForm form_of_q(Operation operation);
 
 struct MeasureSettings {
     Options options;
@@ -45,8 +49,8 @@ double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m
                           const MeasureSettings& settings);
 
 /// Times the operation on A by Quoin and by LAPACK in turn, each run on a fresh copy of A made outside the timed region
-/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: thin Q and
-/// R, or for Geqrf the Q that LAPACK's own orgqr forms from Quoin's V and tau.
+/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: R and thin
+/// Q, which for Geqrf LAPACK's own orgqr forms from Quoin's V and tau.
 template <class T>
 Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,
                          const MeasureSettings& settings);

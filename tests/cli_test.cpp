@@ -247,6 +247,14 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --op thin-qr,lu", {"--op", "lu"}},
         {"bench 10x10 --dtype f64,i4", {"--dtype", "i4"}},
         {"bench 10x10 --against mkl", {"--against", "mkl"}},
+        {"bench 10x10 --against lapack,none", {"--against", "none"}},
+        {"bench 10x10 --against cusolver", {"--against", "cusolver", "--device cuda"}},
+        {"bench 10x10 --device tpu", {"--device", "tpu", "host, cuda"}},
+        {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
+        {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
+        {"bench --paper table1", {"--paper", "--device cuda"}},
+        {"bench --paper table2 --device cuda", {"--paper", "table2", "table1, figure8, figure9"}},
+        {"bench 10x10 --paper table1 --device cuda", {"--paper", "SHAPE"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
         {"bench 0x10", {"SHAPE", "0x10"}},
         {"bench 10x-10", {"SHAPE", "negative"}},
@@ -743,27 +751,31 @@ TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
 // ---- bench and demo ------------------------------------------------------------------------------------------------------
 
 TEST_F(Cli, BenchPrintsOneJsonLineACase) {
-    const Outcome outcome =
-        quoin_run("bench 3000x20 200x200 --dtype f32,f64 --op thin-qr,r-only,geqrf,lstsq,svd --repeat 2 --json");
+    const Outcome outcome = quoin_run(
+        "bench 3000x20 200x200 --dtype f32,f64 --op thin-qr,r-only,geqrf,factor,lstsq,svd "
+        "--repeat 2 --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::vector<std::string> lines = lines_of(outcome.out);
-    ASSERT_EQ(lines.size(), 2u * 2 * 5);
+    ASSERT_EQ(lines.size(), 2u * 2 * 6);
     for (const std::string& line : lines) {
         SCOPED_TRACE(line);
-        EXPECT_EQ(json_keys(line), (std::vector<std::string>{
-                                       "rows", "cols", "dtype", "op", "method", "seconds", "gflops", "limit_fraction",
-                                       "reference", "reference_seconds", "ratio", "orthogonality", "residual"}));
+        EXPECT_EQ(json_keys(line),
+                  (std::vector<std::string>{"rows", "cols", "dtype", "op", "method", "seconds", "gflops",
+                                            "limit_fraction", "reference", "reference_seconds", "reference_gflops",
+                                            "ratio", "required_ratio", "orthogonality", "residual"}));
         EXPECT_EQ(json_value(line, "reference"), "\"lapack\"");
         EXPECT_GT(json_number(line, "seconds"), 0);
         EXPECT_NEAR(json_number(line, "ratio"), json_number(line, "reference_seconds") / json_number(line, "seconds"),
                     1e-4 * json_number(line, "ratio"));
         EXPECT_GT(json_number(line, "limit_fraction"), 0);
         const std::string op = json_value(line, "op");
-        if (op != "\"thin-qr\"" && op != "\"geqrf\"") continue;
+        if (op != "\"thin-qr\"" && op != "\"geqrf\"" && op != "\"factor\"") continue;
         const double m = json_number(line, "rows"), n = json_number(line, "cols");
         const double flops = (op == "\"thin-qr\"" ? 2 : 1) * (2 * m * n * n - 2 * n * n * n / 3);
         EXPECT_NEAR(json_number(line, "gflops"), 1e-9 * flops / json_number(line, "seconds"),
                     1e-4 * json_number(line, "gflops"));
+        EXPECT_NEAR(json_number(line, "reference_gflops"), 1e-9 * flops / json_number(line, "reference_seconds"),
+                    1e-4 * json_number(line, "reference_gflops"));
         const double u = json_value(line, "dtype") == "\"f32\"" ? unit_roundoff<float> : unit_roundoff<double>;
         EXPECT_LE(json_number(line, "orthogonality"), 10 * n * u);
         EXPECT_LE(json_number(line, "residual"), 10 * n * u);
@@ -781,6 +793,41 @@ TEST_F(Cli, BenchAsTableAndWithoutReference) {
     EXPECT_EQ(json_value(alone.out, "reference_seconds"), "null");
     EXPECT_EQ(json_value(alone.out, "ratio"), "null");
     EXPECT_EQ(json_value(alone.out, "method"), "\"tsqr\"");
+}
+
+TEST_F(Cli, BenchWritesCsv) {
+    const Outcome outcome = quoin_run("bench 2000x10 300x30 --op thin-qr,r-only --repeat 1 --csv bench.csv");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("2000x10"), std::string::npos) << "the table is printed as well";
+    const std::vector<std::string> lines = lines_of(contents("bench.csv"));
+    ASSERT_EQ(lines.size(), 2u + 2 * 2);
+    EXPECT_EQ(lines[0].rfind("# quoin " + std::string(version()) + "; ", 0), 0u) << lines[0];
+    EXPECT_NE(lines[0].find("DGEMM"), std::string::npos) << lines[0];
+    EXPECT_EQ(lines[1],
+              "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,"
+              "reference_gflops,ratio,required_ratio,orthogonality,residual");
+    EXPECT_TRUE(std::regex_match(lines[2], std::regex("2000,10,f64,thin-qr,[a-z0-9-]+,([0-9.e+-]+,){3}lapack,"
+                                                      "([0-9.e+-]+,){3},[0-9.e+-]+,[0-9.e+-]+")))
+        << lines[2];
+    EXPECT_TRUE(std::regex_match(lines[3], std::regex("2000,10,f64,r-only,.*,lapack,.*,,,"))) << lines[3];
+    expect_error(quoin_run("bench 10x10 --csv missing/bench.csv"), exit_code_of(ErrorCode::UnwritableFile),
+                 {"missing/bench.csv"});
+}
+
+TEST_F(Cli, BenchOnTheGpuOrOneSentence) {
+    const Outcome outcome = quoin_run("bench 2000x20 --device cuda --op thin-qr,geqrf,r-only,factor --json");
+    if (outcome.exit_code != 0) {
+        expect_error(outcome, exit_code_of(ErrorCode::DeviceFailure), {"--device cuda: "});
+        return;
+    }
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    ASSERT_EQ(lines.size(), 4u);
+    for (const std::string& line : lines) {
+        EXPECT_EQ(json_value(line, "reference"), "\"cusolver\"");
+        if (json_value(line, "op") == "\"r-only\"") continue;
+        EXPECT_LE(json_number(line, "orthogonality"), 10 * 20 * unit_roundoff<double>);
+        EXPECT_LE(json_number(line, "residual"), 10 * 20 * unit_roundoff<double>);
+    }
 }
 
 TEST_F(Cli, BenchSkipsWhatDoesNotFit) {

@@ -1,0 +1,64 @@
+#include "cusolver_qr.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cuda/state.hpp"
+
+namespace quoin::bench {
+
+namespace {
+
+/// The routines of T's precision under one name.
+template <class T>
+struct Cusolver;
+template <>
+struct Cusolver<float> {
+    static constexpr auto geqrf_size = cusolverDnSgeqrf_bufferSize;
+    static constexpr auto geqrf = cusolverDnSgeqrf;
+    static constexpr auto orgqr_size = cusolverDnSorgqr_bufferSize;
+    static constexpr auto orgqr = cusolverDnSorgqr;
+};
+template <>
+struct Cusolver<double> {
+    static constexpr auto geqrf_size = cusolverDnDgeqrf_bufferSize;
+    static constexpr auto geqrf = cusolverDnDgeqrf;
+    static constexpr auto orgqr_size = cusolverDnDorgqr_bufferSize;
+    static constexpr auto orgqr = cusolverDnDorgqr;
+};
+
+int dimension(Index size) {
+    if (size > std::numeric_limits<int>::max())
+        throw InvalidArgument(fmt::format("cuSOLVER counts in 32 bits, too few for a dimension of {}", size));
+    return static_cast<int>(size);
+}
+
+}  // namespace
+
+template <class T>
+CusolverQR<T>::CusolverQR(Context<Cuda>& ctx, Index m, Index n)
+    : m_(dimension(m)), n_(dimension(n)), k_(std::min(m_, n_)), tau_(ctx, k_, 1), info_(ctx, 1, 1) {
+    const cusolverDnHandle_t solver = ctx.state().solver();
+    int geqrf_size = 0, orgqr_size = 0;
+    QUOIN_CUDA_CHECK(Cusolver<T>::geqrf_size(solver, m_, n_, nullptr, m_, &geqrf_size));
+    QUOIN_CUDA_CHECK(Cusolver<T>::orgqr_size(solver, m_, k_, k_, nullptr, m_, nullptr, &orgqr_size));
+    work_ = Matrix<T, Cuda>(ctx, std::max(geqrf_size, orgqr_size), 1);
+}
+
+template <class T>
+void CusolverQR<T>::geqrf(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
+    QUOIN_CUDA_CHECK(Cusolver<T>::geqrf(ctx.state().solver(), m_, n_, A.data(), m_, tau_.data(), work_.data(),
+                                        static_cast<int>(work_.rows()), info_.data()));
+}
+
+template <class T>
+void CusolverQR<T>::orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau) {
+    QUOIN_CUDA_CHECK(Cusolver<T>::orgqr(ctx.state().solver(), m_, k_, k_, A.data(), m_, tau.data(), work_.data(),
+                                        static_cast<int>(work_.rows()), info_.data()));
+}
+
+template class CusolverQR<float>;
+template class CusolverQR<double>;
+
+}  // namespace quoin::bench

@@ -1,0 +1,93 @@
+#include "device.hpp"
+
+#include <fmt/format.h>
+
+#include "cuda/blas.hpp"
+#include "random.hpp"
+
+namespace quoin::bench {
+
+struct EventTimer::Events {
+    cudaEvent_t begin = nullptr, end = nullptr;
+};
+
+EventTimer::EventTimer() : events_(new Events) {
+    QUOIN_CUDA_CHECK(cudaEventCreate(&events_->begin));
+    QUOIN_CUDA_CHECK(cudaEventCreate(&events_->end));
+}
+
+EventTimer::~EventTimer() {
+    cudaEventDestroy(events_->begin);
+    cudaEventDestroy(events_->end);
+}
+
+void EventTimer::start(Context<Cuda>& ctx) { QUOIN_CUDA_CHECK(cudaEventRecord(events_->begin, ctx.stream())); }
+
+double EventTimer::stop(Context<Cuda>& ctx) {
+    QUOIN_CUDA_CHECK(cudaEventRecord(events_->end, ctx.stream()));
+    QUOIN_CUDA_CHECK(cudaEventSynchronize(events_->end));
+    float milliseconds = 0;
+    QUOIN_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_->begin, events_->end));
+    return 1e-3 * milliseconds;
+}
+
+std::string describe_device() {
+    int device = 0, runtime = 0;
+    cudaDeviceProp properties{};
+    QUOIN_CUDA_CHECK(cudaGetDevice(&device));
+    QUOIN_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+    QUOIN_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+    const auto library = [](auto version_of) {
+        int parts[3] = {};
+        for (int i = 0; i < 3; ++i) version_of(static_cast<libraryPropertyType>(i), &parts[i]);
+        return fmt::format("{}.{}.{}", parts[0], parts[1], parts[2]);
+    };
+    return fmt::format("{}, {} multiprocessors, CUDA {}.{}, cuBLAS {}, cuSOLVER {}", properties.name,
+                       properties.multiProcessorCount, runtime / 1000, runtime % 1000 / 10, library(cublasGetProperty),
+                       library(cusolverGetProperty));
+}
+
+double free_device_bytes() {
+    std::size_t free = 0, total = 0;
+    QUOIN_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return static_cast<double>(free);
+}
+
+namespace {
+
+/// Least time of several runs after one.
+template <class F>
+double best_seconds(Context<Cuda>& ctx, F&& run) {
+    EventTimer timer;
+    timer.seconds(ctx, run);
+    double best = timer.seconds(ctx, run);
+    for (int i = 0; i < 4; ++i) best = std::min(best, timer.seconds(ctx, run));
+    return best;
+}
+
+}  // namespace
+
+double measure_copy(Context<Cuda>& ctx) {
+    Matrix<double, Cuda> from(ctx, Index{1} << 27, 1), to(ctx, Index{1} << 27, 1);  // 1 GiB each
+    fill_normal(ctx, from);
+    const double bytes = sizeof(double) * static_cast<double>(from.rows());
+    return 2 * bytes / best_seconds(ctx, [&] {
+               QUOIN_CUDA_CHECK(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
+                                                cudaMemcpyDeviceToDevice, ctx.stream()));
+           });
+}
+
+template <class T>
+double measure_gemm(Context<Cuda>& ctx) {
+    constexpr Index n = 8192;
+    Matrix<T, Cuda> A(ctx, n, n), B(ctx, n, n), C(ctx, n, n);
+    fill_normal(ctx, A);
+    fill_normal(ctx, B);
+    return 2.0 * n * n * n /
+           best_seconds(ctx, [&] { cuda::gemm<T>(ctx, Op::None, Op::None, 1, A.view(), B.view(), 0, C.view()); });
+}
+
+template double measure_gemm<float>(Context<Cuda>&);
+template double measure_gemm<double>(Context<Cuda>&);
+
+}  // namespace quoin::bench

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Draws the results of `./run gpu-bench`, an SVG and a PNG beside each CSV file.
+
+    python3 bench/plot.py DIRECTORY
+
+*_requirements.csv  ratio to cuSOLVER by case, with what was required
+*_table1.csv        GFLOP/s over rows, with the rates that the paper printed
+*_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
+*_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
+"""
+
+import glob
+import os
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+import bench_csv
+
+# Okabe and Ito's colours, which the colour-blind tell apart.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777")
+# name in the results: label, colour, line, marker
+CODES = {
+    "quoin": ("Quoin: V, tau, R", BLUE, "-", "o"),
+    "caqr": ("Quoin: CAQR", SKY, "-", "s"),
+    "cusolver": ("cuSOLVER", VERMILION, "-", "^"),
+    "pytorch": ("PyTorch", PURPLE, "--", "v"),
+    "blas2": ("BLAS-2 QR", GREEN, "-", "D"),
+    "lapack": ("LAPACK, host", ORANGE, "-", "P"),
+    "caqr-2011": ("CAQR, C2050, 2011", GREY, ":", "s"),
+    "magma-2011": ("MAGMA, C2050, 2011", GREY, ":", "^"),
+    "cula-2011": ("CULA, C2050, 2011", GREY, ":", "v"),
+    "mkl-2011": ("MKL, 8 cores, 2011", GREY, ":", "P"),
+}
+
+plt.rcParams.update({
+    "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "grid.color": "#DDDDDD", "grid.linewidth": 0.6,
+    "axes.axisbelow": True, "svg.fonttype": "none", "svg.hashsalt": "quoin", "savefig.bbox": "tight", "savefig.dpi": 120,
+})
+
+
+def thousands(value):
+    """192, 8192, 10 000, 1 000 000: digits in threes from 10 000 on."""
+    return f"{int(value):,}".replace(",", "\u2009") if value >= 10000 else f"{int(value)}"
+
+
+def device_of(path):
+    """The device, as the comment lines of a file name it."""
+    with open(path) as file:
+        for line in file:
+            if line.startswith("# device: "):
+                return line[len("# device: "):].split(",")[0].strip()
+    return ""
+
+
+def save(figure, path):
+    for ending in (".svg", ".png"):
+        figure.savefig(path + ending, metadata={"Date": None} if ending == ".svg" else None)
+        print(path + ending)
+    plt.close(figure)
+
+
+def label_ends(axes, ends, gap=0.048):
+    """Labels at the right ends of lines, `ends` a list of (y, text, colour), at least `gap` of the height apart."""
+    low, high = axes.transAxes.transform([(0, 0), (0, 1)])[:, 1]
+    places = sorted(((axes.transData.transform((1, y))[1] - low) / (high - low), text, colour)
+                    for y, text, colour in ends)
+    at = [place[0] for place in places]
+    for _ in range(100):  # neighbours that are too close move apart, each by half
+        for i in range(len(at) - 1):
+            overlap = max(0, gap - (at[i + 1] - at[i]))
+            at[i], at[i + 1] = at[i] - overlap / 2, at[i + 1] + overlap / 2
+    for y, (_, text, colour) in zip(at, places):
+        axes.text(1.02, y, text, color=colour, transform=axes.transAxes, va="center", fontsize=9)
+
+
+def plain_log_ticks(axis, values):
+    axis.set_major_locator(FixedLocator(values))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value)))
+
+
+def case_name(row):
+    what = {"thin-qr": "Q and R", "geqrf": "V, tau, R", "r-only": "R", "factor": "Q and R, any form"}[row["op"]]
+    if row.get("unconditional"):
+        what += ", CAQR"
+    return f"{what}   {thousands(int(row['rows']))} × {thousands(int(row['cols']))}"
+
+
+def plot_requirements(path, out):
+    rows = [r for r in bench_csv.read(path) if r["reference"] == "cusolver"]
+    for row in rows:  # the same shape and operation twice: Auto and the unconditional route
+        row["unconditional"] = row["method"] in ("caqr", "tsqr") and any(
+            r is not row and all(r[key] == row[key] for key in ("rows", "cols", "dtype", "op")) for r in rows)
+    names = list(dict.fromkeys(case_name(row) for row in rows))
+    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.42 * len(names)))
+    for dtype, colour, shift in (("f32", BLUE, -0.17), ("f64", ORANGE, 0.17)):
+        required, label = None, dtype
+        for row in rows:
+            if row["dtype"] != dtype:
+                continue
+            y, ratio = names.index(case_name(row)) + shift, float(row["ratio"])
+            axes.plot([1, ratio], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
+            axes.plot(ratio, y, "o", color=colour, markersize=6, label=label)
+            label, text = None, f"{ratio:.3g}×"
+            if row["required_ratio"]:
+                floor = float(row["required_ratio"])
+                text += f" ({floor:g}×)"
+                required = axes.plot([floor, floor], [y - 0.15, y + 0.15], color="black", linewidth=1.6)[0]
+            axes.text(1.02, y, text, color=colour, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+        if required and dtype == "f64":
+            required.set_label("required")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis, [0.5, 1, 2, 5, 10, 20, 50, 100, 200])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.set_xlim(min([0.8] + [float(r["ratio"]) / 1.2 for r in rows]), 2 * max(float(r["ratio"]) for r in rows))
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("cuSOLVER's time over Quoin's")
+    axes.set_title(f"Speedup over cuSOLVER, {device_of(path)}")
+    axes.text(1.02, -0.75, "measured (required)", va="bottom", fontsize=8, transform=axes.get_yaxis_transform())
+    axes.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="none")
+    save(figure, out)
+
+
+def rates(rows, x_of):
+    """{code: [(x, GFLOP/s)]} of a paper's table."""
+    lines = {}
+    for row in rows:
+        x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"
+        lines.setdefault(code, {})[x] = float(row["gflops"])
+        if row["reference"]:
+            lines.setdefault(row["reference"], {})[x] = float(row["reference_gflops"])
+    return {code: sorted(lines[code].items()) for code in CODES if code in lines}
+
+
+def draw_lines(axes, lines, unit=1.0):
+    ends = []
+    for code, points in lines.items():
+        label, colour, line, marker = CODES[code]
+        x, y = [p[0] for p in points], [p[1] * unit for p in points]
+        axes.plot(x, y, line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
+        ends.append((y[-1], label, colour))
+    axes.set_xscale("log", base=2 if max(p[0] for p in next(iter(lines.values()))) <= 8192 else 10)
+    axes.set_yscale("log")
+    return ends
+
+
+def crossovers(lines, library="cusolver"):
+    """[(code, x)]: where a line of Quoin's first falls below the library's, between two points on log-log axes."""
+    import math
+
+    found = []
+    for code in ("quoin", "caqr"):
+        ours, theirs = dict(lines.get(code, [])), dict(lines.get(library, []))
+        logs = [(math.log(x), math.log(ours[x] / theirs[x])) for x in sorted(ours) if x in theirs]
+        for (x0, d0), (x1, d1) in zip(logs, logs[1:]):
+            if d0 >= 0 > d1:
+                found.append((code, math.exp(x0 + (x1 - x0) * d0 / (d0 - d1))))
+                break
+    return found
+
+
+def mark_crossovers(axes, lines):
+    for code, x in crossovers(lines):
+        label, colour, _, _ = CODES[code]
+        axes.axvline(x, color=colour, linestyle=(0, (4, 3)), linewidth=1)
+        axes.text(x, 0.02, f"  {label.split(': ')[1]} = cuSOLVER  \n  at {thousands(round(x, -2))} columns  ", color=colour,
+                  transform=axes.get_xaxis_transform(), fontsize=8, va="bottom",
+                  ha="left" if x < 1500 else "right")
+
+
+def plot_rates(path, out, x_of, title):
+    lines = rates([r for r in bench_csv.read(path) if r["dtype"] == "f32"], x_of)
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
+    ends = draw_lines(axes, lines)
+    ticks = sorted({x for points in lines.values() for x, _ in points})
+    plain_log_ticks(axes.xaxis, ticks)
+    if x_of == "rows":  # as the paper writes them
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value >= 1 else f"{value:g}"))
+    axes.set_xlabel({"cols": "columns", "rows": "rows"}[x_of])
+    axes.set_ylabel("GFLOP/s (2mn² − 2n³/3)")
+    axes.set_title(f"{title}, {device_of(path)}")
+    if x_of == "cols":
+        mark_crossovers(axes, lines)
+    figure.canvas.draw()
+    label_ends(axes, ends)
+    save(figure, out)
+
+
+def plot_speedups(path, out):
+    lines = rates([r for r in bench_csv.read(path) if r["dtype"] == "f32"], "cols")
+    ours = dict(lines["quoin"])
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
+    over = {code: [(x, ours[x] / y) for x, y in points if x in ours]
+            for code, points in lines.items() if code not in ("quoin", "caqr")}
+    ends = draw_lines(axes, over)
+    axes.axhline(1, color="black", linewidth=0.8)
+    plain_log_ticks(axes.xaxis, sorted(ours))
+    plain_log_ticks(axes.yaxis, [scale * power for power in (0.1, 1, 10, 100, 1000) for scale in (1, 2, 5)])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.set_xlabel("columns")
+    axes.set_ylabel("time over Quoin's (V, tau, R)")
+    axes.set_title(f"Speedup of sgeqrf, 8192 rows, {device_of(path)}")
+    figure.canvas.draw()
+    label_ends(axes, [(y, f"over {label}", colour) for y, label, colour in ends])
+    save(figure, out)
+
+
+def plot_tuning(path, out):
+    rows = bench_csv.read(path)
+    dtypes = sorted({r["dtype"] for r in rows})
+    heights = sorted({int(r["leaf_rows"]) for r in rows})
+    widths = sorted({int(r["panel_width"]) for r in rows})
+    figure, panels = plt.subplots(len(dtypes), 2, figsize=(8.4, 0.9 + 0.5 * len(dtypes) * (len(heights) + 2)),
+                                  squeeze=False, constrained_layout=True)
+    for line, dtype in zip(panels, dtypes):
+        best = {}  # per block the row with the fastest update, over the trees that were tried
+        for row in rows:
+            if row["dtype"] != dtype:
+                continue
+            block = int(row["leaf_rows"]), int(row["panel_width"])
+            if block not in best or float(row["update_gflops"]) > float(best[block]["update_gflops"]):
+                best[block] = row
+        for axes, column, title, text in (
+                (line[0], "update_gflops", "update, TFLOP/s", lambda v: f"{v / 1000:.1f}"),
+                (line[1], "tree_share", "time in the tree", lambda v: f"{100 * v:.0f}%")):
+            values = [[float(best[h, w][column]) if (h, w) in best else float("nan") for w in widths] for h in heights]
+            known = [v for row in values for v in row if v == v]
+            image = axes.pcolormesh(values, cmap="cividis", edgecolors="white", linewidth=1)
+            middle = (min(known) + max(known)) / 2
+            for i, row in enumerate(values):
+                for j, value in enumerate(row):
+                    if value == value:
+                        axes.text(j + 0.5, i + 0.5, text(value), ha="center", va="center",
+                                  color="white" if value < middle else "black")
+            image.set_clim(min(known), max(known) if max(known) > min(known) else min(known) + 1)
+            axes.set_xticks([j + 0.5 for j in range(len(widths))], widths)
+            axes.set_yticks([i + 0.5 for i in range(len(heights))], heights)
+            axes.tick_params(length=0)
+            axes.grid(False)
+            axes.set_xlabel("panel width")
+            axes.set_ylabel("leaf rows")
+            axes.set_title(f"{dtype}: {title}")
+    figure.suptitle(f"CAQR over block sizes, 1\u2009000\u2009000 × 192, {device_of(path)}", x=0.02, ha="left", fontsize=11)
+    save(figure, out)
+
+
+def main(directory):
+    drawn = 0
+    for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
+        out = path[:-len(".csv")]
+        if out.endswith("_requirements"):
+            plot_requirements(path, out)
+        elif out.endswith("_table1"):
+            plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns")
+        elif out.endswith("_figure9"):
+            plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
+            plot_speedups(path, out[:-len("9")] + "8")
+        elif out.endswith("_tree_tuning"):
+            plot_tuning(path, out)
+        else:
+            continue
+        drawn += 1
+    if drawn == 0:
+        sys.exit(f"plot.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv or *_tree_tuning.csv")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "measure_case.hpp"
+
+namespace quoin::cli {
+
+/// What Quoin is timed against.
+enum class Reference {
+    None,
+    Lapack,    ///< through the BLAS that Quoin uses, on the host
+    Cusolver,  ///< on the device
+    Blas2,     ///< a Householder QR column by column on the device: `bench/cuda/blas2_qr.hpp`
+};
+
+inline constexpr auto all_references = {Reference::None, Reference::Lapack, Reference::Cusolver, Reference::Blas2};
+
+/// "none", "lapack", "cusolver", "blas2".
+const char* to_string(Reference reference);
+
+struct PaperTable;
+
+struct BenchArguments {
+    CommonArguments common;
+    std::string csv;  ///< a path, or empty
+    bool on_device = false;
+    std::vector<Shape> shapes;
+    std::vector<DType> dtypes;  ///< none: f64, for a paper's table f32, for a table of requirements all of it
+    std::vector<Operation> operations = {Operation::ThinQr};
+    std::optional<std::vector<Reference>> references;  ///< not given: LAPACK on the host, cuSOLVER on the device
+    const PaperTable* paper = nullptr;
+    int repeat = 0;
+};
+
+struct Case {
+    Shape shape;
+    DType dtype = DType::F64;
+    Operation operation = Operation::ThinQr;
+    double required_ratio = 0;     ///< 0: none
+    bool growth = false;           ///< one of the cases whose time per row is compared; without a reference
+    Method method = Method::Auto;  ///< Auto: as the command line says
+};
+
+/// Every shape, type (without any: f64) and operation of the command line.
+std::vector<Case> requested_cases(const BenchArguments& arguments);
+
+double median(std::vector<double> values);
+
+/// The measurements that the command line asks for, with A in the host's memory.
+void bench_on_host(const BenchArguments& arguments);
+
+/// The same with A in the memory of the current GPU. Throws DeviceFailure where there is no usable one.
+void bench_on_device(const BenchArguments& arguments);
+
+}  // namespace quoin::cli

@@ -1,0 +1,124 @@
+#include "bench_output.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "json_line.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+/// "−" where nothing was measured.
+std::string measured(double value, const char* format) {
+    return value < 0 ? "−" : fmt::format(fmt::runtime(format), value);
+}
+
+std::string verdict(double required_ratio, double ratio) {
+    if (required_ratio <= 0) return "";
+    return fmt::format("{} {}", required_ratio, ratio < 0 ? "−" : ratio >= required_ratio ? "met" : "MISSED");
+}
+
+std::string today() {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    char text[sizeof "2026-11-21"];
+    std::strftime(text, sizeof text, "%F", std::gmtime(&now));
+    return text;
+}
+
+}  // namespace
+
+BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
+                   const MachineLimits& limits) {
+    BenchRow row;
+    row.shape = shape;
+    row.dtype = dtype;
+    row.operation = operation;
+    row.method = result.method;
+    row.seconds = result.seconds;
+    row.gflops = 1e-9 * operation_flops(operation, shape.rows, shape.cols) / result.seconds;
+    row.limit_fraction = limit_fraction(operation, shape.rows, shape.cols, dtype, limits, result.seconds);
+    row.orthogonality = result.orthogonality;
+    row.residual = result.residual;
+    return row;
+}
+
+BenchRow against(BenchRow row, const std::string& reference, double reference_seconds) {
+    row.reference = reference;
+    row.reference_seconds = reference_seconds;
+    row.reference_gflops = row.gflops * row.seconds / reference_seconds;
+    row.ratio = reference_seconds / row.seconds;
+    return row;
+}
+
+BenchOutput::BenchOutput(const Format& format) : format_(format) {
+    if (format_.csv.empty()) return;
+    csv_.reset(std::fopen(format_.csv.c_str(), "w"));
+    if (!csv_) throw UnwritableFile(format_.csv, std::strerror(errno));
+}
+
+void BenchOutput::describe(const std::string& machine) {
+    fmt::print(format_.json ? stderr : stdout, "{}\n", machine);
+    if (csv_) {
+        fmt::print(csv_.get(),
+                   "# quoin {}; {}; {}\n"
+                   "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,"
+                   "reference_gflops,ratio,required_ratio,orthogonality,residual\n",
+                   version(), machine, today());
+    }
+    if (format_.json || !format_.table) return;
+    fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10}  {:>8}  {:>5}  {:9}  {:>10}  {:>6}", "shape", "type", "op", "method",
+               "seconds", "GFLOP/s", "limit", "reference", "seconds", "ratio");
+    if (format_.with_requirements) fmt::print("  {:>12}", "required");
+    fmt::print("  {:>11}  {:>11}\n", "‖I − QᵀQ‖", "‖A−QR‖/‖A‖");
+}
+
+void BenchOutput::add(const BenchRow& row) {
+    if (csv_) add_to_csv(row);
+    if (format_.json) {
+        JsonLine line;
+        line.add("rows", row.shape.rows).add("cols", row.shape.cols).add("dtype", to_string(row.dtype));
+        line.add("op", to_string(row.operation)).add("method", to_string(row.method));
+        line.add_measured("seconds", row.seconds).add_measured("gflops", row.gflops);
+        line.add_measured("limit_fraction", row.limit_fraction);
+        if (row.reference.empty())
+            line.add_null("reference");
+        else
+            line.add("reference", row.reference);
+        line.add_measured("reference_seconds", row.reference_seconds);
+        line.add_measured("reference_gflops", row.reference_gflops).add_measured("ratio", row.ratio);
+        line.add_measured("required_ratio", row.required_ratio > 0 ? row.required_ratio : -1);
+        line.add_measured("orthogonality", row.orthogonality).add_measured("residual", row.residual);
+        line.print();
+    } else if (format_.table) {
+        add_to_table(row);
+    }
+}
+
+void BenchOutput::add_to_table(const BenchRow& row) const {
+    fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10.4g}  {:>8.1f}  {:>4.0f}%  {:9}  {:>10}  {:>6}",
+               fmt::format("{}x{}", row.shape.rows, row.shape.cols), to_string(row.dtype), to_string(row.operation),
+               to_string(row.method), row.seconds, row.gflops, 100 * row.limit_fraction,
+               row.reference.empty() ? "−" : row.reference, measured(row.reference_seconds, "{:.4g}"),
+               measured(row.ratio, "{:.2f}"));
+    if (format_.with_requirements) fmt::print("  {:>12}", verdict(row.required_ratio, row.ratio));
+    fmt::print("  {:>11}  {:>11}\n", measured(row.orthogonality, "{:.2e}"), measured(row.residual, "{:.2e}"));
+    std::fflush(stdout);
+}
+
+void BenchOutput::add_to_csv(const BenchRow& row) const {
+    const auto number = [](double value) { return value < 0 ? "" : fmt::format("{:.6g}", value); };
+    fmt::print(csv_.get(), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.shape.rows, row.shape.cols,
+               to_string(row.dtype), to_string(row.operation), to_string(row.method), number(row.seconds),
+               number(row.gflops), number(row.limit_fraction), row.reference, number(row.reference_seconds),
+               number(row.reference_gflops), number(row.ratio),
+               number(row.required_ratio > 0 ? row.required_ratio : -1), number(row.orthogonality),
+               number(row.residual));
+    if (std::fflush(csv_.get()) != 0) throw UnwritableFile(format_.csv, std::strerror(errno));
+}
+
+}  // namespace quoin::cli

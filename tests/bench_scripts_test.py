@@ -1,0 +1,117 @@
+"""The scripts of bench/ on small results: every picture of bench/plot.py, and the rows that bench/pytorch_qr.py adds.
+
+    bench_scripts_test.py scripts      without matplotlib or PyTorch
+    bench_scripts_test.py pictures     with matplotlib
+"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import bench_csv
+import pytorch_qr
+
+HEADER = ("# device: NVIDIA H100 80GB HBM3, driver 580\n# quoin 0.1.0; a GPU; 2026-11-21\n"
+          "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,reference_gflops,ratio,"
+          "required_ratio,orthogonality,residual\n")
+
+
+def line(rows, cols, dtype, op, method, seconds, reference, reference_seconds, required=""):
+    flops = bench_csv.flops({"rows": rows, "cols": cols, "op": op})
+    return (f"{rows},{cols},{dtype},{op},{method},{seconds},{1e-9 * flops / seconds},0.5,{reference},"
+            f"{reference_seconds},{1e-9 * flops / reference_seconds},{reference_seconds / seconds},{required},1e-6,1e-7\n")
+
+
+def write(directory, name, text):
+    path = os.path.join(directory, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+class Scripts(unittest.TestCase):
+    def test_flops_are_those_of_the_program(self):
+        self.assertEqual(bench_csv.flops({"rows": "10", "cols": "3", "op": "geqrf"}), 2 * 10 * 9 - 18)
+        self.assertEqual(bench_csv.flops({"rows": "10", "cols": "3", "op": "thin-qr"}), 2 * (2 * 10 * 9 - 18))
+        self.assertEqual(bench_csv.flops({"rows": "3", "cols": "10", "op": "factor"}), 2 * 10 * 9 - 18)
+
+    def test_pytorch_adds_a_row_a_case_in_the_same_columns(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = write(directory, "h100_table1.csv", HEADER
+                         + line(1000, 192, "f32", "geqrf", "householder", 1e-3, "cusolver", 2e-3, 4)
+                         + line(1000, 192, "f32", "geqrf", "householder", 1e-3, "lapack", 9e-3)
+                         + line(1000, 192, "f32", "factor", "caqr", 2e-3, "cusolver", 2e-3)
+                         + line(2000, 192, "f32", "thin-qr", "tsqr", 2e-3, "cusolver", 2e-3))
+            asked = []
+
+            def seconds_of(*case):
+                asked.append(case)
+                return None if case[0] == 2000 else 5e-3
+
+            before = bench_csv.read(path)
+            bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of), "pytorch: 2")
+            after = bench_csv.read(path)
+            self.assertEqual(asked, [(1000, 192, "f32", "geqrf"), (2000, 192, "f32", "thin-qr")])
+            self.assertEqual(after[:4], before)
+            self.assertEqual(len(after), 6)
+            for row, of_quoin in zip(after[4:], (before[0], before[2])):
+                self.assertEqual(row["reference"], "pytorch")
+                self.assertEqual(row["required_ratio"], "")
+                self.assertAlmostEqual(float(row["ratio"]), 5e-3 / float(of_quoin["seconds"]))
+                self.assertAlmostEqual(float(row["reference_gflops"]) * 5e6, 2 * 1000 * 192**2 - 2 * 192**3 / 3, delta=1e3)
+                for column in ("rows", "cols", "dtype", "op", "method", "seconds", "gflops", "orthogonality"):
+                    self.assertEqual(row[column], of_quoin[column])
+
+
+class Pictures(unittest.TestCase):
+    def test_every_picture_is_drawn(self):
+        import plot
+
+        with tempfile.TemporaryDirectory() as directory:
+            write(directory, "h100_requirements.csv", HEADER + "".join(
+                line(1000000, 192, dtype, "thin-qr", method, 4e-3, "cusolver", 4e-2, required)
+                for dtype in ("f32", "f64") for method, required in (("cholesky-qr2", 10), ("caqr", 5))))
+            write(directory, "h100_table1.csv", HEADER + "".join(
+                line(rows, 192, "f32", op, method, rows * 1e-8, reference, rows * 3e-8)
+                for rows in (1000, 1000000) for op, method in (("geqrf", "householder"), ("factor", "caqr"))
+                for reference in ("cusolver", "blas2", "lapack", "caqr-2011", "pytorch")))
+            write(directory, "h100_figure9.csv", HEADER + "".join(
+                line(8192, cols, "f32", op, method, cols * scale * 1e-6, reference, 2e-3)
+                for cols in (64, 512, 4096, 8192) for op, method, scale in (("geqrf", "householder", 0.1),
+                                                                            ("factor", "caqr", 1))
+                for reference in ("cusolver", "lapack")))
+            write(directory, "h100_tree_tuning.csv", HEADER.splitlines()[0] + "\ndtype,leaf_rows,panel_width,fan_in,update_gflops,tree_share\n"
+                  + "".join(f"{dtype},{h},{w},4,{100 * h * w},{w / h}\n"
+                            for dtype in ("f32", "f64") for h in (64, 128) for w in (8, 16, 32)))
+            plot.main(directory)
+            for name in ("requirements", "table1", "figure8", "figure9", "tree_tuning"):
+                with open(os.path.join(directory, f"h100_{name}.png"), "rb") as png:
+                    self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
+                with open(os.path.join(directory, f"h100_{name}.svg")) as svg:
+                    text = svg.read()
+                for expected in {"requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
+                                 "figure8": ("over cuSOLVER",), "figure9": ("CAQR = cuSOLVER", "2000 columns"),
+                                 "tree_tuning": ("update", "tree", "panel width")}[name]:
+                    self.assertTrue(expected in text, f"{name} lacks {expected}")
+                self.assertTrue("H100" in text, name)
+
+    def test_a_crossover_is_where_the_lines_meet(self):
+        import plot
+
+        lines = {"quoin": [(64, 10), (8192, 10)], "caqr": [(64, 2), (256, 0.5), (512, 9)],
+                 "cusolver": [(64, 1), (256, 1), (512, 1), (8192, 1)]}
+        (code, x), = plot.crossovers(lines)
+        self.assertEqual(code, "caqr")
+        self.assertAlmostEqual(x, 128)
+
+    def test_an_empty_folder_is_an_error(self):
+        import plot
+
+        with tempfile.TemporaryDirectory() as directory, self.assertRaisesRegex(SystemExit, "holds no"):
+            plot.main(directory)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], defaultTest=[sys.argv.pop(1).capitalize()])
