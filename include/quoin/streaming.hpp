@@ -36,7 +36,11 @@ public:
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
-    Matrix<T, D> r() const;
+    Matrix<T, D> r(Context<D>& ctx) const;
+    Matrix<T, D> r() const requires std::is_same_v<D, Host> {
+        Context<D> ctx;
+        return r(ctx);
+    }
     /// Solves min ‖AX − b‖ for all rows so far: n²p flops. The report's seconds and flops are the sums over all blocks.
     ///
     /// Throws InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
@@ -79,7 +83,11 @@ public:
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// R of all rows appended: min(rows, n)×n, exact zeros below the diagonal.
-    Matrix<T, D> r() const;
+    Matrix<T, D> r(Context<D>& ctx) const;
+    Matrix<T, D> r() const requires std::is_same_v<D, Host> {
+        Context<D> ctx;
+        return r(ctx);
+    }
 
     /// The rows of thin Q (h×min(rows, n)) that belong to the last block appended, then to the one before it, and so on.
     ///
