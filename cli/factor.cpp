@@ -178,7 +178,8 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     OutputDirectory directory(arguments.out);
     const std::string r_path = directory.file("R.npy"), q_path = arguments.r_only ? "" : directory.file("Q.npy");
     Outputs<T> outputs(r_path, q_path, m, n);
-    load_kernels<T>(ctx, m, n, factor_options(arguments), device);
+    load_kernels<T>(ctx, m, n, device,
+                    [&](MatrixView<const T, D> small) { qr<T, D>(ctx, small, factor_options(arguments)); });
     const Outcome outcome = [&] {
         if constexpr (std::is_same_v<D, Host>) {
             if (blocks && form_q) return factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs);

@@ -83,7 +83,9 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     std::optional<RowBlocks> blocks;
     if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
     require_writable(arguments.out);
-    load_kernels<T>(ctx, std::max(m, n), std::min(m, n), options, device);
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
+        least_squares<T, D>(ctx, small, small.col_block({0, std::min<Index>(p, small.cols)}), 0, options);
+    });
 
     double transfer_in_seconds = -1;
     Stopwatch watch;

@@ -37,25 +37,26 @@ template <class T>
 const Matrix<T>& on_host(Context<Host>&, const Matrix<T>& A) {
     return A;
 }
-/// Factors a small matrix of the same width first: CUDA loads its libraries and kernels at their first use, which takes
-/// longer than most factorizations. Adds the time to `use`.
-template <class T>
-void load_kernels(Context<Host>&, Index, Index, const Options&, DeviceInUse&) {}
+/// Calls `work(A)` for a small matrix A of the same width, before that of the command: CUDA loads its libraries and kernels
+/// at their first use, which takes longer than most computations. Adds the time to `use`. Nothing on the host.
+template <class T, class Work>
+void load_kernels(Context<Host>&, Index, Index, DeviceInUse&, Work&&) {}
 #ifdef QUOIN_HAVE_CUDA
 inline void wait(Context<Cuda>& ctx) { ctx.wait(); }
 template <class T>
 Matrix<T> on_host(Context<Cuda>& ctx, const Matrix<T, Cuda>& A) {
     return copy_to_host<T>(ctx, A.view());
 }
-template <class T>
-void load_kernels(Context<Cuda>& ctx, Index m, Index n, const Options& options, DeviceInUse& use) {
+template <class T, class Work>
+void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&& work) {
     const Stopwatch watch;
-    const Index width = std::min<Index>(n, 512), height = std::min<Index>(m, 8 * width);
-    Matrix<T> A(height, width);
-    std::fill_n(A.data(), height * width, T(0));
-    for (Index i = 0; i < std::min(height, width); ++i) A(i, i) = 1;
+    // at most 512 columns and eight times as many rows, or the transpose of that
+    const Index k = std::min<Index>({m, n, 512});
+    Matrix<T> A(std::min(m, m < n ? k : 8 * k), std::min(n, m < n ? 8 * k : k));
+    std::fill_n(A.data(), A.rows() * A.cols(), T(0));
+    for (Index i = 0; i < std::min(A.rows(), A.cols()); ++i) A(i, i) = 1;
     const Matrix<T, Cuda> on_gpu = copy_to_device<T>(ctx, std::as_const(A).view());
-    qr<T, Cuda>(ctx, on_gpu.view(), options);
+    work(on_gpu.view());
     ctx.wait();
     use.start_up_seconds += watch.seconds();
 }
@@ -78,8 +79,8 @@ bool fits_gpu(const CommonArguments& arguments, const Context<Cuda>& ctx, const 
 /// Calls `run(ctx, in_use)` with a context of the device that --device asks for, stopped by Ctrl-C. `bytes_on_gpu(ctx)` is
 /// the memory that `what` takes there.
 template <class BytesOnGpu, class Run>
-void on_device(const CommonArguments& arguments, const std::string& what, [[maybe_unused]] BytesOnGpu&& bytes_on_gpu,
-               Run&& run) {
+void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::string& what,
+               [[maybe_unused]] BytesOnGpu&& bytes_on_gpu, Run&& run) {
     DeviceInUse use;
     use.description = "host";
     if (arguments.device != Device::Host) {

@@ -57,7 +57,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         Vt_writer.emplace(Vt_path, k, n);
     }
 
-    load_kernels<T>(ctx, std::max(m, n), k, options, device);
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) { svd<T, D>(ctx, small, vectors, options); });
     Stopwatch watch;
     double reading_seconds = 0;
     const SVD<T, D> f = [&] {

@@ -840,11 +840,14 @@ TEST_F(CliOnGpu, ErrorsAreThoseOfTheHost) {
     std::string header = contents("good.npy").substr(0, 128);
     const std::size_t at = header.find("(5000, 10)");
     ASSERT_NE(at, std::string::npos);
-    header.replace(at, 29, "(5000000000, 1000), }        ");
+    const std::string shape = "(500000000, 128)";  // 512 GB
+    header.replace(at, shape.size(), shape + ", }");
+    header.resize(128, ' ');
+    header.back() = '\n';
     std::ofstream(path, std::ios::binary) << header;
-    fs::resize_file(path, header.size() + 8 * 5'000'000'000 * 1000);
+    fs::resize_file(path, header.size() + std::uintmax_t{8} * 500'000'000 * 128);
     expect_error(quoin_run("factor huge.npy --out d --device cuda"), exit_code_of(ErrorCode::OutOfMemory),
-                 {"huge.npy", "5000000000 x 1000", "on the GPU", "free"});
+                 {"huge.npy", "500000000 x 128", "on the GPU", "free"});
     EXPECT_FALSE(fs::exists("d"));
 }
 

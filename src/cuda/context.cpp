@@ -258,6 +258,7 @@ template <class T>
 void enqueue_copy(T* to, Index to_ld, const T* from, Index from_ld, Index h, Index q, cudaMemcpyKind kind,
                   cudaStream_t stream) {
     const Index size = sizeof(T);
+    if (h == 0) return;
     if (q > 1 && std::max(to_ld, from_ld) * size <= most_pitch) {
         QUOIN_CUDA_CHECK(cudaMemcpy2DAsync(to, to_ld * size, from, from_ld * size, h * size, q, kind, stream));
         return;
@@ -362,7 +363,7 @@ constexpr Index staged_elements = Index(cuda::Staging::least_bytes / sizeof(T));
 /// Rows of n elements that travel together.
 template <class T>
 Index staged_rows(Index n) {
-    return std::max<Index>(1, staged_elements<T> / n);
+    return std::max<Index>(1, staged_elements<T> / std::max<Index>(1, n));
 }
 
 }  // namespace
@@ -398,7 +399,6 @@ void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T,
 
 template <class T>
 void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B) {
-    if (B.empty()) return;
     const Index step = staged_rows<T>(B.cols);
     Departures<T> departures(ctx, step * B.cols);
     for (Index i = 0; i < B.rows; i += step) {
@@ -411,11 +411,11 @@ void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixVie
 
 template <class T>
 void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write) {
-    if (A.empty()) return ctx.wait();
     const Index step = staged_rows<T>(A.cols);
     Arrivals<T> arrivals(ctx, step * A.cols, [&](MatrixView<const T> block, Range rows, Range) { write(rows, block); });
     for (Index i = 0; i < A.rows; i += step) arrivals.fetch(A, {i, std::min(A.rows, i + step)}, {0, A.cols});
     arrivals.finish();
+    ctx.wait();
 }
 
 DeviceMemory device_memory(const Context<Cuda>&) {

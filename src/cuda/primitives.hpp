@@ -128,7 +128,8 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
 template <class T>
 TriangleInspection inspect_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
 /// On the host up to Tuning<Cuda>::host_svd_cols columns; beyond, in double on the device, by cuSOLVER's polar
-/// decomposition (gesvdp) or, where that perturbed A, QR iteration (gesvd). Waits.
+/// decomposition (gesvdp), certified by its residual. Where that fails, as it does for an f64 A of κ > 1e9, on the host
+/// after all, or by QR iteration (gesvd). Waits.
 template <class T>
 void small_svd(Context<Cuda>& ctx, MatrixView<T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
                MatrixView<T, Cuda> Vt);

@@ -41,6 +41,8 @@ struct Tuning<Cuda> {
     static constexpr Index host_svd_cols(Index element_bytes, bool vectors) {
         return !vectors ? 208 : element_bytes == 4 ? 176 : 144;
     }
+    /// The same where gesvdp is not certified and the choice is between gesdd on the host and gesvd.
+    static constexpr Index host_svd_cols_uncertified = 512;
     /// Above what the panel kernel keeps in shared memory.
     static Index reconstruct_rows(Index width) { return std::max<Index>(16384, 4 * width); }
 };

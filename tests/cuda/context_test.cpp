@@ -45,8 +45,8 @@ TEST_F(GpuContext, PinnedMemoryIsReadInPlace) {
 }
 
 TEST_F(GpuContext, RowsTravelInBlocks) {
-    // one block, many, a last one that is shorter, rows longer than a block, no rows
-    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {70'001, 100}, {5'000'011, 1}, {5, 4'500'000}, {0, 3}}) {
+    // one block, many, a last one that is shorter, rows longer than a block, no rows, rows of nothing
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {70'001, 100}, {5'000'011, 1}, {5, 4'500'000}, {0, 3}, {3, 0}}) {
         if (quick() && m * n > 1'000'000) continue;
         const Matrix<float> A = random_normal<float>(m, n);
         GpuPadded<float> gA(gpu(), m, n);
@@ -64,10 +64,13 @@ TEST_F(GpuContext, RowsTravelInBlocks) {
             gA.view());
         EXPECT_EQ(next, m);
         EXPECT_TRUE(same_bits<float>(gA.fetch(gpu()).view(), A.view()));
+        Index taken = 0;
         Matrix<float> back = filled<float>(m, n, std::numeric_limits<float>::quiet_NaN());
         copy_rows_to_host<float>(gpu(), gA.view(), [&, n = n](Range rows, MatrixView<const float> block) {
             for (Index j = 0; j < n; ++j) std::copy_n(block.at(0, j), rows.size(), back.view().at(rows.begin, j));
+            taken += rows.size();
         });
+        EXPECT_EQ(taken, m);
         EXPECT_TRUE(same_bits<float>(back.view(), A.view()));
     }
     // an error on the way ends the copy, and the next one is not disturbed

@@ -43,6 +43,16 @@ TYPED_TEST(GpuSvd, FactorsObeyTheLaw) {
     }
 }
 
+TYPED_TEST(GpuSvd, SingularTrianglesOfManyColumns) {
+    using T = TypeParam;
+    const Index n = quick() ? beyond : Tuning<Cuda>::host_svd_cols_uncertified + 10;
+    const Matrix<T> A = generate<T>(Gallery::RankDeficientExact, n, n);
+    const auto f = this->decompose(A.view());
+    EXPECT_LE(orthogonality_error<T>(f.U.view(), n), svd_law) << "UᵀU = I";
+    EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), n), svd_law) << "VᵀV = I";
+    EXPECT_LE(singular_value_error<T>(reference_singular_values<T>(A.view()), f.s), svd_law);
+}
+
 TYPED_TEST(GpuSvd, ValuesAlone) {
     using T = TypeParam;
     for (const Gallery matrix_class : svd_classes) {
