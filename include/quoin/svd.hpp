@@ -18,7 +18,7 @@ struct SVD {
 /// SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W 0] Qᵀ.
 ///
 /// Any m×n A. The SVD of R is LAPACK's gesdd (gesvd where that does not converge), sequential on the host; for A on a GPU
-/// only up to some 150 columns, and beyond by cuSOLVER on the device, in double and certified by its residual. Worth it where
+/// only up to 150 to 250 columns, and beyond by cuSOLVER on the device, in double and certified by its residual. Worth it where
 /// max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³
 /// for R; R alone is formed where only values are asked for. Blocks until done; on a GPU until s is known, U and Vt being
 /// ready for work that is enqueued on the context.
