@@ -1,7 +1,8 @@
 // What the solvers need beside a factorization: n×n steps around the triangle R, and numbers for the host.
 //
-//   unit_columns    one warp a column of R: its largest entry and its norm in a fixed tree, then the column over its norm.
-//                   3 reads of n²/2 elements from cache, 1 write of n² in double.
+//   column_tops     one warp a column: its largest entry. 1 read of n² elements, n²/2 of a triangle.
+//   unit_columns    one warp a column of R: its norm in a fixed tree, then the column over its norm. 2 reads of n²/2
+//                   elements from cache, 1 write of n² in double.
 //   triangle_sums   one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D undone,
 //                   each in a fixed tree. 2n² reads.
 //   The rest is one thread an element (elementwise.cuh), cuBLAS's nrm2 and trsm, and the SVDs of small_svd.
@@ -37,21 +38,30 @@ struct ColumnScales {
     double* lengths;
 };
 
+/// tops[j] := max_i |a_ij|, i <= j alone where `upper`; NaN where an entry is not finite.
+template <class T>
+__global__ void __launch_bounds__(warp) column_tops(MatrixView<const T, Cuda> A, bool upper, double* tops) {
+    const Index j = blockIdx.x, end = upper ? j + 1 : A.rows;
+    double top = 0;
+    bool finite = true;
+    for (Index i = threadIdx.x; i < end; i += warp) {
+        const double x = fabs(static_cast<double>(A.data[i + j * A.ld]));
+        finite = finite && isfinite(x);
+        top = fmax(top, x);
+    }
+    for (int step = warp / 2; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    finite = __all_sync(~0u, finite);
+    if (threadIdx.x == 0) tops[j] = finite ? top : NAN;
+}
+
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below.
 template <class T>
 __global__ void __launch_bounds__(warp)
     unit_columns(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W, ColumnScales scales, double* diagonal) {
     const Index j = blockIdx.x;
     const T* r = R.data + j * R.ld;
-    double top = 0, square = 0;
-    bool finite = true;
-    for (Index i = threadIdx.x; i <= j; i += warp) {
-        const double x = fabs(static_cast<double>(r[i]));
-        finite = finite && isfinite(x);
-        top = fmax(top, x);
-    }
-    for (int step = warp / 2; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
-    if (__any_sync(~0u, !finite)) top = NAN;
+    const double top = scales.tops[j];
+    double square = 0;
     // ‖r‖ = top ‖r / top‖
     for (Index i = threadIdx.x; i <= j; i += warp) {
         const double x = static_cast<double>(r[i]) / top;
@@ -63,10 +73,7 @@ __global__ void __launch_bounds__(warp)
         W.data[i + j * W.ld] = w;
         if (i == j) diagonal[j] = w;
     }
-    if (threadIdx.x == 0) {
-        scales.tops[j] = top;
-        scales.lengths[j] = length;
-    }
+    if (threadIdx.x == 0) scales.lengths[j] = length;
 }
 
 /// Of column j of W = R D and S = W⁻¹, with the norms ν of R's columns over a power of two, that of the largest:
@@ -214,12 +221,18 @@ template <class T>
 void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
                    MatrixView<T, Cuda> Vt) {
     const Index n = A.cols;
-    small_size(n);
-    std::vector<int> exponents(n);
-    const Scan found = scan<T>(ctx, A, exponents);
-    if (found.bad_row >= 0) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+    const auto grid = static_cast<unsigned>(small_size(n));
     const bool vectors = U.data != nullptr;
-    if (found.zero) {
+    Arena::Frame frame(ctx);
+    double* tops = frame.take<double>(n);
+    column_tops<T><<<grid, warp, 0, ctx.stream()>>>(A, /*upper=*/false, tops);
+    check_launch("column_tops");
+    double top = 0;
+    for (const double *x = ctx.state().read_back(tops, n), *end = x + n; x < end; ++x) {
+        if (!std::isfinite(*x)) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+        top = std::max(top, *x);
+    }
+    if (top == 0) {
         std::fill(s.begin(), s.end(), T(0));
         if (vectors) {
             set_identity<T>(ctx, 0, U);
@@ -227,8 +240,7 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
         }
         return;
     }
-    const int e = found.largest_exponent;
-    Arena::Frame frame(ctx);
+    const int e = std::ilogb(top);
     const auto W = frame.matrix<double>(n, n), U_wide = frame.matrix<double>(n, n), V_wide = frame.matrix<double>(n, n);
     double* s_wide = frame.take<double>(n);
     int* info = frame.take<int>(1);
@@ -295,6 +307,8 @@ TriangleInspection inspect_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda
     // tops, W's diagonal and the sums, to be read at once
     double *found = frame.take<double>(6 * n), *diagonal = found + n, *sums = found + 2 * n;
     const ColumnScales scales{found, frame.take<double>(n)};
+    column_tops<T><<<grid, warp, 0, ctx.stream()>>>(R, /*upper=*/true, found);
+    check_launch("column_tops");
     unit_columns<T><<<grid, warp, 0, ctx.stream()>>>(R, W, scales, diagonal);
     check_launch("unit_columns");
     // S = W⁻¹
