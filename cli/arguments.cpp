@@ -31,6 +31,28 @@ TreeShape parse_tree(const std::string& argument, const std::string& text) {
 
 }  // namespace
 
+const char* to_string(Device device) {
+    switch (device) {
+        case Device::Host: return "host";
+        case Device::Cuda: return "cuda";
+        case Device::Auto: return "auto";
+    }
+    return "";
+}
+
+void add_device_argument(CLI::App& command, Device& device) {
+    command
+        .add_option_function<std::string>(
+            "--device",
+            [&device](const std::string& text) {
+                device = parse_name("--device", text, {Device::Host, Device::Cuda, Device::Auto},
+                                    [](Device d) { return to_string(d); });
+            },
+            "host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda where a GPU can be used and the matrix\n"
+            "fits its free memory, otherwise host; default: host)")
+        ->type_name("NAME");
+}
+
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
     command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
         ->check(CLI::Range(1, 4096).description(""))

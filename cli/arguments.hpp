@@ -9,15 +9,24 @@
 
 namespace quoin::cli {
 
+/// Where a command computes; Auto: on a GPU if one can be used and has the memory, otherwise on the host.
+enum class Device { Host, Cuda, Auto };
+/// "host", "cuda", "auto".
+const char* to_string(Device device);
+
 /// What every subcommand that computes understands.
 struct CommonArguments {
     int threads = 0;
     bool json = false;
+    Device device = Device::Host;
     Options options;
 };
 
 /// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in.
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
+
+/// Adds --device.
+void add_device_argument(CLI::App& command, Device& device);
 
 /// A context of --threads threads; the BLAS and the OpenMP loops of the program itself then use as many.
 Context<Host> make_context(const CommonArguments& arguments);

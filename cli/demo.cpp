@@ -79,7 +79,7 @@ void demonstrate_file(Context<Host>& ctx, const CommonArguments& common, const M
     if (file.rows() == 0 || file.cols() == 0)
         throw InvalidArgument(
             fmt::format("{}: a {} x {} matrix has nothing to time", file.path(), file.rows(), file.cols()));
-    const Matrix<T> A = read_matrix<T>(file);
+    const Matrix<T> A = read_matrix<T>(ctx, file);
     naming_file(file.path(), 0, [&] { demonstrate<T>(ctx, common, A.view()); });
 }
 

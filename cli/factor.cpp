@@ -9,6 +9,7 @@
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
@@ -49,6 +50,8 @@ struct Outcome {
     std::string method;
     std::string remark;  ///< on the choice of the method
     double seconds = 0;
+    double transfer_in_seconds = -1;   ///< from the file to the GPU
+    double transfer_out_seconds = -1;  ///< from the GPU to the files
     double orthogonality = -1;
     double residual = -1;
 };
@@ -60,26 +63,35 @@ double in_memory_bytes(const Plan& plan, bool verify) {
     return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q) + plan.workspace_bytes;
 }
 
-template <class T>
-Outcome factor_in_memory(Context<Host>& ctx, const MatrixFile& file, const Plan& plan, bool verify,
-                         Outputs<T>& outputs) {
-    Matrix<T> A = read_matrix<T>(file);
-    QR<T> f = [&] {
+template <class T, class D>
+Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& plan, bool verify, Outputs<T>& outputs) {
+    constexpr bool transfers = !std::is_same_v<D, Host>;
+    Outcome outcome;
+    Stopwatch watch;
+    Matrix<T, D> A = read_matrix<T>(ctx, file);
+    if (transfers) outcome.transfer_in_seconds = watch.seconds();
+
+    watch = {};
+    QR<T, D> f = [&] {
         ctx.reset_progress();
         const ProgressBar bar("factoring", [&] { return ctx.flops_done() / plan.flops; });
         return naming_file(file.path(), 0, [&] { return qr(ctx, std::move(A), plan); });
     }();
-    Outcome outcome{to_string(f.report().method), "", f.report().seconds};
+    wait(ctx);
+    outcome.seconds = transfers ? watch.seconds() : f.report().seconds;
+    outcome.method = to_string(f.report().method);
     if (f.report().fell_back)
         outcome.remark = fmt::format(" ({} could not certify its answer)", to_string(plan.method));
 
-    const Matrix<T> R = f.r();
-    write_matrix<T>(outputs.r, "R.npy", R.view());
-    if (plan.q == QForm::None) return outcome;
-    const Matrix<T> Q = std::move(f).take_q(ctx);
-    if (outputs.q) write_matrix<T>(*outputs.q, "Q.npy", Q.view());
+    watch = {};
+    const Matrix<T, D> R = f.r(ctx);
+    write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
+    Matrix<T, D> Q;
+    if (plan.q != QForm::None) Q = std::move(f).take_q(ctx);
+    if (outputs.q) write_matrix<T>(ctx, *outputs.q, "Q.npy", Q.view());
+    if (transfers) outcome.transfer_out_seconds = watch.seconds();
     if (verify) {
-        const Matrix<T> original = read_matrix<T>(file);
+        const Matrix<T, D> original = read_matrix<T>(ctx, file);
         outcome.orthogonality = orthogonality<T>(ctx, Q.view());
         outcome.residual = residual<T>(ctx, original.view(), Q.view(), R.view());
     }
@@ -92,7 +104,7 @@ Outcome factor_streaming_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks
     const Stopwatch watch;
     const StreamingR<T> stream = stream_r<T>(ctx, file, blocks, "factoring");
     const double seconds = watch.seconds();
-    write_matrix<T>(outputs.r, "R.npy", stream.r().view());
+    write_matrix<T>(ctx, outputs.r, "R.npy", stream.r().view());
     return {"streaming-tsqr", "", seconds};
 }
 
@@ -124,7 +136,7 @@ Outcome factor_streaming_qr(Context<Host>& ctx, const MatrixFile& file, RowBlock
         }
     });
     Outcome outcome{"streaming-tsqr", "", watch.seconds() - verify_seconds};
-    write_matrix<T>(outputs.r, "R.npy", R.view());
+    write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
     if (accuracy) {
         outcome.orthogonality = accuracy->orthogonality();
         outcome.residual = accuracy->residual();
@@ -132,33 +144,49 @@ Outcome factor_streaming_qr(Context<Host>& ctx, const MatrixFile& file, RowBlock
     return outcome;
 }
 
-template <class T>
-void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
-    const Index m = file.rows(), n = file.cols();
-    Context<Host> ctx = make_context(arguments.common);
-    const InterruptGuard guard(ctx);
-
+/// What is computed, on either device.
+Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
     Options options = arguments.common.options;
     options.q = form_q ? QForm::Explicit : QForm::None;
-    const Plan plan = plan_qr<T>(ctx, m, n, options);
+    return options;
+}
 
-    const double cap = memory_cap(arguments.memory);
+/// Row blocks to stream the matrix by, or nothing where it fits the memory of the host.
+template <class T>
+std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const MatrixFile& file, const Plan& plan,
+                                        double cap) {
+    const Index m = file.rows(), n = file.cols();
     std::optional<StreamingMemory> streaming;
-    if (can_stream(m, n, options.method)) {
-        streaming = form_q ? streaming_qr_memory(n, sizeof(T)) : streaming_r_memory(n, 0, sizeof(T));
+    if (can_stream(m, n, arguments.common.options.method)) {
+        streaming = plan.q != QForm::None ? streaming_qr_memory(n, sizeof(T)) : streaming_r_memory(n, 0, sizeof(T));
         if (arguments.verify) streaming->fixed += StreamedAccuracy<T>::bytes(n);
     }
-    const std::optional<RowBlocks> blocks =
-        choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
+    return choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
+}
+
+template <class T, class D>
+void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
+    const Index m = file.rows(), n = file.cols();
+    const Plan plan = plan_qr<T>(ctx, m, n, factor_options(arguments));
+    const bool form_q = plan.q != QForm::None;
+    const double cap = memory_cap(arguments.memory);
+    std::optional<RowBlocks> blocks;
+    if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, file, plan, cap);
 
     OutputDirectory directory(arguments.out);
     const std::string r_path = directory.file("R.npy"), q_path = arguments.r_only ? "" : directory.file("Q.npy");
     Outputs<T> outputs(r_path, q_path, m, n);
-    const Outcome outcome = !blocks  ? factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs)
-                            : form_q ? factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs)
-                                     : factor_streaming_r<T>(ctx, file, *blocks, outputs);
+    load_kernels<T>(ctx, m, n, device,
+                    [&](MatrixView<const T, D> small) { qr<T, D>(ctx, small, factor_options(arguments)); });
+    const Outcome outcome = [&] {
+        if constexpr (std::is_same_v<D, Host>) {
+            if (blocks && form_q) return factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs);
+            if (blocks) return factor_streaming_r<T>(ctx, file, *blocks, outputs);
+        }
+        return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
+    }();
     outputs.commit();
     directory.keep();
 
@@ -167,6 +195,7 @@ void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
         line.add("seconds", outcome.seconds).add("gflops", gflops);
+        add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
         if (arguments.verify)
             line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
         line.print();
@@ -175,6 +204,7 @@ void run_factor(const FactorArguments& arguments, const MatrixFile& file) {
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
     if (blocks) print_blocks(*blocks, cap);
+    print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
     if (arguments.verify) {
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
@@ -192,7 +222,8 @@ void add_factor(CLI::App& program) {
         "Factor A = QR and write R.npy and Q.npy.\n\n"
         "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
         "min(m, n) x n. A matrix larger than --memory is streamed from its .npy file: one pass over its rows\n"
-        "gives R, a second, backward, gives Q. Outputs appear only when complete.");
+        "gives R, a second, backward, gives Q. With --device cuda all is computed in the memory of a GPU.\n"
+        "Outputs appear only when complete.");
     command.add_option("A", arguments->input, "Matrix to factor: .npy, Matrix Market or CSV")->required();
     command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
         ->required()
@@ -201,15 +232,26 @@ void add_factor(CLI::App& program) {
     command.add_flag("--verify", arguments->verify,
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n\n"
-        "--json prints rows, cols, dtype, method, seconds, gflops and, with --verify, residual and orthogonality.\n"
+        "--json prints rows, cols, dtype, method, seconds, gflops, device and, with --verify, residual and\n"
+        "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
+        "transfer_out_seconds (from the GPU to the files), none of which are part of seconds.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {
         const MatrixFile file(arguments->input);
-        with_dtype(file.dtype(), [&]<class T>(T) { run_factor<T>(*arguments, file); });
+        with_dtype(file.dtype(), [&]<class T>(T) {
+            on_device(
+                arguments->common, matrix_in_words(file),
+                [&](const auto& ctx) {
+                    const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
+                    return in_memory_bytes(plan, arguments->verify);
+                },
+                [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });
+        });
     });
 }
 

@@ -6,6 +6,9 @@
 #include "byte_size.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -20,6 +23,43 @@ std::string caches_for_a_person(const Machine& machine) {
                             cache.shared_by > 1 ? fmt::format(" shared by {}", cache.shared_by) : "");
     return text.empty() ? "unknown" : text;
 }
+
+#ifdef QUOIN_HAVE_CUDA
+std::string gpu_for_a_person(const Gpu& gpu) {
+    if (!gpu.problem.empty())
+        return fmt::format("{}, not usable: {}", gpu.name.empty() ? "a GPU" : gpu.name, gpu.problem);
+    return fmt::format("{}, sm_{}{}, {} free of {}", gpu.name, gpu.capability_major, gpu.capability_minor,
+                       format_byte_size(static_cast<double>(gpu.memory.free)),
+                       format_byte_size(static_cast<double>(gpu.memory.total)));
+}
+
+void print_gpus() {
+    const GpuSurvey survey = survey_gpus();
+    fmt::print("CUDA driver    {}\n", survey.driver.empty() ? "none" : "for CUDA " + survey.driver);
+    if (survey.gpus.empty())
+        fmt::print("GPU            none usable{}\n", survey.problem.empty() ? "" : ": " + survey.problem);
+    for (const Gpu& gpu : survey.gpus) fmt::print("GPU            {}\n", gpu_for_a_person(gpu));
+}
+
+void add_gpus(JsonLine& line) {
+    const GpuSurvey survey = survey_gpus();
+    if (survey.driver.empty())
+        line.add_null("cuda_driver");
+    else
+        line.add("cuda_driver", survey.driver);
+    line.add("gpus", static_cast<std::int64_t>(survey.gpus.size()));
+    for (std::size_t i = 0; i < survey.gpus.size(); ++i) {
+        const Gpu& gpu = survey.gpus[i];
+        const auto key = [&](const char* what) { return fmt::format("gpu{}_{}", i, what); };
+        line.add(key("name").c_str(), gpu.name).add(key("usable").c_str(), gpu.problem.empty());
+        line.add(key("memory_bytes").c_str(), static_cast<std::int64_t>(gpu.memory.total));
+        line.add(key("memory_free_bytes").c_str(), static_cast<std::int64_t>(gpu.memory.free));
+    }
+}
+#else
+void print_gpus() { fmt::print("GPU            none usable: Quoin was built without CUDA\n"); }
+void add_gpus(JsonLine& line) { line.add_null("cuda_driver").add("gpus", 0); }
+#endif
 
 void run_info(const CommonArguments& arguments) {
     const Machine machine = describe_machine();
@@ -37,6 +77,7 @@ void run_info(const CommonArguments& arguments) {
             line.add_null("blas_warning");
         else
             line.add("blas_warning", warning);
+        add_gpus(line);
         line.print();
         return;
     }
@@ -52,6 +93,7 @@ void run_info(const CommonArguments& arguments) {
     fmt::print("BLAS           {}{}\n", build.blas,
                *build.blas_core != '\0' ? fmt::format(", kernels for {}", build.blas_core) : "");
     if (!warning.empty()) fmt::print("warning        {}\n", warning);
+    print_gpus();
 }
 
 }  // namespace
@@ -60,9 +102,9 @@ void add_info(CLI::App& program) {
     auto arguments = std::make_shared<CommonArguments>();
     CLI::App& command = *program.add_subcommand(
         "info",
-        "Describe the machine and the BLAS in use.\n\n"
+        "Describe the machine, the BLAS in use and the GPUs.\n\n"
         "CPU, cores, caches, memory, the instruction set of Quoin's kernels, and the BLAS, with a warning where its\n"
-        "kernels are older than the CPU.");
+        "kernels are older than the CPU; the CUDA driver, and every GPU with its memory, or why it cannot be used.");
     add_common_arguments(command, *arguments, /*algorithm=*/false);
     command.footer(
         "Example:  quoin info --json\n\n"

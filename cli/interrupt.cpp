@@ -12,16 +12,16 @@ namespace quoin::cli {
 
 namespace {
 
-std::atomic<Context<Host>*> context_to_stop{nullptr};
+std::atomic<const InterruptGuard::Target*> to_stop{nullptr};
 std::atomic<int> received_signal{0};
-static_assert(std::atomic<Context<Host>*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<const InterruptGuard::Target*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void on_signal(int signal) {
     if (received_signal.exchange(signal) != 0) {
         remove_unfinished_files();
         _exit(128 + signal);
     }
-    if (Context<Host>* ctx = context_to_stop.load()) ctx->request_stop();
+    if (const InterruptGuard::Target* target = to_stop.load()) target->request_stop(target->context);
 }
 
 void set_handlers(void (*handler)(int)) {
@@ -34,14 +34,14 @@ void set_handlers(void (*handler)(int)) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(Context<Host>& ctx) {
-    context_to_stop = &ctx;
+InterruptGuard::InterruptGuard(Target target) : target_(target) {
+    to_stop = &target_;
     set_handlers(on_signal);
 }
 
 InterruptGuard::~InterruptGuard() {
     set_handlers(SIG_DFL);
-    context_to_stop = nullptr;
+    to_stop = nullptr;
 }
 
 void throw_if_interrupted() {

@@ -8,10 +8,22 @@ namespace quoin::cli {
 /// unfinished output is removed on the way out; a second signal removes them and ends the program at once.
 class InterruptGuard {
 public:
-    explicit InterruptGuard(Context<Host>& ctx);
+    template <class D>
+    explicit InterruptGuard(Context<D>& ctx)
+        : InterruptGuard(Target{&ctx, [](void* of) { static_cast<Context<D>*>(of)->request_stop(); }}) {}
     ~InterruptGuard();
     InterruptGuard(const InterruptGuard&) = delete;
     InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+    /// A context of any device, and how to stop it.
+    struct Target {
+        void* context;
+        void (*request_stop)(void*);
+    };
+
+private:
+    explicit InterruptGuard(Target target);
+    Target target_;
 };
 
 /// Throws Interrupted once a signal has come; for the program's own loops.

@@ -9,6 +9,7 @@
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
@@ -29,12 +30,13 @@ struct LstsqArguments {
 /// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file that
 /// holds it.
 template <class T, class F>
-decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, MatrixView<const T> b, Index first_row,
-                            F&& f) {
+decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, Index first_row, F&& f) {
     try {
         return f();
     } catch (const NonFiniteEntry& e) {
-        const bool in_b = e.col < b.cols && !std::isfinite(b(e.row, e.col));
+        Matrix<T> b(1, b_file.cols());
+        b_file.read_rows<T>({first_row + e.row, first_row + e.row + 1}, b.view());
+        const bool in_b = e.col < b.cols() && !std::isfinite(b(0, e.col));
         throw in_file(e, in_b ? b_file.path() : A_file.path(), first_row);
     }
 }
@@ -46,61 +48,84 @@ LeastSquares<T> solve_streaming(Context<Host>& ctx, const MatrixFile& A_file, co
     BlockReader<T> A_reader(A_file, blocks), b_reader(b_file, blocks);
     for_each_block("solving", blocks, Order::Forward, [&](Range rows) {
         const MatrixView<const T> A = A_reader.read(rows), b = b_reader.read(rows);
-        naming_files(A_file, b_file, b, rows.begin, [&] { stream.append(ctx, A, b); });
+        naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, A, b); });
     });
     return stream.solve(ctx, rcond);
 }
 
-template <class T>
-void run_lstsq(const LstsqArguments& arguments, const MatrixFile& A_file, const MatrixFile& b_file) {
-    const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
-    Context<Host> ctx = make_context(arguments.common);
-    const InterruptGuard guard(ctx);
-    const Options options = arguments.common.options;
-    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), options);
+/// A, the copy that is factored, b and Qᵀb.
+double in_memory_bytes(const Plan& plan, Index m, Index n, Index p) {
+    return plan.element_bytes * (2.0 * static_cast<double>(m) * static_cast<double>(n) +
+                                 2.0 * static_cast<double>(std::max(m, n)) * static_cast<double>(p)) +
+           plan.workspace_bytes;
+}
 
-    // A, the copy that is factored, b and Qᵀb
-    const double in_memory = sizeof(T) * (2.0 * static_cast<double>(m) * static_cast<double>(n) +
-                                          2.0 * static_cast<double>(std::max(m, n)) * static_cast<double>(p)) +
-                             plan.workspace_bytes + reader_bytes(b_file);
-    const double cap = memory_cap(arguments.memory);
+template <class T>
+std::optional<RowBlocks> blocks_on_host(const LstsqArguments& arguments, const MatrixFile& A_file,
+                                        const MatrixFile& b_file, const Plan& plan, double cap) {
+    const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
     std::optional<StreamingMemory> streaming;
-    if (can_stream(m, n, options.method)) {
+    if (can_stream(m, n, arguments.common.options.method)) {
         streaming = streaming_r_memory(n, p, sizeof(T));
         streaming->fixed += reader_bytes(b_file);
     }
-    const std::optional<RowBlocks> blocks = choose_blocks(A_file, cap, in_memory, streaming);
-    require_writable(arguments.out);
+    return choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p) + reader_bytes(b_file), streaming);
+}
 
-    const Stopwatch watch;
-    const LeastSquares<T> solution = [&] {
-        if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond);
-        const Matrix<T> A = read_matrix<T>(A_file), b = read_matrix<T>(b_file);
+template <class T, class D>
+void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
+               const MatrixFile& b_file) {
+    constexpr bool transfers = !std::is_same_v<D, Host>;
+    const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
+    const Options options = arguments.common.options;
+    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), options);
+    const double cap = memory_cap(arguments.memory);
+    std::optional<RowBlocks> blocks;
+    if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
+    require_writable(arguments.out);
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
+        least_squares<T, D>(ctx, small, small.col_block({0, std::min<Index>(p, small.cols)}), 0, options);
+    });
+
+    double transfer_in_seconds = -1;
+    Stopwatch watch;
+    const LeastSquares<T, D> solution = [&] {
+        if constexpr (std::is_same_v<D, Host>) {
+            if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond);
+        }
+        const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
+        transfer_in_seconds = watch.seconds();
+        watch = {};
         ctx.reset_progress();
         const ProgressBar bar("solving", [&] { return ctx.flops_done() / plan.flops; });
-        return naming_files(A_file, b_file, b.view(), 0,
-                            [&] { return least_squares<T, Host>(ctx, A.view(), b.view(), arguments.rcond, options); });
+        return naming_files<T>(A_file, b_file, 0,
+                               [&] { return least_squares<T, D>(ctx, A.view(), b.view(), arguments.rcond, options); });
     }();
-    const double seconds = blocks ? watch.seconds() : solution.report.seconds;
+    wait(ctx);
+    const double seconds = blocks || transfers ? watch.seconds() : solution.report.seconds;
+    watch = {};
+    const Matrix<T>& X = on_host(ctx, solution.X);
+    const double transfer_out_seconds = watch.seconds();
 
     throw_if_interrupted();
     if (p == 1)
-        write_npy(arguments.out, std::vector<T>(solution.X.data(), solution.X.data() + n));
+        write_npy(arguments.out, std::vector<T>(X.data(), X.data() + n));
     else
-        write_npy<T>(arguments.out, solution.X.view());
+        write_npy<T>(arguments.out, X.view());
 
     const char* method = blocks ? "streaming-tsqr" : to_string(solution.report.method);
     const double gflops = 1e-9 * least_squares_flops(m, n, p) / seconds;
     if (arguments.common.json) {
-        JsonLine()
-            .add("rows", m)
+        JsonLine line;
+        line.add("rows", m)
             .add("cols", n)
             .add("right_hand_sides", p)
             .add("dtype", to_string(sizeof(T) == sizeof(float) ? DType::F32 : DType::F64))
             .add("method", method)
             .add("seconds", seconds)
-            .add("gflops", gflops)
-            .add("condition", solution.condition)
+            .add("gflops", gflops);
+        add_device(line, device, transfer_in_seconds, transfer_out_seconds);
+        line.add("condition", solution.condition)
             .add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
             .print();
         return;
@@ -108,6 +133,7 @@ void run_lstsq(const LstsqArguments& arguments, const MatrixFile& A_file, const 
     fmt::print("{}: {} x {}, {} right-hand side{}\n", A_file.path(), m, n, p, p == 1 ? "" : "s");
     fmt::print("method         {}\n", method);
     if (blocks) print_blocks(*blocks, cap);
+    print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     if (p > 0) {
@@ -143,19 +169,30 @@ void add_lstsq(CLI::App& program) {
         ->check(CLI::Range(0.0, 1.0).description(""))
         ->type_name("X");
     add_memory_argument(command, arguments->memory);
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin lstsq A.npy b.npy --out x.npy\n\n"
         "Prints the residual norms ‖Ax − b‖₂ and an estimate of κ₁, seconds of wall time and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
-        "seconds, gflops, condition and residual_norms on one line.");
+        "seconds, gflops, device, condition and residual_norms on one line; on a GPU also start_up_seconds,\n"
+        "transfer_in_seconds and transfer_out_seconds, as `quoin factor --help` has them.");
     command.callback([arguments] {
         const MatrixFile A(arguments->input), b(arguments->right_hand_sides);
         if (A.rows() != b.rows())
             throw InvalidArgument(
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));
         const bool f32 = A.dtype() == DType::F32 && b.dtype() == DType::F32;
-        with_dtype(f32 ? DType::F32 : DType::F64, [&]<class T>(T) { run_lstsq<T>(*arguments, A, b); });
+        with_dtype(f32 ? DType::F32 : DType::F64, [&]<class T>(T) {
+            const Index m = A.rows(), n = A.cols();
+            on_device(
+                arguments->common, matrix_in_words(A),
+                [&](const auto& ctx) {
+                    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
+                    return in_memory_bytes(plan, m, n, b.cols());
+                },
+                [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
+        });
     });
 }
 

@@ -27,7 +27,7 @@ std::string exit_codes() {
     using enum quoin::ErrorCode;
     std::string text = fmt::format("0 success, {} malformed command line", EX_USAGE);
     for (const quoin::ErrorCode code : {InvalidArgument, NonFiniteEntry, NumericalBreakdown, RankDeficient, OutOfMemory,
-                                        UnreadableFile, UnwritableFile, Interrupted}) {
+                                        UnreadableFile, UnwritableFile, DeviceFailure, Interrupted}) {
         const quoin::ErrorInfo& info = quoin::error_info(code);
         text += fmt::format(",{}{} {}", code == RankDeficient ? "\n" : " ", info.exit_code, info.name);
     }

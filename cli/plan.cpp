@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "json_line.hpp"
+#include "on_device.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -23,10 +24,13 @@ Shape shape_of(const std::vector<std::string>& texts) {
     return shape;
 }
 
-template <class T>
-void run_plan(const PlanArguments& arguments) {
-    const Shape shape = shape_of(arguments.shape);
-    const Context<Host> ctx(arguments.common.threads);
+void add_threads(JsonLine& line, const Context<Host>& ctx) { line.add("threads", ctx.threads()); }
+#ifdef QUOIN_HAVE_CUDA
+void add_threads(JsonLine& line, const Context<Cuda>&) { line.add_null("threads"); }
+#endif
+
+template <class T, class D>
+void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArguments& arguments, Shape shape) {
     const Plan plan = plan_qr<T>(ctx, shape.rows, shape.cols, arguments.common.options);
     if (!arguments.common.json) {
         fmt::print("{}\n", to_string(plan));
@@ -34,7 +38,9 @@ void run_plan(const PlanArguments& arguments) {
     }
     JsonLine line;
     line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(arguments.dtype));
-    line.add("threads", ctx.threads()).add("method", to_string(plan.method));
+    line.add("device", to_string(device.device));
+    add_threads(line, ctx);
+    line.add("method", to_string(plan.method));
     if (plan.fallback == Method::Auto)
         line.add_null("fallback");
     else
@@ -71,11 +77,25 @@ void add_plan(CLI::App& program) {
             "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
             "or any (default: explicit)")
         ->type_name("FORM");
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
-    command.callback([arguments] { with_dtype(arguments->dtype, [&]<class T>(T) { run_plan<T>(*arguments); }); });
+    command.callback([arguments] {
+        const Shape shape = shape_of(arguments->shape);
+        with_dtype(arguments->dtype, [&]<class T>(T) {
+            on_device(
+                arguments->common,
+                fmt::format("a {} x {} {} matrix", shape.rows, shape.cols, to_string(arguments->dtype)),
+                [&](const auto& ctx) {
+                    const Plan plan = plan_qr<T>(ctx, shape.rows, shape.cols, arguments->common.options);
+                    return sizeof(T) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols) +
+                           plan.workspace_bytes;
+                },
+                [&](const auto& ctx, const DeviceInUse& device) { run_plan<T>(ctx, device, *arguments, shape); });
+        });
+    });
 }
 
 }  // namespace quoin::cli

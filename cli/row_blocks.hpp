@@ -7,6 +7,9 @@
 #include "interrupt.hpp"
 #include "progress_bar.hpp"
 #include "quoin/io.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -41,12 +44,26 @@ void for_each_block(const std::string& label, RowBlocks blocks, Order order, F&&
     }
 }
 
+/// A(rows, :) of a file, by every thread where its format allows.
+template <class T>
+void read_rows(const MatrixFile& file, Range rows, MatrixView<T> out) {
+    if (!file.streams()) return file.read_rows<T>(rows, out);
+    // an .npy that could be opened can be read: no exception has to leave the loop
+    const Index row_bytes = std::max<Index>(1, out.cols) * Index{sizeof(T)};
+    const Index piece = std::max<Index>(64, (Index{1} << 18) / row_bytes);
+#pragma omp parallel for schedule(dynamic)
+    for (Index i = 0; i < rows.size(); i += piece) {
+        const Range r{i, std::min(rows.size(), i + piece)};
+        file.read_rows<T>({rows.begin + r.begin, rows.begin + r.end}, out.row_block(r));
+    }
+}
+
 /// The whole matrix of a file.
 template <class T>
-Matrix<T> read_matrix(const MatrixFile& file) {
+Matrix<T> read_matrix(Context<Host>&, const MatrixFile& file) {
     Matrix<T> A(file.rows(), file.cols());
     for_each_block("reading " + file.path(), transfer_blocks(A.rows(), A.cols(), sizeof(T)), Order::Forward,
-                   [&](Range rows) { file.read_rows<T>(rows, A.view().row_block(rows)); });
+                   [&](Range rows) { read_rows<T>(file, rows, A.view().row_block(rows)); });
     return A;
 }
 
@@ -70,10 +87,44 @@ private:
 
 /// All rows of A into a file that has its shape.
 template <class T>
-void write_matrix(NpyRowWriter<T>& writer, const std::string& label, MatrixView<const T> A) {
+void write_matrix(Context<Host>&, NpyRowWriter<T>& writer, const std::string& label, MatrixView<const T> A) {
     for_each_block("writing " + label, transfer_blocks(A.rows, A.cols, sizeof(T)), Order::Forward,
                    [&](Range rows) { writer.write_rows(rows.begin, A.row_block(rows)); });
 }
+
+#ifdef QUOIN_HAVE_CUDA
+/// The whole matrix of a file on the GPU, once it is there: one block of rows is read while the one before it travels.
+template <class T>
+Matrix<T, Cuda> read_matrix(Context<Cuda>& ctx, const MatrixFile& file) {
+    Matrix<T, Cuda> A(ctx, file.rows(), file.cols());
+    std::atomic<Index> rows_done{0};
+    const ProgressBar bar("reading " + file.path(),
+                          [&] { return static_cast<double>(rows_done) / static_cast<double>(A.rows()); });
+    copy_rows_to_device<T>(
+        ctx,
+        [&](Range rows, MatrixView<T> block) {
+            throw_if_interrupted();
+            read_rows<T>(file, rows, block);
+            rows_done += rows.size();
+        },
+        A.view());
+    ctx.wait();
+    return A;
+}
+
+/// All rows of a matrix on the GPU into a file.
+template <class T>
+void write_matrix(Context<Cuda>& ctx, NpyRowWriter<T>& writer, const std::string& label, MatrixView<const T, Cuda> A) {
+    std::atomic<Index> rows_done{0};
+    const ProgressBar bar("writing " + label,
+                          [&] { return static_cast<double>(rows_done) / static_cast<double>(A.rows); });
+    copy_rows_to_host<T>(ctx, A, [&](Range rows, MatrixView<const T> block) {
+        throw_if_interrupted();
+        writer.write_rows(rows.begin, block);
+        rows_done += rows.size();
+    });
+}
+#endif
 
 /// What the reader of `file` itself holds in memory while rows are read: text is parsed whole, .npy is mapped.
 inline double reader_bytes(const MatrixFile& file) {

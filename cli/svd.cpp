@@ -8,6 +8,7 @@
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
@@ -25,22 +26,26 @@ struct SvdArguments {
     Index memory = 0;
 };
 
-template <class T>
-void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
+/// A, the copy that is factored, and U.
+double in_memory_bytes(const Plan& plan, Index m, Index n, bool vectors) {
+    return plan.element_bytes * (vectors ? 3.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) +
+           plan.workspace_bytes;
+}
+
+template <class T, class D>
+void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments, const MatrixFile& file) {
+    constexpr bool transfers = !std::is_same_v<D, Host>;
     const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
     const bool vectors = !arguments.values_only;
-    Context<Host> ctx = make_context(arguments.common);
-    const InterruptGuard guard(ctx);
     const Options options = arguments.common.options;
     const Plan plan = plan_qr<T>(ctx, std::max(m, n), k, options);
-
-    // A, the copy that is factored, and U
-    const double in_memory =
-        sizeof(T) * (vectors ? 3.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) + plan.workspace_bytes;
     const double cap = memory_cap(arguments.memory);
-    std::optional<StreamingMemory> streaming;
-    if (!vectors && can_stream(m, n, options.method)) streaming = streaming_r_memory(n, 0, sizeof(T));
-    const std::optional<RowBlocks> blocks = choose_blocks(file, cap, in_memory, streaming);
+    std::optional<RowBlocks> blocks;
+    if constexpr (!transfers) {
+        std::optional<StreamingMemory> streaming;
+        if (!vectors && can_stream(m, n, options.method)) streaming = streaming_r_memory(n, 0, sizeof(T));
+        blocks = choose_blocks(file, cap, in_memory_bytes(plan, m, n, vectors), streaming);
+    }
 
     OutputDirectory directory(arguments.out);
     const std::string s_path = directory.file("s.npy");
@@ -52,26 +57,32 @@ void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
         Vt_writer.emplace(Vt_path, k, n);
     }
 
-    const Stopwatch watch;
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) { svd<T, D>(ctx, small, vectors, options); });
+    Stopwatch watch;
     double reading_seconds = 0;
-    const SVD<T> f = [&] {
-        // the singular values of A are those of R
-        if (blocks)
-            return svd<T, Host>(ctx, stream_r<T>(ctx, file, *blocks, "decomposing").r().view(), /*vectors=*/false);
-        const Matrix<T> A = read_matrix<T>(file);
+    const SVD<T, D> f = [&] {
+        if constexpr (!transfers) {
+            // the singular values of A are those of R
+            if (blocks)
+                return svd<T, Host>(ctx, stream_r<T>(ctx, file, *blocks, "decomposing").r().view(), /*vectors=*/false);
+        }
+        const Matrix<T, D> A = read_matrix<T>(ctx, file);
         reading_seconds = watch.seconds();
         ctx.reset_progress();
         // the small SVD and the product with its vectors come on top of the factorization
         const double flops = plan.flops + svd_flops(m, n, vectors) - factor_flops(m, n);
         const ProgressBar bar("decomposing", [&] { return ctx.flops_done() / flops; });
-        return naming_file(file.path(), 0, [&] { return svd<T, Host>(ctx, A.view(), vectors, options); });
+        return naming_file(file.path(), 0, [&] { return svd<T, D>(ctx, A.view(), vectors, options); });
     }();
+    wait(ctx);
     const double seconds = watch.seconds() - reading_seconds;
 
+    watch = {};
     if (vectors) {
-        write_matrix<T>(*U_writer, "U.npy", f.U.view());
-        write_matrix<T>(*Vt_writer, "Vt.npy", f.Vt.view());
+        write_matrix<T>(ctx, *U_writer, "U.npy", f.U.view());
+        write_matrix<T>(ctx, *Vt_writer, "Vt.npy", f.Vt.view());
     }
+    const double writing_seconds = watch.seconds();
     throw_if_interrupted();
     write_npy(s_path, f.s);
     if (vectors) {
@@ -86,6 +97,7 @@ void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", method);
         line.add("seconds", seconds).add("gflops", gflops);
+        add_device(line, device, reading_seconds, writing_seconds);
         if (k > 0) line.add("largest", double{f.s.front()}).add("smallest", double{f.s.back()});
         line.print();
         return;
@@ -93,6 +105,7 @@ void run_svd(const SvdArguments& arguments, const MatrixFile& file) {
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}\n", method);
     if (blocks) print_blocks(*blocks, cap);
+    print_device(arguments.common, device, reading_seconds, writing_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", f.s.front(), f.s.back());
     fmt::print("wrote          {}{}\n", s_path, vectors ? ", " + U_path + ", " + Vt_path : "");
@@ -114,14 +127,26 @@ void add_svd(CLI::App& program) {
         ->type_name("DIR");
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
     add_memory_argument(command, arguments->memory);
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin svd A.npy --out decomposition\n\n"
         "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³).\n"
-        "--json prints rows, cols, dtype, method, seconds, gflops and the largest and smallest value on one line.");
+        "--json prints rows, cols, dtype, method, seconds, gflops, device and the largest and smallest value on one\n"
+        "line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as `quoin factor --help`\n"
+        "has them.");
     command.callback([arguments] {
         const MatrixFile file(arguments->input);
-        with_dtype(file.dtype(), [&]<class T>(T) { run_svd<T>(*arguments, file); });
+        with_dtype(file.dtype(), [&]<class T>(T) {
+            const Index m = file.rows(), n = file.cols();
+            on_device(
+                arguments->common, matrix_in_words(file),
+                [&](const auto& ctx) {
+                    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
+                    return in_memory_bytes(plan, m, n, !arguments->values_only);
+                },
+                [&](auto& ctx, DeviceInUse& device) { run_svd<T>(ctx, device, *arguments, file); });
+        });
     });
 }
 

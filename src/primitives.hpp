@@ -185,6 +185,15 @@ void factor_gram(Context<Host>& ctx, MatrixView<T, Host> G, GramDemands demands,
 template <class T>
 double scaled_condition_estimate(Context<Host>& ctx, MatrixView<const T, Host> R);
 
+/// What the solvers ask of an upper triangular R (n×n) before they divide by it.
+struct TriangleInspection {
+    Index zero_column = -1;       ///< first column of zeros, or −1
+    double condition = 1;         ///< κ₁(R), as `condition_estimate`
+    double scaled_condition = 1;  ///< κ₁(R D), as `scaled_condition_estimate`
+};
+template <class T>
+TriangleInspection inspect_triangle(Context<Host>& ctx, MatrixView<const T, Host> R);
+
 /// ‖(LU)⁻¹‖₁, or an estimate from below, L unit lower and U upper triangular in one n×n array; infinity or NaN where U is
 /// singular.
 template <class T>
@@ -206,7 +215,23 @@ enum class Triangle { UnitLower, Upper };
 template <class T>
 void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T, Host> A, MatrixView<T, Host> X);
 
+/// A = U diag(s) Vᵀ for an n×n A, which is lost. U and Vt are n×n, or have null data: then only s is computed.
+///
+/// Divide and conquer (LAPACK's gesdd), or QR iteration (gesvd) where that does not converge; sequential, so that the bits
+/// depend on no number of threads. About 22n³ flops with vectors, 8n³/3 without. Throws NumericalBreakdown if QR iteration
+/// does not converge either, or A holds NaN or Inf.
+template <class T>
+void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, MatrixView<T, Host> U,
+               MatrixView<T, Host> Vt);
+
 // ---- Elements ---------------------------------------------------------------------------------------------------------
+
+/// ‖a_j‖₂ of every column of A, without overflow or underflow on the way.
+template <class T>
+void column_norms(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<T> norms);
+/// Whether all entries of A and B, of one shape, are equal.
+template <class T>
+bool equal(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B);
 
 /// What one pass over a matrix says of its entries.
 struct Scan {

@@ -222,6 +222,7 @@ TEST_F(Cli, MalformedCommandLines) {
         {"factor A.npy --out d --frobnicate", {"--frobnicate"}},
         {"factor A.npy --out d --method gauss", {"--method", "gauss", "tsqr"}},
         {"factor A.npy --out d --tree oak", {"--tree", "oak", "binary"}},
+        {"factor A.npy --out d --device tpu", {"--device", "tpu", "host, cuda, auto"}},
         {"factor A.npy --out d --threads 0", {"--threads"}},
         {"factor A.npy --out d --threads -2", {"--threads"}},
         {"factor A.npy --out d --panel-width 3.5", {"--panel-width", "3.5"}},
@@ -301,9 +302,9 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
     EXPECT_EQ(json_keys(json.out),
-              (std::vector<std::string>{"rows", "cols", "dtype", "threads", "method", "fallback", "q", "panel_width",
-                                        "inner_block", "leaf_rows", "domain_leaves", "fan_in", "reconstruct_rows",
-                                        "workspace_bytes", "flops", "bytes_moved"}));
+              (std::vector<std::string>{"rows", "cols", "dtype", "device", "threads", "method", "fallback", "q",
+                                        "panel_width", "inner_block", "leaf_rows", "domain_leaves", "fan_in",
+                                        "reconstruct_rows", "workspace_bytes", "flops", "bytes_moved"}));
 }
 
 TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
@@ -316,7 +317,7 @@ TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
 TEST_F(Cli, Info) {
     const Outcome text = quoin_run("info");
     EXPECT_EQ(text.exit_code, 0) << text.err;
-    for (const std::string expected : {"CPU", "cores", "threads", "caches", "memory", "kernels", "BLAS"})
+    for (const std::string expected : {"CPU", "cores", "threads", "caches", "memory", "kernels", "BLAS", "GPU"})
         EXPECT_NE(text.out.find("\n" + expected), std::string::npos) << text.out;
     EXPECT_NE(text.out.find(build_info().blas), std::string::npos);
     EXPECT_NE(text.out.find(build_info().blas_warning), std::string::npos);
@@ -327,6 +328,7 @@ TEST_F(Cli, Info) {
     EXPECT_EQ(json_value(json.out, "kernels"), fmt::format("\"{}\"", build_info().kernels));
     EXPECT_GT(json_number(json.out, "cores"), 0);
     EXPECT_GT(json_number(json.out, "memory_bytes"), json_number(json.out, "memory_available_bytes"));
+    EXPECT_GE(json_number(json.out, "gpus"), 0);
 }
 
 // ---- factor ----------------------------------------------------------------------------------------------------------
@@ -349,7 +351,8 @@ TYPED_TEST(CliTyped, FactorsEveryShape) {
 
         ASSERT_EQ(lines_of(outcome.out).size(), 1u);
         EXPECT_EQ(json_keys(outcome.out), (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds",
-                                                                    "gflops", "residual", "orthogonality"}));
+                                                                    "gflops", "device", "residual", "orthogonality"}));
+        EXPECT_EQ(json_value(outcome.out, "device"), "\"host\"");
         EXPECT_EQ(json_value(outcome.out, "rows"), std::to_string(m));
         EXPECT_EQ(json_value(outcome.out, "cols"), std::to_string(n));
         EXPECT_EQ(json_value(outcome.out, "dtype"), sizeof(TypeParam) == 4 ? "\"f32\"" : "\"f64\"");
@@ -369,7 +372,7 @@ TYPED_TEST(CliTyped, EveryMethodByName) {
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
         EXPECT_EQ(json_value(outcome.out, "method"), "\"" + method + "\"");
         EXPECT_EQ(json_keys(outcome.out),
-                  (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops"}));
+                  (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops", "device"}));
         expect_factors(A, "factors");
     }
 }
@@ -649,7 +652,7 @@ TYPED_TEST(CliTyped, LeastSquaresFindsTheSolution) {
         EXPECT_EQ(json_value(outcome.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << outcome.out;
         EXPECT_EQ(json_keys(outcome.out),
                   (std::vector<std::string>{"rows", "cols", "right_hand_sides", "dtype", "method", "seconds", "gflops",
-                                            "condition", "residual_norms"}));
+                                            "device", "condition", "residual_norms"}));
         const auto solution = load<TypeParam>("x.npy");
         ASSERT_EQ(solution.rows(), 12);
         ASSERT_EQ(solution.cols(), 3);
@@ -746,6 +749,128 @@ TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
     const auto whole = load<double>("whole/s.npy"), streamed = load<double>("streamed/s.npy");
     for (Index i = 0; i < 10; ++i) EXPECT_NEAR(streamed(i, 0), whole(i, 0), 100 * unit_roundoff<double> * whole(0, 0));
     expect_error(quoin_run("svd A.npy --out d --memory 120KiB"), exit_code_of(ErrorCode::OutOfMemory), {"A.npy"});
+}
+
+// ---- GPUs --------------------------------------------------------------------------------------------------------------
+
+/// On a GPU where the program finds one; skipped by name elsewhere.
+class CliOnGpu : public Cli {
+protected:
+    void SetUp() override {
+        Cli::SetUp();
+        const Outcome info = quoin_run("info --json");
+        if (json_value(info.out, "gpu0_usable") != "true") GTEST_SKIP() << "no usable GPU";
+    }
+};
+
+TEST_F(Cli, WithoutAGpuEveryCommandSaysSo) {
+    if (json_value(quoin_run("info --json").out, "gpu0_usable") == "true") GTEST_SKIP() << "there is a GPU";
+    save("A.npy", random_normal<double>(50, 4));
+    save("b.npy", random_normal<double>(50, 1));
+    for (const std::string command :
+         {"factor A.npy --out d", "lstsq A.npy b.npy --out x.npy", "svd A.npy --out d", "plan 50x4"}) {
+        SCOPED_TRACE(command);
+        expect_error(quoin_run(command + " --device cuda"), exit_code_of(ErrorCode::DeviceFailure),
+                     {"--device cuda", "GPU", "--device host"});
+    }
+    EXPECT_EQ(names_in("."), (std::vector<std::string>{"A.npy", "b.npy"}));
+
+    const Outcome text = quoin_run("factor A.npy --out d --device auto");
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_NE(text.out.find("device         host ("), std::string::npos) << text.out;
+    EXPECT_EQ(json_value(quoin_run("svd A.npy --out e --device auto --json").out, "device"), "\"host\"");
+    EXPECT_EQ(quoin_run("info").out.find("sm_"), std::string::npos);
+}
+
+TEST_F(CliOnGpu, Factors) {
+    const std::pair<Index, Index> shapes[] = {{1, 1}, {5, 3}, {30011, 37}, {100, 100}, {7, 50}, {0, 4}, {4, 0}};
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const auto A = random_normal<float>(m, n);
+        save("A.npy", A);
+        const Outcome outcome = quoin_run("factor A.npy --out factors --json --verify --device cuda");
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        expect_factors(A, "factors");
+        EXPECT_EQ(json_keys(outcome.out),
+                  (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops", "device",
+                                            "start_up_seconds", "transfer_in_seconds", "transfer_out_seconds",
+                                            "residual", "orthogonality"}));
+        EXPECT_EQ(json_value(outcome.out, "device"), "\"cuda\"");
+        EXPECT_GE(json_number(outcome.out, "transfer_in_seconds"), 0);
+        EXPECT_LE(json_number(outcome.out, "residual"), law * std::max<double>(1, n) * unit_roundoff<float>);
+    }
+    // rows of an .npy in C order, on either device
+    NpyRowWriter<double> writer("C.npy", 40000, 60);
+    const auto C = random_normal<double>(40000, 60);
+    writer.write_rows(0, C.view());
+    writer.commit();
+    const Outcome text = quoin_run("factor C.npy --out c --device auto");
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    expect_factors(C, "c");
+    for (const std::string expected : {"device ", "start-up ", "transfers "})
+        EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+    ASSERT_EQ(quoin_run("factor C.npy --out r --device cuda --r-only").exit_code, 0);
+    EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
+}
+
+TEST_F(CliOnGpu, LeastSquaresSvdAndPlan) {
+    const auto X = save_system<double>(10000, 12, 3);
+    const Outcome outcome = quoin_run("lstsq A.npy b.npy --out x.npy --json --device cuda");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_value(outcome.out, "device"), "\"cuda\"");
+    const auto solution = load<double>("x.npy");
+    for (Index j = 0; j < 3; ++j)
+        for (Index i = 0; i < 12; ++i) EXPECT_NEAR(solution(i, j), X(i, j), 2000 * unit_roundoff<double>);
+
+    ASSERT_EQ(quoin_run("svd A.npy --out on_gpu --device cuda").exit_code, 0);
+    EXPECT_EQ(names_in("on_gpu"), (std::vector<std::string>{"U.npy", "Vt.npy", "s.npy"}));
+    ASSERT_EQ(quoin_run("svd A.npy --out on_host").exit_code, 0);
+    const auto s = load<double>("on_gpu/s.npy"), expected = load<double>("on_host/s.npy");
+    for (Index i = 0; i < 12; ++i) EXPECT_NEAR(s(i, 0), expected(i, 0), 500 * unit_roundoff<double> * expected(0, 0));
+
+    const Outcome plan = quoin_run("plan 1000000x192 --device cuda --json");
+    EXPECT_EQ(json_value(plan.out, "device"), "\"cuda\"");
+    EXPECT_EQ(json_value(plan.out, "threads"), "null");
+}
+
+TEST_F(CliOnGpu, ErrorsAreThoseOfTheHost) {
+    auto A = random_normal<double>(5000, 10);
+    A(4321, 7) = std::numeric_limits<double>::quiet_NaN();
+    save("A.npy", A);
+    expect_error(quoin_run("factor A.npy --out factors --device cuda"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"A.npy", "row 4321", "column 7"});
+    save("b.npy", A);
+    save("good.npy", random_normal<double>(5000, 10));
+    expect_error(quoin_run("lstsq good.npy b.npy --out x.npy --device cuda"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"b.npy", "row 4321", "column 7"});
+    // a shape that no GPU's memory holds, by a file that takes no space
+    const std::string path = "huge.npy";
+    std::string header = contents("good.npy").substr(0, 128);
+    const std::size_t at = header.find("(5000, 10)");
+    ASSERT_NE(at, std::string::npos);
+    const std::string shape = "(500000000, 128)";  // 512 GB
+    header.replace(at, shape.size(), shape + ", }");
+    header.resize(128, ' ');
+    header.back() = '\n';
+    std::ofstream(path, std::ios::binary) << header;
+    fs::resize_file(path, header.size() + std::uintmax_t{8} * 500'000'000 * 128);
+    expect_error(quoin_run("factor huge.npy --out d --device cuda"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"huge.npy", "500000000 x 128", "on the GPU", "free"});
+    EXPECT_FALSE(fs::exists("d"));
+}
+
+TEST_F(CliOnGpu, InterruptLeavesNothing) {
+    save("A.npy", random_normal<double>(2000000, 40));
+    Process process({"factor", "A.npy", "--out", "new/factors", "--device", "cuda"});
+    const auto start = std::chrono::steady_clock::now();
+    const auto begun = [] { return fs::exists("new/factors") && !names_in("new/factors").empty(); };
+    while (!begun() && std::chrono::steady_clock::now() - start < std::chrono::seconds(20))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.send(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + SIGINT) << outcome.err;
+    EXPECT_NE(outcome.err.find("interrupted"), std::string::npos);
+    EXPECT_FALSE(fs::exists("new"));
 }
 
 // ---- bench and demo ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -67,6 +69,31 @@ LeastSquaresErrors<T> least_squares_errors(MatrixView<const T> A, MatrixView<con
         raise(errors.residual_norm, std::abs(W(residual_norms[c]) - norm_of_r), unit * s);
     }
     return errors;
+}
+
+/// A x, accumulated in higher precision.
+template <class T>
+Matrix<T> product(MatrixView<const T> A, MatrixView<const T> X) {
+    Matrix<T> B(A.rows, X.cols);
+    for (Index c = 0; c < X.cols; ++c) {
+        for (Index i = 0; i < A.rows; ++i) {
+            Wide<T> sum = 0;
+            for (Index j = 0; j < A.cols; ++j) sum += Wide<T>(A(i, j)) * Wide<T>(X(j, c));
+            B(i, c) = static_cast<T>(sum);
+        }
+    }
+    return B;
+}
+
+template <class T>
+void expect_least_squares_law(MatrixView<const T> A, MatrixView<const T> B, const LeastSquares<T>& solution) {
+    ASSERT_EQ(solution.X.rows(), A.cols);
+    ASSERT_EQ(solution.X.cols(), B.cols);
+    ASSERT_EQ(solution.residual_norms.size(), static_cast<std::size_t>(B.cols));
+    EXPECT_TRUE(is_finite<T>(solution.X.view()));
+    const auto errors = least_squares_errors<T>(A, B, solution.X.view(), solution.residual_norms);
+    EXPECT_LE(errors.gradient, least_squares_law) << "Aᵀ(b − Ax) = 0";
+    EXPECT_LE(errors.residual_norm, least_squares_law) << "ρ = ‖b − Ax‖";
 }
 
 }  // namespace quoin::test

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
@@ -123,6 +126,24 @@ void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<
 template <class T>
 void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B);
 
+/// Fills the block (column-major, pinned memory) with the given rows of a matrix, every column.
+template <class T>
+using RowReader = std::function<void(Range rows, MatrixView<T, Host> block)>;
+/// Takes the given rows out of the block, which is reused afterwards.
+template <class T>
+using RowWriter = std::function<void(Range rows, MatrixView<const T, Host> block)>;
+
+/// B := a matrix that `read` supplies by blocks of rows (16 MiB, a row at least), in order: one block is read while the one
+/// before it travels. Returns when the last has been read; B is ready for work enqueued on the context. What `read` throws
+/// ends the copy.
+///
+///     copy_rows_to_device<float>(ctx, [&](Range r, auto block) { file.read_rows<float>(r, block); }, A.view());
+template <class T>
+void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B);
+/// The other way: `write` takes one block of A's rows after the other, while the next one travels. Waits.
+template <class T>
+void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write);
+
 template <class T>
 Matrix<T, Cuda> copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A) {
     Matrix<T, Cuda> B(ctx, A.rows, A.cols);
@@ -136,11 +157,38 @@ Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
     return B;
 }
 
+/// As on the host (least_squares.hpp), but κ₁(R) itself from R⁻¹ in double: n³/3 flops and 2n² numbers of workspace. Waits.
+template <class T>
+double condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+
 /// The measurements of qr.hpp, made on the host from copies of the operands. Wait.
 template <class T>
 double orthogonality(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q);
 template <class T>
 double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> Q,
                 MatrixView<const T, Cuda> R);
+
+/// Bytes of a device's memory.
+struct DeviceMemory {
+    std::size_t free = 0, total = 0;
+};
+/// Of the context's device, at this moment.
+DeviceMemory device_memory(const Context<Cuda>& ctx);
+
+/// One GPU of this machine.
+struct Gpu {
+    std::string name;
+    int capability_major = 0, capability_minor = 0;
+    DeviceMemory memory;
+    std::string problem;  ///< why Quoin cannot use it, in one sentence; empty where it can
+};
+/// What CUDA says of this machine.
+struct GpuSurvey {
+    std::string driver;   ///< the CUDA version that the driver supports, "13.0"; empty without a driver
+    std::string problem;  ///< why there is no GPU to list; empty otherwise
+    std::vector<Gpu> gpus;
+};
+/// Asks the driver; makes the device's CUDA context, which takes a fraction of a second. Throws nothing of its own.
+GpuSurvey survey_gpus();
 
 }  // namespace quoin

@@ -19,9 +19,11 @@ struct LeastSquares {
 /// Full-rank least squares: m >= n gives the minimiser of ‖Ax − b‖₂, m < n the solution of Ax = b of least ‖x‖₂.
 ///
 /// A is m×n, B m×p, any p >= 0. Method (Golub 1965): for m >= n, A = QR, R X = (QᵀB)(0:n, :), and the residual norms are
-/// the column norms of the rest of QᵀB; for m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. Each x_j solves exactly a problem with
+/// the column norms of the rest of QᵀB (of B − Q₁Q₁ᵀB where the thin Q₁ is held explicitly); for m < n, Aᵀ = QR and
+/// X = Q [R⁻ᵀB; 0]. Each x_j solves exactly a problem with
 /// A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k = min(m, n) (Higham 2002, chapters 20 and 21).
-/// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done.
+/// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done; on a GPU, where A, B and X lie in its memory, until
+/// the numbers are known, X being ready for work that is enqueued on the context.
 ///
 /// Throws RankDeficient, instead of returning numbers that mean nothing, when 1/κ₁ of the triangular factor (estimated,
 /// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`: that is the
@@ -48,7 +50,7 @@ template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
 
-/// Estimate of κ₁(R) for an n×n upper triangular R (Hager 1984, Higham 1988): a lower bound, rarely below κ₁/3.
+/// Estimate of κ₁(R) for an n×n upper triangular R in host memory (cuda.hpp has it for a GPU's) (Hager 1984, Higham 1988): a lower bound, rarely below κ₁/3.
 ///
 /// Computed in double by LAPACK's trcon, O(n²) flops and n² numbers of workspace; the lower triangle is not looked at.
 /// Infinity where a diagonal entry is zero or κ₁ overflows, NaN where R holds NaN or Inf, 1 for n = 0.

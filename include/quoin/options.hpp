@@ -67,7 +67,10 @@ struct Plan {
 struct Report {
     Method method = Method::Auto;  ///< the method whose answer is returned
     bool fell_back = false;        ///< the planned method could not certify its answer
-    double seconds = 0;            ///< wall time of the factorization, verification excluded
+    /// Time of the factorization, verification excluded. On a GPU it is taken between two events by calls that wait
+    /// (least_squares, svd), and negative from those that do not (qr, StreamingR): time these by events, or around
+    /// `Context::wait`.
+    double seconds = 0;
     double flops = 0;
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify

@@ -13,7 +13,7 @@ namespace quoin {
 ///     R_ext = [R  Qᵀb]
 ///             [0   ρ ],    ‖ρ(:, j)‖ = min ‖A x_j − b_j‖.
 ///
-/// Each step is a TSQR, Householder reflectors alone: backward stable for every finite input, with a bound of order
+/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR), Householder reflectors alone: backward stable for every finite input, with a bound of order
 /// (n + p)·u for each block that a row passes through.
 /// 2(h + n + p)(n + p)² flops and a copy of the block for h rows: blocks of several times n + p rows cost little more than
 /// the in-memory factorization, blocks of one row cost n + p times as much.
@@ -24,7 +24,8 @@ namespace quoin {
 template <class T, class D = Host>
 class StreamingR {
 public:
-    /// n columns of A and p right-hand sides. Throws InvalidArgument if negative.
+    /// n columns of A and p right-hand sides, on the context's device: every call takes a context of that device.
+    /// Throws InvalidArgument if negative.
     StreamingR(Context<D>& ctx, Index n, Index p = 0);
 
     /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p).
@@ -36,7 +37,11 @@ public:
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
-    Matrix<T, D> r() const;
+    Matrix<T, D> r(Context<D>& ctx) const;
+    Matrix<T, D> r() const requires std::is_same_v<D, Host> {
+        Context<D> ctx;
+        return r(ctx);
+    }
     /// Solves min ‖AX − b‖ for all rows so far: n²p flops. The report's seconds and flops are the sums over all blocks.
     ///
     /// Throws InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
@@ -79,7 +84,11 @@ public:
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// R of all rows appended: min(rows, n)×n, exact zeros below the diagonal.
-    Matrix<T, D> r() const;
+    Matrix<T, D> r(Context<D>& ctx) const;
+    Matrix<T, D> r() const requires std::is_same_v<D, Host> {
+        Context<D> ctx;
+        return r(ctx);
+    }
 
     /// The rows of thin Q (h×min(rows, n)) that belong to the last block appended, then to the one before it, and so on.
     ///

@@ -35,8 +35,7 @@ double reciprocal_condition(const Matrix<double>& S) {
     return info == 0 ? rcond : std::numeric_limits<double>::quiet_NaN();
 }
 
-}  // namespace
-
+/// ‖x‖₂ of a column x of any number of rows.
 template <class T>
 T column_norm(MatrixView<const T, Host> x) {
     // ‖x‖ = hypot(‖x₁‖, ‖x₂‖, …): the BLAS counts in 32 bits
@@ -46,6 +45,13 @@ T column_norm(MatrixView<const T, Host> x) {
         norm = std::hypot(norm, nrm2(static_cast<int>(std::min(longest, x.rows - i)), x.at(i, 0)));
     }
     return norm;
+}
+
+}  // namespace
+
+template <class T>
+void column_norms(Context<Host>&, MatrixView<const T, Host> A, std::span<T> norms) {
+    for (Index j = 0; j < A.cols; ++j) norms[j] = column_norm<T>(A.col_block({j, j + 1}));
 }
 
 template <class T>
@@ -101,16 +107,26 @@ double inverse_norm_estimate(Context<Host>&, MatrixView<const T, Host> LU) {
 }
 
 template <class T>
-void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m, Index n, double rcond) {
-    if (rcond < 0) rcond = 10 * std::numeric_limits<T>::epsilon() / 2;
-    for (Index j = 0; j < R.cols; ++j) {
-        if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) {
-            throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
-                                            m < n ? "row" : "column", j, m, n),
-                                0);
-        }
+TriangleInspection inspect_triangle(Context<Host>& ctx, MatrixView<const T, Host> R) {
+    TriangleInspection found;
+    for (Index j = R.cols; j-- > 0;) {
+        if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) found.zero_column = j;
     }
-    const double estimate = 1 / scaled_condition_estimate<T>(ctx, R);
+    found.condition = condition_estimate<T>(ctx, R);
+    found.scaled_condition = scaled_condition_estimate<T>(ctx, R);
+    return found;
+}
+
+template <class T, class D>
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond) {
+    if (rcond < 0) rcond = 10 * std::numeric_limits<T>::epsilon() / 2;
+    const TriangleInspection found = inspect_triangle<T>(ctx, R);
+    if (found.zero_column >= 0) {
+        throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
+                                        m < n ? "row" : "column", found.zero_column, m, n),
+                            0);
+    }
+    const double estimate = 1 / found.scaled_condition;
     if (estimate <= rcond) {
         throw RankDeficient(
             fmt::format("the {}x{} matrix is numerically rank-deficient: with {} of unit norm its reciprocal condition "
@@ -118,14 +134,21 @@ void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m,
                         m, n, m < n ? "rows" : "columns", estimate, rcond),
             estimate);
     }
+    return found.condition;
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                        \
-    template T column_norm<T>(MatrixView<const T, D>);                                 \
+    template void column_norms<T>(Context<D>&, MatrixView<const T, D>, std::span<T>);  \
     template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>);        \
     template double scaled_condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
     template double inverse_norm_estimate<T>(Context<D>&, MatrixView<const T, D>);     \
-    template void require_full_rank<T>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
+    template TriangleInspection inspect_triangle<T>(Context<D>&, MatrixView<const T, D>);
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -19,22 +19,29 @@ template <class T, class D>
 LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> B,
                                         double rcond) {
     const Index m = factorization.rows(), n = factorization.cols(), p = B.cols;
-    const Matrix<T, D> R = factorization.r();
-    require_full_rank<T>(ctx, R.view(), m, n, rcond);
-
-    // QᵀB = [C₁; C₂],   R X = C₁,   ‖A x_j − b_j‖ = ‖C₂(:, j)‖
-    Matrix<T, D> C(m, p);
-    copy<T>(ctx, B, C.view());
-    factorization.apply_q(ctx, Side::Left, Op::Transpose, C.view());
-
+    const Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution;
-    solution.X = Matrix<T, D>(n, p);
-    copy<T>(ctx, C.view().row_block({0, n}), solution.X.view());
-    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
-    for (Index j = 0; j < p; ++j) {
-        solution.residual_norms.push_back(column_norm<T>(C.view().block({n, m}, {j, j + 1})));
+    solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);
+
+    solution.residual_norms.resize(p);
+    solution.X = Matrix<T, D>(ctx, n, p);
+    if (holds_thin_q(factorization)) {
+        // R X = C₁ = Q₁ᵀB,   ‖A x_j − b_j‖ = ‖b_j − Q₁C₁(:, j)‖
+        const MatrixView<const T, D> Q1 = factorization.impl().Q.view();
+        multiply_transposed<T>(ctx, Q1, B, solution.X.view());
+        if (m > n) {
+            Matrix<T, D> E = copy_of<T, D>(ctx, B);
+            subtract_product<T>(ctx, Q1, solution.X.view(), E.view());
+            column_norms<T>(ctx, E.view(), solution.residual_norms);
+        }
+    } else {
+        // QᵀB = [C₁; C₂],   R X = C₁,   ‖A x_j − b_j‖ = ‖C₂(:, j)‖
+        Matrix<T, D> C = copy_of<T, D>(ctx, B);
+        factorization.apply_q(ctx, Side::Left, Op::Transpose, C.view());
+        copy<T>(ctx, C.view().row_block({0, n}), solution.X.view());
+        column_norms<T>(ctx, C.view().row_block({n, m}), solution.residual_norms);
     }
-    solution.condition = condition_estimate<T>(ctx, R.view());
+    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
     solution.report = factorization.report();
     return solution;
 }
@@ -43,22 +50,20 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
 template <class T, class D>
 LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> B,
                                          double rcond, const Options& options) {
-    const Index m = A.rows, n = A.cols, p = B.cols;
+    const Index m = A.rows, n = A.cols;
+    WorkTimer<D> timer(ctx);
     const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
-    const Matrix<T, D> R = factorization.r();
-    require_full_rank<T>(ctx, R.view(), m, n, rcond);
+    timer.stop();
+    const Matrix<T, D> R = factorization.r(ctx);
+    LeastSquares<T, D> solution;
+    solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);
+    solution.report = completed(factorization.report(), timer);
 
     // Rᵀ Y = B,   X = Q [Y; 0]
-    LeastSquares<T, D> solution;
-    solution.X = Matrix<T, D>(n, p);
-    const MatrixView<T, D> X = solution.X.view(), Y = X.row_block({0, m});
-    copy<T>(ctx, B, Y);
-    solve_triangle<T>(ctx, Triangle::Upper, Op::Transpose, R.view(), Y);
-    set_zero(ctx, X.row_block({m, n}));
-    factorization.apply_q(ctx, Side::Left, Op::None, X);
-    solution.residual_norms.assign(p, T(0));
-    solution.condition = condition_estimate<T>(ctx, R.view());
-    solution.report = factorization.report();
+    Matrix<T, D> Y = copy_of<T, D>(ctx, B);
+    solve_triangle<T>(ctx, Triangle::Upper, Op::Transpose, R.view(), Y.view());
+    solution.X = multiply_thin_q<T, D>(ctx, factorization, Y.view());
+    solution.residual_norms.assign(B.cols, T(0));
     return solution;
 }
 
@@ -70,8 +75,13 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
     require_rows(A.rows, A.cols, B.rows);
     if (options.q == QForm::None) options.q = QForm::Any;
     if (options.check_finite) require_finite<T>(ctx, B, "B");
-    if (A.rows >= A.cols) return solve_overdetermined<T>(ctx, qr<T>(ctx, A, options), B, rcond);
-    return solve_underdetermined<T>(ctx, A, B, rcond, options);
+    if (A.rows < A.cols) return solve_underdetermined<T>(ctx, A, B, rcond, options);
+    WorkTimer<D> timer(ctx);
+    const QR<T, D> factorization = qr<T>(ctx, A, options);
+    timer.stop();
+    LeastSquares<T, D> solution = solve_overdetermined<T>(ctx, factorization, B, rcond);
+    solution.report = completed(solution.report, timer);
+    return solution;
 }
 
 template <class T, class D>
@@ -93,6 +103,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, \
                                                     double, Options);                                            \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, double);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -2,10 +2,11 @@
 
 // The steps that the solvers share around a QR factorization.
 
-#include <algorithm>
 #include <limits>
 
-#include "primitives.hpp"
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+#include "algorithms/work_timer.hpp"
 
 namespace quoin {
 
@@ -24,27 +25,27 @@ template <class T, class D>
 QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     if (options.check_finite) require_finite(ctx, A);
     options.check_finite = false;
-    Matrix<T, D> At(A.cols, A.rows);
+    Matrix<T, D> At(ctx, A.cols, A.rows);
     transpose<T>(ctx, A, At.view());
     const Plan plan = plan_qr<T>(ctx, At.rows(), At.cols(), options);
     return qr<T, D>(ctx, std::move(At), plan);
 }
 
-/// For a step of a stream, [R; block] with m rows: reflectors alone, whatever the matrix, over a tree unless it is wide.
-inline Options streaming_options(Index m, Index n, QForm q) {
+/// For a step of a stream, [R; block] with m rows: reflectors alone, whatever the matrix, over trees unless it is wide.
+template <class D>
+Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     Options options;
-    options.method = m >= n ? Method::TSQR : Method::BlockedHouseholder;
+    options.method = m < n ? Method::BlockedHouseholder : n <= Tuning<D>::most_tree_cols ? Method::TSQR : Method::CAQR;
     options.q = q;
     options.check_finite = false;
     return options;
 }
 
-/// A copy of a small A.
-template <class T>
-Matrix<T, Host> copy_of(MatrixView<const T, Host> A) {
-    Matrix<T, Host> B(A.rows, A.cols);
-    if (A.empty()) return B;
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+/// A copy of A.
+template <class T, class D>
+Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    copy<T>(ctx, A, B.view());
     return B;
 }
 
@@ -55,14 +56,36 @@ void set_zero(Context<D>& ctx, MatrixView<T, D> A) {
     set_identity<T>(ctx, A.cols, A);
 }
 
-/// ‖x‖₂ of a column x (any number of rows), without overflow or underflow on the way.
-template <class T>
-T column_norm(MatrixView<const T, Host> x);
+/// Whether Q₁, the thin Q, is there as a matrix.
+template <class T, class D>
+bool holds_thin_q(const QR<T, D>& factorization) {
+    return factorization.impl().is_explicit && factorization.impl().Q.rows() == factorization.rows();
+}
 
-/// Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R (k×k) to unit norm.
+/// Q₁W for the thin Q₁; W (k×p) is lost.
+template <class T, class D>
+Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<T, D> W) {
+    const Index m = factorization.rows(), k = W.rows;
+    Matrix<T, D> X(ctx, m, W.cols);
+    if (holds_thin_q(factorization)) {
+        // 0 − Q₁(−W)
+        set_zero(ctx, X.view());
+        negate<T>(ctx, W);
+        subtract_product<T>(ctx, factorization.impl().Q.view(), W, X.view());
+    } else {
+        // Q [W; 0]
+        copy<T>(ctx, W, X.view().row_block({0, k}));
+        set_zero(ctx, X.view().row_block({k, m}));
+        factorization.apply_q(ctx, Side::Left, Op::None, X.view());
+    }
+    return X;
+}
+
+/// Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R (k×k) to unit norm; otherwise
+/// returns κ₁(R).
 ///
 /// rcond < 0 stands for 10u. The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
-template <class T>
-void require_full_rank(Context<Host>& ctx, MatrixView<const T, Host> R, Index m, Index n, double rcond);
+template <class T, class D>
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond);
 
 }  // namespace quoin

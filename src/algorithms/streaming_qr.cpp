@@ -5,17 +5,6 @@
 #include "quoin/streaming.hpp"
 
 namespace quoin {
-namespace {
-
-template <class T>
-bool equal(MatrixView<const T, Host> A, MatrixView<const T, Host> B) {
-    for (Index j = 0; j < A.cols; ++j) {
-        if (!std::equal(A.at(0, j), A.at(0, j) + A.rows, B.at(0, j))) return false;
-    }
-    return true;
-}
-
-}  // namespace
 
 template <class T, class D>
 StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n) {
@@ -25,7 +14,7 @@ StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n) {
 /// A_i = P_i [R_i; 0], under the same plan in both passes, so that every bit of R_i is the same in both.
 template <class T, class D>
 QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, MatrixView<const T, D> A) const {
-    return qr<T, D>(ctx, A, streaming_options(A.rows, n_, QForm::Any));
+    return qr<T, D>(ctx, A, streaming_options(ctx, A.rows, n_, QForm::Any));
 }
 
 /// [R_1; …; R_N] = G R
@@ -33,13 +22,13 @@ template <class T, class D>
 QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
     Index stacked = 0;
     for (const Block& block : blocks_) stacked += block.R.rows();
-    Matrix<T, D> S(stacked, n_);
+    Matrix<T, D> S(ctx, stacked, n_);
     Index row = 0;
     for (const Block& block : blocks_) {
         copy<T>(ctx, block.R.view(), S.view().row_block({row, row + block.R.rows()}));
         row += block.R.rows();
     }
-    const Plan plan = plan_qr<T>(ctx, stacked, n_, streaming_options(stacked, n_, QForm::Explicit));
+    const Plan plan = plan_qr<T>(ctx, stacked, n_, streaming_options(ctx, stacked, n_, QForm::Explicit));
     return qr<T, D>(ctx, std::move(S), plan);
 }
 
@@ -51,15 +40,13 @@ void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
             fmt::format("StreamingQR::append: the block has {} columns instead of {}", block.cols, n_));
     }
     require_finite(ctx, block);
-    blocks_.push_back({block.rows, factor_block(ctx, block).r()});
+    blocks_.push_back({block.rows, factor_block(ctx, block).r(ctx)});
     rows_ += block.rows;
 }
 
 template <class T, class D>
-Matrix<T, D> StreamingQR<T, D>::r() const {
-    if (backward_) return copy_of<T>(R_.view());
-    Context<D> ctx;
-    return factor_stack(ctx).r();
+Matrix<T, D> StreamingQR<T, D>::r(Context<D>& ctx) const {
+    return backward_ ? copy_of<T, D>(ctx, R_.view()) : factor_stack(ctx).r(ctx);
 }
 
 template <class T, class D>
@@ -72,13 +59,13 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
                         last.rows, n_, block.rows, block.cols));
     }
     const QR<T, D> P = factor_block(ctx, block);
-    if (!equal<T>(P.r().view(), last.R.view())) {
+    if (!equal<T>(ctx, P.r(ctx).view(), last.R.view())) {
         throw InvalidArgument(
             "StreamingQR::q_rows: not the block that was appended; give the same blocks in reverse order");
     }
     if (!backward_) {
         QR<T, D> stack = factor_stack(ctx);
-        R_ = stack.r();
+        R_ = stack.r(ctx);
         G_ = std::move(stack).take_q(ctx);
         backward_ = true;
     }
@@ -87,7 +74,7 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
     for (const Block& before : blocks_) first += before.R.rows();
     first -= last.R.rows();
     const Index k = last.R.rows();
-    Matrix<T, D> Q(block.rows, G_.cols());
+    Matrix<T, D> Q(ctx, block.rows, G_.cols());
     copy<T>(ctx, G_.view().row_block({first, first + k}), Q.view().row_block({0, k}));
     set_zero(ctx, Q.view().row_block({k, block.rows}));
     P.apply_q(ctx, Side::Left, Op::None, Q.view());
@@ -96,6 +83,7 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class StreamingQR<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

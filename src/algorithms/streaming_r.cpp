@@ -7,11 +7,11 @@
 namespace quoin {
 
 template <class T, class D>
-StreamingR<T, D>::StreamingR(Context<D>&, Index n, Index p) : n_(n), p_(p) {
+StreamingR<T, D>::StreamingR(Context<D>& ctx, Index n, Index p) : n_(n), p_(p) {
     if (n < 0 || p < 0) {
         throw InvalidArgument(fmt::format("StreamingR: n and p must not be negative, and are {} and {}", n, p));
     }
-    R_ = Matrix<T, D>(0, n + p);
+    R_ = Matrix<T, D>(ctx, 0, n + p);
 }
 
 template <class T, class D>
@@ -27,22 +27,23 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
     if (h == 0) return;
 
     // [R_ext; [A b]] = Q R_ext'
-    Matrix<T, D> W(k + h, n_ + p_);
+    Matrix<T, D> W(ctx, k + h, n_ + p_);
     copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
     copy<T>(ctx, A, W.view().block({k, k + h}, {0, n_}));
     if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
-    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, streaming_options(k + h, n_ + p_, QForm::None));
+    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, streaming_options(ctx, k + h, n_ + p_, QForm::None));
     const QR<T, D> factorization = qr<T, D>(ctx, std::move(W), plan);
-    R_ = factorization.r();
+    R_ = factorization.r(ctx);
     rows_ += h;
     report_.method = factorization.report().method;
-    report_.seconds += factorization.report().seconds;
+    const double seconds = factorization.report().seconds;
+    report_.seconds = seconds < 0 ? -1 : report_.seconds + seconds;
     report_.flops += factorization.report().flops;
 }
 
 template <class T, class D>
-Matrix<T, D> StreamingR<T, D>::r() const {
-    return copy_of<T>(R_.view().block({0, std::min(rows_, n_)}, {0, n_}));
+Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
+    return copy_of<T, D>(ctx, R_.view().block({0, std::min(rows_, n_)}, {0, n_}));
 }
 
 template <class T, class D>
@@ -51,23 +52,22 @@ LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const 
     if (rows_ < n_) {
         throw InvalidArgument(fmt::format("StreamingR::solve: {} rows so far do not determine {} unknowns", rows_, n_));
     }
-    const Matrix<T, D> R = r();
-    require_full_rank<T>(ctx, R.view(), rows_, n_, rcond);
+    const Matrix<T, D> R = r(ctx);
+    LeastSquares<T, D> solution;
+    solution.condition = require_full_rank<T, D>(ctx, R.view(), rows_, n_, rcond);
 
     // R_ext = [R C; 0 E],   R X = C,   ‖A x_j − b_j‖ = ‖E(:, j)‖
-    LeastSquares<T, D> solution;
-    solution.X = Matrix<T, D>(n_, p_);
+    solution.X = Matrix<T, D>(ctx, n_, p_);
     copy<T>(ctx, R_.view().block({0, n_}, {n_, n_ + p_}), solution.X.view());
     solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
-    for (Index j = n_; j < n_ + p_; ++j) {
-        solution.residual_norms.push_back(column_norm<T>(R_.view().block({n_, R_.rows()}, {j, j + 1})));
-    }
-    solution.condition = condition_estimate<T>(ctx, R.view());
+    solution.residual_norms.resize(p_);
+    column_norms<T>(ctx, R_.view().block({n_, R_.rows()}, {n_, n_ + p_}), solution.residual_norms);
     solution.report = report_;
     return solution;
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class StreamingR<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

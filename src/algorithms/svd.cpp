@@ -1,57 +1,57 @@
 #include "quoin/svd.hpp"
 
 #include "algorithms/instantiate.hpp"
-#include "algorithms/small_svd.hpp"
 #include "algorithms/solver_steps.hpp"
 
 namespace quoin {
 namespace {
 
-/// A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q [U₁; 0].
+/// A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q U₁.
 template <class T, class D>
 SVD<T, D> svd_tall(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
-    const Index m = A.rows, n = A.cols;
-    const QR<T, D> factorization = qr<T>(ctx, A, options);
-    Matrix<T, D> R = factorization.r();
+    const Index n = A.cols;
+    WorkTimer<D> timer(ctx);
+    const QR<T, D> factorization = qr<T, D>(ctx, A, options);
+    timer.stop();
+    Matrix<T, D> R = factorization.r(ctx);
     SVD<T, D> f;
     f.s.resize(n);
-    f.report = factorization.report();
+    f.report = completed(factorization.report(), timer);
     if (!vectors) {
         small_svd<T>(ctx, R.view(), f.s, {}, {});
         return f;
     }
-    Matrix<T, D> U1(n, n);
-    f.Vt = Matrix<T, D>(n, n);
+    Matrix<T, D> U1(ctx, n, n);
+    f.Vt = Matrix<T, D>(ctx, n, n);
     small_svd<T>(ctx, R.view(), f.s, U1.view(), f.Vt.view());
-    f.U = Matrix<T, D>(m, n);
-    copy<T>(ctx, U1.view(), f.U.view().row_block({0, n}));
-    set_zero(ctx, f.U.view().row_block({n, m}));
-    factorization.apply_q(ctx, Side::Left, Op::None, f.U.view());
+    f.U = multiply_thin_q<T, D>(ctx, factorization, U1.view());
     return f;
 }
 
-/// Aᵀ = QR of a wide A:  A = RᵀQᵀ,  Rᵀ = UΣW,  Vᵀ = [W 0] Qᵀ.
+/// Aᵀ = QR of a wide A:  A = RᵀQᵀ,  Rᵀ = UΣW,  V = Q Wᵀ.
 template <class T, class D>
 SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
     const Index m = A.rows, n = A.cols;
+    WorkTimer<D> timer(ctx);
     const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
-    const Matrix<T, D> R = factorization.r();
-    Matrix<T, D> L(m, m);
+    timer.stop();
+    const Matrix<T, D> R = factorization.r(ctx);
+    Matrix<T, D> L(ctx, m, m);
     transpose<T>(ctx, R.view(), L.view());
     SVD<T, D> f;
     f.s.resize(m);
-    f.report = factorization.report();
+    f.report = completed(factorization.report(), timer);
     if (!vectors) {
         small_svd<T>(ctx, L.view(), f.s, {}, {});
         return f;
     }
-    Matrix<T, D> W(m, m);
-    f.U = Matrix<T, D>(m, m);
+    Matrix<T, D> W(ctx, m, m);
+    f.U = Matrix<T, D>(ctx, m, m);
     small_svd<T>(ctx, L.view(), f.s, f.U.view(), W.view());
-    f.Vt = Matrix<T, D>(m, n);
-    copy<T>(ctx, W.view(), f.Vt.view().col_block({0, m}));
-    set_zero(ctx, f.Vt.view().col_block({m, n}));
-    factorization.apply_q(ctx, Side::Right, Op::Transpose, f.Vt.view());
+    transpose<T>(ctx, W.view(), L.view());
+    const Matrix<T, D> V = multiply_thin_q<T, D>(ctx, factorization, L.view());
+    f.Vt = Matrix<T, D>(ctx, m, n);
+    transpose<T>(ctx, V.view(), f.Vt.view());
     return f;
 }
 
@@ -65,6 +65,7 @@ SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options o
 }
 
 #define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, MatrixView<const T, D>, bool, Options);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

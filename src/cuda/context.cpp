@@ -1,6 +1,7 @@
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
@@ -103,7 +104,7 @@ void Arena::release(std::size_t used, std::size_t extra) noexcept {
     }
 }
 
-Staging::Staging() {
+Staging::Staging(std::size_t size) : bytes(size) {
     for (int b = 0; b < 2; ++b) {
         QUOIN_CUDA_CHECK(cudaHostAlloc(&buffer[b], bytes, cudaHostAllocDefault));
         QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&done[b], cudaEventDisableTiming));
@@ -112,7 +113,10 @@ Staging::Staging() {
 
 Staging::~Staging() {
     for (int b = 0; b < 2; ++b) {
-        if (done[b]) cudaEventDestroy(done[b]);
+        if (done[b]) {
+            cudaEventSynchronize(done[b]);
+            cudaEventDestroy(done[b]);
+        }
         if (buffer[b]) cudaFreeHost(buffer[b]);
     }
 }
@@ -173,8 +177,11 @@ cusolverDnHandle_t Context<Cuda>::State::solver() {
     return solver_;
 }
 
-cuda::Staging& Context<Cuda>::State::staging() {
-    if (!staging_) staging_ = std::make_unique<cuda::Staging>();
+cuda::Staging& Context<Cuda>::State::staging(std::size_t bytes) {
+    if (!staging_ || staging_->bytes < bytes) {
+        staging_.reset();
+        staging_ = std::make_unique<cuda::Staging>(std::max(bytes, cuda::Staging::least_bytes));
+    }
     return *staging_;
 }
 
@@ -211,6 +218,30 @@ void throw_if_stopped(Context<Cuda>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
+// ---- Time ---------------------------------------------------------------------------------------------------------------
+
+WorkTimer<Cuda>::WorkTimer(Context<Cuda>& ctx) : stream_(ctx.stream()) {
+    QUOIN_CUDA_CHECK(cudaEventCreate(&start_));
+    QUOIN_CUDA_CHECK(cudaEventCreate(&stop_));
+    QUOIN_CUDA_CHECK(cudaEventRecord(start_, stream_));
+}
+
+WorkTimer<Cuda>::~WorkTimer() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+}
+
+void WorkTimer<Cuda>::stop() { QUOIN_CUDA_CHECK(cudaEventRecord(stop_, stream_)); }
+
+double WorkTimer<Cuda>::seconds() const {
+    float milliseconds = 0;
+    QUOIN_CUDA_CHECK(cudaEventSynchronize(stop_));
+    QUOIN_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return 1e-3 * static_cast<double>(milliseconds);
+}
+
+// ---- Order ----------------------------------------------------------------------------------------------------------------
+
 Context<Cuda>& work_beside(Context<Cuda>& ctx) {
     Context<Cuda>& beside = ctx.state().side();
     ctx.state().order(ctx, beside);
@@ -232,40 +263,117 @@ bool is_pinned(const void* p) {
     return attributes.type != cudaMemoryTypeUnregistered;
 }
 
-void copy_columns(void* to, Index to_ld, const void* from, Index from_ld, Index h, Index q, Index size,
-                  cudaMemcpyKind kind, cudaStream_t stream) {
-    if (q == 1) {
-        QUOIN_CUDA_CHECK(cudaMemcpyAsync(to, from, h * size, kind, stream));
-    } else {
+/// h×q elements between pinned memory and the device.
+template <class T>
+void enqueue_copy(T* to, Index to_ld, const T* from, Index from_ld, Index h, Index q, cudaMemcpyKind kind,
+                  cudaStream_t stream) {
+    const Index size = sizeof(T);
+    if (h == 0) return;
+    if (q > 1 && std::max(to_ld, from_ld) * size <= most_pitch) {
         QUOIN_CUDA_CHECK(cudaMemcpy2DAsync(to, to_ld * size, from, from_ld * size, h * size, q, kind, stream));
+        return;
+    }
+    for (Index j = 0; j < q; ++j) {
+        QUOIN_CUDA_CHECK(cudaMemcpyAsync(to + j * to_ld, from + j * from_ld, h * size, kind, stream));
     }
 }
 
-/// Calls f(rows, columns) for blocks of at most `capacity` elements, in order; single columns where a leading dimension
-/// is beyond what a two-dimensional copy takes.
+/// Calls f(rows, columns) for blocks of at most `capacity` elements, in order.
 template <class F>
-void for_each_block(Index m, Index n, Index capacity, bool single_columns, F f) {
-    const Index h = std::min(m, capacity), q = single_columns ? 1 : std::max<Index>(1, capacity / h);
+void for_each_block(Index m, Index n, Index capacity, F f) {
+    const Index h = std::min(m, capacity), q = std::max<Index>(1, capacity / h);
     for (Index j = 0; j < n; j += q) {
         for (Index i = 0; i < m; i += h) f(Range{i, std::min(m, i + h)}, Range{j, std::min(n, j + q)});
     }
 }
 
+/// B := A in host memory, by all threads.
 template <class T>
-void pack(MatrixView<const T> A, T* buffer) {
-#pragma omp parallel for schedule(static)
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, buffer + j * A.rows);
+void copy_in_parallel(MatrixView<const T> A, MatrixView<T> B) {
+    constexpr Index piece = Index(1) << 14;
+#pragma omp parallel for collapse(2) schedule(static) if (A.rows * A.cols > piece)
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; i += piece) {
+            std::copy_n(A.at(i, j), std::min(piece, A.rows - i), B.at(i, j));
+        }
+    }
 }
 
+/// The two buffers in turn, each of at least `elements`, on their way to the device.
 template <class T>
-void unpack(const T* buffer, MatrixView<T> A) {
-#pragma omp parallel for schedule(static)
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(buffer + j * A.rows, A.rows, A.at(0, j));
-}
+class Departures {
+public:
+    Departures(Context<Cuda>& ctx, Index elements)
+        : stream_(ctx.stream()), staging_(ctx.state().staging(static_cast<std::size_t>(elements) * sizeof(T))) {}
+
+    /// A free buffer for an h×q block, its columns next to each other.
+    MatrixView<T> next(Index h, Index q) {
+        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging_.done[b_]));
+        return {static_cast<T*>(staging_.buffer[b_]), h, q};
+    }
+    void send(MatrixView<const T> block, MatrixView<T, Cuda> B) {
+        enqueue_copy(B.data, B.ld, block.data, block.ld, block.rows, block.cols, cudaMemcpyHostToDevice, stream_);
+        QUOIN_CUDA_CHECK(cudaEventRecord(staging_.done[b_], stream_));
+        b_ = 1 - b_;
+    }
+
+private:
+    cudaStream_t stream_;
+    cuda::Staging& staging_;
+    int b_ = 0;
+};
+
+/// The same from the device: `take(block, rows, columns)` is called for a block once it is there, while the next one is on
+/// its way.
+template <class T>
+class Arrivals {
+public:
+    using Take = std::function<void(MatrixView<const T>, Range, Range)>;
+    Arrivals(Context<Cuda>& ctx, Index elements, Take take)
+        : stream_(ctx.stream()),
+          staging_(ctx.state().staging(static_cast<std::size_t>(elements) * sizeof(T))),
+          take_(std::move(take)) {}
+
+    void fetch(MatrixView<const T, Cuda> A, Range rows, Range columns) {
+        arrive(b_);
+        const Index h = rows.size(), q = columns.size();
+        enqueue_copy(static_cast<T*>(staging_.buffer[b_]), h, A.at(rows.begin, columns.begin), A.ld, h, q,
+                     cudaMemcpyDeviceToHost, stream_);
+        QUOIN_CUDA_CHECK(cudaEventRecord(staging_.done[b_], stream_));
+        expected_[b_] = {rows, columns};
+        b_ = 1 - b_;
+    }
+    void finish() {
+        arrive(b_);
+        arrive(1 - b_);
+    }
+
+private:
+    struct Block {
+        Range rows, columns;
+    };
+    void arrive(int b) {
+        const Block block = std::exchange(expected_[b], {});
+        if (block.rows.size() == 0) return;
+        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging_.done[b]));
+        take_(MatrixView<const T>(static_cast<const T*>(staging_.buffer[b]), block.rows.size(), block.columns.size()),
+              block.rows, block.columns);
+    }
+
+    cudaStream_t stream_;
+    cuda::Staging& staging_;
+    Take take_;
+    Block expected_[2];
+    int b_ = 0;
+};
 
 template <class T>
-bool wide(Index a, Index b) {
-    return std::max(a, b) * Index(sizeof(T)) > most_pitch;
+constexpr Index staged_elements = Index(cuda::Staging::least_bytes / sizeof(T));
+
+/// Rows of n elements that travel together.
+template <class T>
+Index staged_rows(Index n) {
+    return std::max<Index>(1, staged_elements<T> / std::max<Index>(1, n));
 }
 
 }  // namespace
@@ -273,59 +381,57 @@ bool wide(Index a, Index b) {
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B) {
     if (A.empty()) return;
-    const cudaStream_t stream = ctx.stream();
-    const bool single = wide<T>(A.ld, B.ld);
     if (is_pinned(A.data)) {
-        for_each_block(A.rows, A.cols, std::numeric_limits<Index>::max(), single, [&](Range r, Range c) {
-            copy_columns(B.at(r.begin, c.begin), B.ld, A.at(r.begin, c.begin), A.ld, r.size(), c.size(), sizeof(T),
-                         cudaMemcpyHostToDevice, stream);
-        });
+        enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
         return ctx.wait();
     }
-    cuda::Staging& staging = ctx.state().staging();
-    int b = 0;
-    for_each_block(A.rows, A.cols, Index(cuda::Staging::bytes / sizeof(T)), single, [&](Range r, Range c) {
-        T* buffer = static_cast<T*>(staging.buffer[b]);
-        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging.done[b]));
-        pack(A.block(r, c), buffer);
-        copy_columns(B.at(r.begin, c.begin), B.ld, buffer, r.size(), r.size(), c.size(), sizeof(T),
-                     cudaMemcpyHostToDevice, stream);
-        QUOIN_CUDA_CHECK(cudaEventRecord(staging.done[b], stream));
-        b = 1 - b;
+    Departures<T> departures(ctx, staged_elements<T>);
+    for_each_block(A.rows, A.cols, staged_elements<T>, [&](Range r, Range c) {
+        const MatrixView<T> block = departures.next(r.size(), c.size());
+        copy_in_parallel<T>(A.block(r, c), block);
+        departures.send(block, B.block(r, c));
     });
 }
 
 template <class T>
 void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B) {
     if (A.empty()) return ctx.wait();
-    const cudaStream_t stream = ctx.stream();
-    const bool single = wide<T>(A.ld, B.ld);
     if (is_pinned(B.data)) {
-        for_each_block(A.rows, A.cols, std::numeric_limits<Index>::max(), single, [&](Range r, Range c) {
-            copy_columns(B.at(r.begin, c.begin), B.ld, A.at(r.begin, c.begin), A.ld, r.size(), c.size(), sizeof(T),
-                         cudaMemcpyDeviceToHost, stream);
-        });
+        enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
         return ctx.wait();
     }
-    cuda::Staging& staging = ctx.state().staging();
-    MatrixView<T, Host> arriving[2];
-    const auto arrive = [&](int b) {
-        if (!arriving[b].data) return;
-        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging.done[b]));
-        unpack(static_cast<const T*>(staging.buffer[b]), arriving[b]);
-        arriving[b] = {};
-    };
-    int b = 0;
-    for_each_block(A.rows, A.cols, Index(cuda::Staging::bytes / sizeof(T)), single, [&](Range r, Range c) {
-        arrive(b);
-        copy_columns(staging.buffer[b], r.size(), A.at(r.begin, c.begin), A.ld, r.size(), c.size(), sizeof(T),
-                     cudaMemcpyDeviceToHost, stream);
-        QUOIN_CUDA_CHECK(cudaEventRecord(staging.done[b], stream));
-        arriving[b] = B.block(r, c);
-        b = 1 - b;
+    Arrivals<T> arrivals(ctx, staged_elements<T>, [&](MatrixView<const T> block, Range r, Range c) {
+        copy_in_parallel<T>(block, B.block(r, c));
     });
-    arrive(b);
-    arrive(1 - b);
+    for_each_block(A.rows, A.cols, staged_elements<T>, [&](Range r, Range c) { arrivals.fetch(A, r, c); });
+    arrivals.finish();
+}
+
+template <class T>
+void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B) {
+    const Index step = staged_rows<T>(B.cols);
+    Departures<T> departures(ctx, step * B.cols);
+    for (Index i = 0; i < B.rows; i += step) {
+        const Range rows{i, std::min(B.rows, i + step)};
+        const MatrixView<T> block = departures.next(rows.size(), B.cols);
+        read(rows, block);
+        departures.send(block, B.row_block(rows));
+    }
+}
+
+template <class T>
+void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write) {
+    const Index step = staged_rows<T>(A.cols);
+    Arrivals<T> arrivals(ctx, step * A.cols, [&](MatrixView<const T> block, Range rows, Range) { write(rows, block); });
+    for (Index i = 0; i < A.rows; i += step) arrivals.fetch(A, {i, std::min(A.rows, i + step)}, {0, A.cols});
+    arrivals.finish();
+    ctx.wait();
+}
+
+DeviceMemory device_memory(const Context<Cuda>&) {
+    DeviceMemory memory;
+    QUOIN_CUDA_CHECK(cudaMemGetInfo(&memory.free, &memory.total));
+    return memory;
 }
 
 // ---- Measurements ------------------------------------------------------------------------------------------------------
@@ -344,11 +450,13 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
                        copy_to_host<T>(ctx, R).view());
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                          \
-    template void copy_to_device<T>(Context<Cuda>&, MatrixView<const T, Host>, MatrixView<T, Cuda>);  \
-    template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);    \
-    template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                      \
-    template double residual<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
+#define QUOIN_INSTANTIATE(T)                                                                            \
+    template void copy_to_device<T>(Context<Cuda>&, MatrixView<const T, Host>, MatrixView<T, Cuda>);    \
+    template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);      \
+    template void copy_rows_to_device<T>(Context<Cuda>&, const RowReader<T>&, MatrixView<T, Cuda>);     \
+    template void copy_rows_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, const RowWriter<T>&); \
+    template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                        \
+    template double residual<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,   \
                                 MatrixView<const T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

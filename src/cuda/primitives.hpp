@@ -5,10 +5,28 @@
 
 #include <span>
 
+#include "../algorithms/work_timer.hpp"
 #include "../primitives.hpp"
 #include "quoin/cuda.hpp"
 
+struct CUevent_st;
+
 namespace quoin {
+
+/// Between two events on the context's stream.
+template <>
+class WorkTimer<Cuda> {
+public:
+    explicit WorkTimer(Context<Cuda>& ctx);
+    WorkTimer(const WorkTimer&) = delete;
+    ~WorkTimer();
+    void stop();
+    double seconds() const;
+
+private:
+    CudaStream stream_;
+    CUevent_st *start_ = nullptr, *stop_ = nullptr;
+};
 
 /// As on the host; it looks at the flag and not at the device.
 void throw_if_stopped(Context<Cuda>& ctx);
@@ -115,8 +133,24 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);
 
+/// Both condition numbers from R⁻¹ itself, in double: n³/3 flops. Waits.
+template <class T>
+TriangleInspection inspect_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+/// On the host up to Tuning<Cuda>::host_svd_cols columns; beyond, in double on the device, by cuSOLVER's polar
+/// decomposition (gesvdp), certified by its residual. Where that fails, as it does for an f64 A of κ > 1e9, on the host
+/// after all, or by QR iteration (gesvd). Waits.
+template <class T>
+void small_svd(Context<Cuda>& ctx, MatrixView<T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
+               MatrixView<T, Cuda> Vt);
+
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 
+/// ‖a_j‖₂ of every column. Waits.
+template <class T>
+void column_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> norms);
+/// Whether all entries are equal. Waits.
+template <class T>
+bool equal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B);
 /// One pass over A.
 template <class T>
 void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,

@@ -66,10 +66,11 @@ private:
 
 /// Two pinned buffers between pageable memory and the device, each free again when its event is done.
 struct Staging {
-    static constexpr std::size_t bytes = std::size_t(16) << 20;
-    Staging();
+    static constexpr std::size_t least_bytes = std::size_t(16) << 20;
+    explicit Staging(std::size_t bytes);
     Staging(const Staging&) = delete;
     ~Staging();
+    const std::size_t bytes;  ///< of each
     void* buffer[2] = {};
     cudaEvent_t done[2] = {};
 };
@@ -87,7 +88,8 @@ struct Context<Cuda>::State {
 
     cublasHandle_t blas();
     cusolverDnHandle_t solver();
-    cuda::Staging& staging();
+    /// Buffers of at least `bytes`.
+    cuda::Staging& staging(std::size_t bytes);
     /// A second stream with handles and arena of its own, ahead of this one on the device.
     Context<Cuda>& side();
     /// From now on `second` runs behind what is enqueued on `first`.

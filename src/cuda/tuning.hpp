@@ -36,6 +36,21 @@ struct Tuning<Cuda> {
     static Index reconstruct_rows(Index width) { return width > 128 ? 2048 : 16384; }
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index m) { return m >= 65536 ? 192 : 0; }
+    /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
+    /// included:
+    ///   columns                    32            64           100           192           512          1000
+    ///   host gesdd          0.20 / 0.23   0.68 / 0.53   1.05 / 1.53   4.91 / 7.28   49.4 / 97.2    261 / 592
+    ///     values alone      0.09 / 0.10   0.32 / 0.24   0.49 / 0.67   2.12 / 3.19   24.4 / 45.9    161 / 348
+    ///   cuSOLVER gesvdp     0.67 / 0.80   2.08 / 2.12   3.18 / 3.51   3.68 / 3.87   11.5 / 11.8   27.7 / 31.3
+    ///     gesvdj            0.47 / 0.64   0.88 / 1.33   2.04 / 3.03   3.93 / 6.26   16.4 / 25.9   48.5 / 79.6
+    ///     gesvd             1.48 / 1.81   3.20 / 3.66   7.43 / 9.02   18.3 / 19.9   65.4 / 75.4    159 / 168
+    /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160 columns
+    /// 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
+    static constexpr Index host_svd_cols(Index element_bytes, bool vectors) {
+        return !vectors ? 256 : element_bytes == 4 ? 184 : 152;
+    }
+    /// The same where gesvdp is not certified and the choice is between gesdd on the host and gesvd.
+    static constexpr Index host_svd_cols_uncertified = 512;
 };
 
 }  // namespace quoin

@@ -176,6 +176,14 @@ void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
     }
 }
 
+template <class T>
+bool equal(Context<Host>&, MatrixView<const T> A, MatrixView<const T> B) {
+    for (Index j = 0; j < A.cols; ++j) {
+        if (!std::equal(A.at(0, j), A.at(0, j) + A.rows, B.at(0, j))) return false;
+    }
+    return true;
+}
+
 #define QUOIN_INSTANTIATE(T)                                                                            \
     template void scan<T>(Context<Host>&, MatrixView<const T>, int, MatrixView<int>, MatrixView<Scan>); \
     template void scale_columns<T>(Context<Host>&, MatrixView<const int>, int, Part, MatrixView<T>);    \
@@ -190,7 +198,8 @@ void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
     template void add_identity<T>(Context<Host>&, MatrixView<T>);                                       \
     template void negate<T>(Context<Host>&, MatrixView<T>);                                             \
     template void subtract<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                      \
-    template void flip_rows<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);
+    template void flip_rows<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                     \
+    template bool equal<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -1,5 +1,3 @@
-#include "algorithms/small_svd.hpp"
-
 #include <fmt/format.h>
 #include <lapacke.h>
 #include <omp.h>

@@ -25,6 +25,80 @@ TEST_F(GpuContext, MatricesGoThereAndBack) {
     }
 }
 
+TEST_F(GpuContext, PinnedMemoryIsReadInPlace) {
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {1001, 37}, {3, 70'001}}) {
+        const Index ld = m + 3;
+        const Matrix<float> A = random_normal<float>(ld, n), poison = filled<float>(ld, n, -1);
+        float* pinned = nullptr;
+        ASSERT_EQ(cudaHostAlloc(reinterpret_cast<void**>(&pinned), ld * n * sizeof(float), cudaHostAllocDefault),
+                  cudaSuccess);
+        std::copy_n(A.data(), ld * n, pinned);
+        const MatrixView<float> there(pinned, m, n, ld);
+        GpuPadded<float> gA(gpu(), m, n);
+        copy_to_device<float>(gpu(), there, gA.view());
+        EXPECT_TRUE(same_bits<float>(gA.fetch(gpu()).view(), A.view().row_block({0, m})));
+        std::copy_n(poison.data(), ld * n, pinned);
+        copy_to_host<float>(gpu(), gA.view(), there);
+        const MatrixView<const float> all(pinned, ld, n, ld);
+        EXPECT_TRUE(same_bits<float>(all.row_block({0, m}), A.view().row_block({0, m})));
+        EXPECT_TRUE(same_bits<float>(all.row_block({m, ld}), poison.view().row_block({m, ld}))) << "padding";
+        EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+    }
+}
+
+TEST_F(GpuContext, RowsTravelInBlocks) {
+    // one block, many, a last one that is shorter, rows longer than a block, no rows, rows of nothing
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {70'001, 100}, {5'000'011, 1}, {5, 4'500'000}, {0, 3}, {3, 0}}) {
+        if (quick() && m * n > 1'000'000) continue;
+        const Matrix<float> A = random_normal<float>(m, n);
+        GpuPadded<float> gA(gpu(), m, n);
+        Index next = 0;
+        copy_rows_to_device<float>(
+            gpu(),
+            [&, m = m, n = n](Range rows, MatrixView<float> block) {
+                EXPECT_EQ(rows.begin, next);
+                next = rows.end;
+                ASSERT_LE(rows.end, m);
+                ASSERT_EQ(block.rows, rows.size());
+                ASSERT_EQ(block.cols, n);
+                for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(rows.begin, j), rows.size(), block.at(0, j));
+            },
+            gA.view());
+        EXPECT_EQ(next, m);
+        EXPECT_TRUE(same_bits<float>(gA.fetch(gpu()).view(), A.view()));
+        Index taken = 0;
+        Matrix<float> back = filled<float>(m, n, std::numeric_limits<float>::quiet_NaN());
+        copy_rows_to_host<float>(gpu(), gA.view(), [&, n = n](Range rows, MatrixView<const float> block) {
+            for (Index j = 0; j < n; ++j) std::copy_n(block.at(0, j), rows.size(), back.view().at(rows.begin, j));
+            taken += rows.size();
+        });
+        EXPECT_EQ(taken, m);
+        EXPECT_TRUE(same_bits<float>(back.view(), A.view()));
+    }
+    // an error on the way ends the copy, and the next one is not disturbed
+    const Matrix<float> A = random_normal<float>(70'001, 100);
+    auto gA = copy_to_device<float>(gpu(), A.view());
+    Matrix<float, Cuda> gB(gpu(), A.rows(), A.cols());
+    const auto fail = [](Range rows, auto) {
+        if (rows.begin > 0) throw Interrupted();
+    };
+    EXPECT_THROW(copy_rows_to_device<float>(gpu(), fail, gB.view()), Interrupted);
+    EXPECT_THROW(copy_rows_to_host<float>(gpu(), gA.view(), fail), Interrupted);
+    EXPECT_TRUE(same_bits<float>(copy_to_host<float>(gpu(), gA.view()).view(), A.view()));
+}
+
+TEST_F(GpuContext, SurveyFindsThisGpu) {
+    const GpuSurvey survey = survey_gpus();
+    ASSERT_FALSE(survey.gpus.empty()) << survey.problem;
+    EXPECT_EQ(survey.gpus[0].problem, "");
+    EXPECT_NE(survey.gpus[0].name, "");
+    EXPECT_GE(survey.gpus[0].capability_major, 9);
+    const DeviceMemory before = device_memory(gpu());
+    EXPECT_EQ(before.total, survey.gpus[0].memory.total);
+    const Matrix<double, Cuda> A(gpu(), 1 << 20, 128);
+    EXPECT_LE(device_memory(gpu()).free + (std::size_t(1) << 29), before.free);
+}
+
 TEST_F(GpuContext, MemoryThatCannotBeHadIsAClearError) {
     try {
         Matrix<double, Cuda> A(gpu(), Index(1) << 32, 1000);

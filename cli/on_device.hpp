@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "arguments.hpp"
+#include "interrupt.hpp"
+#include "json_line.hpp"
+#include "quoin/io.hpp"
+#include "stopwatch.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include <optional>
+
+#include "quoin/cuda.hpp"
+#endif
+
+namespace quoin::cli {
+
+/// The device that a command runs on.
+struct DeviceInUse {
+    Device device = Device::Host;  ///< Host or Cuda
+    std::string description;       ///< of it, and why it was chosen where that is not plain
+    double start_up_seconds = -1;  ///< of CUDA, its libraries and kernels; -1 on the host
+};
+
+/// The end of a report's JSON: device and, on a GPU, what the time of the computation does not contain.
+void add_device(JsonLine& line, const DeviceInUse& device, double transfer_in_seconds, double transfer_out_seconds);
+/// The lines of a report that say the same, where --device was given.
+void print_device(const CommonArguments& arguments, const DeviceInUse& device, double transfer_in_seconds,
+                  double transfer_out_seconds);
+
+/// Waits for the work on a GPU.
+inline void wait(Context<Host>&) {}
+/// A in host memory: A itself, or a copy.
+template <class T>
+const Matrix<T>& on_host(Context<Host>&, const Matrix<T>& A) {
+    return A;
+}
+/// Calls `work(A)` for a small matrix A of the same width, before that of the command: CUDA loads its libraries and kernels
+/// at their first use, which takes longer than most computations. Adds the time to `use`. Nothing on the host.
+template <class T, class Work>
+void load_kernels(Context<Host>&, Index, Index, DeviceInUse&, Work&&) {}
+#ifdef QUOIN_HAVE_CUDA
+inline void wait(Context<Cuda>& ctx) { ctx.wait(); }
+template <class T>
+Matrix<T> on_host(Context<Cuda>& ctx, const Matrix<T, Cuda>& A) {
+    return copy_to_host<T>(ctx, A.view());
+}
+template <class T, class Work>
+void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&& work) {
+    const Stopwatch watch;
+    // at most 512 columns and eight times as many rows, or the transpose of that
+    const Index k = std::min<Index>({m, n, 512});
+    Matrix<T> A(std::min(m, m < n ? k : 8 * k), std::min(n, m < n ? 8 * k : k));
+    std::fill_n(A.data(), A.rows() * A.cols(), T(0));
+    for (Index i = 0; i < std::min(A.rows(), A.cols()); ++i) A(i, i) = 1;
+    const Matrix<T, Cuda> on_gpu = copy_to_device<T>(ctx, std::as_const(A).view());
+    work(on_gpu.view());
+    ctx.wait();
+    use.start_up_seconds += watch.seconds();
+}
+#endif
+
+/// "A.npy: a 1000000 x 192 f32 matrix".
+std::string matrix_in_words(const MatrixFile& file);
+
+/// Throws Error (DeviceFailure): --device cuda, and `why` there is no GPU for it.
+[[noreturn]] void refuse_gpu(const std::string& why);
+
+#ifdef QUOIN_HAVE_CUDA
+/// The GPU that CUDA counts first, or nothing where --device auto finds none; `use` then says so.
+std::optional<Context<Cuda>> open_gpu(const CommonArguments& arguments, DeviceInUse& use);
+/// Whether the GPU has `bytes` free, for what --device auto decides by. Throws OutOfMemory for --device cuda.
+bool fits_gpu(const CommonArguments& arguments, const Context<Cuda>& ctx, const std::string& what, double bytes,
+              DeviceInUse& use);
+#endif
+
+/// Calls `run(ctx, in_use)` with a context of the device that --device asks for, stopped by Ctrl-C. `bytes_on_gpu(ctx)` is
+/// the memory that `what` takes there.
+template <class BytesOnGpu, class Run>
+void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::string& what,
+               [[maybe_unused]] BytesOnGpu&& bytes_on_gpu, Run&& run) {
+    DeviceInUse use;
+    use.description = "host";
+    if (arguments.device != Device::Host) {
+#ifdef QUOIN_HAVE_CUDA
+        std::optional<Context<Cuda>> gpu = open_gpu(arguments, use);
+        if (gpu && fits_gpu(arguments, *gpu, what, bytes_on_gpu(*gpu), use)) {
+            const InterruptGuard guard(*gpu);
+            return run(*gpu, use);
+        }
+#else
+        const char* why = "Quoin was built without CUDA";
+        if (arguments.device == Device::Cuda) refuse_gpu(why);
+        use.description = std::string("host (") + why + ")";
+#endif
+    }
+    Context<Host> ctx = make_context(arguments);
+    const InterruptGuard guard(ctx);
+    run(ctx, use);
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/svd.hpp"
+
+/// The law of the singular value decomposition, in the units of checks.hpp.
+namespace quoin::test {
+
+/// Singular values by LAPACK's QR iteration in double, descending.
+template <class T>
+std::vector<double> reference_singular_values(MatrixView<const T> A) {
+    Matrix<double> W(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) W(i, j) = static_cast<double>(A(i, j));
+    }
+    std::vector<double> s(std::min(A.rows, A.cols)), superdiagonal(s.size() + 1);
+    if (s.empty()) return s;
+    EXPECT_EQ(LAPACKE_dgesvd(LAPACK_COL_MAJOR, 'N', 'N', A.rows, A.cols, W.data(), W.ld(), s.data(), nullptr, 1,
+                             nullptr, 1, superdiagonal.data()),
+              0);
+    return s;
+}
+
+/// max_i |σ_i − σ̂_i| in units of k·u·σ₁: Weyl's theorem for a backward error of norm O(k·u)·‖A‖₂.
+template <class T>
+double singular_value_error(const std::vector<double>& expected, const std::vector<T>& s) {
+    double worst = 0;
+    for (std::size_t i = 0; i < s.size(); ++i) {
+        const double difference = std::abs(expected[i] - static_cast<double>(s[i]));
+        const double error = difference == 0 ? 0 : difference / (s.size() * unit_roundoff<T> * expected[0]);
+        if (!(error <= worst)) worst = error;
+    }
+    return worst;
+}
+
+/// QR, the SVD of R, and Q applied to its U commit the law's error each.
+inline constexpr double svd_law = 3 * law;
+
+template <class T>
+void expect_svd_law(MatrixView<const T> A, const SVD<T>& f) {
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    ASSERT_EQ(f.U.rows(), m);
+    ASSERT_EQ(f.U.cols(), k);
+    ASSERT_EQ(f.Vt.rows(), k);
+    ASSERT_EQ(f.Vt.cols(), n);
+    ASSERT_EQ(f.s.size(), static_cast<std::size_t>(k));
+    EXPECT_TRUE(std::is_sorted(f.s.rbegin(), f.s.rend()));
+    EXPECT_TRUE(std::all_of(f.s.begin(), f.s.end(), [](T s) { return s >= 0; }));
+    EXPECT_LE(orthogonality_error<T>(f.U.view(), k), svd_law) << "UᵀU = I";
+    EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), k), svd_law) << "VᵀV = I";
+
+    // U diag(s) Vᵀ, accumulated in higher precision
+    Matrix<T> product(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            Wide<T> sum = 0;
+            for (Index l = 0; l < k; ++l) sum += Wide<T>(f.U(i, l)) * Wide<T>(f.s[l]) * Wide<T>(f.Vt(l, j));
+            product(i, j) = static_cast<T>(sum);
+        }
+    }
+    EXPECT_LE(difference<T>(product.view(), A, k, frobenius_norm<T>(A)), svd_law) << "A = U diag(s) Vᵀ";
+    EXPECT_LE(singular_value_error<T>(reference_singular_values(A), f.s), svd_law);
+}
+
+/// Classes on which an SVD goes wrong when something is wrong with it.
+inline constexpr Gallery svd_classes[] = {
+    Gallery::RandomNormal,      Gallery::RankDeficientExact, Gallery::ZeroSomeColumns, Gallery::Zero,
+    Gallery::GradedColumnsDown, Gallery::GradedRowsUp,       Gallery::Kahan,           Gallery::Hilbert,
+    Gallery::Vandermonde,       Gallery::NearCollinear12,    Gallery::ClusteredScales, Gallery::Identity,
+    Gallery::NearOverflow,      Gallery::SingleLargeEntry,   Gallery::UpperTriangular, Gallery::GeometricSpectrum};
+
+}  // namespace quoin::test
