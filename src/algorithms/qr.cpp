@@ -307,8 +307,8 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
         const ColumnScaling<T, D> scaling(ctx, A.view());
-        // what A holds is known at once on the host, and elsewhere when the work is done
-        const bool at_once = std::is_same_v<D, Host>;
+        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first
+        const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method);
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
         factorizer.factor(std::move(A), true);

@@ -53,11 +53,6 @@ template <int barrier, int threads>
 __device__ __forceinline__ void barrier_sync() {
     asm volatile("bar.sync %0, %1;" ::"n"(barrier), "n"(threads) : "memory");
 }
-template <int barrier, int threads>
-__device__ __forceinline__ void barrier_arrive() {
-    asm volatile("bar.arrive %0, %1;" ::"n"(barrier), "n"(threads) : "memory");
-}
-
 /// Tile (strip, col), 16 rows by 8 columns of the upper triangle, belongs to warp (col + 2·strip) mod `tile_warps`: every
 /// cross is spread over all warps. The most that one of them has:
 __host__ __device__ constexpr int tiles_of_warp(int col_tiles) {
@@ -170,7 +165,7 @@ __device__ __forceinline__ int factor_block(FactorShared& shared, int k, int n, 
     if (lane < 8) shared.reciprocal[j] = reciprocal_j;
     if (lane == 0) shared.failed = failed;
     __syncwarp();
-    barrier_arrive<block_factored, factor_threads>();
+    barrier_sync<block_factored, factor_threads>();
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         const double r = a[i] * __shfl_sync(~0u, reciprocal_j, i);
@@ -275,7 +270,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
             tiles.select([&](int strip, int col) { return col > lane && (inverse || 2 * strip + 1 > lane); });
         tiles.for_each(__shfl_sync(~0u, crossed, 0),
                        [&](Tile16x8& D, int strip, int col) { publish(shared.panel, D, strip, col, 0); });
-        barrier_arrive<cross_ready, factor_threads>();
+        barrier_sync<cross_ready, factor_threads>();
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
         }
@@ -322,7 +317,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
                 update(D, strip, col);
                 publish(shared.panel, D, strip, col, k + 1);
             });
-            barrier_arrive<cross_ready, factor_threads>();
+            barrier_sync<cross_ready, factor_threads>();
             tiles.for_each(all & ~next, update);
             for (int j = 8 * (k + 1) + 4 * warp + lane / 8; j < n; j += 4 * tile_warps) {
                 const int i = lane % 8;
