@@ -1,0 +1,33 @@
+#pragma once
+
+// Random matrices for measurements on a GPU.
+
+#include <cuda_runtime.h>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+/// Standard normal from a hash of the entry's place (splitmix64, Box and Muller).
+__device__ inline double noise(Index at) {
+    const auto hash = [](unsigned long long x) {
+        x += 0x9E3779B97F4A7C15ull;
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+        return ((x ^ (x >> 31)) >> 11) * 0x1p-53;
+    };
+    return sqrt(-2 * log(1 - hash(2 * at))) * cospi(2 * hash(2 * at + 1));
+}
+
+template <class T>
+__global__ void noise_kernel(Index count, T* A) {
+    for (Index e = blockIdx.x * Index(blockDim.x) + threadIdx.x; e < count; e += Index(gridDim.x) * blockDim.x) {
+        A[e] = static_cast<T>(noise(e));
+    }
+}
+template <class T>
+void fill_with_noise(Index count, T* A, cudaStream_t stream) {
+    noise_kernel<<<2048, 256, 0, stream>>>(count, A);
+}
+
+}  // namespace quoin
