@@ -28,7 +28,17 @@ struct Shape {
     Index leaf_rows, panel_width, fan_in, domain_leaves;
 };
 
-enum Stage { FactorLeaves, FactorNodes, ApplyLeaves, ApplyNodes, FormApplyLeaves, FormApplyNodes, FormPanel, Other, Stages };
+enum Stage {
+    FactorLeaves,
+    FactorNodes,
+    ApplyLeaves,
+    ApplyNodes,
+    FormApplyLeaves,
+    FormApplyNodes,
+    FormPanel,
+    Other,
+    Stages
+};
 
 class Study {
 public:
@@ -40,8 +50,8 @@ public:
         Index t_cols = 0;
         for (Index first = 0; first < n; first += shape.panel_width) {
             const Index width = std::min(shape.panel_width, n - first);
-            trees.push_back({m - first, width, shape.panel_width, shape.leaf_rows, shape.leaf_rows * shape.domain_leaves,
-                             shape.fan_in});
+            trees.push_back({m - first, width, shape.panel_width, shape.leaf_rows,
+                             shape.leaf_rows * shape.domain_leaves, shape.fan_in});
             t_cols += trees.back().t_cols();
         }
         Matrix<T, Cuda> Tf(ctx_, shape.panel_width, t_cols);
@@ -128,7 +138,8 @@ private:
             if (C.cols > 0) {
                 set_identity<T>(ctx_, C.cols, C.row_block({0, tree.width}));
                 mark(Other);
-                for (Index l = tree.levels() - 1; l >= 0; --l) apply_nodes<T>(ctx_, tree, l, Op::None, V, factors[p], C);
+                for (Index l = tree.levels() - 1; l >= 0; --l)
+                    apply_nodes<T>(ctx_, tree, l, Op::None, V, factors[p], C);
                 mark(FormApplyNodes);
                 apply_leaves<T>(ctx_, tree, Op::None, V, factors[p], C);
                 mark(FormApplyLeaves);
@@ -183,7 +194,8 @@ int main(int argc, char** argv) {
     Study study;
     std::printf(
         "dtype,leaf_rows,panel_width,fan_in,domain_leaves,update_gflops,factor_gflops,tree_share,factor_leaves_ms,"
-        "factor_nodes_ms,apply_leaves_ms,apply_nodes_ms,form_apply_leaves_ms,form_apply_nodes_ms,form_panel_ms,other_ms,"
+        "factor_nodes_ms,apply_leaves_ms,apply_nodes_ms,form_apply_leaves_ms,form_apply_nodes_ms,form_panel_ms,other_"
+        "ms,"
         "total_ms\n");
     for (const Shape& shape : shapes) {
         study.measure<float>(m, n, shape);

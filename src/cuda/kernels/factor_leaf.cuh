@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(warps * 32)
     for (int i = threadIdx.x; i < 32 * 33; i += warps * 32) s.Tk[0][i] = 0;
     int from = 0;
     for (Index t = 0; t < leaves; ++t) {
-        T* leaf = A + tree.leaf_begin(d, t);
-        const int h = tree.leaf_size(d, t);
+        const int row = threadIdx.x / 32 * 32, h = tree.leaf_size(d, t) - row;  // the warp's
+        T* leaf = A + tree.leaf_begin(d, t) + row;
         T a[32];
         load_tile(s, leaf, lda, h, n, false, a);
         barrier<warps>();

@@ -98,15 +98,15 @@ __device__ inline void axpy(const T* x, T factor, T (&a)[32]) {
     }
 }
 
-/// The tile of h rows and n columns at `A`, of which only rows <= column count where `triangle`; zeros around it.
+/// The warp's 32 rows at `A`, of which h exist, and n columns; only rows <= column count where `triangle`; zeros around.
 template <class T, int warps>
 __device__ inline void load_tile(ReflectShared<T, warps>& s, const T* A, Index ld, int h, int n, bool triangle,
                                  T (&a)[32]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp * 32 + lane;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (int c = 0; c < 32; ++c) {
-        const bool inside = row < h && c < n && (!triangle || row <= c);
-        a[c] = inside ? A[row + c * ld] : T(0);  // all 32 loads in flight before the first store
+        const bool inside = lane < h && c < n && (!triangle || lane <= c);
+        a[c] = inside ? A[lane + c * ld] : T(0);  // all 32 loads in flight before the first store
     }
 #pragma unroll
     for (int c = 0; c < 32; ++c) s.stage[warp][c][lane] = a[c];
@@ -115,12 +115,13 @@ __device__ inline void load_tile(ReflectShared<T, warps>& s, const T* A, Index l
     for (int r = 0; r < 32; ++r) a[r] = s.stage[warp][lane][r];
 }
 
-/// Factors the tile in `a`. R comes from s.R[from] where `stacked` and goes to s.R[1 − from]; V goes to `A` (rows < h,
-/// below the diagonal of a leaf, up to the diagonal of a `triangle`) unless it is null; s.Tk receives VᵀV and tau.
+/// Factors the tile in `a`. R comes from s.R[from] where `stacked` and goes to s.R[1 − from]; V goes to `A`, the warp's 32
+/// rows of which h exist (below the diagonal of a leaf, up to the diagonals of `triangle`s, one a warp), unless it is null;
+/// s.Tk receives VᵀV and tau.
 template <class T, int warps, bool stacked>
 __device__ inline void reflect_tile(ReflectShared<T, warps>& s, int from, int h, int n, bool triangle, T* A, Index ld,
                                     T (&a)[32]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp * 32 + lane;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     T my_scale = 0;
     for (int j = 0; j < n; ++j) {
         const int parity = j & 1;
@@ -202,7 +203,7 @@ __device__ inline void reflect_tile(ReflectShared<T, warps>& s, int from, int h,
         // v = scale x
         const T v = scale * x[lane];
         x[lane] = v;
-        if (A && row < h && (stacked ? !triangle || row <= j : row > j)) A[row + j * ld] = v;
+        if (A && lane < h && (stacked ? !triangle || lane <= j : warp * 32 + lane > j)) A[lane + j * ld] = v;
         __syncwarp();
         // C −= v w
         axpy(x, -w, a);
