@@ -13,7 +13,9 @@ namespace quoin {
 /// As on the host; it looks at the flag and not at the device.
 void throw_if_stopped(Context<Cuda>& ctx);
 
-// ---- Trees: panels of at most 32 columns -------------------------------------------------------------------------------
+// ---- Trees: panels of at most 32 columns, leaves of at most 256 rows -------------------------------------------------
+// Where the host's nodes absorb their members one after the other, with a T each, a GPU's absorb up to 15 at once,
+// [R_head; R_1; R_2; …] = H [R; 0], with one T in the place of the first one's.
 
 /// geqrt of every leaf.
 template <class T>

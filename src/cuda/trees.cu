@@ -92,9 +92,10 @@ template <class T>
 void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
-        constexpr int warps = rows / 32;
-        launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), rows, sizeof(ReflectShared<T, warps>),
-               TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld, static_cast<T*>(nullptr), Index(0));
+        constexpr int warps = rows / leaf_height<T>;
+        launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
+               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld,
+               static_cast<T*>(nullptr), Index(0));
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
@@ -103,11 +104,11 @@ template <class T>
 void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack) {
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
-        constexpr int warps = rows / 32;
+        constexpr int warps = rows / leaf_height<T>;
         // only read: the kernel that keeps nothing writes to `stack` alone
-        launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), rows, sizeof(ReflectShared<T, warps>),
-               TreeGeometry(tree), const_cast<T*>(A.data), A.ld, static_cast<T*>(nullptr), Index(0), stack.data,
-               stack.ld);
+        launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
+               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), const_cast<T*>(A.data), A.ld,
+               static_cast<T*>(nullptr), Index(0), stack.data, stack.ld);
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
@@ -118,7 +119,8 @@ void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Matrix
     check_tree(tree);
     with_node_warps(tree, [&](auto warps) {
         launch(ctx, "factor_node", factor_node<T, warps>, tree.nodes(level), warps * 32,
-               sizeof(ReflectShared<T, warps>), TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data, Tf.ld);
+               sizeof(ReflectShared<T, warps, 32>), TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data,
+               Tf.ld);
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
@@ -130,8 +132,9 @@ void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<c
     with_tile_rows(tree, [&](auto rows) {
         const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
         launch(ctx, "apply_leaf", op == Op::Transpose ? apply_leaf<T, rows, true> : apply_leaf<T, rows, false>,
-               columns.tiles * tree.domains(), columns.warps * 32, apply_leaf_bytes<rows, T>(columns.warps),
-               TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+               columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
+               apply_leaf_bytes<rows, T>(columns.warps), TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data,
+               Tf.ld, C.data, C.ld, C.cols);
     });
     ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
 }
@@ -165,7 +168,7 @@ void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> 
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
         launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
-               2 * reflector_doubles<rows> * sizeof(double), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld);
+               reflector_doubles<rows> * sizeof(double), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld);
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }

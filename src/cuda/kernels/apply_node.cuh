@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
         T c[4][4];
         strip(d).load(mine ? n : 0, c);
         stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, n, n}, V, 0, 1);
-        stage<tile_width>(Source<T>{Shape::Triangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
+        stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncwarp();
         Tile16x8 W[4] = {};

@@ -7,7 +7,7 @@
 //     grid          one block a node, one warp a member; more members than warps are absorbed in turns
 //     ownership     reflect_tile.cuh: lane = column, a member's 32 rows in registers; a member's zeros below its diagonal
 //                   stay zeros, so V is made of triangles again
-//     shared        R twice, T, one tile a warp: 48 KB (f32) or 92 KB (f64) with 7 warps
+//     shared        R, T, one tile a warp: 48 KB (f32) or 92 KB (f64) with 7 warps
 //     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros;
 //                   a warp without a member holds zeros
 //     flops         2n³/3 needed, 4n³ issued a member; bounded by the latency of n dependent steps a turn
@@ -20,27 +20,25 @@ template <class T, int warps>
 __global__ void __launch_bounds__(warps * 32)
     factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
-    auto& s = *reinterpret_cast<ReflectShared<T, warps>*>(memory);
+    auto& s = *reinterpret_cast<ReflectShared<T, warps, 32>*>(memory);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
     T* const head = A + tree.domain_begin(node.head);
     for (int i = threadIdx.x; i < 32 * 33; i += warps * 32) s.Tk[0][i] = 0;
-    for (int c = warp; c < 32; c += warps) s.R[0][lane][c] = lane <= c && c < n ? head[lane + c * lda] : T(0);
-    int from = 0;
+    for (int c = warp; c < 32; c += warps) s.R[lane][c] = lane <= c && c < n ? head[lane + c * lda] : T(0);
     for (Index first = 1; first <= node.members; first += warps) {
         const bool mine = first + warp <= node.members;
         T* const member = A + tree.domain_begin(node.member(mine ? first + warp : first));
         T a[32];
         load_tile(s, member, lda, mine ? n : 0, n, true, a);
         barrier<warps>();
-        reflect_tile<T, warps, true>(s, from, mine ? n : 0, n, true, member, lda, a);
-        from = 1 - from;
+        reflect_tile<true>(s, mine ? n : 0, n, true, member, lda, a);
         join_t(s);
         store_square<T, warps>(s.Tk, n, false, Tf + tree.t_of_node(node.member(first)) * ldt, ldt);
         barrier<warps>();
     }
-    store_square<T, warps>(s.R[from], n, true, head, lda);
+    store_square<T, warps>(s.R, n, true, head, lda);
 }
 
 }  // namespace quoin::cuda

@@ -6,11 +6,11 @@
 //     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
 //     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]
 //
-//     grid          one block a node, one warp a member; one block a domain, whose 8 warps are two strips of 16 columns by
-//                   four groups of rows
-//     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself. A node's warp stages its own
-//                   V before Q overwrites it; a leaf's V and T are staged by all while the leaf before is worked on
-//     shared        node: 9 KB a warp and 9 KB; leaf: 2 · (8·32·(rows + 4) + 9 KB), 84 KB with 128 rows
+//     grid          one block a node, one warp a member; one block a domain, whose 4 warps are two strips of 16 columns by
+//                   two groups of rows
+//     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
+//                   V by its own warp, before Q overwrites V
+//     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
 //     flops, bytes  node 2n³/3 needed, 4n³ issued a member; leaves 2mn² flops, V read and Q written once: bounded by memory
 
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(warps * 32)
         const Index d = node.member(mine ? first + warp : first);
         __syncthreads();
         stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, mine ? n : 0, n}, V, 0, 1);
-        stage<tile_width>(Source<T>{Shape::Triangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
+        stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncthreads();
 #pragma unroll
@@ -73,44 +73,31 @@ __global__ void __launch_bounds__(warps * 32)
     for (int s = 0; s < strips; ++s) strip(node.head, s).store_upper(s * strip_cols, E[s]);
 }
 
-inline constexpr int form_groups = 4, form_warps = form_groups * (tile_width / strip_cols);
+inline constexpr int form_groups = 2, form_warps = form_groups * (tile_width / strip_cols);
 
 template <class T, int rows>
-__global__ void __launch_bounds__(form_warps * 32, rows <= 128 ? 2 : 1)
+__global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (sizeof(T) == 4))
     form_leaf(TreeGeometry tree, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
-    double* const reflectors = reinterpret_cast<double*>(memory);
-    constexpr int blocks = rows / 8 / form_groups, columns = tile_width / form_warps;
+    double* const V = reinterpret_cast<double*>(memory);
+    double* const Tk = V + Staged<rows>::size;
+    const Staged<rows> staged_v(V);
+    const Staged<tile_width> staged_t(Tk);
     const Index d = blockIdx.x;
     const int n = static_cast<int>(tree.width), warp = threadIdx.x / 32;
-    const int first_col = warp % 2 * strip_cols, first_block = warp / 2 * blocks;
+    const int first_col = warp % 2 * strip_cols, first_row = warp / 2 * (rows / form_groups);
     const auto strip = [&](Index row) {
         return Strip<T>(A + row + first_col * lda, lda, min(n - first_col, strip_cols));
     };
-    const auto reflectors_of = [&](Index t) { return LeafReflectors<T>(tree, d, t, A, lda, Tf, ldt); };
 
     T E[4][4];
     strip(tree.domain_begin(d)).load_upper(first_col, E);
-    const Index last = tree.leaves(d) - 1;
-    stage<rows>(reflectors_of(last).V, reflectors + last % 2 * reflector_doubles<rows>, warp, form_warps);
-    stage<tile_width>(reflectors_of(last).Tk, reflectors + last % 2 * reflector_doubles<rows> + Staged<rows>::size,
-                      warp, form_warps);
-    __syncthreads();
-    for (Index t = last; t >= 0; --t) {
-        const double* const V = reflectors + t % 2 * reflector_doubles<rows>;
-        double* const next_v = reflectors + (t + 1) % 2 * reflector_doubles<rows>;
-        const Staged<rows> staged_v(V);
-        const Staged<tile_width> staged_t(V + Staged<rows>::size);
-        Column<rows, T> v[columns];
-        Column<tile_width, T> tk[columns];
-        if (t > 0) {
-            const LeafReflectors<T> next = reflectors_of(t - 1);
-#pragma unroll
-            for (int i = 0; i < columns; ++i) {
-                v[i].load(next.V, warp + i * form_warps);
-                tk[i].load(next.Tk, warp + i * form_warps);
-            }
-        }
+    for (Index t = tree.leaves(d) - 1; t >= 0; --t) {
+        const LeafReflectors<T> H(tree, d, t, A, lda, Tf, ldt);
+        __syncthreads();
+        stage<rows>(H.V, V, warp, form_warps);
+        stage<tile_width>(H.Tk, Tk, warp, form_warps);
+        __syncthreads();
         Tile16x8 W[4] = {};
         if (t == 0) {
             inner(staged_v, 0, E, W);
@@ -119,34 +106,21 @@ __global__ void __launch_bounds__(form_warps * 32, rows <= 128 ? 2 : 1)
             for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
         }
         multiply_t<false>(staged_t, W);
-        T q[blocks][4] = {};
-        if (t == 0) {
+        const int h = tree.leaf_size(d, t);
+#pragma unroll 1
+        for (int row = first_row; row < first_row + rows / form_groups; row += 16) {
+            T q[2][4] = {};
 #pragma unroll
-            for (int b = 0; b < blocks; ++b) {
+            for (int b = 0; b < 4; ++b) {
 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        if (first_block + b == e) q[b][i] = E[e][i];
-                    }
+                for (int i = 0; i < 4; ++i) {
+                    if (t == 0 && row == b / 2 * 16) q[b % 2][i] = E[b][i];
                 }
             }
+            outer(Staged<rows>(V + row), W, 0, q);
+            strip(tree.leaf_begin(d, t) + row).store(h - row, q);
         }
-        outer(staged_v, W, first_block, q);
-        const Strip<T> Q = strip(tree.leaf_begin(d, t));
-        const int h = tree.leaf_size(d, t);
-        const bool pairs = Q.in_pairs(h, rows);
-#pragma unroll
-        for (int b = 0; b < blocks; ++b) Q.store_block(pairs, first_block + b, h, q[b]);
         add_to_top(W, E);
-        if (t > 0) {
-#pragma unroll
-            for (int i = 0; i < columns; ++i) {
-                v[i].store(next_v, warp + i * form_warps);
-                tk[i].store(next_v + Staged<rows>::size, warp + i * form_warps);
-            }
-        }
-        __syncthreads();
     }
 }
 

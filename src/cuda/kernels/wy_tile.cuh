@@ -18,6 +18,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
@@ -87,41 +88,46 @@ struct Source {
     int h, n;
 };
 
-/// One column on its way to a Staged matrix, every 32nd row a lane, widened and padded with zeros to rows×32.
-template <int rows, class T>
-struct Column {
-    T v[rows / 32];
-
-    __device__ void load(const Source<T>& from, int c) {
-#pragma unroll
-        for (int b = 0; b < rows / 32; ++b) {
-            const int r = 32 * b + static_cast<int>(threadIdx.x % 32);
-            const bool stored = r < from.h && c < from.n &&
-                                (from.shape == Shape::Rectangle || (from.shape == Shape::Leaf ? r > c : r <= c));
-            v[b] = stored ? from.data[r + c * from.ld] : T(from.shape == Shape::Leaf && r == c && c < from.n);
-        }
-    }
-    __device__ void store(double* staged, int c) const {
-#pragma unroll
-        for (int b = 0; b < rows / 32; ++b) {
-            staged[swizzle(c) * Staged<rows>::ld + swizzle(32 * b + static_cast<int>(threadIdx.x % 32))] = v[b];
-        }
-    }
-};
-
-/// All columns by `warps` warps, of which this is number `warp`; the loads of a batch are in flight before its first store.
+/// Columns to a Staged matrix, every 32nd row a lane, widened and padded with zeros to rows×32, by `warps` warps of which
+/// this is number `warp`. The loads of a batch are in flight before its first store.
 template <int rows, class T>
 __device__ inline void stage(const Source<T>& from, double* staged, int warp, int warps) {
-    constexpr int batch = 512 / rows;
+    constexpr int batch = std::min(16, 4096 / (rows * int(sizeof(T))));
+    const int lane = threadIdx.x % 32;
+    const bool whole = from.shape == Shape::Rectangle && from.h >= rows && from.n == tile_width;
     for (int first = warp; first < tile_width; first += batch * warps) {
-        Column<rows, T> columns[batch];
+        T v[batch][rows / 32];
+        if (whole) {
 #pragma unroll
-        for (int i = 0; i < batch; ++i) {
-            if (first + i * warps < tile_width) columns[i].load(from, first + i * warps);
+            for (int i = 0; i < batch; ++i) {
+                const T* const column = from.data + lane + min(first + i * warps, tile_width - 1) * from.ld;
+#pragma unroll
+                for (int b = 0; b < rows / 32; ++b) v[i][b] = column[32 * b];
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < batch; ++i) {
+                const int c = first + i * warps;
+#pragma unroll
+                for (int b = 0; b < rows / 32; ++b) {
+                    const int r = 32 * b + lane;
+                    const bool stored =
+                        r < from.h && c < from.n &&
+                        (from.shape == Shape::Rectangle || (from.shape == Shape::Leaf ? r > c : r <= c));
+                    v[i][b] =
+                        stored ? from.data[r + c * from.ld] : T(from.shape == Shape::Leaf && r == c && c < from.n);
+                }
+            }
         }
+        __syncwarp();  // the compiler would sink each load to its store
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
-            if (first + i * warps < tile_width) columns[i].store(staged, first + i * warps);
+            const int c = first + i * warps;
+            if (c >= tile_width) break;
+#pragma unroll
+            for (int b = 0; b < rows / 32; ++b) {
+                staged[swizzle(c) * Staged<rows>::ld + 32 * b + swizzle(lane)] = v[i][b];
+            }
         }
     }
 }
@@ -138,7 +144,7 @@ struct LeafReflectors {
     __device__ LeafReflectors(const TreeGeometry& tree, Index d, Index t, const T* A, Index lda, const T* Tf, Index ldt)
         : V{t == 0 ? Shape::Leaf : Shape::Rectangle, A + tree.leaf_begin(d, t), lda, tree.leaf_size(d, t),
             static_cast<int>(tree.width)},
-          Tk{Shape::Triangle, Tf + tree.t_of_leaf(d, t) * ldt, ldt, static_cast<int>(tree.width),
+          Tk{Shape::Rectangle, Tf + tree.t_of_leaf(d, t) * ldt, ldt, static_cast<int>(tree.width),
              static_cast<int>(tree.width)} {}
 };
 
@@ -211,7 +217,7 @@ struct Strip {
     /// May all of `rows` rows move in pairs? The same for the whole warp.
     __device__ bool in_pairs(int h, int rows) const {
         const bool aligned = reinterpret_cast<std::size_t>(lane_c) % sizeof(Pair) == 0 && ld % 2 == 0;
-        return h == rows && cols == strip_cols && __all_sync(~0u, aligned);
+        return h >= rows && cols == strip_cols && __all_sync(~0u, aligned);
     }
     /// Zeros outside.
     template <int blocks>
