@@ -4,7 +4,8 @@
 //   tree_tuning [--rows M] [--cols N] [--probe LEAF_ROWS,PANEL_WIDTH,FAN_IN,DOMAIN_LEAVES]
 //
 // A := Q and R, panel by panel, on a fresh copy of the same random A, with an event between two primitives: the median of
-// 5 runs after 1, stage by stage. update_gflops: 4mnp flops over the time of apply_leaves in the factorization;
+// 5 runs after 1, stage by stage. total_ms: the same without events in between, the nodes factored beside the update of
+// the leaves as the library does it. update_gflops: 4mnp flops over the time of apply_leaves in the factorization;
 // factor_gflops: 2mn² over that of factor_leaves; tree_share: the part of the factorization's time in factor_nodes and
 // apply_nodes. The counts of the flops leave out what the tree adds.
 
@@ -58,14 +59,12 @@ public:
         std::array<std::vector<double>, Stages + 1> times;
         for (int run = 0; run < 6; ++run) {
             copy<T>(ctx_, A.view(), W.view());
-            const auto stages = factor_and_form<T>(trees, shape.panel_width, W.view(), Tf.view());
+            const auto stages = factor_and_form<T>(true, trees, shape.panel_width, W.view(), Tf.view());
+            copy<T>(ctx_, A.view(), W.view());
+            const auto whole = factor_and_form<T>(false, trees, shape.panel_width, W.view(), Tf.view());
             if (run == 0) continue;
-            double total = 0;
-            for (int s = 0; s < Stages; ++s) {
-                times[s].push_back(stages[s]);
-                total += stages[s];
-            }
-            times[Stages].push_back(total);
+            for (int s = 0; s < Stages; ++s) times[s].push_back(stages[s]);
+            times[Stages].push_back(whole[Other]);
         }
         std::array<double, Stages + 1> ms;
         for (int s = 0; s <= Stages; ++s) {
@@ -91,12 +90,13 @@ public:
     }
 
 private:
-    /// Milliseconds of every stage.
+    /// Milliseconds of every stage, or all of them as `Other`.
     template <class T>
-    std::array<double, Stages> factor_and_form(const std::vector<PanelTree>& trees, Index panel_width,
+    std::array<double, Stages> factor_and_form(bool staged, const std::vector<PanelTree>& trees, Index panel_width,
                                                MatrixView<T, Cuda> W, MatrixView<T, Cuda> Tf) {
         std::vector<Stage> order;
-        const auto mark = [&](Stage stage) {
+        const auto mark = [&](Stage stage, bool always = false) {
+            if (!staged && !always) return;
             order.push_back(stage);
             if (events_.size() < order.size()) {
                 events_.emplace_back();
@@ -118,17 +118,21 @@ private:
             factors.push_back(Tf.block({0, tree.inner_block}, {t_col, t_col + tree.t_cols()}));
             t_col += tree.t_cols();
         }
-        mark(Other);
+        mark(Other, true);
         for (std::size_t p = 0; p < trees.size(); ++p) {
             const PanelTree& tree = trees[p];
             const auto V = panel(p), C = trailing(p);
             factor_leaves<T>(ctx_, tree, V, factors[p]);
             mark(FactorLeaves);
-            for (Index l = 0; l < tree.levels(); ++l) factor_nodes<T>(ctx_, tree, l, V, factors[p]);
-            mark(FactorNodes);
-            if (C.cols == 0) continue;
-            apply_leaves<T>(ctx_, tree, Op::Transpose, V, factors[p], C);
-            mark(ApplyLeaves);
+            if (staged || C.cols == 0) {
+                for (Index l = 0; l < tree.levels(); ++l) factor_nodes<T>(ctx_, tree, l, V, factors[p]);
+                mark(FactorNodes);
+                if (C.cols == 0) continue;
+                apply_leaves<T>(ctx_, tree, Op::Transpose, V, factors[p], C);
+                mark(ApplyLeaves);
+            } else {
+                factor_nodes_and_apply_leaves<T>(ctx_, tree, V, factors[p], C);
+            }
             for (Index l = 0; l < tree.levels(); ++l) apply_nodes<T>(ctx_, tree, l, Op::Transpose, V, factors[p], C);
             mark(ApplyNodes);
         }
@@ -149,6 +153,7 @@ private:
             form_leaves<T>(ctx_, tree, V, factors[p]);
             mark(FormPanel);
         }
+        if (!staged) mark(Other, true);
         check(cudaStreamSynchronize(ctx_.stream()));
         std::array<double, Stages> stages = {};
         for (std::size_t e = 1; e < order.size(); ++e) {

@@ -24,6 +24,10 @@ void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda
 template <class T>
 void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                   MatrixView<T, Cuda> Tf);
+/// `factor_nodes` of all levels on the context's side stream, and C := Q_leavesᵀ C.
+template <class T>
+void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
+                                   MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C);
 /// C := op(Q_leaves) C.
 template <class T>
 void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,

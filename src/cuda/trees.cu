@@ -66,7 +66,7 @@ void with_tile_rows(const PanelTree& tree, Work work) {
 /// The warps of a node: a member each, or as many as a block can have.
 template <class Work>
 void with_node_warps(const PanelTree& tree, Work work) {
-    with_least<1, 3, 7, most_node_warps>(tree.fan_in - 1, work);
+    with_least<1, 3, 9, most_node_warps>(tree.fan_in - 1, work);
 }
 
 /// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.
@@ -140,6 +140,17 @@ void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<c
 }
 
 template <class T>
+void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
+                                   MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    // the nodes are few and wait for latency: they take turns with the blocks of the leaves
+    auto& side = ctx.state().side();
+    ctx.state().order(ctx, side);
+    for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
+    apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
+    ctx.state().order(side, ctx);
+}
+
+template <class T>
 void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
     check_tree(tree);
@@ -185,6 +196,8 @@ void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     template void factor_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>, MatrixView<T, Cuda>); \
     template void apply_leaves<T>(Context<Cuda>&, const PanelTree&, Op, MatrixView<const T, Cuda>,                    \
                                   MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                    \
+    template void factor_nodes_and_apply_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>,             \
+                                                   MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
     template void apply_nodes<T>(Context<Cuda>&, const PanelTree&, Index, Op, MatrixView<const T, Cuda>,              \
                                  MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                     \
     template void form_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>,                         \

@@ -24,8 +24,9 @@ struct Tuning<Cuda> {
     static constexpr Index most_tree_cols = 32;
     /// Rows of a leaf: the tile of the tree kernels.
     static Index leaf_rows(Index, Index) { return 128; }
-    static Index domain_leaves(Index) { return 1; }
-    static constexpr Index fan_in = 4;
+    /// At most 1056 domains: 8 blocks of factor_leaf on every multiprocessor.
+    static Index domain_leaves(Index leaves) { return (leaves + 1055) / 1056; }
+    static constexpr Index fan_in = 10;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
     static constexpr Index tall_aspect = 4;

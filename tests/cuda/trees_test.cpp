@@ -145,10 +145,14 @@ TYPED_TEST(GpuTrees, ManyMembersANode) {
         EXPECT_LE(orthogonality_error<T>(Q.view(), n), bound);
         EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view().row_block({0, n})), bound);
 
-        // the same bits from run to run
-        GpuPadded<T> gAgain(g, A.view()), gTagain(g, tree.inner_block, tree.t_cols());
-        factor<T, Cuda>(g, tree, gAgain.view(), gTagain.view());
+        // the same bits from run to run, and with the leaves applied beside the nodes
+        GpuPadded<T> gAgain(g, A.view()), gTagain(g, tree.inner_block, tree.t_cols()), gBeside(g, C.view());
+        factor_leaves<T>(g, tree, gAgain.view(), gTagain.view());
+        factor_nodes_and_apply_leaves<T>(g, tree, gAgain.view(), gTagain.view(), gBeside.view());
         EXPECT_TRUE(same_bits<T>(gAgain.fetch(g).view(), F.view())) << "again";
+        GpuPadded<T> gApart(g, C.view());
+        apply_leaves<T>(g, tree, Op::Transpose, gAgain.view(), gTagain.view(), gApart.view());
+        EXPECT_TRUE(same_bits<T>(gBeside.fetch(g).view(), gApart.fetch(g).view())) << "leaves beside nodes";
     }
 }
 

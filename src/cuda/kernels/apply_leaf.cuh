@@ -115,12 +115,12 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
         const Index t = leaf_of(step);
         const double* const V = reflectors + step % 2 * reflector_doubles<rows>;
         const auto read_chunk = [&](int q, T(&c)[chunk_blocks][4]) {
-            shared_c.read(q * chunk_rows, c);
+            if (t > 0 || q >= top_chunks) return shared_c.read(q * chunk_rows, c);
 #pragma unroll
             for (int b = 0; b < 4; ++b) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
-                    if (t == 0 && q == b / chunk_blocks) c[b % chunk_blocks][i] = top[b][i];
+                    if (q == b / chunk_blocks) c[b % chunk_blocks][i] = top[b][i];
                 }
             }
         };
@@ -138,6 +138,7 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
         }
         multiply_t<transpose>(Staged<tile_width>(V + Staged<rows>::size), W);
         const int h = tree.leaf_size(d, t);
+        const bool pairs = strip(tree.leaf_begin(d, t)).in_pairs(h, rows);
 #pragma unroll 1
         for (int q = 0; q < chunks; ++q) {
             T c[chunk_blocks][4];
@@ -146,7 +147,9 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
             if (step + 1 < leaves) copy_chunk(leaf_of(step + 1), q);
             outer(Staged<rows>(V + q * chunk_rows), W, 0, c);
             if (t > 0 || q >= top_chunks) {
-                strip(tree.leaf_begin(d, t) + q * chunk_rows).store(h - q * chunk_rows, c);
+                const Strip<T> C_chunk = strip(tree.leaf_begin(d, t) + q * chunk_rows);
+#pragma unroll
+                for (int b = 0; b < chunk_blocks; ++b) C_chunk.store_block(pairs, b, h - q * chunk_rows, c[b]);
                 continue;
             }
 #pragma unroll

@@ -22,7 +22,7 @@ inline constexpr int leaf_height = sizeof(T) == 4 ? 64 : 32;
 
 /// V, T and R in place of A where `keep`; otherwise A is only read and `stack` receives R_0, R_1, …, zeros below.
 template <class T, int warps, bool keep>
-__global__ void __launch_bounds__(warps * 32, 16 / warps)
+__global__ void __launch_bounds__(warps * 32, sizeof(T) == 4 ? 16 / warps : 1)
     factor_leaf(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, leaf_height<T>>*>(memory);
