@@ -189,12 +189,11 @@ int main(int argc, char** argv) {
         }
     }
     if (shapes.empty()) {
-        for (Index leaf_rows : {64, 128}) {
-            for (Index panel_width : {8, 16, 32}) {
-                for (Index domain_leaves : {1, 4, 16}) shapes.push_back({leaf_rows, panel_width, 4, domain_leaves});
-            }
+        for (Index leaf_rows : {64, 128, 256}) {
+            for (Index panel_width : {8, 16, 32}) shapes.push_back({leaf_rows, panel_width, 10, 1024 / leaf_rows});
         }
-        for (Index fan_in : {2, 8, 16}) shapes.push_back({128, 32, fan_in, 1});
+        for (Index fan_in : {2, 4, 16}) shapes.push_back({128, 32, fan_in, 8});
+        for (Index domain_leaves : {1, 4, 10, 16}) shapes.push_back({128, 32, 10, domain_leaves});
     }
     Study study;
     std::printf(

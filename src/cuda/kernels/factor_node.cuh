@@ -5,7 +5,7 @@
 //     [R_head; R_1; R_2; …] = H [R; 0], up to `warps` members at once with one T; V overwrites the members' triangles
 //
 //     grid          one block a node, one warp a member; more members than warps are absorbed in turns
-//     ownership     reflect_tile.cuh: lane = column, a member's 32 rows in registers; a member's zeros below its diagonal
+//     ownership     reflect_tile.cuh: a member's 32 rows in registers; a member's zeros below its diagonal
 //                   stay zeros, so V is made of triangles again
 //     shared        R, T, one tile a warp: 48 KB (f32) or 92 KB (f64) with 7 warps
 //     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros;
@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(warps * 32)
     for (Index first = 1; first <= node.members; first += warps) {
         const bool mine = first + warp <= node.members;
         T* const member = A + tree.domain_begin(node.member(mine ? first + warp : first));
-        T a[32];
-        load_tile(s, member, lda, mine ? n : 0, n, true, a);
+        T a[4][8];
+        load_tile(member, lda, mine ? n : 0, n, true, a);
         barrier<warps>();
         reflect_tile<true>(s, mine ? n : 0, n, true, member, lda, a);
         join_t(s);

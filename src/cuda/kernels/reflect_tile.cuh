@@ -6,19 +6,23 @@
 //     leaf:     A = H [R; 0]          A (height·warps)×32, zero rows and columns pad it
 //     stacked:  [R; B] = H [R'; 0]    R 32×32 in shared memory, B the tile
 //
-//     who owns what     lane c of warp w holds `height` rows of column c, 32 or 64, in as many registers: xᵀA needs no
-//                       shuffle, only a sum over warps; x, `height` elements a warp, is broadcast from shared memory
-//     one step          one sum over warps (one barrier) gives xᵀ[V C] for all columns at once: column j is the norm,
-//                       the columns right of it the update, the columns left of it V(:, 0:j)ᵀ v_j for T
+//     who owns what     a warp holds `height` rows, 32 or 64, of all 32 columns. Lane (g, q) = (lane % 8, lane / 8) holds
+//                       columns g, g + 8, g + 16, g + 24 of a quarter of the rows, 16 bytes of every 64: a[k][r] =
+//                       A(4v⌊r/v⌋ + vq + r mod v, g + 8k), v elements to 16 bytes. x, `height` elements a warp, is
+//                       broadcast from shared memory: an element read serves four columns. Of what there is one of for a
+//                       column (xᵀA, w, a row of R), lane c holds column c's
+//     one step          one sum over quarters and warps (one barrier) gives xᵀ[V C] for all columns at once: column j is
+//                       the norm, the columns right of it the update, the columns left of it V(:, 0:j)ᵀ v_j for T
 //     T                 T₁₂ = −T₁ (V₁ᵀV₂) T₂ from blocks of 1, 2, 4, 8, 16 columns, all blocks of one size at once
 //     columns           V of column j stays x_j in registers with its scale beside it; v_j leaves for memory at step j
-//     flops             3·h·n² for V and R, h·n² for T, of them 4·h·n² issued; bounded by issue slots and the latency of
+//     flops             3·h·n² for V and R, h·n² for T, of them 3¼·h·n² issued; bounded by issue slots and the latency of
 //                       n dependent steps, hidden by the other blocks of the multiprocessor
 
 #include <cuda_runtime.h>
 
 #include <cfloat>
 
+#include "copy_async.cuh"
 #include "geometry.cuh"
 
 namespace quoin::cuda {
@@ -49,8 +53,8 @@ struct ReflectShared {
     T pivot[2][32];
     T largest[warps];
     T R[32][33];
-    T Tk[32][33];            // column j: V(:, 0:j)ᵀ v_j above tau_j, then T
-    T stage[warps][32][33];  // a warp's tile between coalesced rows and one column a lane; then work of `join_t`
+    T Tk[32][33];    // column j: V(:, 0:j)ᵀ v_j above tau_j, then T
+    T work[32][33];  // of `join_t`
 };
 
 template <int warps>
@@ -62,65 +66,46 @@ __device__ inline void barrier() {
     }
 }
 
-/// xᵀa over a lane's rows.
-template <class T, int height>
-__device__ inline T dot(const T* x, const T (&a)[height]) {
-    using Vector = typename Float<T>::Vector;
-    constexpr int lanes = sizeof(Vector) / sizeof(T);
-    T sums[4] = {};
-#pragma unroll
-    for (int r = 0; r < height; r += lanes) {
-        const Vector v = *reinterpret_cast<const Vector*>(x + r);
-        sums[(r + 0) % 4] = fma(v.x, a[r + 0], sums[(r + 0) % 4]);
-        sums[(r + 1) % 4] = fma(v.y, a[r + 1], sums[(r + 1) % 4]);
-        if constexpr (lanes == 4) {
-            sums[2] = fma(v.z, a[r + 2], sums[2]);
-            sums[3] = fma(v.w, a[r + 3], sums[3]);
-        }
-    }
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+/// Elements to 16 bytes.
+template <class T>
+inline constexpr int vector_rows = 16 / int(sizeof(T));
+
+/// The row of a warp's tile that a lane's element r stands for.
+template <class T>
+__device__ inline int tile_row(int r) {
+    constexpr int v = vector_rows<T>;
+    return (r / v * 4 + static_cast<int>(threadIdx.x % 32) / 8) * v + r % v;
 }
 
-/// a += x·factor
-template <class T, int height>
-__device__ inline void axpy(const T* x, T factor, T (&a)[height]) {
+/// A lane's quarter of the rows of one column at `column`, 16 bytes at a time.
+template <class T, int quarter>
+__device__ inline void load_vectors(const T* column, T (&a)[quarter]) {
     using Vector = typename Float<T>::Vector;
-    constexpr int lanes = sizeof(Vector) / sizeof(T);
 #pragma unroll
-    for (int r = 0; r < height; r += lanes) {
-        const Vector v = *reinterpret_cast<const Vector*>(x + r);
-        a[r + 0] = fma(v.x, factor, a[r + 0]);
-        a[r + 1] = fma(v.y, factor, a[r + 1]);
-        if constexpr (lanes == 4) {
-            a[r + 2] = fma(v.z, factor, a[r + 2]);
-            a[r + 3] = fma(v.w, factor, a[r + 3]);
-        }
+    for (int r = 0; r < quarter; r += vector_rows<T>) {
+        const Vector v = *reinterpret_cast<const Vector*>(column + tile_row<T>(r));
+        a[r] = v.x, a[r + 1] = v.y;
+        if constexpr (vector_rows<T> == 4) a[r + 2] = v.z, a[r + 3] = v.w;
     }
 }
 
 /// The warp's rows at `A`, of which h exist, and n columns; only rows <= column count where `triangle`; zeros around.
-template <class T, int warps, int height>
-__device__ inline void load_tile(ReflectShared<T, warps, height>& s, const T* A, Index ld, int h, int n, bool triangle,
-                                 T (&a)[height]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool whole = h >= height && n == 32 && !triangle;
+template <class T, int quarter>
+__device__ inline void load_tile(const T* A, Index ld, int h, int n, bool triangle, T (&a)[4][quarter]) {
+    const int g = threadIdx.x % 8;
+    const bool whole = h >= 4 * quarter && n == 32 && !triangle && aligned_16(A, ld);
 #pragma unroll
-    for (int half = 0; half < height; half += 32) {
-        const int row = half + lane;
-#pragma unroll
-        for (int c = 0; c < 32; ++c) {
-            const bool inside = whole || (row < h && c < n && (!triangle || row <= c));
-            a[half + c] = inside ? A[row + c * ld] : T(0);  // all loads in flight before the first store
+    for (int k = 0; k < 4; ++k) {
+        const int c = g + 8 * k;
+        if (whole) {
+            load_vectors(A + c * ld, a[k]);
+            continue;
         }
-    }
 #pragma unroll
-    for (int half = 0; half < height; half += 32) {
-#pragma unroll
-        for (int c = 0; c < 32; ++c) s.stage[warp][c][lane] = a[half + c];
-        __syncwarp();
-#pragma unroll
-        for (int r = 0; r < 32; ++r) a[half + r] = s.stage[warp][lane][r];
-        __syncwarp();
+        for (int r = 0; r < quarter; ++r) {
+            const int row = tile_row<T>(r);
+            a[k][r] = row < h && c < n && (!triangle || row <= c) ? A[row + c * ld] : T(0);
+        }
     }
 }
 
@@ -129,29 +114,49 @@ __device__ inline void load_tile(ReflectShared<T, warps, height>& s, const T* A,
 /// VᵀV and tau. A barrier has to come before s.R is read.
 template <bool stacked, class T, int warps, int height>
 __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, int n, bool triangle, T* A, Index ld,
-                                    T (&a)[height]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+                                    T (&a)[4][height / 4]) {
+    constexpr int quarter = height / 4, v = vector_rows<T>;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane % 8, q = lane / 8;
     T my_scale = 0, r_entry = 0;
     for (int j = 0; j < n; ++j) {
         const int parity = j & 1;
-        T* x = s.x[parity] + warp * height;
-        // x = A(j+1:, j) (leaf), B(:, j) (stacked), broadcast by lane j
-        if (lane == j) {
+        T* const x = s.x[parity] + warp * height;
+        // x = A(j+1:, j) (leaf), B(:, j) (stacked)
 #pragma unroll
-            for (int r = 0; r < height; ++r) x[r] = a[r];
+        for (int k = 0; k < 4; ++k) {
+            if (8 * k + g != j) continue;
+#pragma unroll
+            for (int r = 0; r < quarter; ++r) x[tile_row<T>(r)] = a[k][r];
         }
         if (!stacked && warp == 0) {
 #pragma unroll
-            for (int r = 0; r < 32; ++r) {
-                if (r == j) s.pivot[parity][lane] = a[r];
+            for (int r = 0; r < quarter; ++r) {
+                if (tile_row<T>(r) != j) continue;
+#pragma unroll
+                for (int k = 0; k < 4; ++k) s.pivot[parity][g + 8 * k] = a[k][r];
             }
             __syncwarp();
             if (lane <= j) x[lane] = 0;
         }
         __syncwarp();
 
-        const auto sum_over_warps = [&] {
-            s.part[parity][warp][lane] = dot(x, a);
+        T x_quarter[quarter];
+        const auto multiply = [&] {
+            load_vectors(x, x_quarter);
+            T sums[4] = {};
+#pragma unroll
+            for (int r = 0; r < quarter; ++r) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) sums[k] = fma(x_quarter[r], a[k][r], sums[k]);
+            }
+            // over the quarters, column g + 8q to lane (g, q)
+            const bool upper = q >= 2, odd = q % 2 == 1;
+            T kept[2];
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+                kept[k] = (upper ? sums[k + 2] : sums[k]) + __shfl_xor_sync(~0u, upper ? sums[k] : sums[k + 2], 16);
+            }
+            s.part[parity][warp][lane] = (odd ? kept[1] : kept[0]) + __shfl_xor_sync(~0u, odd ? kept[0] : kept[1], 8);
             barrier<warps>();
             T sum = s.part[parity][0][lane];
 #pragma unroll
@@ -159,7 +164,7 @@ __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, i
             return sum;
         };
         // xᵀ[V x C]
-        T product = sum_over_warps();
+        T product = multiply();
         // row j − 1 of R, which all warps had read when they came to the barrier
         if (warp == 0 && j > 0) s.R[j - 1][lane] = r_entry;
         const T pivot = stacked ? s.R[j][lane] : s.pivot[parity][lane];
@@ -193,11 +198,11 @@ __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, i
 #pragma unroll
             for (int r = lane; r < height; r += 32) x[r] = scalbn(x[r], -e);
             __syncwarp();
-            if (lane == j) {
 #pragma unroll
-                for (int r = 0; r < height; ++r) a[r] = x[r];
+            for (int k = 0; k < 4; ++k) {
+                if (8 * k + g == j) load_vectors(x, a[k]);
             }
-            product = sum_over_warps();
+            product = multiply();
             xx = __shfl_sync(~0u, product, j);
             const T scaled_alpha = scalbn(alpha, -e);
             if (xx != 0) {
@@ -213,19 +218,24 @@ __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, i
         if (warp == 0) {
             r_entry = lane > j ? pivot - w : lane == j ? beta : T(0);
             // V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j of a leaf
-            const T g = my_scale * ((stacked ? T(0) : pivot) + scale * product);
-            s.Tk[lane][j] = lane < j ? g : lane == j ? tau : T(0);
+            const T gram = my_scale * ((stacked ? T(0) : pivot) + scale * product);
+            s.Tk[lane][j] = lane < j ? gram : lane == j ? tau : T(0);
         }
         // v = scale x
 #pragma unroll
         for (int r = lane; r < height; r += 32) {
-            const T v = scale * x[r];
-            x[r] = v;
-            if (A && r < h && (stacked ? !triangle || r <= j : warp * height + r > j)) A[r + j * ld] = v;
+            if (A && r < h && (stacked ? !triangle || r <= j : warp * height + r > j)) A[r + j * ld] = scale * x[r];
         }
-        __syncwarp();
-        // C −= v w
-        axpy(x, -w, a);
+        // C −= v w, columns that are done with left out eight at a time
+#pragma unroll
+        for (int r = 0; r < quarter; ++r) x_quarter[r] *= scale;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if (8 * k + 7 <= j) continue;
+            const T factor = -__shfl_sync(~0u, w, g + 8 * k);
+#pragma unroll
+            for (int r = 0; r < quarter; ++r) a[k][r] = fma(x_quarter[r], factor, a[k][r]);
+        }
     }
     barrier<warps>();
     if (warp == 0) s.R[n - 1][lane] = r_entry;
@@ -234,7 +244,6 @@ __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, i
 /// s.Tk from VᵀV above tau to T, upper triangular with exact zeros below.
 template <class T, int warps, int height>
 __device__ inline void join_t(ReflectShared<T, warps, height>& s) {
-    T(*work)[33] = s.stage[0];
     barrier<warps>();
 #pragma unroll
     for (int k = 1; k < 32; k *= 2) {
@@ -244,14 +253,14 @@ __device__ inline void join_t(ReflectShared<T, warps, height>& s) {
             T sum = 0;
 #pragma unroll
             for (int l = 0; l < k; ++l) sum = fma(s.Tk[i][base + l], s.Tk[base + l][j], sum);
-            work[i][j] = sum;
+            s.work[i][j] = sum;
         }
         barrier<warps>();
         for (int e = threadIdx.x; e < 16 * k; e += warps * 32) {
             const int base = e / (k * k) * 2 * k, i = base + e % k, j = base + k + e / k % k;
             T sum = 0;
 #pragma unroll
-            for (int l = 0; l < k; ++l) sum = fma(-work[i][base + k + l], s.Tk[base + k + l][j], sum);
+            for (int l = 0; l < k; ++l) sum = fma(-s.work[i][base + k + l], s.Tk[base + k + l][j], sum);
             s.Tk[i][j] = sum;
         }
         barrier<warps>();
