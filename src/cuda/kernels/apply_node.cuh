@@ -82,9 +82,10 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
             W[b] = {{left.x, left.y, right.x, right.y}};
         }
         multiply_t<transpose>(staged_t, W);
+        if (warp == 0) add_to_top(W, head);
+        turn_left(W);
         outer(staged_v, W, 0, c);
         strip(d).store(mine ? n : 0, c);
-        if (warp == 0) add_to_top(W, head);
         __syncthreads();
     }
     if (warp == 0) strip(node.head).store(n, head);

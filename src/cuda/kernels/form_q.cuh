@@ -63,8 +63,9 @@ __global__ void __launch_bounds__(warps * 32)
 #pragma unroll
             for (int b = 0; b < 4; ++b) W[b] = widen(E[s][b]);
             multiply_t<false>(staged_t, W);
-            outer(staged_v, W, 0, member);
             add_to_top(W, E[s]);
+            turn_left(W);
+            outer(staged_v, W, 0, member);
             if (mine) strip(d, s).store_upper(s * strip_cols, member);
         }
     }
@@ -106,6 +107,8 @@ __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (size
             for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
         }
         multiply_t<false>(staged_t, W);
+        if (t > 0) add_to_top(W, E);
+        turn_left(W);
         const int h = tree.leaf_size(d, t);
 #pragma unroll 1
         for (int row = first_row; row < first_row + rows / form_groups; row += 16) {
@@ -120,7 +123,6 @@ __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (size
             outer(Staged<rows>(V + row), W, 0, q);
             strip(tree.leaf_begin(d, t) + row).store(h - row, q);
         }
-        add_to_top(W, E);
     }
 }
 

@@ -174,7 +174,13 @@ __device__ inline void multiply_t(const Staged<tile_width>& Tk, Tile16x8 (&W)[4]
     }
 }
 
-/// Cᵀ += WᵀVᵀ over row blocks first, first + 1, …: independent chains of products.
+/// W as the left operand of `outer`, once for all its products.
+__device__ inline void turn_left(Tile16x8 (&W)[4]) {
+#pragma unroll
+    for (int b = 0; b < 4; ++b) W[b] = as_left_operand(W[b]);
+}
+
+/// Cᵀ += WᵀVᵀ over row blocks first, first + 1, …: independent chains of products. W is turned left.
 template <int rows, int blocks, class T>
 __device__ inline void outer(const Staged<rows>& V, const Tile16x8 (&W)[4], int first, T (&c)[blocks][4]) {
     Tile16x8 sums[blocks];
@@ -182,9 +188,8 @@ __device__ inline void outer(const Staged<rows>& V, const Tile16x8 (&W)[4], int 
     for (int b = 0; b < blocks; ++b) sums[b] = widen(c[b]);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-        const Tile16x8 A = as_left_operand(W[k]);
 #pragma unroll
-        for (int b = 0; b < blocks; ++b) multiply_add(sums[b], A, V.across(first + b, k));
+        for (int b = 0; b < blocks; ++b) multiply_add(sums[b], W[k], V.across(first + b, k));
     }
 #pragma unroll
     for (int b = 0; b < blocks; ++b) narrow(sums[b], c[b]);
