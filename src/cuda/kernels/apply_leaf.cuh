@@ -137,8 +137,8 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
             commit_copies();  // an empty group: `chunks` are under way again
         }
         multiply_t<transpose>(Staged<tile_width>(V + Staged<rows>::size), W);
-        if (t > 0) add_to_top(W, top);
-        turn_left(W);
+        if (t > 0) subtract_from_top(W, top);
+        turn_left(W, static_cast<int>(tree.width));
         const int h = tree.leaf_size(d, t);
         const bool pairs = strip(tree.leaf_begin(d, t)).in_pairs(h, rows);
 #pragma unroll 1

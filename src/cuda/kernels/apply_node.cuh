@@ -7,7 +7,7 @@
 //     grid          one block a node and 16 columns, one warp a member of factor_node's turns
 //     ownership     wy_tile.cuh: a warp holds C_s, stages V_s for itself, and gives its part of W to the others; the parts
 //                   are added in the order of the members
-//     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 104 KB with 7 warps
+//     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 130 KB with 9 warps
 //     edges         the first n rows of a domain alone are touched; V counts above its diagonal only
 //     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a member, for 2np + n²/2 elements: bounded by memory latency, n
 //                   rows of each column a domain apart
@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
             W[b] = {{left.x, left.y, right.x, right.y}};
         }
         multiply_t<transpose>(staged_t, W);
-        if (warp == 0) add_to_top(W, head);
-        turn_left(W);
+        if (warp == 0) subtract_from_top(W, head);
+        turn_left(W, n);
         outer(staged_v, W, 0, c);
         strip(d).store(mine ? n : 0, c);
         __syncthreads();

@@ -7,7 +7,7 @@
 //     grid          one block a node, one warp a member; more members than warps are absorbed in turns
 //     ownership     reflect_tile.cuh: a member's 32 rows in registers; a member's zeros below its diagonal
 //                   stay zeros, so V is made of triangles again
-//     shared        R, T, one tile a warp: 48 KB (f32) or 92 KB (f64) with 7 warps
+//     shared        R, T, x: 18 KB (f32) or 35 KB (f64) with 9 warps
 //     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros;
 //                   a warp without a member holds zeros
 //     flops         2n³/3 needed, 4n³ issued a member; bounded by the latency of n dependent steps a turn

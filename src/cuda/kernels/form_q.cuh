@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(warps * 32)
 #pragma unroll
             for (int b = 0; b < 4; ++b) W[b] = widen(E[s][b]);
             multiply_t<false>(staged_t, W);
-            add_to_top(W, E[s]);
-            turn_left(W);
+            subtract_from_top(W, E[s]);
+            turn_left(W, n);
             outer(staged_v, W, 0, member);
             if (mine) strip(d, s).store_upper(s * strip_cols, member);
         }
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (size
             for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
         }
         multiply_t<false>(staged_t, W);
-        if (t > 0) add_to_top(W, E);
-        turn_left(W);
+        if (t > 0) subtract_from_top(W, E);
+        turn_left(W, n);
         const int h = tree.leaf_size(d, t);
 #pragma unroll 1
         for (int row = first_row; row < first_row + rows / form_groups; row += 16) {

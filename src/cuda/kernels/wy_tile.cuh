@@ -159,7 +159,7 @@ __device__ inline void inner(const Staged<rows>& V, int first, const T (&c)[bloc
     }
 }
 
-/// W := −op(T) W in place: a block of W is needed by the blocks on one side of it only.
+/// W := op(T) W in place: a block of W is needed by the blocks on one side of it only.
 template <bool transpose>
 __device__ inline void multiply_t(const Staged<tile_width>& Tk, Tile16x8 (&W)[4]) {
 #pragma unroll
@@ -170,17 +170,22 @@ __device__ inline void multiply_t(const Staged<tile_width>& Tk, Tile16x8 (&W)[4]
         for (int k = transpose ? 0 : j; k < (transpose ? j + 1 : 4); ++k) {
             multiply_add(sum, as_left_operand(W[k]), transpose ? Tk.down(k, j) : Tk.across(j, k));
         }
-        W[j] = -sum;
+        W[j] = sum;
     }
 }
 
-/// W as the left operand of `outer`, once for all its products.
-__device__ inline void turn_left(Tile16x8 (&W)[4]) {
+/// W := −W, laid out as the left operand of `outer`. A product with a number that the compiler does not know (n > 0): a
+/// mere negation it would leave to the operands, and copy W into their order for every one of them.
+__device__ inline void turn_left(Tile16x8 (&W)[4], int n) {
+    const double minus_one = n > 0 ? -1.0 : 0.0;
 #pragma unroll
-    for (int b = 0; b < 4; ++b) W[b] = as_left_operand(W[b]);
+    for (int b = 0; b < 4; ++b) {
+        W[b] = as_left_operand(
+            {{W[b].v[0] * minus_one, W[b].v[1] * minus_one, W[b].v[2] * minus_one, W[b].v[3] * minus_one}});
+    }
 }
 
-/// Cᵀ += WᵀVᵀ over row blocks first, first + 1, …: independent chains of products. W is turned left.
+/// Cᵀ −= WᵀVᵀ over row blocks first, first + 1, …: independent chains of products. W is turned left.
 template <int rows, int blocks, class T>
 __device__ inline void outer(const Staged<rows>& V, const Tile16x8 (&W)[4], int first, T (&c)[blocks][4]) {
     Tile16x8 sums[blocks];
@@ -195,13 +200,13 @@ __device__ inline void outer(const Staged<rows>& V, const Tile16x8 (&W)[4], int 
     for (int b = 0; b < blocks; ++b) narrow(sums[b], c[b]);
 }
 
-/// top := top + W, W being −op(T) W already.
+/// top := top − W.
 template <class T>
-__device__ inline void add_to_top(const Tile16x8 (&W)[4], T (&top)[4][4]) {
+__device__ inline void subtract_from_top(const Tile16x8 (&W)[4], T (&top)[4][4]) {
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) top[b][i] = static_cast<T>(top[b][i] + W[b].v[i]);
+        for (int i = 0; i < 4; ++i) top[b][i] = static_cast<T>(top[b][i] - W[b].v[i]);
     }
 }
 
