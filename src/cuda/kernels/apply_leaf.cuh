@@ -127,14 +127,26 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
         Tile16x8 W[4];
 #pragma unroll
         for (int b = 0; b < 4; ++b) W[b] = t == 0 ? Tile16x8{} : widen(top[b]);
+        // every chunk is read while the one before it is multiplied
+        T c[chunk_blocks][4], next_c[chunk_blocks][4];
+        const auto advance = [&] {
+#pragma unroll
+            for (int b = 0; b < chunk_blocks; ++b) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) c[b][i] = next_c[b][i];
+            }
+        };
+        wait_for_copies<chunks - 1>();
+        __syncwarp();
+        read_chunk(0, c);
 #pragma unroll 1
         for (int q = 0; q < chunks; ++q) {
-            wait_for_copies<chunks - 1>();
+            wait_for_copies<chunks - 2>();
             __syncwarp();
-            T c[chunk_blocks][4];
-            read_chunk(q, c);
+            read_chunk(q + 1 < chunks ? q + 1 : 0, next_c);
             inner(Staged<rows>(V + q * chunk_rows), 0, c, W);
-            commit_copies();  // an empty group: `chunks` are under way again
+            commit_copies();  // an empty group: as many are under way again
+            advance();
         }
         multiply_t<transpose>(Staged<tile_width>(V + Staged<rows>::size), W);
         if (t > 0) subtract_from_top(W, top);
@@ -143,24 +155,24 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
         const bool pairs = strip(tree.leaf_begin(d, t)).in_pairs(h, rows);
 #pragma unroll 1
         for (int q = 0; q < chunks; ++q) {
-            T c[chunk_blocks][4];
-            read_chunk(q, c);
-            __syncwarp();
+            __syncwarp();  // all lanes have read the chunk that is replaced
             if (step + 1 < leaves) copy_chunk(leaf_of(step + 1), q);
+            if (q + 1 < chunks) read_chunk(q + 1, next_c);
             outer(Staged<rows>(V + q * chunk_rows), W, 0, c);
             if (t > 0 || q >= top_chunks) {
                 const Strip<T> C_chunk = strip(tree.leaf_begin(d, t) + q * chunk_rows);
 #pragma unroll
                 for (int b = 0; b < chunk_blocks; ++b) C_chunk.store_block(pairs, b, h - q * chunk_rows, c[b]);
-                continue;
-            }
+            } else {
 #pragma unroll
-            for (int b = 0; b < 4; ++b) {
+                for (int b = 0; b < 4; ++b) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    if (q == b / chunk_blocks) top[b][i] = c[b % chunk_blocks][i];
+                    for (int i = 0; i < 4; ++i) {
+                        if (q == b / chunk_blocks) top[b][i] = c[b % chunk_blocks][i];
+                    }
                 }
             }
+            advance();
         }
     };
     for (Index step = 0; step < leaves; ++step) {
