@@ -115,7 +115,7 @@ __device__ inline void load_tile(const T* A, Index ld, int h, int n, bool triang
 template <bool stacked, class T, int warps, int height>
 __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, int n, bool triangle, T* A, Index ld,
                                     T (&a)[4][height / 4]) {
-    constexpr int quarter = height / 4, v = vector_rows<T>;
+    constexpr int quarter = height / 4;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane % 8, q = lane / 8;
     T my_scale = 0, r_entry = 0;
     for (int j = 0; j < n; ++j) {
