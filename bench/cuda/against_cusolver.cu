@@ -17,7 +17,6 @@
 #include <cstring>
 #include <vector>
 
-#include "noise.cuh"
 #include "quoin/cuda.hpp"
 #include "quoin/quoin.hpp"
 
@@ -32,6 +31,22 @@ void check(bool good, const char* what) {
 }
 #define CHECK(call) check((call) == 0, #call)
 
+/// Standard normal from a hash of the entry's place (splitmix64, Box and Muller).
+__device__ double noise(Index at) {
+    const auto hash = [](unsigned long long x) {
+        x += 0x9E3779B97F4A7C15ull;
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+        return ((x ^ (x >> 31)) >> 11) * 0x1p-53;
+    };
+    return sqrt(-2 * log(1 - hash(2 * at))) * cospi(2 * hash(2 * at + 1));
+}
+template <class T>
+__global__ void fill(Index count, T* A) {
+    for (Index e = blockIdx.x * Index(blockDim.x) + threadIdx.x; e < count; e += Index(gridDim.x) * blockDim.x) {
+        A[e] = static_cast<T>(noise(e));
+    }
+}
 template <class T>
 __global__ void widen(Index count, const T* A, double* B) {
     for (Index e = blockIdx.x * Index(blockDim.x) + threadIdx.x; e < count; e += Index(gridDim.x) * blockDim.x) {
@@ -57,7 +72,7 @@ public:
     void measure(Index m, Index n, bool thin_q) {
         const Index k = std::min(m, n);
         Matrix<T, Cuda> A(ctx_, m, n);
-        fill_with_noise(m * n, A.data(), ctx_.stream());
+        fill<<<2048, 256, 0, ctx_.stream()>>>(m * n, A.data());
         CHECK(cudaGetLastError());
         Options options;
         options.q = thin_q ? QForm::Explicit : QForm::Reflectors;
