@@ -33,6 +33,11 @@ template <class T>
 void factor_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T, Host> A,
                   MatrixView<T, Host> Tf);
 
+/// `factor_nodes` of all levels, and C := Q_leavesᵀ C meanwhile: neither needs what the other computes.
+template <class T>
+void factor_nodes_and_apply_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T, Host> A,
+                                   MatrixView<T, Host> Tf, MatrixView<T, Host> C);
+
 /// C := op(Q_leaves) C (gemqrt, tpmqrt): the horizontal update. C has the panel's rows.
 template <class T>
 void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Host> A,

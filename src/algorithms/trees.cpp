@@ -67,12 +67,20 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
         const Index levels = panel.tree.levels();
-        factor_leaves<T>(ctx, panel.tree, A, Tf);
-        for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
         // A₂ := QᵀA₂
-        apply_tree<T, D>(
-            ctx, panel.tree, Op::Transpose, A, Tf,
-            forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()}));
+        const auto A2 =
+            forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()});
+        factor_leaves<T>(ctx, panel.tree, A, Tf);
+        if (A2.cols == 0) {
+            for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
+        } else if (panel.tree.lapack_panel()) {
+            apply_panel<T>(ctx, Op::Transpose, A, Tf, A2);
+        } else {
+            factor_nodes_and_apply_leaves<T>(ctx, panel.tree, A, Tf, A2);
+            for (Index level = 0; level < levels; ++level) {
+                apply_nodes<T>(ctx, panel.tree, level, Op::Transpose, A, Tf, A2);
+            }
+        }
     }
 }
 

@@ -34,7 +34,9 @@ void throw_if_stopped(Context<Cuda>& ctx);
 Context<Cuda>& work_beside(Context<Cuda>& ctx);
 void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside);
 
-// ---- Trees: panels of at most 32 columns -------------------------------------------------------------------------------
+// ---- Trees: panels of at most 32 columns, leaves of at most 256 rows -------------------------------------------------
+// Where the host's nodes absorb their members one after the other, with a T each, a GPU's absorb up to 15 at once,
+// [R_head; R_1; R_2; …] = H [R; 0], with one T in the place of the first one's.
 
 /// geqrt of every leaf.
 template <class T>
@@ -43,6 +45,10 @@ void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda
 template <class T>
 void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                   MatrixView<T, Cuda> Tf);
+/// `factor_nodes` of all levels on the context's side stream, and C := Q_leavesᵀ C.
+template <class T>
+void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
+                                   MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C);
 /// C := op(Q_leaves) C.
 template <class T>
 void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,

@@ -1,6 +1,8 @@
 // The tree primitives on a GPU: one launch a tree level. The mathematics stands in kernels/.
 
+#include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "cuda/kernels/apply_leaf.cuh"
 #include "cuda/kernels/apply_node.cuh"
@@ -30,7 +32,6 @@ void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...),
 }
 
 /// What the kernels' tiles can hold.
-template <class T>
 void check_tree(const PanelTree& tree) {
     const auto refuse = [](const char* what, Index value, Index most) {
         throw InvalidArgument(std::string("on a GPU ") + what + " of a tree may be at most " + std::to_string(most) +
@@ -38,11 +39,34 @@ void check_tree(const PanelTree& tree) {
     };
     if (tree.width > tile_width) refuse("the panel width", tree.width, tile_width);
     const Index leaf = std::min(tree.leaf_rows, tree.rows);
-    if (leaf > tile_rows<T>) refuse("the rows of a leaf", leaf, tile_rows<T>);
+    if (leaf > most_leaf_rows) refuse("the rows of a leaf", leaf, most_leaf_rows);
     if (tree.inner_block < tree.width) {
         throw InvalidArgument("on a GPU one T serves a whole leaf: inner_block must be at least the panel's width " +
                               std::to_string(tree.width) + ", and is " + std::to_string(tree.inner_block));
     }
+}
+
+/// Calls `work` with the constant among `values`, ascending, that is the first to reach `wanted`, or else the last.
+template <int... values, class Work>
+void with_least(Index wanted, Work work) {
+    constexpr int last = std::max({values...});
+    bool found = false;
+    const auto try_one = [&](auto constant) {
+        if (found || (wanted > constant && constant != last)) return;
+        found = true;
+        work(constant);
+    };
+    (try_one(std::integral_constant<int, values>()), ...);
+}
+/// The rows of the tiles that hold the tree's leaves.
+template <class Work>
+void with_tile_rows(const PanelTree& tree, Work work) {
+    with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
+}
+/// The warps of a node: a member each, or as many as a block can have.
+template <class Work>
+void with_node_warps(const PanelTree& tree, Work work) {
+    with_least<1, 3, 9, most_node_warps>(tree.fan_in - 1, work);
 }
 
 /// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.
@@ -50,17 +74,11 @@ struct ColumnTiles {
     ColumnTiles(Index p, Index most) {
         const Index strips = (p + strip_cols - 1) / strip_cols;
         tiles = (strips + most - 1) / most;
-        threads = tiles > 0 ? static_cast<int>((strips + tiles - 1) / tiles) * 32 : 0;
+        warps = tiles > 0 ? static_cast<int>((strips + tiles - 1) / tiles) : 0;
     }
     Index tiles;
-    int threads;
+    int warps;
 };
-
-template <class T>
-inline constexpr int factor_warps = tile_rows<T> / 32;
-
-template <class T>
-inline constexpr std::size_t leaf_bytes = (Staged<tile_rows<T>>::size + Staged<tile_width>::size) * sizeof(double);
 
 /// Members that the nodes of one level absorb.
 Index members(const PanelTree& tree, Index level) {
@@ -72,69 +90,97 @@ Index members(const PanelTree& tree, Index level) {
 
 template <class T>
 void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    check_tree<T>(tree);
-    constexpr int warps = factor_warps<T>;
-    launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32, sizeof(ReflectShared<T, warps>),
-           TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld, static_cast<T*>(nullptr), Index(0));
+    check_tree(tree);
+    with_tile_rows(tree, [&](auto rows) {
+        constexpr int warps = rows / leaf_height<T>;
+        launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
+               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld,
+               static_cast<T*>(nullptr), Index(0));
+    });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
 template <class T>
 void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack) {
-    check_tree<T>(tree);
-    constexpr int warps = factor_warps<T>;
-    // only read: the kernel that keeps nothing writes to `stack` alone
-    launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
-           sizeof(ReflectShared<T, warps>), TreeGeometry(tree), const_cast<T*>(A.data), A.ld, static_cast<T*>(nullptr),
-           Index(0), stack.data, stack.ld);
+    check_tree(tree);
+    with_tile_rows(tree, [&](auto rows) {
+        constexpr int warps = rows / leaf_height<T>;
+        // only read: the kernel that keeps nothing writes to `stack` alone
+        launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
+               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), const_cast<T*>(A.data), A.ld,
+               static_cast<T*>(nullptr), Index(0), stack.data, stack.ld);
+    });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
 template <class T>
 void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                   MatrixView<T, Cuda> Tf) {
-    check_tree<T>(tree);
-    launch(ctx, "factor_node", factor_node<T>, tree.nodes(level), 32, 0, TreeGeometry(tree), tree.stride(level), A.data,
-           A.ld, Tf.data, Tf.ld);
+    check_tree(tree);
+    with_node_warps(tree, [&](auto warps) {
+        launch(ctx, "factor_node", factor_node<T, warps>, tree.nodes(level), warps * 32,
+               sizeof(ReflectShared<T, warps, 32>), TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data,
+               Tf.ld);
+    });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
 
 template <class T>
 void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,
                   MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    check_tree<T>(tree);
-    const ColumnTiles columns(C.cols, apply_leaf_warps<T>);
-    launch(ctx, "apply_leaf", op == Op::Transpose ? apply_leaf<T, true> : apply_leaf<T, false>,
-           columns.tiles * tree.domains(), columns.threads, leaf_bytes<T>, TreeGeometry(tree), columns.tiles, A.data,
-           A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    check_tree(tree);
+    with_tile_rows(tree, [&](auto rows) {
+        const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
+        launch(ctx, "apply_leaf", op == Op::Transpose ? apply_leaf<T, rows, true> : apply_leaf<T, rows, false>,
+               columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
+               apply_leaf_bytes<rows, T>(columns.warps), TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data,
+               Tf.ld, C.data, C.ld, C.cols);
+    });
     ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
+}
+
+template <class T>
+void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
+                                   MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    // the nodes are few and wait for latency: they take turns with the blocks of the leaves
+    auto& side = ctx.state().side();
+    ctx.state().order(ctx, side);
+    for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
+    apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
+    ctx.state().order(side, ctx);
 }
 
 template <class T>
 void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    check_tree<T>(tree);
-    const ColumnTiles columns(C.cols, apply_node_warps);
-    launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, true> : apply_node<T, false>,
-           columns.tiles * tree.nodes(level), columns.threads, 0, TreeGeometry(tree), tree.stride(level), columns.tiles,
-           A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    check_tree(tree);
+    const Index strips = (C.cols + strip_cols - 1) / strip_cols;
+    with_node_warps(tree, [&](auto warps) {
+        launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, warps, true> : apply_node<T, warps, false>,
+               strips * tree.nodes(level), warps * 32, apply_node_bytes(warps), TreeGeometry(tree), tree.stride(level),
+               strips, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    });
     ctx.state().add_flops(2.0 * members(tree, level) * tree.width * tree.width * C.cols);
 }
 
 template <class T>
 void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                 MatrixView<const T, Cuda> Tf) {
-    check_tree<T>(tree);
-    launch(ctx, "form_node", form_node<T>, tree.nodes(level), form_warps * 32, 0, TreeGeometry(tree),
-           tree.stride(level), A.data, A.ld, Tf.data, Tf.ld);
+    check_tree(tree);
+    with_node_warps(tree, [&](auto warps) {
+        launch(ctx, "form_node", form_node<T, warps>, tree.nodes(level), warps * 32, form_node_bytes(warps),
+               TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data, Tf.ld);
+    });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
 
 template <class T>
 void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf) {
-    check_tree<T>(tree);
-    launch(ctx, "form_leaf", form_leaf<T>, tree.domains(), form_warps * 32, leaf_bytes<T>, TreeGeometry(tree), A.data,
-           A.ld, Tf.data, Tf.ld);
+    check_tree(tree);
+    with_tile_rows(tree, [&](auto rows) {
+        launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
+               reflector_doubles<rows> * sizeof(double), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld);
+    });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
@@ -150,6 +196,8 @@ void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     template void factor_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>, MatrixView<T, Cuda>); \
     template void apply_leaves<T>(Context<Cuda>&, const PanelTree&, Op, MatrixView<const T, Cuda>,                    \
                                   MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                    \
+    template void factor_nodes_and_apply_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>,             \
+                                                   MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
     template void apply_nodes<T>(Context<Cuda>&, const PanelTree&, Index, Op, MatrixView<const T, Cuda>,              \
                                  MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                     \
     template void form_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>,                         \

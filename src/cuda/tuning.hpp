@@ -23,10 +23,14 @@ struct Tuning<Cuda> {
     static Index inner_block(Index n) { return n; }
     static constexpr Index tree_width = 32;
     static constexpr Index most_tree_cols = 32;
-    /// Rows of a leaf: the tile of the tree kernels.
+    /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58 /
+    /// 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
-    static Index domain_leaves(Index) { return 1; }
-    static constexpr Index fan_in = 4;
+    /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 / 14.2;
+    /// factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
+    static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
+    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in.
+    static constexpr Index fan_in = 10;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
     static constexpr Index tall_aspect = 4;

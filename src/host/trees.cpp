@@ -133,6 +133,13 @@ void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<c
 }
 
 template <class T>
+void factor_nodes_and_apply_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<T> Tf,
+                                   MatrixView<T> C) {
+    for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(ctx, tree, level, A, Tf);
+    apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
+}
+
+template <class T>
 void apply_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T> A,
                  MatrixView<const T> Tf, MatrixView<T> C) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains(), p = C.cols;
@@ -224,15 +231,17 @@ void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, Mat
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template void factor_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>);               \
-    template void reduce_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<const T>, MatrixView<T>);         \
-    template void factor_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<T>);         \
-    template void apply_leaves<T>(Context<Host>&, const PanelTree&, Op, MatrixView<const T>, MatrixView<const T>, \
-                                  MatrixView<T>);                                                                 \
-    template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                \
-                                 MatrixView<const T>, MatrixView<T>);                                             \
-    template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);     \
+#define QUOIN_INSTANTIATE(T)                                                                                       \
+    template void factor_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>);                \
+    template void reduce_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<const T>, MatrixView<T>);          \
+    template void factor_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<T>);          \
+    template void apply_leaves<T>(Context<Host>&, const PanelTree&, Op, MatrixView<const T>, MatrixView<const T>,  \
+                                  MatrixView<T>);                                                                  \
+    template void factor_nodes_and_apply_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>, \
+                                                   MatrixView<T>);                                                 \
+    template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                 \
+                                 MatrixView<const T>, MatrixView<T>);                                              \
+    template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);      \
     template void form_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<const T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -32,11 +32,19 @@ void form(Context<D>& ctx, const PanelTree& tree, MatrixView<T, D> A, MatrixView
 }
 
 /// rows, width, inner_block, leaf_rows, domain_rows, fan_in: one leaf, ragged leaves, flat trees, remainders that join
-/// the last domain, any fan-in, T with more rows than the panel has columns.
-const PanelTree trees[] = {{1, 1, 1, 128, 128, 2},     {5, 3, 3, 3, 3, 2},          {32, 32, 32, 32, 32, 2},
-                           {33, 32, 32, 128, 128, 2},  {129, 32, 32, 128, 128, 2},  {300, 17, 32, 64, 192, 2},
-                           {777, 8, 8, 16, 16, 8},     {1003, 31, 31, 128, 128, 3}, {1500, 32, 32, 40, 1600, 2},
-                           {2050, 24, 24, 96, 288, 5}, {4096, 32, 32, 128, 128, 4}, {20000, 32, 32, 128, 1024, 2}};
+/// the last domain, T with more rows than the panel has columns, tiles of 64, 128 and 256 rows. A node absorbs one
+/// member, so that its T is the host's.
+const PanelTree trees[] = {{1, 1, 1, 128, 128, 2},       {5, 3, 3, 3, 3, 2},          {32, 32, 32, 32, 32, 2},
+                           {33, 32, 32, 128, 128, 2},    {129, 32, 32, 128, 128, 2},  {300, 17, 32, 64, 192, 2},
+                           {777, 8, 8, 16, 16, 2},       {1003, 31, 31, 128, 128, 2}, {1500, 32, 32, 40, 1600, 2},
+                           {2050, 24, 24, 96, 288, 2},   {4096, 32, 32, 128, 128, 2}, {20000, 32, 32, 128, 1024, 2},
+                           {2100, 32, 32, 256, 1024, 2}, {1031, 16, 16, 256, 256, 2}, {900, 32, 32, 201, 402, 2},
+                           {1000, 32, 32, 64, 1024, 2}};
+
+/// Nodes of many members: fewer and more than a block has warps, a last node with one, and with none.
+const PanelTree wide_trees[] = {{777, 8, 8, 16, 16, 8},      {1003, 31, 31, 128, 128, 3}, {2050, 24, 24, 96, 288, 5},
+                                {4096, 32, 32, 128, 128, 4}, {3000, 32, 32, 64, 64, 16},  {3000, 32, 32, 64, 64, 17},
+                                {4500, 17, 17, 64, 64, 40},  {4096, 32, 32, 256, 256, 9}, {1100, 32, 32, 64, 64, 100}};
 
 template <class T>
 class GpuTrees : public OnGpu {};
@@ -93,6 +101,58 @@ TYPED_TEST(GpuTrees, TheHostAgrees) {
         Matrix<T> Q = copy<T>(F.view());
         form<T, Host>(this->host, tree, Q.view(), Tf.view());
         EXPECT_LE(difference<T>(gAgain.fetch(g).view(), Q.view(), n, frobenius_norm<T>(Q.view())), law) << "form";
+    }
+}
+
+TYPED_TEST(GpuTrees, ManyMembersANode) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (const PanelTree& tree : wide_trees) {
+        const Index m = tree.rows, n = tree.width;
+        SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + " fan-in " + std::to_string(tree.fan_in));
+        const Matrix<T> A = random_normal<T>(m, n, 1);
+        GpuPadded<T> gA(g, A.view()), gT(g, tree.inner_block, tree.t_cols());
+        factor<T, Cuda>(g, tree, gA.view(), gT.view());
+        const Matrix<T> F = gA.fetch(g);
+        // a product of n reflectors a stage, one stage a level beside the leaves
+        const double bound = law * std::sqrt(1.0 + static_cast<double>(tree.levels()));
+
+        // QᵀA = [R; 0]
+        GpuPadded<T> gX(g, A.view());
+        apply<T, Cuda>(g, tree, Op::Transpose, gA.view(), gT.view(), gX.view());
+        Matrix<T> R = filled<T>(m, n, T(0));
+        copy_triangle<T>(this->host, F.view().row_block({0, n}), R.view().row_block({0, n}));
+        EXPECT_LE(difference<T>(gX.fetch(g).view(), R.view(), n, frobenius_norm<T>(A.view())), bound) << "factor";
+        EXPECT_LE(gram_error<T>(A.view(), R.view().row_block({0, n})), bound) << "R";
+
+        // QᵀQ C = C
+        const Matrix<T> C = random_normal<T>(m, 37, 2);
+        GpuPadded<T> gC(g, C.view());
+        apply<T, Cuda>(g, tree, Op::None, gA.view(), gT.view(), gC.view());
+        EXPECT_LE(std::abs(frobenius_norm<T>(gC.fetch(g).view()) / frobenius_norm<T>(C.view()) - 1),
+                  bound * n * unit_roundoff<T>);
+        apply<T, Cuda>(g, tree, Op::Transpose, gA.view(), gT.view(), gC.view());
+        EXPECT_LE(difference<T>(gC.fetch(g).view(), C.view(), n, frobenius_norm<T>(C.view())), 2 * bound) << "apply";
+
+        // Q [I; 0], formed and applied
+        Matrix<T> E = filled<T>(m, n, T(0));
+        for (Index j = 0; j < n; ++j) E(j, j) = 1;
+        GpuPadded<T> gE(g, E.view());
+        apply<T, Cuda>(g, tree, Op::None, gA.view(), gT.view(), gE.view());
+        form<T, Cuda>(g, tree, gA.view(), gT.view());
+        const Matrix<T> Q = gA.fetch(g);
+        EXPECT_LE(difference<T>(Q.view(), gE.fetch(g).view(), n, std::sqrt(static_cast<double>(n))), bound) << "form";
+        EXPECT_LE(orthogonality_error<T>(Q.view(), n), bound);
+        EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view().row_block({0, n})), bound);
+
+        // the same bits from run to run, and with the leaves applied beside the nodes
+        GpuPadded<T> gAgain(g, A.view()), gTagain(g, tree.inner_block, tree.t_cols()), gBeside(g, C.view());
+        factor_leaves<T>(g, tree, gAgain.view(), gTagain.view());
+        factor_nodes_and_apply_leaves<T>(g, tree, gAgain.view(), gTagain.view(), gBeside.view());
+        EXPECT_TRUE(same_bits<T>(gAgain.fetch(g).view(), F.view())) << "again";
+        GpuPadded<T> gApart(g, C.view());
+        apply_leaves<T>(g, tree, Op::Transpose, gAgain.view(), gTagain.view(), gApart.view());
+        EXPECT_TRUE(same_bits<T>(gBeside.fetch(g).view(), gApart.fetch(g).view())) << "leaves beside nodes";
     }
 }
 

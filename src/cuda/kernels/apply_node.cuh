@@ -2,63 +2,93 @@
 
 // apply_nodes: the papers' kernel `apply_qt_tree`, one level of the tree.
 //
-//     [C_head; C_member] := op(H) [C_head; C_member], member by member (tpmqrt of triangles)
+//     W = C_head + Σ V_sᵀ C_s,  W := op(T) W,  C_head −= W,  C_s −= V_s W
 //
-//     grid          one block a node and tile of 16·warps columns
-//     ownership     wy_tile.cuh: a warp owns 16 columns; C_head stays in registers over the members, C_member passes
-//     shared        18 KB; V and T of one member, staged between two barriers
+//     grid          one block a node and 16 columns, one warp a member of factor_node's turns
+//     ownership     wy_tile.cuh: a warp holds C_s, stages V_s for itself, and gives its part of W to the others; the parts
+//                   are added in the order of the members
+//     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 130 KB with 9 warps
 //     edges         the first n rows of a domain alone are touched; V counts above its diagonal only
-//     flops, bytes  2n²p needed, 4n²p + 2n²p issued a member for 2np elements read and written: bounded by memory
-//                   latency, n rows of each column a domain apart
+//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a member, for 2np + n²/2 elements: bounded by memory latency, n
+//                   rows of each column a domain apart
 
 #include "wy_tile.cuh"
 
 namespace quoin::cuda {
 
-inline constexpr int apply_node_warps = 4;
+/// Doubles of a 32×16 W, in the order of the lanes' registers.
+inline constexpr int w_doubles = tile_width * strip_cols;
 
-template <class T, bool transpose>
-__global__ void __launch_bounds__(apply_node_warps * 32)
-    apply_node(TreeGeometry tree, Index stride, Index tiles, const T* A, Index lda, const T* Tf, Index ldt, T* C,
-               Index ldc, Index p) {
-    __shared__ double V[Staged<tile_width>::size], Tk[Staged<tile_width>::size];
+__host__ __device__ constexpr std::size_t apply_node_bytes(int warps) {
+    return ((warps + 1) * (Staged<tile_width>::size + w_doubles)) * sizeof(double);
+}
+
+/// Where W(b).v[2 half], v[2 half + 1] of this lane stand.
+__device__ inline double2& w_pair(double* W, int b, int half) {
+    return reinterpret_cast<double2*>(W)[(2 * b + half) * 32 + threadIdx.x % 32];
+}
+
+template <class T, int warps, bool transpose>
+__global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Index stride, Index strips, const T* A,
+                                                         Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    double* const Tk = reinterpret_cast<double*>(memory);
+    double* const sum = Tk + Staged<tile_width>::size;
+    double* const parts = sum + w_doubles;
+    const int warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
+    double* const V = parts + warps * w_doubles + warp * Staged<tile_width>::size;
     const Staged<tile_width> staged_v(V), staged_t(Tk);
-    const Node node(tree, stride, blockIdx.x / tiles);
+    const Node node(tree, stride, blockIdx.x / strips);
     if (node.members == 0) return;
-    const Index tile = blockIdx.x % tiles;
-    const Index first_col = (tile * (blockDim.x / 32) + threadIdx.x / 32) * strip_cols;
-    const int n = static_cast<int>(tree.width);
-    const int cols = static_cast<int>(p - first_col < strip_cols ? p - first_col : strip_cols);  // none if negative
+    const Index first_col = blockIdx.x % strips * strip_cols;
+    const int cols = static_cast<int>(p - first_col < strip_cols ? p - first_col : strip_cols);
     const auto strip = [&](Index d) { return Strip<T>(C + tree.domain_begin(d) + first_col * ldc, ldc, cols); };
 
     T head[4][4];
-    strip(node.head).load(0, n, head);
-    for (Index step = 1; step <= node.members; ++step) {
-        const Index d = node.member(transpose ? step : node.members + 1 - step);
+    if (warp == 0) strip(node.head).load(n, head);
+    const Index turns = (node.members + warps - 1) / warps;
+    for (Index turn = 0; turn < turns; ++turn) {
+        const Index first = 1 + (transpose ? turn : turns - 1 - turn) * warps;
+        const bool mine = first + warp <= node.members;
+        const Index d = node.member(mine ? first + warp : first);
         T c[4][4];
-        Block W[4];
-        strip(d).load(0, n, c);
+        strip(d).load(mine ? n : 0, c);
+        stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, n, n}, V, 0, 1);
+        stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
+                          warp, warps);
+        __syncwarp();
+        Tile16x8 W[4] = {};
+        if (warp == 0) {
+#pragma unroll
+            for (int b = 0; b < 4; ++b) W[b] = widen(head[b]);
+        }
+        inner(staged_v, 0, c, W);
+#pragma unroll
+        for (int b = 0; b < 4; ++b) {
+            w_pair(parts + warp * w_doubles, b, 0) = {W[b].v[0], W[b].v[1]};
+            w_pair(parts + warp * w_doubles, b, 1) = {W[b].v[2], W[b].v[3]};
+        }
         __syncthreads();
-        stage<tile_width>(Shape::Triangle, A + tree.domain_begin(d), lda, n, n, Tf + tree.t_of_node(d) * ldt, ldt, V,
-                          Tk);
+        for (int e = threadIdx.x; e < w_doubles; e += warps * 32) {
+            double w = parts[e];
+#pragma unroll
+            for (int s = 1; s < warps; ++s) w += parts[s * w_doubles + e];
+            sum[e] = w;
+        }
         __syncthreads();
 #pragma unroll
         for (int b = 0; b < 4; ++b) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) W[b][i] = head[b][i];
+            const double2 left = w_pair(sum, b, 0), right = w_pair(sum, b, 1);
+            W[b] = {{left.x, left.y, right.x, right.y}};
         }
-        inner<false>(staged_v, c, W);
-        multiply_t<false, transpose>(staged_t, W);
-#pragma unroll
-        for (int b = 0; b < 4; b += 2) outer<false>(staged_v, W, b, c[b], c[b + 1]);
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) head[b][i] = static_cast<T>(head[b][i] + W[b][i]);
-        }
-        strip(d).store(0, n, c);
+        multiply_t<transpose>(staged_t, W);
+        if (warp == 0) subtract_from_top(W, head);
+        turn_left(W, n);
+        outer(staged_v, W, 0, c);
+        strip(d).store(mine ? n : 0, c);
+        __syncthreads();
     }
-    strip(node.head).store(0, n, head);
+    if (warp == 0) strip(node.head).store(n, head);
 }
 
 }  // namespace quoin::cuda

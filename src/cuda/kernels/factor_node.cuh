@@ -2,45 +2,43 @@
 
 // factor_nodes: the papers' kernel `factor_tree`, one level of the tree.
 //
-//     [R_head; R_member] = H [R; 0], member by member (tpqrt of triangles); V overwrites the member's triangle
+//     [R_head; R_1; R_2; …] = H [R; 0], up to `warps` members at once with one T; V overwrites the members' triangles
 //
-//     grid          one warp a node
-//     ownership     reflect_tile.cuh with one warp: lane = column, 32 rows in registers; the member's zeros below the
-//                   diagonal stay zeros, so V is a triangle again
-//     shared        R twice, T, one tile: 17 KB (f32), 34 KB (f64); no block barrier
-//     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros
-//     flops         2n³/3 needed, 4n³ issued a member; bounded by the latency of n dependent steps
+//     grid          one block a node, one warp a member; more members than warps are absorbed in turns
+//     ownership     reflect_tile.cuh: a member's 32 rows in registers; a member's zeros below its diagonal
+//                   stay zeros, so V is made of triangles again
+//     shared        R, T, x: 18 KB (f32) or 35 KB (f64) with 9 warps
+//     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros;
+//                   a warp without a member holds zeros
+//     flops         2n³/3 needed, 4n³ issued a member; bounded by the latency of n dependent steps a turn
 
 #include "reflect_tile.cuh"
 
 namespace quoin::cuda {
 
-template <class T>
-__global__ void __launch_bounds__(32) factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
-    __shared__ ReflectShared<T, 1> s;
+template <class T, int warps>
+__global__ void __launch_bounds__(warps * 32)
+    factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto& s = *reinterpret_cast<ReflectShared<T, warps, 32>*>(memory);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
-    const int lane = threadIdx.x, n = static_cast<int>(tree.width);
-    T* head = A + tree.domain_begin(node.head);
-    for (int i = lane; i < 32 * 33; i += 32) s.Tk[0][i] = 0;
-    T a[32];
-    load_tile(s, head, lda, n, n, true, a);
-#pragma unroll
-    for (int r = 0; r < 32; ++r) s.R[0][r][lane] = a[r];
-    __syncwarp();
-    int from = 0;
-    for (Index m = 1; m <= node.members; ++m) {
-        const Index d = node.member(m);
-        T* member = A + tree.domain_begin(d);
-        load_tile(s, member, lda, n, n, true, a);
-        __syncwarp();
-        reflect_tile<T, 1, true>(s, from, n, n, true, member, lda, a);
-        from = 1 - from;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
+    T* const head = A + tree.domain_begin(node.head);
+    for (int i = threadIdx.x; i < 32 * 33; i += warps * 32) s.Tk[0][i] = 0;
+    for (int c = warp; c < 32; c += warps) s.R[lane][c] = lane <= c && c < n ? head[lane + c * lda] : T(0);
+    for (Index first = 1; first <= node.members; first += warps) {
+        const bool mine = first + warp <= node.members;
+        T* const member = A + tree.domain_begin(node.member(mine ? first + warp : first));
+        T a[4][8];
+        load_tile(member, lda, mine ? n : 0, n, true, a);
+        barrier<warps>();
+        reflect_tile<true>(s, mine ? n : 0, n, true, member, lda, a);
         join_t(s);
-        store_square<T, 1>(s.Tk, n, false, Tf + tree.t_of_node(d) * ldt, ldt);
-        __syncwarp();
+        store_square<T, warps>(s.Tk, n, false, Tf + tree.t_of_node(node.member(first)) * ldt, ldt);
+        barrier<warps>();
     }
-    store_square<T, 1>(s.R[from], n, true, head, lda);
+    store_square<T, warps>(s.R, n, true, head, lda);
 }
 
 }  // namespace quoin::cuda

@@ -3,20 +3,20 @@
 // set_root, form_nodes, form_leaves: the thin Q := Q_tree [I; 0] from the root down, in place of V.
 //
 //     root    E := I
-//     node    [E_head; E_member] := H [E_head; 0], the members in reverse order; all three upper triangular
+//     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
 //     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]
 //
-//     grid          one block of two warps a node or a domain; a warp owns 16 of the 32 columns
-//     ownership     wy_tile.cuh; E stays in registers, V and T are staged whole before Q overwrites V
-//     shared        18 KB (node), 43 KB (leaf)
+//     grid          one block a node, one warp a member; one block a domain, whose 4 warps are two strips of 16 columns by
+//                   two groups of rows
+//     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
+//                   V by its own warp, before Q overwrites V
+//     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
-//     flops, bytes  node 2n³/3 needed, 4n³ issued; leaves 2mn² flops, V read and Q written once: bounded by memory
+//     flops, bytes  node 2n³/3 needed, 4n³ issued a member; leaves 2mn² flops, V read and Q written once: bounded by memory
 
 #include "wy_tile.cuh"
 
 namespace quoin::cuda {
-
-inline constexpr int form_warps = tile_width / strip_cols;
 
 template <class T>
 __global__ void set_upper_identity(T* A, Index lda, Index rows, Index cols) {
@@ -25,97 +25,103 @@ __global__ void set_upper_identity(T* A, Index lda, Index rows, Index cols) {
     }
 }
 
-template <class T>
-__global__ void __launch_bounds__(form_warps * 32)
+__host__ __device__ constexpr std::size_t form_node_bytes(int warps) {
+    return (warps + 1) * Staged<tile_width>::size * sizeof(double);
+}
+
+template <class T, int warps>
+__global__ void __launch_bounds__(warps * 32)
     form_node(TreeGeometry tree, Index stride, T* A, Index lda, const T* Tf, Index ldt) {
-    __shared__ double V[Staged<tile_width>::size], Tk[Staged<tile_width>::size];
+    extern __shared__ __align__(16) unsigned char memory[];
+    double* const Tk = reinterpret_cast<double*>(memory);
+    const int warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
+    double* const V = Tk + (1 + warp) * Staged<tile_width>::size;
     const Staged<tile_width> staged_v(V), staged_t(Tk);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
-    const int n = static_cast<int>(tree.width), first_col = threadIdx.x / 32 * strip_cols;
-    const auto strip = [&](Index d) {
-        return Strip<T>(A + tree.domain_begin(d) + first_col * lda, lda, min(n - first_col, strip_cols));
+    constexpr int strips = tile_width / strip_cols;
+    const auto strip = [&](Index d, int s) {
+        return Strip<T>(A + tree.domain_begin(d) + s * strip_cols * lda, lda, min(n - s * strip_cols, strip_cols));
     };
 
-    T E[4][4];
-    strip(node.head).load_upper(first_col, E);
-    for (Index m = node.members; m >= 1; --m) {
-        const Index d = node.member(m);
+    T E[strips][4][4];
+#pragma unroll
+    for (int s = 0; s < strips; ++s) strip(node.head, s).load_upper(s * strip_cols, E[s]);
+    for (Index turn = (node.members - 1) / warps; turn >= 0; --turn) {
+        const Index first = 1 + turn * warps;
+        const bool mine = first + warp <= node.members;
+        const Index d = node.member(mine ? first + warp : first);
         __syncthreads();
-        stage<tile_width>(Shape::Triangle, A + tree.domain_begin(d), lda, n, n, Tf + tree.t_of_node(d) * ldt, ldt, V,
-                          Tk);
+        stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, mine ? n : 0, n}, V, 0, 1);
+        stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
+                          warp, warps);
         __syncthreads();
-        Block W[4];
-        T member[4][4] = {};
 #pragma unroll
-        for (int b = 0; b < 4; ++b) {
+        for (int s = 0; s < strips; ++s) {
+            Tile16x8 W[4];
+            T member[4][4] = {};
 #pragma unroll
-            for (int i = 0; i < 4; ++i) W[b][i] = E[b][i];
+            for (int b = 0; b < 4; ++b) W[b] = widen(E[s][b]);
+            multiply_t<false>(staged_t, W);
+            subtract_from_top(W, E[s]);
+            turn_left(W, n);
+            outer(staged_v, W, 0, member);
+            if (mine) strip(d, s).store_upper(s * strip_cols, member);
         }
-        multiply_t<false, false>(staged_t, W);
-#pragma unroll
-        for (int b = 0; b < 4; b += 2) outer<false>(staged_v, W, b, member[b], member[b + 1]);
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) E[b][i] = static_cast<T>(E[b][i] + W[b][i]);
-        }
-        strip(d).store_upper(first_col, member);
     }
-    strip(node.head).store_upper(first_col, E);
+    if (warp > 0) return;
+#pragma unroll
+    for (int s = 0; s < strips; ++s) strip(node.head, s).store_upper(s * strip_cols, E[s]);
 }
 
-template <class T>
-__global__ void __launch_bounds__(form_warps * 32)
+inline constexpr int form_groups = 2, form_warps = form_groups * (tile_width / strip_cols);
+
+template <class T, int rows>
+__global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (sizeof(T) == 4))
     form_leaf(TreeGeometry tree, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
-    double* V = reinterpret_cast<double*>(memory);
-    double* Tk = V + Staged<tile_rows<T>>::size;
-    const Staged<tile_rows<T>> staged_v(V);
+    double* const V = reinterpret_cast<double*>(memory);
+    double* const Tk = V + Staged<rows>::size;
+    const Staged<rows> staged_v(V);
     const Staged<tile_width> staged_t(Tk);
     const Index d = blockIdx.x;
-    const int n = static_cast<int>(tree.width), first_col = threadIdx.x / 32 * strip_cols;
-
-    T E[4][4];
+    const int n = static_cast<int>(tree.width), warp = threadIdx.x / 32;
+    const int first_col = warp % 2 * strip_cols, first_row = warp / 2 * (rows / form_groups);
     const auto strip = [&](Index row) {
         return Strip<T>(A + row + first_col * lda, lda, min(n - first_col, strip_cols));
     };
+
+    T E[4][4];
     strip(tree.domain_begin(d)).load_upper(first_col, E);
     for (Index t = tree.leaves(d) - 1; t >= 0; --t) {
-        const Index begin = tree.leaf_begin(d, t);
-        const int h = tree.leaf_size(d, t);
+        const LeafReflectors<T> H(tree, d, t, A, lda, Tf, ldt);
         __syncthreads();
-        stage<tile_rows<T>>(t == 0 ? Shape::Leaf : Shape::Rectangle, A + begin, lda, h, n,
-                            Tf + tree.t_of_leaf(d, t) * ldt, ldt, V, Tk);
+        stage<rows>(H.V, V, warp, form_warps);
+        stage<tile_width>(H.Tk, Tk, warp, form_warps);
         __syncthreads();
-        Block W[4] = {};
+        Tile16x8 W[4] = {};
         if (t == 0) {
-            inner<false>(staged_v, E, W);
+            inner(staged_v, 0, E, W);
         } else {
+#pragma unroll
+            for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
+        }
+        multiply_t<false>(staged_t, W);
+        if (t > 0) subtract_from_top(W, E);
+        turn_left(W, n);
+        const int h = tree.leaf_size(d, t);
+#pragma unroll 1
+        for (int row = first_row; row < first_row + rows / form_groups; row += 16) {
+            T q[2][4] = {};
 #pragma unroll
             for (int b = 0; b < 4; ++b) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) W[b][i] = E[b][i];
+                for (int i = 0; i < 4; ++i) {
+                    if (t == 0 && row == b / 2 * 16) q[b % 2][i] = E[b][i];
+                }
             }
-        }
-        multiply_t<false, false>(staged_t, W);
-        const auto Q = strip(begin);
-        const bool pairs = Q.in_pairs(h, tile_rows<T>);
-#pragma unroll
-        for (int b = 0; b < tile_rows<T> / 8; b += 2) {
-            T q[2][4] = {};
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                if (b < 4 && t == 0) q[0][i] = E[b % 4][i], q[1][i] = E[b % 4 + 1][i];
-            }
-            outer<false>(staged_v, W, b, q[0], q[1]);
-            Q.store_block(pairs, b, h, q[0]);
-            Q.store_block(pairs, b + 1, h, q[1]);
-        }
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) E[b][i] = static_cast<T>(E[b][i] + W[b][i]);
+            outer(Staged<rows>(V + row), W, 0, q);
+            strip(tree.leaf_begin(d, t) + row).store(h - row, q);
         }
     }
 }

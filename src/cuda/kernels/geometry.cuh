@@ -8,9 +8,10 @@ namespace quoin::cuda {
 
 /// Columns that every tile kernel computes on: narrower panels are padded with zero columns, whose H is I.
 inline constexpr int tile_width = 32;
-/// Rows of a leaf that fit into the registers of a block: shorter leaves are padded with zero rows.
-template <class T>
-inline constexpr int tile_rows = 128;
+/// Most rows of a leaf; the kernels exist for tiles of 64, 128 and this many, and pad shorter leaves with zero rows.
+inline constexpr int most_leaf_rows = 256;
+/// Most members that a node absorbs at once, with one T: a warp each.
+inline constexpr int most_node_warps = 15;
 
 struct TreeGeometry {
     Index rows, width, leaf_rows, domain_rows, fan_in, domains, leaves_each, leaf_count;
