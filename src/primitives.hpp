@@ -172,6 +172,9 @@ struct GramDemands {
     double most_trace = any;
     double most_departure = any;  ///< ‖I − G‖_F
     double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
+    /// Of R's diagonal blocks, where Tuning<D>::solves_by_block_inverses: how far their explicit inverses may magnify the
+    /// residual of X = A R⁻¹.
+    double most_block_condition = any;
 
     constexpr bool asks_condition() const { return most_condition < any; }
 };

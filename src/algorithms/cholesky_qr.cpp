@@ -22,6 +22,17 @@ constexpr double certificate = 0.5;
 /// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
 constexpr double condition_gate = 16;
 
+/// How far the explicit inverses of R's diagonal blocks may magnify the residual of X = A R⁻¹: two roundings of Sum<T, D>
+/// times it, what eight of random sign come to, stay below half of the 22 n·u that the tests allow; all of one sign come
+/// to 16.
+template <class T, class D>
+double most_block_condition(Index n) {
+    if (!Tuning<D>::solves_by_block_inverses) return GramDemands::any;
+    constexpr double ratio = static_cast<double>(std::numeric_limits<T>::epsilon()) /
+                             static_cast<double>(std::numeric_limits<Sum<T, D>>::epsilon());
+    return 5.5 * static_cast<double>(std::max<Index>(8, n)) * ratio;
+}
+
 /// Steps of a chain, in order.
 enum Step { First, Second, Last };
 
@@ -51,22 +62,28 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         result.state = State::Certified;
         result.gram_departure = departure;
     };
+    const double block_condition = most_block_condition<T, D>(n);
     // G = AᵀA
     solve_and_gram<T>(ctx, A, {}, {}, R1);
     throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, gate);
+        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu, .most_block_condition = block_condition}, R1, gate);
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
-        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, gate);
+        factor_gram<T>(
+            ctx, R2,
+            {.step = Second, .most_trace = 2 * static_cast<double>(n), .most_block_condition = block_condition}, R2,
+            gate);
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<S>(ctx, R2, R1, R1, gate);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, gate);
     } else {
         const GramPrecision known = gram_precision<T>(ctx, A.rows, n);
         factor_gram<T>(ctx, R1,
-                       {.step = First, .most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u)},
+                       {.step = First,
+                        .most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u),
+                        .most_block_condition = block_condition},
                        R1, gate);
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;

@@ -16,6 +16,7 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/block_condition.cuh"
 #include "cuda/kernels/factor_gram.cuh"
 #include "cuda/kernels/multiply_upper.cuh"
 #include "cuda/primitives.hpp"
@@ -264,6 +265,12 @@ void factor_gram(Context<Cuda>& ctx, MatrixView<double, Cuda> G, GramDemands dem
     if (n <= factor_max_cols) {
         QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(n), G.data, G.ld, low, high, demands, R.data, R.ld,
                                            gate.data, ctx.stream()));
+        // never more than κ(R D)
+        if (demands.most_block_condition < demands.most_condition) {
+            demand_block_condition<<<static_cast<unsigned>((n + 7) / 8), 32, 0, ctx.stream()>>>(
+                R, demands.most_block_condition, demands.step, gate.data);
+            check_launch("demand_block_condition");
+        }
     } else {
         factor_gram_wide(ctx, G, low, high, demands, R, gate.data);
     }

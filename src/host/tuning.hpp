@@ -29,6 +29,8 @@ struct Tuning<Host> {
     static constexpr Index fan_in = 2;
     /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
     static constexpr bool r_only_by_tree = true;
+    /// Whether X = A R⁻¹ multiplies by the inverses of diagonal blocks, and not by substitution alone.
+    static constexpr bool solves_by_block_inverses = false;
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index) { return tall_cols; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.

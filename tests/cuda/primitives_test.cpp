@@ -245,6 +245,32 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
     }
 }
 
+TYPED_TEST(GpuPrimitive, FactorGramRefusesBlocksWhoseInversesShow) {
+    auto& g = this->gpu();
+    const auto reason = [&](const Matrix<double>& G) {
+        GpuPadded<double> gG(g, G.view()), gR(g, G.rows(), G.cols());
+        return this->step(gG, gR, GramDemands{.most_block_condition = 100}).reason;
+    };
+    for (Index n : {1, 8, 9, 33, 192}) {
+        SCOPED_TRACE(n);
+        EXPECT_EQ(reason(this->gram(n)), Verdict::Open);
+    }
+    for (Index n : {8, 192}) {
+        SCOPED_TRACE(n);
+        // |R⁻¹||R| has 4000 in its last column
+        Matrix<double> R = identity<double>(n), G(n, n);
+        R(n - 3, n - 2) = R(n - 2, n - 1) = 1;
+        R(n - 2, n - 2) = R(n - 1, n - 1) = 1e-3;
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < n; ++i) {
+                G(i, j) = 0;
+                for (Index l = 0; l <= i && i <= j; ++l) G(i, j) += R(l, i) * R(l, j);
+            }
+        }
+        EXPECT_EQ(reason(G), Verdict::Condition);
+    }
+}
+
 TYPED_TEST(GpuPrimitive, NothingIsWrittenBehindAClosedGate) {
     using T = TypeParam;
     auto& g = this->gpu();

@@ -8,7 +8,8 @@
 // numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the identity.
 //
 // Error: |A − X R| <= c u (|X||R| + Σ_i |X_i||R_ii||R_ii⁻¹||R_ii|) row by row, in f64 whatever T is, so the residual is
-// n·u·‖a‖ times at most κ(R_ii) of an 8×8 diagonal block, not κ(R); the explicit R⁻¹ would give κ(R).
+// n·u·‖a‖ times at most κ(R_ii) of an 8×8 diagonal block, not κ(R); the explicit R⁻¹ would give κ(R). block_condition.cuh
+// refuses an R with a block that would show.
 //
 // Rows of A: a warp takes 16 as tiles 16×8 (dmma.cuh) whose rows g and g+8 are A's rows 2g and 2g+1, so that a lane reads
 // and writes pairs. In X := A R⁻¹ the order of rows is free.
