@@ -38,6 +38,13 @@ void free_device(DeviceQueue& queue, void* p) noexcept;
 /// Work is enqueued on the stream; a call waits for it only where it needs a number on the host, and then says so.
 /// Results are the same bits from run to run on one kind of GPU. The arena grows at a plan's first use; its memory, and
 /// that of matrices which are gone, is reused until the context and every matrix made with it are gone.
+///
+/// `qr` waits once, at its end: for the verdict of a CholeskyQR method, whose steps decide on the device (more often where
+/// it has to go on with another method, or has more than 192 columns), and for what the check of the input found. By
+/// reflectors (BlockedHouseholder without reconstructed panels, TSQR, CAQR; R alone by TSQR apart) with check_finite =
+/// false it waits for nothing, and the call, with `form_q`, `apply_q` and `r` behind it, can be captured into a CUDA graph:
+/// after two calls that were not, so that handles exist and the arena need not grow, and with every matrix that the graph
+/// makes gone before the capture ends.
 template <>
 class Context<Cuda> {
 public:
