@@ -273,6 +273,18 @@ TYPED_TEST(QrInterface, ABasisWhoseSignedLuGrowsIsFactoredAsAnyOther) {
 }
 
 /// R alone carries κ·u, never κ²·u.
+TYPED_TEST(QrInterface, LongSumsOfRoundingErrorsOfOneSignObeyTheLaw) {
+    using T = TypeParam;
+    const Index m = quick() ? 100000 : 2000000;
+    Context<Host> ctx;
+    for (Method method : {Method::CholeskyQR2, Method::TSQR, Method::BlockedHouseholder}) {
+        SCOPED_TRACE(to_string(method));
+        const Matrix<T> A = filled<T>(m, 1, T(1));
+        const Matrix<T> Q = qr(ctx, A.view(), with(method)).form_q(ctx);
+        EXPECT_LE(orthogonality<T>(ctx, Q.view()), law * unit_roundoff<T>);
+    }
+}
+
 TYPED_TEST(QrInterface, RAloneIsTheFactorOfAndNotOfTheGramMatrix) {
     using T = TypeParam;
     for (Index m : {60, 5000}) {

@@ -1,3 +1,6 @@
+#include <bit>
+#include <cstdint>
+
 #include "host/parallel.hpp"
 #include "primitives.hpp"
 
@@ -39,23 +42,32 @@ struct TallReflector {
         multiply_t(op == Op::Transpose, BlockReflector<T>{V_.cols, nullptr, 0, nullptr, 0, 0, Tf_.data, Tf_.ld}, p, W,
                    TW);
     }
-    /// C := op(H) C for one tile of columns, by one core. `work` holds 3kp elements.
-    void apply(Op op, MatrixView<T> C, T* work) const {
-        const Index size = V_.cols * C.cols;
-        T *W = work, *part = W + size, *TW = part + size;
-        std::fill_n(W, size, T(0));
-        inner(0, C, W);
-        for (Index c = 1; c < chunks.count; ++c) {
-            std::fill_n(part, size, T(0));
-            inner(c, C, part);
-            for (Index i = 0; i < size; ++i) W[i] += part[i];
-        }
+    /// C := op(H) C for one tile of columns, by one core. `buffer` holds `work()` elements.
+    void apply(Op op, MatrixView<T> C, T* buffer) const {
+        T *TW = buffer, *W = TW + V_.cols * C.cols;
+        inner_pairwise({0, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(chunks.count)))}, C, W);
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
-    Index work() const { return 3 * V_.cols * tile_cols; }
+    Index work() const {
+        return (2 + std::bit_width(static_cast<std::uint64_t>(chunks.count - 1))) * V_.cols * tile_cols;
+    }
 
 private:
+    /// W := VᵀC over a power of two of chunks, some of which may not exist, added as `sum_parts` does. Behind W lie as many
+    /// buffers of its size as there are levels.
+    void inner_pairwise(Range c, MatrixView<T> C, T* W) const {
+        const Index size = V_.cols * C.cols, middle = (c.begin + c.end) / 2;
+        if (c.size() == 1) {
+            std::fill_n(W, size, T(0));
+            return inner(c.begin, C, W);
+        }
+        inner_pairwise({c.begin, middle}, C, W);
+        if (middle >= chunks.count) return;
+        inner_pairwise({middle, c.end}, C, W + size);
+        for (Index i = 0; i < size; ++i) W[i] += W[size + i];
+    }
+
     MatrixView<const T> V_, Tf_;
     T* L_;
 

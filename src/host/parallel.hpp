@@ -41,16 +41,20 @@ struct RowChunks {
     Index rows, chunk_rows, count;
 };
 
-/// C(m×n, ldc) := sum over c of parts + c·m·n, element by element in the order of c.
+/// C(m×n, ldc) := the sum over c of parts + c·m·n, element by element in pairs of neighbours, pairs of those, and so on. The
+/// parts are overwritten.
 template <class T>
-void sum_parts(const Context<Host>& ctx, Index m, Index n, Index count, const T* parts, T* C, Index ldc) {
+void sum_parts(const Context<Host>& ctx, Index m, Index n, Index count, T* parts, T* C, Index ldc) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * m * n * count))
     for (Index j = 0; j < n; ++j) {
-        std::copy_n(parts + j * m, m, C + j * ldc);
-        for (Index c = 1; c < count; ++c) {
-            const T* part = parts + c * m * n + j * m;
-            for (Index i = 0; i < m; ++i) C[i + j * ldc] += part[i];
+        for (Index step = 1; step < count; step *= 2) {
+            for (Index c = 0; c + step < count; c += 2 * step) {
+                T* const left = parts + (c * n + j) * m;
+                const T* const right = left + step * m * n;
+                for (Index i = 0; i < m; ++i) left[i] += right[i];
+            }
         }
+        std::copy_n(parts + j * m, m, C + j * ldc);
     }
 }
 
