@@ -5,6 +5,7 @@
 // a whole matrix, neither allocates nor throws for numerical reasons, and its result does not depend on how many threads
 // share the work: blocks and the order of every sum are fixed by its arguments.
 
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -231,6 +232,44 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
 template <class T>
 void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, MatrixView<T, Host> U,
                MatrixView<T, Host> Vt);
+
+// ---- Principal component pursuit: M = L + S, multipliers Y; `observed` 0 where M is unknown, no data: nowhere -----------
+
+struct EntryNorms {
+    double squares = 0, sum = 0, largest = 0;  ///< ‖M‖_F², ‖M‖₁ entrywise, max |m_ij|, over the observed entries
+};
+template <class T>
+EntryNorms entry_norms(Context<Host>& ctx, MatrixView<const T, Host> M, MatrixView<const std::uint8_t, Host> observed);
+
+/// B := factor A where observed, 0 elsewhere.
+template <class T>
+void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T, Host> A,
+                 MatrixView<const std::uint8_t, Host> observed, MatrixView<T, Host> B);
+
+struct ShrinkSums {
+    double sum = 0;      ///< ‖S‖₁ over the observed entries
+    Index nonzeros = 0;  ///< of S among them
+};
+/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X := L.
+template <class T>
+ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T, Host> M, MatrixView<const T, Host> Y,
+                         MatrixView<const std::uint8_t, Host> observed, double mu, double threshold,
+                         MatrixView<T, Host> L, MatrixView<T, Host> S);
+
+/// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. mn² flops.
+template <class T>
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T, Host> X, std::span<T> s, MatrixView<T, Host> Vt);
+
+/// P := V diag(weights) Vᵀ for Vᵀ r×n. 2rn² flops.
+template <class T>
+void weighted_projector(Context<Host>& ctx, MatrixView<const T, Host> Vt, std::span<const T> weights,
+                        MatrixView<T, Host> P);
+
+/// L := X P in place of X, Z = M − L − S, Y += μ Z where observed; returns ‖Z‖_F² over those. 2mn² flops, one pass.
+template <class T>
+double multiply_and_correct(Context<Host>& ctx, MatrixView<const T, Host> P, MatrixView<const T, Host> M,
+                            MatrixView<const T, Host> S, MatrixView<const std::uint8_t, Host> observed, double mu,
+                            MatrixView<T, Host> X, MatrixView<T, Host> Y);
 
 // ---- Elements ---------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 #include "quoin/matrix.hpp"
 #include "quoin/options.hpp"
 #include "quoin/qr.hpp"
+#include "quoin/robust_pca.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/version.hpp"

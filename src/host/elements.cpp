@@ -203,5 +203,6 @@ bool equal(Context<Host>&, MatrixView<const T> A, MatrixView<const T> B) {
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void transpose<std::uint8_t>(Context<Host>&, MatrixView<const std::uint8_t>, MatrixView<std::uint8_t>);
 
 }  // namespace quoin

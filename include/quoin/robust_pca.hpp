@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// How M = L + S is pursued. Both alternate between a shrinkage of S and a singular-value threshold of L.
+enum class Pursuit {
+    InexactAlm,             ///< augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010)
+    AlternatingDirections,  ///< constant μ (Yuan and Yang 2009), the iteration of Anderson et al. (2011)
+};
+
+/// Where the singular values and right singular vectors of an iterate X come from.
+enum class ThresholdRoute {
+    Auto,  ///< the faster one by measurement
+    Qr,    ///< R of X by TSQR, and the SVD of R: backward stable
+    Gram,  ///< eigenvectors of XᵀX, accumulated in double: singular values to √u‖X‖ of double
+};
+
+/// One iteration, as it ends.
+struct RobustPcaStep {
+    Index iteration = 0;   ///< 1, 2, …
+    double residual = 0;   ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
+    double objective = 0;  ///< ‖L‖_* + λ‖S‖₁
+    Index rank = 0;        ///< of L
+    Index nonzeros = 0;    ///< of S
+    double mu = 0;
+    double seconds = 0;  ///< since the call began
+};
+
+/// Choices of a pursuit. The defaults are right for data in [0, 1] and for any other scale.
+template <class T, class D = Host>
+struct RobustPcaOptions {
+    Pursuit pursuit = Pursuit::InexactAlm;
+    ThresholdRoute route = ThresholdRoute::Auto;
+    double lambda = 0;        ///< weight of ‖S‖₁; 0: 1/√max(m, n) (Candès, Li, Ma and Wright 2011)
+    double mu = 0;            ///< 0: 1.25/‖M‖₂, or mn/(4‖M‖₁) where μ is constant
+    double rho = 1.5;         ///< growth of μ an iteration, above 1
+    double tolerance = 1e-7;  ///< of the residual
+    Index max_iterations = 1000;
+    Index max_rank = 0;                            ///< of L; 0: any
+    MatrixView<const std::uint8_t, D> observed{};  ///< m×n, 0 where M is not known; none: every entry is
+    MatrixView<const T, D> L{}, Y{};               ///< a warm start, of an earlier result; none: zeros and the usual Y
+    std::function<bool(const RobustPcaStep&)> on_step;  ///< called after each iteration; false ends the pursuit
+};
+
+/// How a pursuit ended.
+enum class PursuitEnd {
+    Converged,  ///< the residual is at most the tolerance
+    IterationLimit,
+    Stopped,  ///< by `on_step`
+    Stalled,  ///< the residual no longer falls: T cannot come nearer
+};
+
+template <class T, class D = Host>
+struct RobustPca {
+    Matrix<T, D> L;  ///< low rank
+    Matrix<T, D> S;  ///< sparse; 0 where M was not observed
+    Matrix<T, D> Y;  ///< the multipliers, for a warm start
+    RobustPcaStep last;
+    PursuitEnd end = PursuitEnd::Converged;
+    double lambda = 0;  ///< that was taken
+};
+
+/// Principal component pursuit: min ‖L‖_* + λ‖S‖₁ subject to L + S = M, for m×n M.
+///
+///     S := shrink(M − L + Y/μ, λ/μ);  X := M − S + Y/μ = QR,  R = UΣVᵀ;  L := Q U (Σ − 1/μ)₊ Vᵀ;  Y += μ(M − L − S)
+///
+/// L is formed as X V ((Σ − 1/μ)₊ Σ⁻¹) Vᵀ, without Q: what is divided by a singular value is at least 1/μ above zero. For
+/// m < n the transposed problem is solved. Entries that are not observed are imputed from L.
+/// An iteration reads and writes four m×n matrices about three times and costs 4mn² flops and an SVD of n×n, n <= m. Memory:
+/// four m×n matrices beside M. Blocks until done.
+///
+/// Throws InvalidArgument (λ, μ, ρ, tolerance or a shape out of range, naming it), NonFiniteEntry, OutOfMemory, Interrupted.
+///
+///     auto f = robust_pca(ctx, M.view());  // f.L, f.S, f.last.rank
+template <class T, class D>
+RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options = {});
+template <class T, class D>
+RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<T, D> M, RobustPcaOptions<T, D> options = {}) {
+    return robust_pca<T, D>(ctx, MatrixView<const T, D>(M), options);
+}
+
+/// "converged", "iteration-limit", "stopped", "stalled".
+const char* to_string(PursuitEnd end);
+
+}  // namespace quoin

@@ -1,0 +1,208 @@
+// Principal component pursuit: inexact ALM (Lin, Chen and Ma 2010) and alternating directions with constant μ.
+
+#include "quoin/robust_pca.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
+
+namespace quoin {
+namespace {
+
+/// μ grows to so many times its first value.
+constexpr double most_growth = 1e7;
+/// Iterations without a new least residual after which T is taken to be at its end.
+constexpr Index patience = 25;
+
+template <class T, class D>
+void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
+    const auto positive = [](const char* name, double value, bool zero_is_default) {
+        if (std::isfinite(value) && (value > 0 || (zero_is_default && value == 0))) return;
+        throw InvalidArgument(fmt::format("{} must be positive{}, and is {}", name,
+                                          zero_is_default ? " (or 0: Quoin chooses)" : "", value));
+    };
+    positive("lambda", options.lambda, true);
+    positive("mu", options.mu, true);
+    positive("tolerance", options.tolerance, false);
+    if (!(options.rho > 1) || !std::isfinite(options.rho)) {
+        throw InvalidArgument(fmt::format("rho must be above 1, and is {}", options.rho));
+    }
+    if (options.max_iterations < 1 || options.max_rank < 0) {
+        throw InvalidArgument("max_iterations must be positive and max_rank must not be negative");
+    }
+    const auto fits = [&](const char* name, const auto& view) {
+        if (!view.data || (view.rows == M.rows && view.cols == M.cols)) return;
+        throw InvalidArgument(
+            fmt::format("{} must be {} x {} as M is, and is {} x {}", name, M.rows, M.cols, view.rows, view.cols));
+    };
+    fits("observed", options.observed);
+    fits("L", options.L);
+    fits("Y", options.Y);
+}
+
+/// Σ and Vᵀ of X.
+template <class T, class D>
+struct RightSingular {
+    std::vector<T> s;
+    Matrix<T, D> Vt;
+};
+
+template <class T, class D>
+RightSingular<T, D> right_singular(Context<D>& ctx, ThresholdRoute route, MatrixView<const T, D> X) {
+    const Index n = X.cols;
+    RightSingular<T, D> f{std::vector<T>(n), Matrix<T, D>(ctx, n, n)};
+    if (route == ThresholdRoute::Gram) {
+        gram_eigenvectors<T>(ctx, X, f.s, f.Vt.view());
+        return f;
+    }
+    Options r_only;
+    r_only.q = QForm::None;
+    r_only.check_finite = false;
+    Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx), U(ctx, n, n);
+    small_svd<T>(ctx, R.view(), f.s, U.view(), f.Vt.view());
+    return f;
+}
+
+/// For m >= n.
+template <class T, class D>
+RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
+    const auto start = std::chrono::steady_clock::now();
+    const Index m = M.rows, n = M.cols;
+    const ThresholdRoute route = options.route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : options.route;
+    const bool grows = options.pursuit == Pursuit::InexactAlm;
+    RobustPca<T, D> f;
+    f.L = Matrix<T, D>(ctx, m, n);
+    f.S = Matrix<T, D>(ctx, m, n);
+    f.Y = Matrix<T, D>(ctx, m, n);
+    f.lambda = options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+    const double lambda = f.lambda;
+
+    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
+    if (norms.squares == 0) {
+        for (auto* matrix : {&f.L, &f.S, &f.Y}) scaled_copy<T>(ctx, 0, M, options.observed, matrix->view());
+        return f;
+    }
+    if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
+    scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
+    const double norm2 = static_cast<double>(right_singular<T, D>(ctx, route, f.L.view()).s[0]);
+    double mu = options.mu > 0 ? options.mu
+                : grows        ? 1.25 / norm2
+                               : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
+    const double most_mu = most_growth * mu;
+    if (options.L.data) {
+        copy<T>(ctx, options.L, f.L.view());
+    } else {
+        scaled_copy<T>(ctx, 0, M, options.observed, f.L.view());
+    }
+    if (options.Y.data) {
+        copy<T>(ctx, options.Y, f.Y.view());
+    } else if (grows) {
+        // Y = M / max(‖M‖₂, ‖M‖_max / λ)
+        scaled_copy<T>(ctx, 1 / std::max(norm2, norms.largest / lambda), M, options.observed, f.Y.view());
+    } else {
+        scaled_copy<T>(ctx, 0, M, options.observed, f.Y.view());
+    }
+
+    double least = std::numeric_limits<double>::infinity();
+    Index since_least = 0;
+    f.end = PursuitEnd::IterationLimit;
+    Matrix<T, D> P(ctx, n, n);
+    for (Index iteration = 1; iteration <= options.max_iterations; ++iteration) {
+        throw_if_stopped(ctx);
+        // S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ in place of L
+        const ShrinkSums sparse =
+            shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view());
+        // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
+        const RightSingular<T, D> x = right_singular<T, D>(ctx, route, f.L.view());
+        const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
+        Index rank = 0;
+        double nuclear = 0;
+        std::vector<T> weights;
+        while (rank<most&& static_cast<double>(x.s[rank])> 1 / mu) {
+            const double sigma = static_cast<double>(x.s[rank++]);
+            nuclear += sigma - 1 / mu;
+            weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
+        }
+        weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
+        // L = X P;  Z = M − L − S;  Y += μ Z
+        const double squares =
+            multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view());
+
+        f.last = {iteration,
+                  std::sqrt(squares / norms.squares),
+                  nuclear + lambda * sparse.sum,
+                  rank,
+                  sparse.nonzeros,
+                  mu,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+        const bool goes_on = !options.on_step || options.on_step(f.last);
+        if (f.last.residual <= options.tolerance) {
+            f.end = PursuitEnd::Converged;
+            break;
+        }
+        since_least = f.last.residual < least ? 0 : since_least + 1;
+        least = std::min(least, f.last.residual);
+        if (!std::isfinite(f.last.residual) || since_least >= patience) {
+            f.end = PursuitEnd::Stalled;
+            break;
+        }
+        if (!goes_on) {
+            f.end = PursuitEnd::Stopped;
+            break;
+        }
+        if (grows) mu = std::min(options.rho * mu, most_mu);
+    }
+    return f;
+}
+
+template <class T, class D>
+Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> B(ctx, A.cols, A.rows);
+    transpose<T>(ctx, A, B.view());
+    return B;
+}
+
+}  // namespace
+
+template <class T, class D>
+RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
+    check_options(M, options);
+    if (!options.observed.data) require_finite<T, D>(ctx, M, "M");
+    if (M.rows >= M.cols) return pursue(ctx, M, options);
+    const Matrix<T, D> Mt = transposed<T, D>(ctx, M);
+    Matrix<T, D> Lt, Yt;
+    Matrix<std::uint8_t, D> observed;
+    if (options.L.data) Lt = transposed<T, D>(ctx, options.L);
+    if (options.Y.data) Yt = transposed<T, D>(ctx, options.Y);
+    if (options.observed.data) observed = transposed<std::uint8_t, D>(ctx, options.observed);
+    if (options.L.data) options.L = Lt.view();
+    if (options.Y.data) options.Y = Yt.view();
+    if (options.observed.data) options.observed = observed.view();
+    RobustPca<T, D> f = pursue<T, D>(ctx, Mt.view(), options);
+    f.L = transposed<T, D>(ctx, f.L.view());
+    f.S = transposed<T, D>(ctx, f.S.view());
+    f.Y = transposed<T, D>(ctx, f.Y.view());
+    return f;
+}
+
+const char* to_string(PursuitEnd end) {
+    switch (end) {
+        case PursuitEnd::Converged: return "converged";
+        case PursuitEnd::IterationLimit: return "iteration-limit";
+        case PursuitEnd::Stopped: return "stopped";
+        case PursuitEnd::Stalled: return "stalled";
+    }
+    return "";
+}
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>);
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,229 @@
+// Principal component pursuit: what theory says it recovers, its two routes and iterations against each other, and its
+// interface.
+
+#include "quoin/robust_pca.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/error.hpp"
+#include "quoin/svd.hpp"
+
+namespace quoin::test {
+namespace {
+
+/// M = L + S with L = ABᵀ of rank r and S of `density` entries of size 1, far inside the domain where both are recovered
+/// exactly (Candès, Li, Ma and Wright 2011).
+template <class T>
+struct Mixture {
+    Matrix<T> L, S, M;
+    Mixture(Index m, Index n, Index r, double density) : L(m, n), S(filled<T>(m, n, 0)), M(m, n) {
+        const Matrix<T> A = random_normal<T>(m, r, 1), B = random_normal<T>(n, r, 2), where = random_normal<T>(m, n, 3);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                double sum = 0;
+                for (Index k = 0; k < r; ++k) sum += static_cast<double>(A(i, k)) * static_cast<double>(B(j, k));
+                L(i, j) = static_cast<T>(sum / std::sqrt(static_cast<double>(r)));
+                // one quantile of the normal distribution for 5%
+                if (density > 0 && std::abs(where(i, j)) > T(1.96)) S(i, j) = where(i, j) > 0 ? T(1) : T(-1);
+                M(i, j) = L(i, j) + S(i, j);
+            }
+        }
+    }
+};
+
+template <class T>
+double distance(const Matrix<T>& A, const Matrix<T>& B) {
+    double squares = 0;
+    for (Index j = 0; j < A.cols(); ++j) {
+        for (Index i = 0; i < A.rows(); ++i) squares += std::pow(static_cast<double>(A(i, j)) - B(i, j), 2);
+    }
+    return std::sqrt(squares) / frobenius_norm<T>(B.view());
+}
+
+template <class T>
+class RobustPcaTest : public testing::Test {
+protected:
+    static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-5;
+    Context<Host> ctx{2};
+    RobustPcaOptions<T> options;
+    RobustPcaTest() { options.tolerance = tolerance; }
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(RobustPcaTest, Precisions);
+
+TYPED_TEST(RobustPcaTest, RecoversBothPartsByEitherRouteOfEitherShape) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{400, 60}, {60, 400}, {90, 90}}) {
+        const Mixture<T> mix(m, n, 3, 0.05);
+        for (ThresholdRoute route : {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram}) {
+            SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n));
+            this->options.route = route;
+            const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+            EXPECT_EQ(f.end, PursuitEnd::Converged);
+            EXPECT_LE(f.last.residual, this->tolerance);
+            EXPECT_LT(f.last.iteration, 60);
+            EXPECT_EQ(f.last.rank, 3);
+            // the error of the parts is some condition number of the problem times the residual
+            EXPECT_LE(distance<T>(f.L, mix.L), 100 * this->tolerance);
+            EXPECT_LE(distance<T>(f.S, mix.S), 100 * this->tolerance);
+        }
+    }
+}
+
+TYPED_TEST(RobustPcaTest, TheObjectiveIsThatOfItsParts) {
+    using T = TypeParam;
+    const Mixture<T> mix(200, 40, 2, 0.05);
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    double sum = 0;
+    Index nonzeros = 0;
+    for (Index j = 0; j < 40; ++j) {
+        for (Index i = 0; i < 200; ++i) {
+            sum += std::abs(static_cast<double>(f.S(i, j)));
+            nonzeros += f.S(i, j) != 0;
+        }
+    }
+    double nuclear = 0;
+    for (T s : svd<T, Host>(this->ctx, f.L.view(), false).s) nuclear += static_cast<double>(s);
+    EXPECT_DOUBLE_EQ(f.lambda, 1 / std::sqrt(200.0));
+    EXPECT_EQ(f.last.nonzeros, nonzeros);
+    const double expected = nuclear + f.lambda * sum;
+    EXPECT_NEAR(f.last.objective, expected, 1e3 * unit_roundoff<T> * expected);
+}
+
+TYPED_TEST(RobustPcaTest, AlternatingDirectionsReachTheSameOptimum) {
+    using T = TypeParam;
+    const Mixture<T> mix(150, 30, 2, 0.05);
+    const RobustPca<T> alm = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    this->options.pursuit = Pursuit::AlternatingDirections;
+    this->options.tolerance = 1e-4;
+    this->options.max_iterations = 5000;
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    EXPECT_EQ(f.end, PursuitEnd::Converged);
+    EXPECT_NEAR(f.last.objective, alm.last.objective, 1e-3 * alm.last.objective);
+}
+
+TYPED_TEST(RobustPcaTest, EntriesThatAreNotObservedAreImputed) {
+    using T = TypeParam;
+    const Index m = 300, n = 50;
+    const Mixture<T> mix(m, n, 2, 0);
+    Matrix<T> M = copy<T>(mix.M.view());
+    Matrix<std::uint8_t> observed(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            observed(i, j) = (7 * i + 11 * j) % 5 != 0;
+            if (!observed(i, j)) M(i, j) = std::numeric_limits<T>::quiet_NaN();
+        }
+    }
+    this->options.observed = observed.view();
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, M.view(), this->options);
+    EXPECT_EQ(f.end, PursuitEnd::Converged);
+    EXPECT_LE(distance<T>(f.L, mix.L), 1e-2);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            if (!observed(i, j)) {
+                EXPECT_EQ(f.S(i, j), T(0));
+            }
+        }
+    }
+}
+
+TYPED_TEST(RobustPcaTest, StopsRanksAndWarmStarts) {
+    using T = TypeParam;
+    const Mixture<T> mix(200, 40, 4, 0.05);
+    const RobustPca<T> whole = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+
+    std::vector<Index> seen;
+    RobustPcaOptions<T> stopping = this->options;
+    stopping.on_step = [&](const RobustPcaStep& step) {
+        seen.push_back(step.iteration);
+        return step.iteration < 5;
+    };
+    const RobustPca<T> stopped = robust_pca<T, Host>(this->ctx, mix.M.view(), stopping);
+    EXPECT_EQ(stopped.end, PursuitEnd::Stopped);
+    EXPECT_EQ(seen, (std::vector<Index>{1, 2, 3, 4, 5}));
+
+    RobustPcaOptions<T> limited = this->options;
+    limited.max_iterations = 4;
+    EXPECT_EQ((robust_pca<T, Host>(this->ctx, mix.M.view(), limited).end), PursuitEnd::IterationLimit);
+    limited.max_rank = 2;
+    limited.max_iterations = 30;
+    EXPECT_LE((robust_pca<T, Host>(this->ctx, mix.M.view(), limited).last.rank), 2);
+
+    RobustPcaOptions<T> warm = this->options;
+    warm.L = whole.L.view();
+    warm.Y = whole.Y.view();
+    warm.mu = whole.last.mu;
+    EXPECT_LT((robust_pca<T, Host>(this->ctx, mix.M.view(), warm).last.iteration), whole.last.iteration / 2);
+}
+
+TYPED_TEST(RobustPcaTest, SaysWhereItsPrecisionEnds) {
+    using T = TypeParam;
+    const Mixture<T> mix(200, 40, 2, 0.05);
+    this->options.tolerance = 1e-3 * unit_roundoff<T>;
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    EXPECT_EQ(f.end, PursuitEnd::Stalled);
+    EXPECT_LT(f.last.iteration, 200);
+    EXPECT_LE(f.last.residual, 1e3 * unit_roundoff<T>);
+}
+
+TYPED_TEST(RobustPcaTest, TheBitsDoNotDependOnTheThreads) {
+    using T = TypeParam;
+    const Mixture<T> mix(3000, 30, 2, 0.05);
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    Context<Host> one(1);
+    const RobustPca<T> again = robust_pca<T, Host>(one, mix.M.view(), this->options);
+    EXPECT_TRUE(same_bits<T>(f.L.view(), again.L.view()));
+    EXPECT_TRUE(same_bits<T>(f.S.view(), again.S.view()));
+}
+
+TYPED_TEST(RobustPcaTest, OddShapesAndZeros) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{0, 0}, {0, 3}, {3, 0}, {1, 1}, {1, 5}, {5, 1}, {7, 2}}) {
+        SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n));
+        const Matrix<T> zero = filled<T>(m, n, 0), some = random_normal<T>(m, n);
+        const RobustPca<T> f = robust_pca<T, Host>(this->ctx, zero.view(), this->options);
+        EXPECT_EQ(f.end, PursuitEnd::Converged);
+        EXPECT_TRUE(same_bits<T>(f.L.view(), zero.view()));
+        EXPECT_EQ((robust_pca<T, Host>(this->ctx, some.view(), this->options).L.rows()), m);
+    }
+}
+
+TYPED_TEST(RobustPcaTest, RefusesWhatIsOutOfRange) {
+    using T = TypeParam;
+    Matrix<T> M = random_normal<T>(6, 4);
+    const auto refused = [&](auto change) {
+        RobustPcaOptions<T> options;
+        change(options);
+        EXPECT_THROW((robust_pca<T, Host>(this->ctx, M.view(), options)), InvalidArgument);
+    };
+    refused([](auto& o) { o.lambda = -1; });
+    refused([](auto& o) { o.mu = std::numeric_limits<double>::quiet_NaN(); });
+    refused([](auto& o) { o.rho = 1; });
+    refused([](auto& o) { o.tolerance = 0; });
+    refused([](auto& o) { o.max_iterations = 0; });
+    refused([](auto& o) { o.max_rank = -1; });
+    const Matrix<T> other = random_normal<T>(5, 4);
+    refused([&](auto& o) { o.L = other.view(); });
+    M(2, 3) = std::numeric_limits<T>::infinity();
+    EXPECT_THROW((robust_pca<T, Host>(this->ctx, M.view(), {})), NonFiniteEntry);
+}
+
+TYPED_TEST(RobustPcaTest, IsInterruptedBetweenIterations) {
+    using T = TypeParam;
+    const Matrix<T> M = random_normal<T>(50, 10);
+    this->options.on_step = [&](const RobustPcaStep&) {
+        this->ctx.request_stop();
+        return true;
+    };
+    EXPECT_THROW((robust_pca<T, Host>(this->ctx, M.view(), this->options)), Interrupted);
+    this->ctx.clear_stop();
+}
+
+}  // namespace
+}  // namespace quoin::test
