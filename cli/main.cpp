@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
     cli::add_factor(program);
     cli::add_lstsq(program);
     cli::add_svd(program);
+    cli::add_rpca(program);
     cli::add_plan(program);
     cli::add_info(program);
     cli::add_bench(program);

@@ -188,7 +188,7 @@ private:
 
 TEST_F(Cli, EveryHelpTeaches) {
     const std::string program = quoin_run("--help").out;
-    for (const std::string command : {"factor", "lstsq", "svd", "plan", "info", "bench", "demo"}) {
+    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "plan", "info", "bench", "demo"}) {
         EXPECT_NE(program.find("\n  " + command + " "), std::string::npos) << command;
         const Outcome help = quoin_run(command + " --help");
         EXPECT_EQ(help.exit_code, 0);
@@ -749,6 +749,56 @@ TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
     const auto whole = load<double>("whole/s.npy"), streamed = load<double>("streamed/s.npy");
     for (Index i = 0; i < 10; ++i) EXPECT_NEAR(streamed(i, 0), whole(i, 0), 100 * unit_roundoff<double> * whole(0, 0));
     expect_error(quoin_run("svd A.npy --out d --memory 120KiB"), exit_code_of(ErrorCode::OutOfMemory), {"A.npy"});
+}
+
+// ---- rpca --------------------------------------------------------------------------------------------------------------
+
+TYPED_TEST(CliTyped, RobustPcaWritesTwoPartsThatAddUp) {
+    using T = TypeParam;
+    const Index m = 300, n = 20;
+    Matrix<T> M(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            M(i, j) =
+                static_cast<T>(std::sin(0.1 * double(i)) * (1 + 0.1 * double(j)) + ((i + 17 * j) % 31 == 0 ? 2 : 0));
+        }
+    }
+    save("M.npy", M);
+    const Outcome outcome = quoin_run("rpca M.npy --out d --tol 1e-4 --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("\"end\": \"converged\""), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\"rank\": 1,"), std::string::npos) << outcome.out;
+    EXPECT_EQ(names_in("d"), (std::vector<std::string>{"L.npy", "S.npy"}));
+    const auto L = load<T>("d/L.npy"), S = load<T>("d/S.npy");
+    double error = 0, norm = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            error += std::pow(double(M(i, j)) - L(i, j) - S(i, j), 2);
+            norm += std::pow(double(M(i, j)), 2);
+        }
+    }
+    EXPECT_LE(std::sqrt(error / norm), 1.1e-4);
+
+    M(3, 4) = std::numeric_limits<T>::quiet_NaN();
+    save("N.npy", M);
+    EXPECT_EQ(quoin_run("rpca N.npy --out e --nan-is-missing --tol 1e-4").exit_code, 0);
+    expect_error(quoin_run("rpca N.npy --out f"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"N.npy", "row 3", "column 4"});
+    EXPECT_FALSE(fs::exists("f"));
+}
+
+TEST_F(Cli, RobustPcaRefusesWhatIsOutOfRange) {
+    save("M.npy", random_normal<double>(30, 5));
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("rpca M.npy --out d --lambda -1"), invalid, {"lambda", "-1"});
+    expect_error(quoin_run("rpca M.npy --out d --rho 1"), invalid, {"rho"});
+    expect_error(quoin_run("rpca M.npy --out d --tol 0"), invalid, {"tolerance"});
+    expect_error(quoin_run("rpca M.npy --out d --memory 1KiB"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"M.npy", "--memory"});
+    EXPECT_FALSE(fs::exists("d"));
+    const Outcome stalled = quoin_run("rpca M.npy --out d --tol 1e-300");
+    EXPECT_EQ(stalled.exit_code, 0);
+    EXPECT_NE(stalled.out.find("warning"), std::string::npos) << stalled.out;
 }
 
 // ---- GPUs --------------------------------------------------------------------------------------------------------------
