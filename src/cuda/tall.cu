@@ -164,14 +164,14 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                         \
-    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                          \
-    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                       \
-                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,            \
-                                    MatrixView<double, Cuda>, Gate<Cuda>);                                           \
-    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
-                                         MatrixView<T, Cuda>);                                                       \
-    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
+#define QUOIN_INSTANTIATE(T)                                                                                   \
+    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                    \
+    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                 \
+                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,      \
+                                    MatrixView<double, Cuda>, Gate<Cuda>);                                     \
+    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
+                                         MatrixView<T, Cuda>);                                                 \
+    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,    \
                                       MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
