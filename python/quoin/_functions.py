@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Literal, NamedTuple
+from typing import Any, Callable, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from . import _core
 from ._arrays import _FLOAT32, _FLOAT64, at_least_2d, exactly_2d, threads_number, to_float, to_numpy
 from ._errors import InvalidArgument
 
-Mode = Literal["reduced", "complete", "r", "raw"]
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 
 
@@ -78,12 +77,30 @@ class Plan(NamedTuple):
         return self.description
 
 
+@overload
 def qr(
     a: Any,
-    mode: Mode = "reduced",
+    mode: Literal["reduced", "complete"] = "reduced",
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+) -> QRResult: ...
+
+
+@overload
+def qr(
+    a: Any, mode: Literal["raw"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+) -> RawQRResult: ...
+
+
+@overload
+def qr(
+    a: Any, mode: Literal["r"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+) -> Any: ...
+
+
+def qr(
+    a: Any, mode: str = "reduced", method: str = "auto", threads: int | None = None, check_finite: bool = True
 ) -> Any:
     """Factor A = QR.
 
@@ -137,11 +154,11 @@ def qr(
         a = at_least_2d(to_float(a, "qr"))
     if mode not in _MODES:
         raise InvalidArgument(f"mode must be 'reduced', 'complete', 'r' or 'raw', and is {mode!r}")
-    result = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
+    result: Any = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
     if mode == "r":
         return give_back(result) if give_back else result
     if give_back:
-        result = map(give_back, result)
+        result = [give_back(array) for array in result]
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
 
 
@@ -159,7 +176,8 @@ class _Q:
         owner = self._owner
         m = owner.shape[0]
         rows, cols = key if isinstance(key, tuple) else (key, slice(None))
-        ranges, picked = [], []
+        ranges: list[tuple[int, int]] = []
+        picked: list[Any] = []
         for index in (rows, cols):
             if isinstance(index, slice):
                 begin, end, step = index.indices(m)

@@ -17,17 +17,18 @@ namespace quoin::python {
 
 namespace nb = nanobind;
 
-/// The calling thread's context, taken for one call: its workspace serves all calls of the thread with as many threads.
-/// A signal handler that calls Quoin again, while a call of the same thread runs, gets a context of its own.
+/// The calling thread's context, taken for one call: its workspace serves all calls of the thread with as many threads,
+/// and one more context those with one. A signal handler that calls Quoin again, while a call of the same thread runs, gets
+/// a context of its own.
 class ContextLease {
 public:
-    explicit ContextLease(int threads) : ctx_(std::move(idle())) {
+    explicit ContextLease(int threads) : idle_(idle(threads == 1)), ctx_(std::move(idle_)) {
         if (!ctx_ || threads < 0 || ctx_->threads() != wanted(threads)) {
             ctx_ = std::make_unique<Context<Host>>(threads);
         }
         ctx_->clear_stop();
     }
-    ~ContextLease() { idle() = std::move(ctx_); }
+    ~ContextLease() { idle_ = std::move(ctx_); }
     ContextLease(const ContextLease&) = delete;
     ContextLease& operator=(const ContextLease&) = delete;
 
@@ -35,10 +36,11 @@ public:
 
 private:
     static int wanted(int threads);
-    static std::unique_ptr<Context<Host>>& idle() {
-        static thread_local std::unique_ptr<Context<Host>> context;
-        return context;
+    static std::unique_ptr<Context<Host>>& idle(bool single) {
+        static thread_local std::unique_ptr<Context<Host>> contexts[2];
+        return contexts[single];
     }
+    std::unique_ptr<Context<Host>>& idle_;
     std::unique_ptr<Context<Host>> ctx_;
 };
 

@@ -33,6 +33,13 @@ QForm parse_q(const char* name) {
 
 double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
+/// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
+/// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.
+int threads_for(int threads, Index m, Index n) {
+    const double worth_a_team = m < 4 * n ? 1e8 : 1e7;
+    return threads == 0 && flops_of_qr(m, n) < worth_a_team ? 1 : threads;
+}
+
 template <class T>
 QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options) {
     if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
@@ -65,7 +72,7 @@ nb::object factor_batch(const Array<T>& array, char mode, const char* method, in
     const bool raw = mode == 'h';
     BatchResult<T> first(batch.shape(), mode == 'r' ? 0 : count, m, raw ? n : complete ? m : k);
     BatchResult<T> second(batch.shape(), count, raw || !complete ? k : m, raw ? 1 : n);
-    run_released(threads, flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
+    run_released(threads_for(threads, m, n), flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
         for (Index b = 0; b < count; ++b) {
             QR<T> f = factor_matrix<T>(ctx, batch[b], options);
             if (raw) {
@@ -104,7 +111,7 @@ QR<T> factor(const Array<T>& array, const char* method, int threads, bool check_
     options.check_finite = check_finite;
     options.verify = verify;
     std::optional<QR<T>> f;
-    run_released(threads, flops_of_qr(batch.rows(), batch.cols()),
+    run_released(threads_for(threads, batch.rows(), batch.cols()), flops_of_qr(batch.rows(), batch.cols()),
                  [&](Context<Host>& ctx) { f.emplace(factor_matrix<T>(ctx, batch[0], options)); });
     return std::move(*f);
 }
@@ -156,7 +163,7 @@ nb::tuple solve_least_squares(const Array<T>& a, const Array<T>& b, double rcond
     options.method = parse_method(method);
     options.check_finite = check_finite;
     LeastSquares<T> solution;
-    run_released(threads, flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
+    run_released(threads_for(threads, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
         with_view(A, [&](MatrixView<const T> A_view) {
             with_view(B, [&](MatrixView<const T> B_view) {
                 solution = least_squares<T, Host>(ctx, A_view, B_view, rcond, options);
@@ -173,7 +180,7 @@ nb::tuple singular_values(const Array<T>& a, bool vectors, const char* method, i
     options.method = parse_method(method);
     options.check_finite = check_finite;
     SVD<T> f;
-    run_released(threads, 6 * flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
+    run_released(threads_for(threads, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
         with_view(A, [&](MatrixView<const T> A_view) { f = svd<T, Host>(ctx, A_view, vectors, options); });
     });
     Matrix<T> s(static_cast<Index>(f.s.size()), 1);
