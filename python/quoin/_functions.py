@@ -114,7 +114,8 @@ def qr(
     method : str
         'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2' or 'shifted-cholesky-qr3'.
     threads : int, optional
-        Cores to use; by default what OpenMP would (OMP_NUM_THREADS, or all). The bits of the result do not depend on it.
+        Cores to use; by default one for small matrices, and otherwise what OpenMP would (OMP_NUM_THREADS, or all).
+        The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
 

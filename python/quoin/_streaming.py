@@ -65,7 +65,8 @@ class StreamingR(_Stream):
         """Append rows (H, N), and right-hand sides b (H,) or (H, P) if the first block had any."""
         with self._lock:
             block = self._block(rows)
-            b = None if b is None else to_float(to_numpy(b)[0], "StreamingR.partial_fit").astype(block.dtype, copy=False)
+            if b is not None:
+                b = to_float(to_numpy(b)[0], "StreamingR.partial_fit").astype(block.dtype, copy=False)
             if b is None:
                 B = np.empty((block.shape[0], 0), block.dtype)
             else:

@@ -41,8 +41,8 @@ def test_blocks_of_q(rng):
     f = quoin.factor(rng.standard_normal((30, 4)), method="householder")
     Q = f.q[:, :]
     tolerance = bound(Q)
-    for key in [(slice(3, 9), slice(1, 28)), (slice(-4, None), slice(0, 2)), (slice(9, 3), slice(None)), (5, slice(None)),
-                (slice(None), -1), (2, 3)]:
+    for key in [(slice(3, 9), slice(1, 28)), (slice(-4, None), slice(0, 2)), (slice(9, 3), slice(None)),
+                (5, slice(None)), (slice(None), -1), (2, 3)]:
         assert np.shape(f.q[key]) == np.shape(Q[key])
         assert np.all(np.abs(f.q[key] - Q[key]) <= tolerance)
     assert np.array_equal(f.q[4], f.q[4, :])

@@ -6,7 +6,8 @@ from laws import assert_orthonormal, assert_product, assert_upper, bound
 
 import quoin
 
-SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1), (3, 3), (5, 3), (3, 5), (33, 32), (200, 17), (1000, 64), (64, 200)]
+SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1), (3, 3), (5, 3), (3, 5), (33, 32), (200, 17), (1000, 64),
+          (64, 200)]
 METHODS = ["auto", "householder", "tsqr", "caqr"]
 
 
@@ -144,7 +145,8 @@ def test_fewer_than_two_dimensions(A):
         quoin.qr(A)
 
 
-@pytest.mark.parametrize("arguments", [{"mode": "economic"}, {"mode": None}, {"method": "qr"}, {"threads": 0}, {"threads": -2}])
+@pytest.mark.parametrize("arguments", [{"mode": "economic"}, {"mode": None}, {"method": "qr"}, {"threads": 0},
+                                       {"threads": -2}])
 def test_arguments_out_of_their_domain(arguments):
     with pytest.raises(quoin.InvalidArgument, match=next(iter(arguments))) as caught:
         quoin.qr(np.eye(3), **arguments)
