@@ -1,0 +1,61 @@
+"""QR factorization as fast as the hardware allows, to an accuracy it proves.
+
+>>> import numpy as np, quoin
+>>> A = np.random.default_rng(0).standard_normal((1000, 20))
+>>> Q, R = quoin.qr(A)
+>>> Q.shape, R.shape, bool(np.allclose(Q @ R, A))
+((1000, 20), (20, 20), True)
+"""
+
+from ._errors import (
+    DeviceFailure,
+    Error,
+    InvalidArgument,
+    NonFiniteEntry,
+    NumericalBreakdown,
+    OutOfMemory,
+    RankDeficient,
+)
+from ._functions import (
+    Factorization,
+    LstsqResult,
+    Plan,
+    QRResult,
+    RawQRResult,
+    Report,
+    SVDResult,
+    factor,
+    info,
+    lstsq,
+    plan,
+    qr,
+    svd,
+)
+from ._streaming import StreamingQR, StreamingR
+
+__version__ = info()["version"]
+
+__all__ = [
+    "DeviceFailure",
+    "Error",
+    "Factorization",
+    "InvalidArgument",
+    "LstsqResult",
+    "NonFiniteEntry",
+    "NumericalBreakdown",
+    "OutOfMemory",
+    "Plan",
+    "QRResult",
+    "RankDeficient",
+    "RawQRResult",
+    "Report",
+    "SVDResult",
+    "StreamingQR",
+    "StreamingR",
+    "factor",
+    "info",
+    "lstsq",
+    "plan",
+    "qr",
+    "svd",
+]

@@ -1,0 +1,38 @@
+"""Exceptions: every failure is an Error, and also the exception that Python and NumPy users expect."""
+
+from numpy.linalg import LinAlgError
+
+
+class Error(Exception):
+    """Base of every exception of Quoin; its text is one sentence for a person."""
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument is out of its domain."""
+
+
+class NonFiniteEntry(Error, LinAlgError):
+    """The input holds NaN or Inf; the first such entry, in column-major order, is (row, col)."""
+
+    row: int
+    col: int
+
+
+class NumericalBreakdown(Error, LinAlgError, ArithmeticError):
+    """A conditional method that was asked for by name cannot go on at `column`."""
+
+    column: int
+
+
+class RankDeficient(Error, LinAlgError, ArithmeticError):
+    """Full-rank least squares met a matrix whose estimated reciprocal condition is `rcond`."""
+
+    rcond: float
+
+
+class OutOfMemory(Error, MemoryError):
+    """Memory that the call needs cannot be had."""
+
+
+class DeviceFailure(Error, RuntimeError):
+    """The GPU's runtime reported a failure."""

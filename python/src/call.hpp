@@ -1,0 +1,101 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "quoin/quoin.hpp"
+
+namespace quoin::python {
+
+namespace nb = nanobind;
+
+/// The calling thread's context, taken for one call: its workspace serves all calls of the thread with as many threads,
+/// and one more context those with one. A signal handler that calls Quoin again, while a call of the same thread runs, gets
+/// a context of its own.
+class ContextLease {
+public:
+    explicit ContextLease(int threads) : idle_(idle(threads == 1)), ctx_(std::move(idle_)) {
+        if (!ctx_ || threads < 0 || ctx_->threads() != wanted(threads)) {
+            ctx_ = std::make_unique<Context<Host>>(threads);
+        }
+        ctx_->clear_stop();
+    }
+    ~ContextLease() { idle_ = std::move(ctx_); }
+    ContextLease(const ContextLease&) = delete;
+    ContextLease& operator=(const ContextLease&) = delete;
+
+    Context<Host>& get() { return *ctx_; }
+
+private:
+    static int wanted(int threads);
+    static std::unique_ptr<Context<Host>>& idle(bool single) {
+        static thread_local std::unique_ptr<Context<Host>> contexts[2];
+        return contexts[single];
+    }
+    std::unique_ptr<Context<Host>>& idle_;
+    std::unique_ptr<Context<Host>> ctx_;
+};
+
+/// Runs `work(ctx)` without the GIL. Work of `flops` that last is done beside the calling thread, which looks for signals
+/// meanwhile: Python runs their handlers on its main thread only. What a handler raises stops the work and is thrown.
+template <class Work>
+void run_released(int threads, double flops, Work&& work) {
+    constexpr double flops_without_signals = 5e8;  // some tens of milliseconds of one core
+    constexpr auto poll_interval = std::chrono::milliseconds(50);
+
+    ContextLease lease(threads);
+    Context<Host>& ctx = lease.get();
+    if (flops < flops_without_signals) {
+        nb::gil_scoped_release released;
+        work(ctx);
+        return;
+    }
+
+    std::mutex mutex;
+    std::condition_variable finished;
+    bool done = false;
+    std::exception_ptr failure;
+    std::optional<nb::python_error> raised;
+    {
+        nb::gil_scoped_release released;
+        std::thread worker([&] {
+            try {
+                work(ctx);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+            const std::lock_guard lock(mutex);
+            done = true;
+            finished.notify_one();
+        });
+        std::unique_lock lock(mutex);
+        while (!finished.wait_for(lock, poll_interval, [&] { return done; })) {
+            lock.unlock();
+            if (!raised) {
+                nb::gil_scoped_acquire acquired;
+                if (PyErr_CheckSignals() != 0) {
+                    raised.emplace();
+                    ctx.request_stop();
+                }
+            }
+            lock.lock();
+        }
+        lock.unlock();
+        worker.join();
+    }
+    if (raised) throw nb::python_error(std::move(*raised));
+    if (failure) std::rethrow_exception(failure);
+}
+
+/// Has Quoin's exceptions raised as the classes of quoin._errors.
+void register_errors();
+
+}  // namespace quoin::python

@@ -1,0 +1,163 @@
+import pickle
+
+import numpy as np
+import pytest
+from laws import assert_orthonormal, assert_product, assert_upper, bound
+
+import quoin
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (50, 7), (7, 50), (3000, 20)])
+@pytest.mark.parametrize("method", ["auto", "householder", "tsqr", "caqr"])
+def test_r_and_q(rng, shape, dtype, method):
+    A = rng.standard_normal(shape).astype(dtype)
+    f = quoin.factor(A, method=method)
+    Q = f.q()
+    assert f.shape == shape and Q.dtype == f.R.dtype == dtype
+    assert_orthonormal(Q)
+    assert_upper(f.R)
+    assert_product(Q, f.R, A)
+
+
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_apply_is_the_product_with_the_square_q(rng, trans, order):
+    f = quoin.factor(rng.standard_normal((30, 4)))
+    Q = f.q[:, :]
+    assert_orthonormal(Q)
+    op = Q.T if trans else Q
+    C = np.array(rng.standard_normal((30, 6)), order=order)
+    kept = C.copy()
+    tolerance = bound(np.empty((30, 30))) * np.linalg.norm(C)
+    assert np.linalg.norm(f.apply(C, trans=trans) - op @ C) <= tolerance
+    assert np.linalg.norm(f.apply(C.T, trans=trans, side="right") - C.T @ op) <= tolerance
+    assert np.linalg.norm(f.apply(C[:, 0], trans=trans) - op @ C[:, 0]) <= tolerance
+    assert f.apply(C[:, 0], side="right").shape == (30,)
+    assert np.array_equal(C, kept)
+
+
+def test_blocks_of_q(rng):
+    f = quoin.factor(rng.standard_normal((30, 4)), method="householder")
+    Q = f.q[:, :]
+    tolerance = bound(Q)
+    for key in [(slice(3, 9), slice(1, 28)), (slice(-4, None), slice(0, 2)), (slice(9, 3), slice(None)),
+                (5, slice(None)), (slice(None), -1), (2, 3)]:
+        assert np.shape(f.q[key]) == np.shape(Q[key])
+        assert np.all(np.abs(f.q[key] - Q[key]) <= tolerance)
+    assert np.array_equal(f.q[4], f.q[4, :])
+    with pytest.raises(quoin.InvalidArgument):
+        f.q[::2, :]
+    with pytest.raises(IndexError):
+        f.q[30, 0]
+
+
+def test_arguments_of_apply(rng):
+    f = quoin.factor(rng.standard_normal((30, 4)))
+    with pytest.raises(quoin.InvalidArgument, match="30"):
+        f.apply(np.ones((4, 30)))
+    with pytest.raises(quoin.InvalidArgument, match="side"):
+        f.apply(np.ones((30, 2)), side="above")
+    with pytest.raises(np.linalg.LinAlgError):
+        f.apply(np.ones((30, 2, 2)))
+    with pytest.raises(TypeError, match="supports"):
+        f.apply(np.ones((30, 2), complex))
+
+
+def test_report_and_plan(rng):
+    f = quoin.factor(rng.standard_normal((500, 10)), method="tsqr", verify=True)
+    assert f.report.method == f.plan.method == "tsqr" and not f.report.fell_back
+    assert 0 < f.report.residual < 1e-14 and 0 < f.report.orthogonality < 1e-13
+    assert quoin.factor(np.eye(3)).report.residual is None
+    assert "500" in str(f.plan)
+
+
+def test_a_factorization_says_that_it_does_not_pickle():
+    with pytest.raises(TypeError, match="raw"):
+        pickle.dumps(quoin.factor(np.eye(3)))
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (6, 40), (6, 6)])
+@pytest.mark.parametrize("columns", [None, 0, 3])
+def test_least_squares(rng, shape, columns):
+    A = rng.standard_normal(shape)
+    b = rng.standard_normal(shape[:1] if columns is None else (shape[0], columns))
+    x, norms, condition, _ = quoin.lstsq(A, b)
+    reference = np.linalg.lstsq(A, b, rcond=None)[0]
+    assert x.shape == reference.shape and norms.shape == b.shape[1:]
+    assert np.linalg.norm(x - reference) <= bound(A) * condition**2 * max(1.0, np.linalg.norm(reference))
+    if shape[0] > shape[1]:
+        assert np.allclose(norms, np.linalg.norm(b - A @ x, axis=0), rtol=1e-12)
+    if shape[0] >= shape[1]:
+        assert np.array_equal(quoin.factor(A).lstsq(b).x, x)
+
+
+def test_least_squares_refuses_what_has_no_full_rank():
+    with pytest.raises(quoin.RankDeficient) as caught:
+        quoin.lstsq(np.ones((5, 2)), np.ones(5))
+    assert caught.value.rcond < 1e-14 and isinstance(caught.value, np.linalg.LinAlgError)
+    with pytest.raises(quoin.InvalidArgument, match="rows"):
+        quoin.lstsq(np.eye(3), np.ones(4))
+    assert quoin.lstsq(np.eye(3, dtype=np.float32), np.ones(3)).x.dtype == np.float64
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (60, 5), (5, 60), (8, 8)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_svd(rng, shape, dtype):
+    A = rng.standard_normal(shape).astype(dtype)
+    U, S, Vh = quoin.svd(A)
+    reference = np.linalg.svd(A, full_matrices=False)
+    assert [X.shape for X in (U, S, Vh)] == [X.shape for X in reference] and S.dtype == dtype
+    assert_orthonormal(U)
+    assert_orthonormal(Vh.T)
+    if S.size:
+        assert np.abs(S - reference.S).max() <= bound(A) * S[0]
+        assert_product(U * S, Vh, A)
+    assert np.allclose(quoin.svd(A, compute_uv=False), S, rtol=0, atol=bound(A) * (S[0] if S.size else 1))
+
+
+def test_plan():
+    p = quoin.plan(1000, 20, np.float32, method="caqr", q="explicit")
+    assert (p.rows, p.cols, p.dtype, p.method, p.q) == (1000, 20, "float32", "caqr", "explicit")
+    for arguments in ((-1, 3), (3, 3, float, "nothing"), (3, 3, float, "auto", "all"), (3, 5, float, "cholesky-qr2")):
+        with pytest.raises(quoin.InvalidArgument):
+            quoin.plan(*arguments)
+    with pytest.raises(TypeError):
+        quoin.plan(3, 3, complex)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("heights", [[100] * 4, [3, 0, 50, 1], [2]])
+def test_streaming(rng, dtype, heights):
+    A = rng.standard_normal((sum(heights), 6)).astype(dtype)
+    blocks = np.split(A, np.cumsum(heights)[:-1])
+    forward, both = quoin.StreamingR(), quoin.StreamingQR()
+    for block in blocks:
+        forward.partial_fit(block)
+        assert both.partial_fit(np.asfortranarray(block)) is both
+    assert forward.n_rows == both.n_rows == len(A)
+    Q = np.vstack([both.q_rows(block) for block in reversed(blocks)][::-1])
+    assert both.R.dtype == dtype
+    assert_upper(both.R)
+    assert_orthonormal(Q)
+    assert_product(Q, both.R, A)
+    gram = forward.R.astype(np.float64).T @ forward.R
+    reference = A.astype(np.float64).T @ A
+    assert np.linalg.norm(gram - reference) <= 2 * len(blocks) * bound(A) * np.linalg.norm(A) ** 2
+
+
+def test_streaming_least_squares_and_errors(rng):
+    A, b = rng.standard_normal((200, 5)), rng.standard_normal((200, 2))
+    stream = quoin.StreamingR()
+    with pytest.raises(quoin.InvalidArgument, match="partial_fit"):
+        stream.R
+    for i in range(0, 200, 50):
+        stream.partial_fit(A[i : i + 50], b[i : i + 50])
+    assert np.allclose(stream.solve().x, np.linalg.lstsq(A, b, rcond=None)[0], rtol=1e-11)
+    kept = stream.R
+    A[3, 2] = np.nan
+    with pytest.raises(quoin.NonFiniteEntry):
+        stream.partial_fit(A[:50], b[:50])
+    with pytest.raises(quoin.InvalidArgument):
+        stream.partial_fit(A[:5, :4], b[:5])
+    assert np.array_equal(stream.R, kept) and stream.n_rows == 200

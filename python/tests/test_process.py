@@ -1,0 +1,137 @@
+"""Threads, signals, other libraries' arrays, documentation."""
+
+import concurrent.futures
+import doctest
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from laws import assert_orthonormal, assert_product
+
+import quoin
+
+# The worker of a long call is stopped between two panels; the whole of it takes several times as long as is waited for.
+LONG_CALL = """
+import time
+import numpy as np, quoin
+A = np.random.default_rng(0).standard_normal((9000, 9000))
+print("calling", flush=True)
+try:
+    quoin.qr(A, method="householder", threads=1)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    assert quoin.qr(A[:50, :5]).R.shape == (5, 5)
+    print("usable", flush=True)
+"""
+
+
+def test_control_c_ends_a_long_call():
+    process = subprocess.Popen([sys.executable, "-c", LONG_CALL], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "OMP_NUM_THREADS": "2"})
+    try:
+        assert process.stdout.readline() == "calling\n"
+        time.sleep(0.5)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert rest == "interrupted\nusable\n" and process.returncode == 0
+    assert time.monotonic() - start < 5
+
+
+def test_a_handler_may_call_quoin_and_the_work_goes_on(rng):
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no interval timers")
+    A = rng.standard_normal((2500, 2500))
+    inner = []
+    previous = signal.signal(signal.SIGALRM, lambda *_: inner.append(quoin.qr(np.eye(3)).R))
+    signal.setitimer(signal.ITIMER_REAL, 0.06)
+    try:
+        R = quoin.qr(A, mode="r", method="householder", threads=1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert len(inner) == 1 and np.array_equal(R, quoin.qr(A, mode="r", method="householder"))
+
+
+def test_threads_call_at_once(rng):
+    matrices = [rng.standard_normal((200 + 50 * i, 20)) for i in range(16)]
+    alone = [quoin.qr(A) for A in matrices]
+    shared = quoin.factor(matrices[0])
+    product = shared.apply(matrices[0], trans=True)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            for mine, reference in zip(pool.map(quoin.qr, matrices), alone):
+                assert np.array_equal(mine.Q, reference.Q) and np.array_equal(mine.R, reference.R)
+            for other in pool.map(lambda _: shared.apply(matrices[0], trans=True), range(8)):
+                assert np.array_equal(other, product)
+
+
+def test_omp_num_threads():
+    report = subprocess.run([sys.executable, "-c", "import quoin; print(quoin.info()['threads'])"], text=True,
+                            env={**os.environ, "OMP_NUM_THREADS": "3"}, capture_output=True, check=True)
+    assert report.stdout == "3\n"
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch", "jax.numpy"])
+def test_arrays_of_other_libraries(rng, library):
+    xp = pytest.importorskip(library)
+    A = rng.standard_normal((30, 4)).astype(np.float32)
+    theirs = xp.from_dlpack(A.copy())
+    Q, R = quoin.qr(theirs)
+    assert type(Q) is type(R) is type(theirs)
+    assert_product(np.from_dlpack(Q), np.from_dlpack(R), A)
+    assert_orthonormal(np.from_dlpack(Q))
+    f = quoin.factor(theirs)
+    for value in (f.R, f.q(), f.apply(theirs), f.q[:5, :2], quoin.svd(theirs).S, quoin.lstsq(theirs, theirs).x,
+                  quoin.qr(theirs, mode="r"), quoin.qr(theirs, mode="raw").tau):
+        assert type(value) is type(theirs)
+
+
+class OnAnotherDevice:
+    def __dlpack__(self, **_):
+        raise AssertionError("must not be asked for")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_arrays_on_another_device():
+    with pytest.raises(TypeError, match="host memory"):
+        quoin.qr(OnAnotherDevice())
+
+
+def test_dask(rng):
+    array = pytest.importorskip("dask.array")
+    A = rng.standard_normal((400, 6))
+    D = array.from_array(A, chunks=(100, 6))
+    local = [quoin.qr(D.blocks[i].compute()) for i in range(4)]
+    top = quoin.qr(np.vstack([f.R for f in local]))
+    Q = np.vstack([f.Q @ G for f, G in zip(local, np.split(top.Q, 4))])
+    assert_product(Q, top.R, A)
+    R = quoin.qr(D.map_blocks(lambda block: quoin.qr(block, mode="r"), chunks=(6, 6)).compute(), mode="r")
+    assert np.allclose(R.T @ R, A.T @ A, rtol=1e-12)
+
+
+@pytest.mark.parametrize("module", ["quoin", "quoin._functions", "quoin._streaming"])
+def test_docstrings(module):
+    result = doctest.testmod(sys.modules[module])
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_guide():
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+    result = doctest.testfile(str(guide), module_relative=False)
+    assert result.attempted > 10 and result.failed == 0
+
+
+def test_every_public_name_is_documented():
+    for name in quoin.__all__:
+        assert getattr(quoin, name).__doc__
+    assert (pathlib.Path(quoin.__file__).parent / "py.typed").exists()
