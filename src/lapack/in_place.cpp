@@ -1,0 +1,112 @@
+#include "lapack/in_place.hpp"
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+#include "lapack/tuning.hpp"
+
+namespace quoin::lapack {
+
+namespace {
+
+/// Panels of `width` columns in LAPACK's format over min(m, n) columns.
+std::vector<Panel> lapack_panels(Index m, Index n, Index width) {
+    Plan plan;
+    plan.method = Method::BlockedHouseholder;
+    plan.rows = m;
+    plan.cols = n;
+    plan.panel_width = plan.inner_block = width;
+    return panels_of(plan);
+}
+
+template <class T>
+Plan plan_in_place(Index m, Index n) {
+    Options options;
+    options.q = QForm::Reflectors;
+    options.check_finite = false;
+    if (!factor_as_one_panel(m, n)) options.method = Method::BlockedHouseholder;
+    return plan_qr<T>(Context<Host>(1), m, n, options);
+}
+
+/// T of every panel of V, rebuilt from tau.
+template <class T>
+Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixView<const T> V, const T* tau) {
+    const Index k = V.cols;
+    Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
+    const ForestView<const T, Host> reflectors{panels, V, {}};
+    const ForestView<T, Host> factors{panels, {}, Tf.view()};
+    const MatrixView<const T> taus(tau, k, 1);
+    for (const Panel& panel : panels) {
+        compact_wy<T>(ctx, reflectors.panel_a(panel), taus.row_block({panel.first, panel.first + panel.tree.width}),
+                      factors.panel_t(panel));
+    }
+    return Tf;
+}
+
+}  // namespace
+
+template <class T>
+double factor_workspace(Index m, Index n) {
+    return plan_in_place<T>(m, n).workspace_bytes;
+}
+
+template <class T>
+double reflector_workspace(Index rows, Index cols, Index k) {
+    // T, and the 64 partial sums of VᵀV or VᵀC that a panel takes; the transposed strip of C
+    const double width = panel_width(rows, k);
+    return sizeof(T) * (width * k + 64 * width * std::max(width, 1.0 * cols) + 192.0 * rows);
+}
+
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    Plan plan = plan_in_place<T>(m, n);
+    const bool one_panel = is_cholesky(plan.method);
+    if (one_panel) plan.reconstruct_rows = 1;
+    const auto panels = lapack_panels(m, n, one_panel ? k : plan.panel_width);
+    Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
+    Matrix<int> exponents(n, 1);
+    Matrix<Scan> found(1, 1);
+    // A D, where squares of A's entries would over- or underflow: the same Q, and R D
+    scan<T>(ctx, A, safe_exponent<T>, exponents.view(), found.view());
+    const bool scaled = read_scan(ctx, found.view()).scaled;
+    if (scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, A);
+    const ForestView<T, Host> forest{panels, A, Tf.view()};
+    factor_blocked_householder(ctx, plan, forest);
+    if (scaled) scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, A.row_block({0, k}));
+    const MatrixView<T> taus(tau, k, 1);
+    for (const Panel& panel : panels) {
+        copy_diagonal<T>(ctx, forest.panel_t(panel), taus.row_block({panel.first, panel.first + panel.tree.width}));
+    }
+    return one_panel ? "one panel, by reconstruction" : "householder";
+}
+
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau) {
+    const Index m = A.rows, n = A.cols;
+    const auto panels = lapack_panels(m, k, panel_width(m, k));
+    Matrix<T> Tf = rebuild_t<T>(ctx, panels, A.col_block({0, k}), tau);
+    set_identity<T>(ctx, -k, A.col_block({k, n}));
+    quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, Tf.view()});
+}
+
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C) {
+    const auto panels = lapack_panels(V.rows, V.cols, panel_width(V.rows, V.cols));
+    const Matrix<T> Tf = rebuild_t<T>(ctx, panels, V, tau);
+    const ForestView<const T, Host> forest{panels, V, Tf.view()};
+    const auto from_left = [&](Op op_left, MatrixView<T> B) { apply_forest<T, Host>(ctx, forest, op_left, B); };
+    if (side == Side::Left) return from_left(op, C);
+    apply_from_right(ctx, op, C, from_left);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                          \
+    template double factor_workspace<T>(Index, Index);                                \
+    template double reflector_workspace<T>(Index, Index, Index);                      \
+    template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);       \
+    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*); \
+    template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin::lapack
