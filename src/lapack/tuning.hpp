@@ -11,8 +11,9 @@ inline Index panel_width(Index m, Index k) {
     return k < 192 ? 32 : 64;
 }
 
-/// Whether A is one panel, where the plan takes CholeskyQR2 for its shape.
-inline bool factor_as_one_panel(Index m, Index n) { return m >= 16 * n; }
+/// Whether A is one panel, where the plan takes CholeskyQR2 for its shape: wider ones are faster by panels of 64 columns
+/// (f64 on 4 cores of an AMD EPYC 9005: 10 000×100 in 1.8 against 2.1 ms, 20 000×300 in 32 against 21 ms).
+inline bool factor_as_one_panel(Index m, Index n) { return n <= 128 && m >= 16 * n; }
 
 /// Whether Quoin is the faster one: below, the system's LAPACK serves.
 inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 * m * n * std::min(m, n) >= 2e6; }
