@@ -8,15 +8,23 @@ namespace quoin::lapack {
 
 namespace {
 
+/// Whether the environment variable is set, not empty and not "0"; `unset` where there is none.
+bool flag(const char* variable, bool unset) {
+    const char* value = std::getenv(variable);
+    return value ? *value && std::strcmp(value, "0") != 0 : unset;
+}
+
 bool verbose() {
-    static const bool asked = [] {
-        const char* value = std::getenv("QUOIN_VERBOSE");
-        return value && *value && std::strcmp(value, "0") != 0;
-    }();
+    static const bool asked = flag("QUOIN_VERBOSE", false);
     return asked;
 }
 
 }  // namespace
+
+bool may_pass_on() {
+    static const bool allowed = flag("QUOIN_PASS_ON", true);
+    return allowed;
+}
 
 template <class Int>
 void report_illegal(const char* routine, Int argument) {

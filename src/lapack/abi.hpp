@@ -45,6 +45,9 @@ F* next_routine(F*, const char* symbol) {
 template <class Int>
 void report_illegal(const char* routine, Int argument);
 
+/// Whether the next LAPACK serves a call that it is faster at. QUOIN_PASS_ON=0 says no, for tests of Quoin's own code.
+bool may_pass_on();
+
 /// One line for QUOIN_VERBOSE=1, from its construction to its end.
 class Call {
 public:

@@ -14,7 +14,7 @@ constexpr Index panel = 32;
 template <class T, class Int, class PassOn>
 Int factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, bool can_pass_on, PassOn pass_on) {
     Call call(routine, m, n, std::min(m, n));
-    if (can_pass_on && !factor_pays(m, n)) return pass_on();
+    if (can_pass_on && may_pass_on() && !factor_pays(m, n)) return pass_on();
     return serve<Int>(
         call, routine, factor_workspace<T>(m, n),
         [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, MatrixView<T>(A, m, n, lda), tau); }, can_pass_on,

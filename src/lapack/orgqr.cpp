@@ -33,7 +33,7 @@ void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const 
         next(m_, n_, k_, A, lda, tau, work, lwork, info);
         return *info;
     };
-    if (next && !form_pays(m, n, k)) {
+    if (next && may_pass_on() && !form_pays(m, n, k)) {
         *info = pass_on();
     } else {
         *info = serve<Int>(
@@ -72,7 +72,7 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
             next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1);
             return *info;
         };
-        if (next && !apply_pays(order, others, k)) {
+        if (next && may_pass_on() && !apply_pays(order, others, k)) {
             *info = pass_on();
         } else {
             *info = serve<Int>(
