@@ -42,6 +42,29 @@ Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixVie
     return Tf;
 }
 
+/// A = Q R in the forest's memory; where squares of A's entries would over- or underflow as A D: the same Q, and R D.
+template <class T>
+void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> forest) {
+    const auto A = forest.A;
+    Matrix<int> exponents(A.cols, 1);
+    Matrix<Scan> found(1, 1);
+    scan<T>(ctx, A, safe_exponent<T>, exponents.view(), found.view());
+    const bool scaled = read_scan(ctx, found.view()).scaled;
+    if (scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, A);
+    factor_blocked_householder(ctx, plan, forest);
+    if (scaled) {
+        scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, A.row_block({0, std::min(A.rows, A.cols)}));
+    }
+}
+
+/// C := op(Q) C or C := C op(Q).
+template <class T>
+void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host> forest, MatrixView<T> C) {
+    const auto from_left = [&](Op op_left, MatrixView<T> B) { apply_forest<T, Host>(ctx, forest, op_left, B); };
+    if (side == Side::Left) return from_left(op, C);
+    apply_from_right(ctx, op, C, from_left);
+}
+
 }  // namespace
 
 template <class T>
@@ -64,20 +87,25 @@ const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
     if (one_panel) plan.reconstruct_rows = 1;
     const auto panels = lapack_panels(m, n, one_panel ? k : plan.panel_width);
     Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
-    Matrix<int> exponents(n, 1);
-    Matrix<Scan> found(1, 1);
-    // A D, where squares of A's entries would over- or underflow: the same Q, and R D
-    scan<T>(ctx, A, safe_exponent<T>, exponents.view(), found.view());
-    const bool scaled = read_scan(ctx, found.view()).scaled;
-    if (scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, A);
     const ForestView<T, Host> forest{panels, A, Tf.view()};
-    factor_blocked_householder(ctx, plan, forest);
-    if (scaled) scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, A.row_block({0, k}));
+    factor_scaled(ctx, plan, forest);
     const MatrixView<T> taus(tau, k, 1);
     for (const Panel& panel : panels) {
         copy_diagonal<T>(ctx, forest.panel_t(panel), taus.row_block({panel.first, panel.first + panel.tree.width}));
     }
     return one_panel ? "one panel, by reconstruction" : "householder";
+}
+
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    options.panel_width = nb;
+    options.check_finite = false;
+    const auto panels = lapack_panels(A.rows, A.cols, nb);
+    factor_scaled(ctx, plan_qr<T>(ctx, A.rows, A.cols, options), ForestView<T, Host>{panels, A, Tf});
+    return "householder";
 }
 
 template <class T>
@@ -93,18 +121,25 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C) {
     const auto panels = lapack_panels(V.rows, V.cols, panel_width(V.rows, V.cols));
     const Matrix<T> Tf = rebuild_t<T>(ctx, panels, V, tau);
-    const ForestView<const T, Host> forest{panels, V, Tf.view()};
-    const auto from_left = [&](Op op_left, MatrixView<T> B) { apply_forest<T, Host>(ctx, forest, op_left, B); };
-    if (side == Side::Left) return from_left(op, C);
-    apply_from_right(ctx, op, C, from_left);
+    apply_panels<T>(ctx, side, op, {panels, V, Tf.view()}, C);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                          \
-    template double factor_workspace<T>(Index, Index);                                \
-    template double reflector_workspace<T>(Index, Index, Index);                      \
-    template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);       \
-    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*); \
-    template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
+                    MatrixView<T> C) {
+    const auto panels = lapack_panels(V.rows, V.cols, nb);
+    apply_panels<T>(ctx, side, op, {panels, V, Tf}, C);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                   \
+    template double factor_workspace<T>(Index, Index);                                                         \
+    template double reflector_workspace<T>(Index, Index, Index);                                               \
+    template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
+    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
+    template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \
+    template const char* factor_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);              \
+    template void apply_in_place<T>(Context<Host>&, Side, Op, Index, MatrixView<const T>, MatrixView<const T>, \
+                                    MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

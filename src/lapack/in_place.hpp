@@ -29,4 +29,12 @@ void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau)
 template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
 
+/// The same with T kept as ?geqrt keeps it: Tf is nb × min(m, n), the upper triangular factor of each nb columns of V in
+/// its own columns.
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
+                    MatrixView<T> C);
+
 }  // namespace quoin::lapack

@@ -20,4 +20,7 @@ inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 *
 inline bool form_pays(Index m, Index n, Index k) { return k >= 16 && 1.0 * m * n * k >= 2e6; }
 inline bool apply_pays(Index rows, Index cols, Index k) { return k >= 16 && cols >= 8 && 1.0 * rows * cols * k >= 2e6; }
 
+/// Panels that the caller chose: narrow ones are the system's.
+inline bool panels_pay(Index nb) { return nb >= 16; }
+
 }  // namespace quoin::lapack

@@ -19,16 +19,27 @@ struct Routines {
     using Ormqr = void(const char*, const char*, const Int*, const Int*, const Int*, const T*, const Int*, const T*, T*,
                        const Int*, T*, const Int*, Int*, std::size_t, std::size_t);
 
+    using Geqrt = void(const Int*, const Int*, const Int*, T*, const Int*, T*, const Int*, T*, Int*);
+    using Geqrt3 = void(const Int*, const Int*, T*, const Int*, T*, const Int*, Int*);
+    using Gemqrt = void(const char*, const char*, const Int*, const Int*, const Int*, const Int*, const T*, const Int*,
+                        const T*, const Int*, T*, const Int*, T*, Int*, std::size_t, std::size_t);
+
     Geqrf* geqrf;
     Geqr2* geqr2;
     Orgqr* orgqr;
     Ormqr* ormqr;
+    Geqrt* geqrt;
+    Geqrt3* geqrt3;
+    Gemqrt* gemqrt;
 
     explicit Routines(void* library)
         : geqrf(find<Geqrf>(library, "geqrf")),
           geqr2(find<Geqr2>(library, "geqr2")),
           orgqr(find<Orgqr>(library, "orgqr")),
-          ormqr(find<Ormqr>(library, "ormqr")) {}
+          ormqr(find<Ormqr>(library, "ormqr")),
+          geqrt(find<Geqrt>(library, "geqrt")),
+          geqrt3(find<Geqrt3>(library, "geqrt3")),
+          gemqrt(find<Gemqrt>(library, "gemqrt")) {}
 
 private:
     template <class F>

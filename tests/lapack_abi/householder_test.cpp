@@ -1,4 +1,4 @@
-// ?geqrf, ?geqr2, ?orgqr and ?ormqr through their Fortran names: the six residuals, workspace, argument errors, and
+// ?geqrf, ?geqr2, ?orgqr, ?ormqr, ?geqrt, ?geqrt3 and ?gemqrt through their Fortran names: the six residuals, workspace, argument errors, and
 // exchange with the system's LAPACK. The names with 64-bit integers have no LAPACK behind them here, so that Quoin's own
 // code serves them at every size.
 
@@ -59,6 +59,27 @@ public:
         with_work(size, std::max<Int>(1, side == Side::Left ? n : m), [&](T* work, const Int* lwork) {
             f.ormqr(side_name, op_name, &m, &n, &k, V.data, &lda, tau.data(), C.data, &ldc, work, lwork, &info, 1, 1);
         });
+        EXPECT_EQ(info, 0);
+    }
+
+    /// nb = 0: geqrt3, one T.
+    void geqrt(Int nb, MatrixView<T> A, MatrixView<T> Tf) const {
+        const Int m = A.rows, n = A.cols, lda = A.ld, ldt = Tf.ld;
+        std::vector<T> work(std::max<Int>(1, nb * n));
+        Int info = 99;
+        if (nb == 0) {
+            f.geqrt3(&m, &n, A.data, &lda, Tf.data, &ldt, &info);
+        } else {
+            f.geqrt(&m, &n, &nb, A.data, &lda, Tf.data, &ldt, work.data(), &info);
+        }
+        EXPECT_EQ(info, 0);
+    }
+    void gemqrt(Side side, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) const {
+        const Int m = C.rows, n = C.cols, k = V.cols, nb = Tf.rows, ldv = V.ld, ldt = Tf.ld, ldc = C.ld;
+        std::vector<T> work(std::max<Int>(1, nb * std::max(m, n)));
+        Int info = 99;
+        f.gemqrt(side == Side::Left ? "l" : "R", op == Op::None ? "N" : "t", &m, &n, &k, &nb, V.data, &ldv, Tf.data,
+                 &ldt, C.data, &ldc, work.data(), &info, 1, 1);
         EXPECT_EQ(info, 0);
     }
 
@@ -216,6 +237,43 @@ TYPED_TEST(LapackHouseholder, FewerReflectorsThanColumns) {
     }
 }
 
+TYPED_TEST(LapackHouseholder, SixQuantitiesWithTKept) {
+    using T = typename TestFixture::T;
+    for (const auto& [m, n] : shapes()) {
+        const Index k = std::min(m, n);
+        if (k == 0 || m > 513) continue;
+        const Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n);
+        for (const Index nb : {0, 1, 5, 16, 40}) {
+            if (nb > k || (nb == 0 && m < n)) continue;
+            SCOPED_TRACE(testing::Message() << m << " x " << n << ", nb " << nb);
+            Padded<T> V(A.view()), Tf(nb == 0 ? k : nb, k), Q(m, k);
+            this->quoin.geqrt(nb, V.view(), Tf.view());
+            EXPECT_TRUE(V.padding_intact());
+            EXPECT_TRUE(Tf.padding_intact());
+            const auto reflectors = MatrixView<const T>(V.view()).col_block({0, k});
+            const MatrixView<const T> factors = Tf.view();
+            Matrix<T> I = identity<T>(m);
+            for (Index j = 0; j < k; ++j) std::copy_n(I.view().at(0, j), m, Q.view().at(0, j));
+            this->quoin.gemqrt(Side::Left, Op::None, reflectors, factors, Q.view());
+            EXPECT_TRUE(Q.padding_intact());
+            EXPECT_LE(orthogonality_error<T>(Q.view(), k), law);
+            EXPECT_LE(residual_error<T>(A.view(), Q.view(), upper<T>(V.view(), k).view()), law);
+            if (m > 64) continue;
+            this->quoin.gemqrt(Side::Left, Op::None, reflectors, factors, I.view());
+            for (const Side side : {Side::Left, Side::Right}) {
+                for (const Op op : {Op::None, Op::Transpose}) {
+                    const bool left = side == Side::Left;
+                    const Matrix<T> C = generate<T>(Gallery::RandomNormal, left ? m : 19, left ? 19 : m, 7);
+                    Padded<T> X(C.view());
+                    this->quoin.gemqrt(side, op, reflectors, factors, X.view());
+                    EXPECT_LE(product_error<T>(side, op, I.view(), C.view(), X.view(), k), law);
+                    EXPECT_TRUE(X.padding_intact());
+                }
+            }
+        }
+    }
+}
+
 TYPED_TEST(LapackHouseholder, NanPropagates) {
     using T = typename TestFixture::T;
     for (const auto& [m, n] : {std::pair<Index, Index>{3000, 40}, {200, 200}, {4, 3}}) {
@@ -257,6 +315,26 @@ TYPED_TEST(LapackExchange, EitherAcceptsTheReflectorsOfTheOther) {
                 Matrix<T> X = copy<T>(C.view()), X_system = copy<T>(C.view());
                 this->quoin.ormqr(Side::Left, op, reflectors, tau, X.view(), Work::Queried);
                 this->system.ormqr(Side::Left, op, reflectors, tau, X_system.view(), Work::Queried);
+                EXPECT_LE(difference<T>(X.view(), X_system.view(), k, frobenius_norm<T>(C.view())), law);
+            }
+        }
+    }
+}
+
+TYPED_TEST(LapackExchange, EitherAcceptsTheTriangularFactorsOfTheOther) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{3000, 60}, {400, 300}, {130, 400}}) {
+        const Index k = std::min(m, n), nb = 32;
+        const Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n);
+        for (const auto* factors : {&this->quoin, &this->system}) {
+            Matrix<T> V = copy<T>(A.view()), Tf = filled<T>(nb, k, 0);
+            factors->geqrt(nb, V.view(), Tf.view());
+            const auto reflectors = MatrixView<const T>(V.view()).col_block({0, k});
+            for (const Op op : {Op::None, Op::Transpose}) {
+                const Matrix<T> C = generate<T>(Gallery::RandomNormal, m, 60, 3);
+                Matrix<T> X = copy<T>(C.view()), X_system = copy<T>(C.view());
+                this->quoin.gemqrt(Side::Left, op, reflectors, Tf.view(), X.view());
+                this->system.gemqrt(Side::Left, op, reflectors, Tf.view(), X_system.view());
                 EXPECT_LE(difference<T>(X.view(), X_system.view(), k, frobenius_norm<T>(C.view())), law);
             }
         }
@@ -330,6 +408,58 @@ TYPED_TEST(LapackExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
                            {"R", "N", 2, 1, 0, 1, 2, 1, 12}}) {
         expect("ORMQR", c.argument, [&](const auto& f, Int* info) {
             f.ormqr(c.side, c.trans, &c.m, &c.n, &c.k, A, &c.lda, tau, C, &c.ldc, work, &c.lwork, info, 1, 1);
+        });
+    }
+}
+
+TYPED_TEST(LapackExchange, IllegalArgumentsWithTKept) {
+    using T = TypeParam;
+    using Int = std::int32_t;
+    const std::string prefix = std::is_same_v<T, double> ? "D" : "S";
+    T A[16] = {}, C[16] = {}, Tf[16] = {}, work[64];
+    const auto expect = [&](const std::string& routine, Int argument, auto call) {
+        for (const auto* lapack : {&this->quoin, &this->system}) {
+            Int info = 99;
+            take_complaint();
+            call(lapack->f, &info);
+            EXPECT_EQ(info, -argument) << routine;
+            EXPECT_EQ(take_complaint(), (Complaint{prefix + routine, argument}));
+        }
+    };
+    struct Geqrt {
+        Int m, n, nb, lda, ldt, argument;
+    };
+    for (const Geqrt& c : {Geqrt{-1, 0, 1, 1, 1, 1},
+                           {0, -1, 1, 1, 1, 2},
+                           {0, 0, 0, 1, 1, 3},
+                           {2, 1, 2, 2, 2, 3},
+                           {2, 1, 1, 1, 1, 5},
+                           {2, 2, 2, 2, 1, 7}}) {
+        expect("GEQRT", c.argument,
+               [&](const auto& f, Int* info) { f.geqrt(&c.m, &c.n, &c.nb, A, &c.lda, Tf, &c.ldt, work, info); });
+    }
+    for (const Geqrt& c : {Geqrt{-1, 0, 0, 1, 1, 1}, {0, -1, 0, 1, 1, 2}, {2, 2, 0, 1, 2, 4}, {2, 2, 0, 2, 1, 6}}) {
+        expect("GEQRT3", c.argument,
+               [&](const auto& f, Int* info) { f.geqrt3(&c.m, &c.n, A, &c.lda, Tf, &c.ldt, info); });
+    }
+    struct Gemqrt {
+        const char *side, *trans;
+        Int m, n, k, nb, ldv, ldt, ldc, argument;
+    };
+    for (const Gemqrt& c : {Gemqrt{"/", "N", 0, 0, 0, 1, 1, 1, 1, 1},
+                            {"L", "/", 0, 0, 0, 1, 1, 1, 1, 2},
+                            {"L", "N", -1, 0, 0, 1, 1, 1, 1, 3},
+                            {"L", "N", 0, -1, 0, 1, 1, 1, 1, 4},
+                            {"L", "N", 0, 0, -1, 1, 1, 1, 1, 5},
+                            {"R", "N", 1, 0, 1, 1, 1, 1, 1, 5},
+                            {"L", "N", 0, 0, 0, 0, 1, 1, 1, 6},
+                            {"R", "N", 1, 2, 1, 1, 1, 1, 1, 8},
+                            {"L", "N", 2, 1, 0, 1, 1, 1, 1, 8},
+                            {"R", "N", 1, 1, 1, 1, 1, 0, 1, 10},
+                            {"L", "N", 1, 1, 1, 1, 1, 0, 1, 10},
+                            {"L", "N", 1, 1, 1, 1, 1, 1, 0, 12}}) {
+        expect("GEMQRT", c.argument, [&](const auto& f, Int* info) {
+            f.gemqrt(c.side, c.trans, &c.m, &c.n, &c.k, &c.nb, A, &c.ldv, Tf, &c.ldt, C, &c.ldc, work, info, 1, 1);
         });
     }
 }
