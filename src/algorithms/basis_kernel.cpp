@@ -18,7 +18,7 @@ const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>& ctx) const {
         lay_out_panels(ctx, small, made.W);
         made.W.A = Matrix<T, D>(ctx, n, n);
         copy<T>(ctx, Q.view().row_block({0, n}), made.W.A.view());
-        factor_blocked_householder(ctx, small, made.W);
+        factor_blocked_householder(ctx, small, made.W.view());
         // Q₁ = W' R' = (W' Σ)(Σ R') with Σ = sgn diag(R'), so W = −W' Σ and R_q = Σ R'
         made.signs = Matrix<T, D>(ctx, n, 1);
         made.K = Matrix<T, D>(ctx, n, n);
@@ -38,7 +38,7 @@ namespace {
 template <class T, class D>
 void apply_w(Context<D>& ctx, const BasisKernel<T, D>& kernel, Op op, MatrixView<T, D> C) {
     if (op == Op::None) flip_rows<T>(ctx, kernel.signs.view(), C);
-    apply_forest<T, D>(ctx, kernel.W, op, C);
+    apply_forest<T, D>(ctx, kernel.W.view(), op, C);
     if (op == Op::Transpose) flip_rows<T>(ctx, kernel.signs.view(), C);
 }
 

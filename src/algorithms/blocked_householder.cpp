@@ -37,7 +37,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     } else {
         copy_triangle<T>(ctx, top, R.view());
     }
-    form_q_in_place(ctx, tree);
+    form_q_in_place(ctx, tree.view());
     copy<T>(ctx, tree.A.view(), A);
     reconstruct_householder<T, D>(ctx, A, {}, R.view(), Tf);
 }
@@ -45,8 +45,8 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
 }  // namespace
 
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
-    const Index m = forest.A.rows(), n = forest.A.cols();
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest) {
+    const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
     const auto factor = [&](Context<D>& where, Index s) {
@@ -64,7 +64,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorFore
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
         // A₂ := HᵀA₂, and the next panel with it
-        const auto C = forest.A.view().block({panel.first, m}, {panel.first + panel.tree.width, n});
+        const auto C = forest.A.block({panel.first, m}, {panel.first + panel.tree.width, n});
         if (s + 1 == count) {
             if (C.cols > 0) apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
         } else if (is_tall(A.rows - panel.tree.width)) {
@@ -81,7 +81,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorFore
 }
 
 #define QUOIN_INSTANTIATE(T, D) \
-    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);
+    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "primitives.hpp"
@@ -15,28 +16,40 @@ struct Panel {
 };
 
 /// Q as a list of panels, each a reduction tree. V (and R above it) lie in A, T in inner blocks of one height.
-/// One leaf a panel is LAPACK's format; one panel is TSQR; both many is CAQR.
+/// One leaf a panel is LAPACK's format; one panel is TSQR; both many is CAQR. Somebody else owns the memory.
+template <class T, class D>
+struct ForestView {
+    std::span<const Panel> panels;
+    MatrixView<T, D> A;
+    MatrixView<T, D> Tf;
+
+    MatrixView<T, D> panel_a(const Panel& p) const {
+        return A.block({p.first, A.rows}, {p.first, p.first + p.tree.width});
+    }
+    MatrixView<T, D> panel_t(const Panel& p) const {
+        return Tf.block({0, std::min(p.tree.inner_block, p.tree.width)}, {p.t_col, p.t_col + p.tree.t_cols()});
+    }
+};
+
+/// The same with its memory.
 template <class T, class D>
 struct ReflectorForest {
     std::vector<Panel> panels;
     Matrix<T, D> A;
     Matrix<T, D> Tf;
 
-    MatrixView<T, D> panel_a(const Panel& p) { return A.view().block({p.first, A.rows()}, columns(p)); }
-    MatrixView<const T, D> panel_a(const Panel& p) const { return A.view().block({p.first, A.rows()}, columns(p)); }
-    MatrixView<T, D> panel_t(const Panel& p) { return Tf.view().block(t_rows(p), t_cols(p)); }
-    MatrixView<const T, D> panel_t(const Panel& p) const { return Tf.view().block(t_rows(p), t_cols(p)); }
+    ForestView<T, D> view() { return {panels, A.view(), Tf.view()}; }
+    ForestView<const T, D> view() const { return {panels, A.view(), Tf.view()}; }
+    MatrixView<T, D> panel_a(const Panel& p) { return view().panel_a(p); }
+    MatrixView<const T, D> panel_a(const Panel& p) const { return view().panel_a(p); }
+    MatrixView<T, D> panel_t(const Panel& p) { return view().panel_t(p); }
+    MatrixView<const T, D> panel_t(const Panel& p) const { return view().panel_t(p); }
     bool lapack_format() const {
         for (const Panel& p : panels) {
             if (!p.tree.lapack_panel()) return false;
         }
         return true;
     }
-
-private:
-    static Range columns(const Panel& p) { return {p.first, p.first + p.tree.width}; }
-    static Range t_rows(const Panel& p) { return {0, std::min(p.tree.inner_block, p.tree.width)}; }
-    static Range t_cols(const Panel& p) { return {p.t_col, p.t_col + p.tree.t_cols()}; }
 };
 
 /// The m×m Q around an explicit thin Q, m×n, m >= n: (I − Y (I + R_q)⁻ᵀ Yᵀ) diag(W, I), with Q₁ = −W R_q the QR
@@ -66,6 +79,10 @@ private:
     mutable BasisKernel<T, D> kernel_;
 };
 
+/// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
+template <class T>
+inline constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
+
 /// Panels of `plan.panel_width` over k = min(m, n) columns.
 std::vector<Panel> panels_of(const Plan& plan);
 
@@ -84,7 +101,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
 /// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so.
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest);
 
 /// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
 template <class T, class D>
@@ -92,11 +109,27 @@ void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, Ma
 
 /// C := op(Q) C, C with m rows.
 template <class T, class D>
-void apply_forest(Context<D>& ctx, const ReflectorForest<T, D>& forest, Op op, MatrixView<T, D> C);
+void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C);
 
-/// A := thin Q, in place of the reflectors.
+/// C := C op(Q), C with m columns, by `from_left(op, B)`, which is B := op(Q) B: C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at
+/// a time.
+template <class T, class D, class FromLeft>
+void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_left) {
+    const Index step = std::min<Index>(C.rows, 192);
+    Matrix<T, D> Ct(ctx, C.cols, step);
+    for (Index i = 0; i < C.rows; i += step) {
+        const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
+        const auto B = Ct.view().col_block({0, rows_of_c.rows});
+        transpose<T>(ctx, rows_of_c, B);
+        from_left(op == Op::None ? Op::Transpose : Op::None, B);
+        transpose<T>(ctx, B, rows_of_c);
+    }
+}
+
+/// The first min(m, columns) columns of A := those of Q, in place of the reflectors. Where A has more columns than the
+/// panels, A's right of them are those of the unit matrix on entry.
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest);
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest);
 
 /// What the Gram passes of CholeskyQR left behind.
 template <class T, class D>

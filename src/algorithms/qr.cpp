@@ -16,10 +16,6 @@ namespace quoin {
 
 namespace {
 
-/// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
-template <class T>
-constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
-
 /// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
 /// are 0 where none is needed.
 template <class T, class D>
@@ -116,7 +112,7 @@ private:
         auto& forest = f_.forest;
         lay_out_panels(ctx_, plan, forest);
         if (plan.method == Method::BlockedHouseholder) {
-            factor_blocked_householder(ctx_, plan, forest);
+            factor_blocked_householder(ctx_, plan, forest.view());
         } else {
             factor_trees(ctx_, forest);
         }
@@ -125,7 +121,7 @@ private:
         if (plan.q == QForm::None) {
             forest = {};
         } else if (plan.q == QForm::Explicit || lapack_wanted) {
-            form_q_in_place(ctx_, forest);
+            form_q_in_place(ctx_, forest.view());
             if (lapack_wanted) {
                 become_lapack({});
             } else {
@@ -407,20 +403,11 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         if (impl_->is_explicit) {
             apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
         } else {
-            apply_forest<T, D>(ctx, impl_->forest, op_left, B);
+            apply_forest<T, D>(ctx, std::as_const(impl_->forest).view(), op_left, B);
         }
     };
     if (side == Side::Left) return from_left(op, C);
-    // C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at a time
-    const Index step = std::min<Index>(C.rows, 192);
-    Matrix<T, D> Ct(ctx, m, step);
-    for (Index i = 0; i < C.rows; i += step) {
-        const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
-        const auto B = Ct.view().col_block({0, rows_of_c.rows});
-        transpose<T>(ctx, rows_of_c, B);
-        from_left(op == Op::None ? Op::Transpose : Op::None, B);
-        transpose<T>(ctx, B, rows_of_c);
-    }
+    apply_from_right(ctx, op, C, from_left);
 }
 
 template <class T, class D>
@@ -438,7 +425,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     copy<T>(ctx, impl_->forest.A.view().col_block({0, k}), forest.A.view());
     forest.Tf = Matrix<T, D>(ctx, impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
     copy<T>(ctx, impl_->forest.Tf.view(), forest.Tf.view());
-    form_q_in_place(ctx, forest);
+    form_q_in_place(ctx, forest.view());
     return std::move(forest.A);
 }
 
@@ -451,7 +438,7 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
         impl_->forest = {};
         return Q;
     }
-    form_q_in_place(ctx, impl_->forest);
+    form_q_in_place(ctx, impl_->forest.view());
     return std::move(impl_->forest.A);
 }
 

@@ -103,7 +103,7 @@ void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, Ma
 }
 
 template <class T, class D>
-void apply_forest(Context<D>& ctx, const ReflectorForest<T, D>& forest, Op op, MatrixView<T, D> C) {
+void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C) {
     const Index count = static_cast<Index>(forest.panels.size());
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
@@ -115,8 +115,8 @@ void apply_forest(Context<D>& ctx, const ReflectorForest<T, D>& forest, Op op, M
 }
 
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
-    const Index m = forest.A.rows(), k = std::min(m, forest.A.cols());
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
+    const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
     for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
         throw_if_stopped(ctx);
         const Panel& panel = *it;
@@ -124,7 +124,7 @@ void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
         // columns right of the panel: [0; Q₂₂] := H [0; Q₂₂]
-        const auto C = forest.A.view().block({panel.first, m}, {end, k});
+        const auto C = forest.A.block({panel.first, m}, {end, k});
         set_identity<T>(ctx, C.cols, C.row_block({0, panel.tree.width}));
         apply_tree<T, D>(ctx, panel.tree, Op::None, A, Tf, C);
         // the panel's own: H [I; 0]
@@ -142,8 +142,8 @@ void form_q_in_place(Context<D>& ctx, ReflectorForest<T, D>& forest) {
     template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                \
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                               \
     template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>); \
-    template void apply_forest<T, D>(Context<D>&, const ReflectorForest<T, D>&, Op, MatrixView<T, D>);   \
-    template void form_q_in_place<T, D>(Context<D>&, ReflectorForest<T, D>&);
+    template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>);         \
+    template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -1,0 +1,147 @@
+#include "lapack/in_place.hpp"
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+#include "lapack/tuning.hpp"
+
+namespace quoin::lapack {
+
+namespace {
+
+/// Panels of `width` columns in LAPACK's format over min(m, n) columns.
+std::vector<Panel> lapack_panels(Index m, Index n, Index width) {
+    Plan plan;
+    plan.method = Method::BlockedHouseholder;
+    plan.rows = m;
+    plan.cols = n;
+    plan.panel_width = plan.inner_block = width;
+    return panels_of(plan);
+}
+
+template <class T>
+Plan plan_in_place(Index m, Index n) {
+    Options options;
+    options.q = QForm::Reflectors;
+    options.check_finite = false;
+    if (!factor_as_one_panel(m, n)) options.method = Method::BlockedHouseholder;
+    return plan_qr<T>(Context<Host>(1), m, n, options);
+}
+
+/// T of every panel of V, rebuilt from tau.
+template <class T>
+Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixView<const T> V, const T* tau) {
+    const Index k = V.cols;
+    Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
+    const ForestView<const T, Host> reflectors{panels, V, {}};
+    const ForestView<T, Host> factors{panels, {}, Tf.view()};
+    const MatrixView<const T> taus(tau, k, 1);
+    for (const Panel& panel : panels) {
+        compact_wy<T>(ctx, reflectors.panel_a(panel), taus.row_block({panel.first, panel.first + panel.tree.width}),
+                      factors.panel_t(panel));
+    }
+    return Tf;
+}
+
+/// A = Q R in the forest's memory; where squares of A's entries would over- or underflow as A D: the same Q, and R D.
+template <class T>
+void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> forest) {
+    const auto A = forest.A;
+    Matrix<int> exponents(A.cols, 1);
+    Matrix<Scan> found(1, 1);
+    scan<T>(ctx, A, safe_exponent<T>, exponents.view(), found.view());
+    const bool scaled = read_scan(ctx, found.view()).scaled;
+    if (scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, A);
+    factor_blocked_householder(ctx, plan, forest);
+    if (scaled) {
+        scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, A.row_block({0, std::min(A.rows, A.cols)}));
+    }
+}
+
+/// C := op(Q) C or C := C op(Q).
+template <class T>
+void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host> forest, MatrixView<T> C) {
+    const auto from_left = [&](Op op_left, MatrixView<T> B) { apply_forest<T, Host>(ctx, forest, op_left, B); };
+    if (side == Side::Left) return from_left(op, C);
+    apply_from_right(ctx, op, C, from_left);
+}
+
+}  // namespace
+
+template <class T>
+double factor_workspace(Index m, Index n) {
+    return plan_in_place<T>(m, n).workspace_bytes;
+}
+
+template <class T>
+double reflector_workspace(Index rows, Index cols, Index k) {
+    // T, and the 64 partial sums of VᵀV or VᵀC that a panel takes; the transposed strip of C
+    const double width = panel_width(rows, k);
+    return sizeof(T) * (width * k + 64 * width * std::max(width, 1.0 * cols) + 192.0 * rows);
+}
+
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    Plan plan = plan_in_place<T>(m, n);
+    const bool one_panel = is_cholesky(plan.method);
+    if (one_panel) plan.reconstruct_rows = 1;
+    const auto panels = lapack_panels(m, n, one_panel ? k : plan.panel_width);
+    Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
+    const ForestView<T, Host> forest{panels, A, Tf.view()};
+    factor_scaled(ctx, plan, forest);
+    const MatrixView<T> taus(tau, k, 1);
+    for (const Panel& panel : panels) {
+        copy_diagonal<T>(ctx, forest.panel_t(panel), taus.row_block({panel.first, panel.first + panel.tree.width}));
+    }
+    return one_panel ? "one panel, by reconstruction" : "householder";
+}
+
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    options.panel_width = nb;
+    options.check_finite = false;
+    const auto panels = lapack_panels(A.rows, A.cols, nb);
+    factor_scaled(ctx, plan_qr<T>(ctx, A.rows, A.cols, options), ForestView<T, Host>{panels, A, Tf});
+    return "householder";
+}
+
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau) {
+    const Index m = A.rows, n = A.cols;
+    const auto panels = lapack_panels(m, k, panel_width(m, k));
+    Matrix<T> Tf = rebuild_t<T>(ctx, panels, A.col_block({0, k}), tau);
+    set_identity<T>(ctx, -k, A.col_block({k, n}));
+    quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, Tf.view()});
+}
+
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C) {
+    const auto panels = lapack_panels(V.rows, V.cols, panel_width(V.rows, V.cols));
+    const Matrix<T> Tf = rebuild_t<T>(ctx, panels, V, tau);
+    apply_panels<T>(ctx, side, op, {panels, V, Tf.view()}, C);
+}
+
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
+                    MatrixView<T> C) {
+    const auto panels = lapack_panels(V.rows, V.cols, nb);
+    apply_panels<T>(ctx, side, op, {panels, V, Tf}, C);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                   \
+    template double factor_workspace<T>(Index, Index);                                                         \
+    template double reflector_workspace<T>(Index, Index, Index);                                               \
+    template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
+    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
+    template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \
+    template const char* factor_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);              \
+    template void apply_in_place<T>(Context<Host>&, Side, Op, Index, MatrixView<const T>, MatrixView<const T>, \
+                                    MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin::lapack

@@ -1,0 +1,40 @@
+#pragma once
+
+// The factorization, Q and its products in LAPACK's format, in memory that the caller of a Fortran routine owns.
+
+#include "quoin/qr.hpp"
+
+namespace quoin::lapack {
+
+/// A (m×n) = Q R as ?geqrf leaves it: V strictly below the diagonal, R on and above it, tau of length min(m, n).
+///
+/// Tall A by CholeskyQR2 with Householder reconstruction, where its Gram matrix certifies that, else by a tree and
+/// reconstruction; other shapes by blocked Householder. NaN and Inf propagate. Returns what it chose, for a person.
+/// 2mn² − 2n³/3 flops by panels, 5mn² by CholeskyQR2; workspace of a panel of T factors.
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau);
+
+/// Bytes that `factor_in_place` needs beside A, and the other two beside C (`cols` columns) for k reflectors of `rows` rows.
+template <class T>
+double factor_workspace(Index m, Index n);
+template <class T>
+double reflector_workspace(Index rows, Index cols, Index k);
+
+/// The first k columns of A (m×n, m >= n >= k) hold V; A := the first n columns of Q. 4mnk − 2(m + n)k² flops and those
+/// of T.
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau);
+
+/// C := op(Q) C or C := C op(Q), Q the product of the V.cols reflectors V. 4k|C| flops and those of T.
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
+
+/// The same with T kept as ?geqrt keeps it: Tf is nb × min(m, n), the upper triangular factor of each nb columns of V in
+/// its own columns.
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
+template <class T>
+void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
+                    MatrixView<T> C);
+
+}  // namespace quoin::lapack

@@ -1,0 +1,109 @@
+// ?orgqr and ?ormqr: the columns of Q, and its products, from V and tau.
+
+#include "lapack/abi.hpp"
+#include "lapack/in_place.hpp"
+#include "lapack/tuning.hpp"
+
+namespace quoin::lapack {
+
+namespace {
+
+/// What both recommend for `work`, in columns: those of a panel, for the routine behind this one, and its T (64 + 1 rows).
+constexpr Index panel = 32, t_size = 65 * 64;
+
+template <class T, class Int, class Next>
+void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
+           const T* tau, T* work, const Int* lwork, Int* info) {
+    const Index m = *m_, n = *n_, k = *k_;
+    const bool query = *lwork == -1;
+    *info = m < 0                                      ? -1
+            : n < 0 || n > m                           ? -2
+            : k < 0 || k > n                           ? -3
+            : *lda < std::max<Index>(1, m)             ? -5
+            : !query && *lwork < std::max<Index>(1, n) ? -8
+                                                       : 0;
+    const T wanted = workspace_size<T>(std::max<Index>(1, n) * panel);
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    if (query || n == 0) {
+        work[0] = query ? wanted : T(1);
+        return;
+    }
+    Call call(routine, m, n, k);
+    const auto pass_on = [&] {
+        next(m_, n_, k_, A, lda, tau, work, lwork, info);
+        return *info;
+    };
+    if (next && may_pass_on() && !form_pays(m, n, k)) {
+        *info = pass_on();
+    } else {
+        *info = serve<Int>(
+            call, routine, reflector_workspace<T>(m, n, k),
+            [&](Context<Host>& ctx) {
+                form_q_in_place<T>(ctx, k, MatrixView<T>(A, m, n, *lda), tau);
+                return "blocked";
+            },
+            next != nullptr, pass_on);
+    }
+    work[0] = wanted;
+}
+
+template <class T, class Int, class Next>
+void ormqr(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+           const Int* k_, const T* A, const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork,
+           Int* info) {
+    const Index m = *m_, n = *n_, k = *k_;
+    const bool left = is(side, 'L'), query = *lwork == -1;
+    const Index order = left ? m : n, others = std::max<Index>(1, left ? n : m);
+    *info = !left && !is(side, 'R')              ? -1
+            : !is(trans, 'N') && !is(trans, 'T') ? -2
+            : m < 0                              ? -3
+            : n < 0                              ? -4
+            : k < 0 || k > order                 ? -5
+            : *lda < std::max<Index>(1, order)   ? -7
+            : *ldc < std::max<Index>(1, m)       ? -10
+            : !query && *lwork < others          ? -12
+                                                 : 0;
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    const bool nothing = m == 0 || n == 0 || k == 0;
+    const T wanted = nothing ? T(1) : workspace_size<T>(others * panel + t_size);
+    if (!query && !nothing) {
+        Call call(routine, m, n, k);
+        const auto pass_on = [&] {
+            next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1);
+            return *info;
+        };
+        if (next && may_pass_on() && !apply_pays(order, others, k)) {
+            *info = pass_on();
+        } else {
+            *info = serve<Int>(
+                call, routine, reflector_workspace<T>(order, others, k),
+                [&](Context<Host>& ctx) {
+                    apply_in_place<T>(ctx, left ? Side::Left : Side::Right, is(trans, 'N') ? Op::None : Op::Transpose,
+                                      MatrixView<const T>(A, order, k, *lda), tau, MatrixView<T>(C, m, n, *ldc));
+                    return "blocked";
+                },
+                next != nullptr, pass_on);
+        }
+    }
+    work[0] = wanted;
+}
+
+}  // namespace
+
+#define QUOIN_ORGQR(T, Int, p, suffix)                                                                             \
+    QUOIN_LAPACK_ABI void p##orgqr##suffix(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,         \
+                                           const T* tau, T* work, const Int* lwork, Int* info) {                   \
+        static const auto next = next_routine(&p##orgqr##suffix, #p "orgqr" #suffix);                              \
+        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORGQR"), next, m, n, k, A, lda, tau, work, lwork, info);               \
+    }                                                                                                              \
+    QUOIN_LAPACK_ABI void p##ormqr##suffix(                                                                        \
+        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
+        const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info, std::size_t, std::size_t) {      \
+        static const auto next = next_routine(&p##ormqr##suffix, #p "ormqr" #suffix);                              \
+        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORMQR"), next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
+                      info);                                                                                       \
+    }
+QUOIN_LAPACK_EXPORT(QUOIN_ORGQR)
+#undef QUOIN_ORGQR
+
+}  // namespace quoin::lapack
