@@ -30,7 +30,7 @@ struct Tuning<Host> {
     static constexpr Index fan_in = 2;
     /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
     static constexpr bool r_only_by_tree = true;
-    /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 44 iterations a second by Qr, 59
+    /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 50 iterations a second by Qr, 61
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     /// Whether X = A R⁻¹ multiplies by the inverses of diagonal blocks, and not by substitution alone.
