@@ -160,13 +160,6 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     return f;
 }
 
-template <class T, class D>
-Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
-    Matrix<T, D> B(ctx, A.cols, A.rows);
-    transpose<T>(ctx, A, B.view());
-    return B;
-}
-
 }  // namespace
 
 template <class T, class D>

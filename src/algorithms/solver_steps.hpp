@@ -20,15 +20,21 @@ void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name 
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
+/// Aᵀ, in memory of its own.
+template <class T, class D>
+Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> B(ctx, A.cols, A.rows);
+    transpose<T>(ctx, A, B.view());
+    return B;
+}
+
 /// Aᵀ = QR, the entries of A checked under their own indices.
 template <class T, class D>
 QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     if (options.check_finite) require_finite(ctx, A);
     options.check_finite = false;
-    Matrix<T, D> At(ctx, A.cols, A.rows);
-    transpose<T>(ctx, A, At.view());
-    const Plan plan = plan_qr<T>(ctx, At.rows(), At.cols(), options);
-    return qr<T, D>(ctx, std::move(At), plan);
+    const Plan plan = plan_qr<T>(ctx, A.cols, A.rows, options);
+    return qr<T, D>(ctx, transposed<T, D>(ctx, A), plan);
 }
 
 /// For a step of a stream, [R; block] with m rows: reflectors alone, whatever the matrix, over trees unless it is wide.

@@ -31,13 +31,12 @@ SVD<T, D> svd_tall(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, cons
 /// Aᵀ = QR of a wide A:  A = RᵀQᵀ,  Rᵀ = UΣW,  V = Q Wᵀ.
 template <class T, class D>
 SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
-    const Index m = A.rows, n = A.cols;
+    const Index m = A.rows;
     WorkTimer<D> timer(ctx);
     const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
     timer.stop();
     const Matrix<T, D> R = factorization.r(ctx);
-    Matrix<T, D> L(ctx, m, m);
-    transpose<T>(ctx, R.view(), L.view());
+    Matrix<T, D> L = transposed<T, D>(ctx, R.view());
     SVD<T, D> f;
     f.s.resize(m);
     f.report = completed(factorization.report(), timer);
@@ -50,8 +49,7 @@ SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, cons
     small_svd<T>(ctx, L.view(), f.s, f.U.view(), W.view());
     transpose<T>(ctx, W.view(), L.view());
     const Matrix<T, D> V = multiply_thin_q<T, D>(ctx, factorization, L.view());
-    f.Vt = Matrix<T, D>(ctx, m, n);
-    transpose<T>(ctx, V.view(), f.Vt.view());
+    f.Vt = transposed<T, D>(ctx, V.view());
     return f;
 }
 
