@@ -291,6 +291,19 @@ class LapackExchange : public testing::Test {
 protected:
     const Lapack<T, std::int32_t> quoin{fortran::quoin_library()};
     const Lapack<T, std::int32_t> system{fortran::system_library()};
+
+    /// Either library's `call` reports that argument of xROUTINE, in info and to xerbla.
+    template <class Call>
+    void expect_refusal(const std::string& routine, std::int32_t argument, Call call) const {
+        const std::string name = (std::is_same_v<T, double> ? "D" : "S") + routine;
+        for (const auto* lapack : {&quoin, &system}) {
+            std::int32_t info = 99;
+            take_complaint();
+            call(lapack->f, &info);
+            EXPECT_EQ(info, -argument) << routine;
+            EXPECT_EQ(take_complaint(), (Complaint{name, argument}));
+        }
+    }
 };
 using Precisions = testing::Types<float, double>;
 TYPED_TEST_SUITE(LapackExchange, Precisions);
@@ -356,26 +369,18 @@ TYPED_TEST(LapackExchange, SignsAreTheReferences) {
 TYPED_TEST(LapackExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
     using T = TypeParam;
     using Int = std::int32_t;
-    const std::string prefix = std::is_same_v<T, double> ? "D" : "S";
     T A[16] = {}, C[16] = {}, tau[4] = {}, work[512];
-    const auto expect = [&](const std::string& routine, Int argument, auto call) {
-        for (const auto* lapack : {&this->quoin, &this->system}) {
-            Int info = 99;
-            take_complaint();
-            call(lapack->f, &info);
-            EXPECT_EQ(info, -argument) << routine;
-            EXPECT_EQ(take_complaint(), (Complaint{prefix + routine, argument}));
-        }
-    };
     struct Geqrf {
         Int m, n, lda, lwork, argument;
     };
     for (const Geqrf& c :
          {Geqrf{-1, 0, 1, 1, 1}, {0, -1, 1, 1, 2}, {2, 1, 1, 1, 4}, {2, 2, 2, 1, 7}, {0, 0, 1, 0, 7}}) {
-        expect("GEQRF", c.argument,
-               [&](const auto& f, Int* info) { f.geqrf(&c.m, &c.n, A, &c.lda, tau, work, &c.lwork, info); });
+        this->expect_refusal("GEQRF", c.argument, [&](const auto& f, Int* info) {
+            f.geqrf(&c.m, &c.n, A, &c.lda, tau, work, &c.lwork, info);
+        });
         if (c.argument == 7) continue;
-        expect("GEQR2", c.argument, [&](const auto& f, Int* info) { f.geqr2(&c.m, &c.n, A, &c.lda, tau, work, info); });
+        this->expect_refusal("GEQR2", c.argument,
+                             [&](const auto& f, Int* info) { f.geqr2(&c.m, &c.n, A, &c.lda, tau, work, info); });
     }
     struct Orgqr {
         Int m, n, k, lda, lwork, argument;
@@ -387,8 +392,9 @@ TYPED_TEST(LapackExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
                            {2, 1, 2, 2, 1, 3},
                            {2, 2, 0, 1, 2, 5},
                            {2, 2, 0, 2, 1, 8}}) {
-        expect("ORGQR", c.argument,
-               [&](const auto& f, Int* info) { f.orgqr(&c.m, &c.n, &c.k, A, &c.lda, tau, work, &c.lwork, info); });
+        this->expect_refusal("ORGQR", c.argument, [&](const auto& f, Int* info) {
+            f.orgqr(&c.m, &c.n, &c.k, A, &c.lda, tau, work, &c.lwork, info);
+        });
     }
     struct Ormqr {
         const char *side, *trans;
@@ -406,7 +412,7 @@ TYPED_TEST(LapackExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
                            {"L", "N", 2, 1, 0, 2, 1, 1, 10},
                            {"L", "N", 1, 2, 0, 1, 1, 1, 12},
                            {"R", "N", 2, 1, 0, 1, 2, 1, 12}}) {
-        expect("ORMQR", c.argument, [&](const auto& f, Int* info) {
+        this->expect_refusal("ORMQR", c.argument, [&](const auto& f, Int* info) {
             f.ormqr(c.side, c.trans, &c.m, &c.n, &c.k, A, &c.lda, tau, C, &c.ldc, work, &c.lwork, info, 1, 1);
         });
     }
@@ -415,17 +421,7 @@ TYPED_TEST(LapackExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
 TYPED_TEST(LapackExchange, IllegalArgumentsWithTKept) {
     using T = TypeParam;
     using Int = std::int32_t;
-    const std::string prefix = std::is_same_v<T, double> ? "D" : "S";
     T A[16] = {}, C[16] = {}, Tf[16] = {}, work[64];
-    const auto expect = [&](const std::string& routine, Int argument, auto call) {
-        for (const auto* lapack : {&this->quoin, &this->system}) {
-            Int info = 99;
-            take_complaint();
-            call(lapack->f, &info);
-            EXPECT_EQ(info, -argument) << routine;
-            EXPECT_EQ(take_complaint(), (Complaint{prefix + routine, argument}));
-        }
-    };
     struct Geqrt {
         Int m, n, nb, lda, ldt, argument;
     };
@@ -435,12 +431,13 @@ TYPED_TEST(LapackExchange, IllegalArgumentsWithTKept) {
                            {2, 1, 2, 2, 2, 3},
                            {2, 1, 1, 1, 1, 5},
                            {2, 2, 2, 2, 1, 7}}) {
-        expect("GEQRT", c.argument,
-               [&](const auto& f, Int* info) { f.geqrt(&c.m, &c.n, &c.nb, A, &c.lda, Tf, &c.ldt, work, info); });
+        this->expect_refusal("GEQRT", c.argument, [&](const auto& f, Int* info) {
+            f.geqrt(&c.m, &c.n, &c.nb, A, &c.lda, Tf, &c.ldt, work, info);
+        });
     }
     for (const Geqrt& c : {Geqrt{-1, 0, 0, 1, 1, 1}, {0, -1, 0, 1, 1, 2}, {2, 2, 0, 1, 2, 4}, {2, 2, 0, 2, 1, 6}}) {
-        expect("GEQRT3", c.argument,
-               [&](const auto& f, Int* info) { f.geqrt3(&c.m, &c.n, A, &c.lda, Tf, &c.ldt, info); });
+        this->expect_refusal("GEQRT3", c.argument,
+                             [&](const auto& f, Int* info) { f.geqrt3(&c.m, &c.n, A, &c.lda, Tf, &c.ldt, info); });
     }
     struct Gemqrt {
         const char *side, *trans;
@@ -458,7 +455,7 @@ TYPED_TEST(LapackExchange, IllegalArgumentsWithTKept) {
                             {"R", "N", 1, 1, 1, 1, 1, 0, 1, 10},
                             {"L", "N", 1, 1, 1, 1, 1, 0, 1, 10},
                             {"L", "N", 1, 1, 1, 1, 1, 1, 0, 12}}) {
-        expect("GEMQRT", c.argument, [&](const auto& f, Int* info) {
+        this->expect_refusal("GEMQRT", c.argument, [&](const auto& f, Int* info) {
             f.gemqrt(c.side, c.trans, &c.m, &c.n, &c.k, &c.nb, A, &c.ldv, Tf, &c.ldt, C, &c.ldc, work, info, 1, 1);
         });
     }
