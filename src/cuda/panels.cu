@@ -1,6 +1,6 @@
 // Panels in LAPACK's format: blocks of 32 columns by kernels/factor_panel.cuh, each applied to the rest of its panel by
-// kernels/apply_strip.cuh; the panel's T from VᵀV by kernels/join_t.cuh. Updates beyond the panel are GEMMs, with the unit
-// triangle on top of V unpacked into L (n×n), so that V stays as it is.
+// kernels/apply_strip.cuh; the panel's T from VᵀV by kernels/join_t.cuh. Updates beyond the panel are GEMMs with a copy
+// of V that holds its unit triangle, so that V stays as it is.
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
