@@ -96,6 +96,40 @@ TYPED_TEST(NpyOutputTest, WriteRowsInAnyOrder) {
     }
 }
 
+TYPED_TEST(NpyOutputTest, AppendColumns) {
+    using T = TypeParam;
+    // The last: a column longer than what one write gathers.
+    constexpr std::pair<Index, Index> shapes[] = {{10, 3}, {70, 100}, {1, 5}, {0, 3}, {3, 0}, {300'000, 4}};
+    for (const auto& [m, n] : shapes) {
+        for (const Index padding : {0, 2}) {
+            SCOPED_TRACE(fmt::format("{} x {} + {}", m, n, padding));
+            const Matrix<T> A = padded_matrix<T>(m, n, padding);
+            fs::remove(this->path("A.npy"));
+            NpyColumnWriter<T> writer(this->path("A.npy"), m);
+            for (const Range columns : {Range{0, n / 3}, Range{n / 3, n}}) {
+                writer.append(A.view().block({0, m}, columns));
+            }
+            EXPECT_FALSE(fs::exists(this->path("A.npy")));
+            writer.commit();
+            expect_npy(this->file_bytes("A.npy"), dict_of(this->descr(), true, fmt::format("({}, {})", m, n)),
+                       expected_data<T>(m, n, true));
+            EXPECT_EQ(this->names(), std::set<std::string>{"A.npy"});
+        }
+    }
+}
+
+TEST_F(IoTest, ColumnWriterChecksItsArguments) {
+    const Matrix<double> A = padded_matrix<double>(4, 3, 0);
+    EXPECT_THROW(NpyColumnWriter<double>(path("B.npy"), -1), InvalidArgument);
+    NpyColumnWriter<double> writer(path("A.npy"), 5);
+    EXPECT_THROW(writer.append(A.view()), InvalidArgument);
+    writer.commit();
+    EXPECT_THROW(writer.append(A.view()), InvalidArgument);
+    EXPECT_THROW(writer.commit(), InvalidArgument);
+    { NpyColumnWriter<double> unfinished(path("C.npy"), 5); }
+    EXPECT_EQ(names(), std::set<std::string>{"A.npy"});
+}
+
 TEST_F(IoTest, RowWriterChecksItsArguments) {
     const Matrix<double> A = padded_matrix<double>(4, 3, 0);
     NpyRowWriter<double> writer(path("A.npy"), 4, 3);

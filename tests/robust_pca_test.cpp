@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -44,6 +45,11 @@ double distance(const Matrix<T>& A, const Matrix<T>& B) {
         for (Index i = 0; i < A.rows(); ++i) squares += std::pow(static_cast<double>(A(i, j)) - B(i, j), 2);
     }
     return std::sqrt(squares) / frobenius_norm<T>(B.view());
+}
+
+template <class T>
+void assign(MatrixView<const T> A, MatrixView<T> B) {
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.at(0, j));
 }
 
 template <class T>
@@ -223,6 +229,67 @@ TYPED_TEST(RobustPcaTest, IsInterruptedBetweenIterations) {
     };
     EXPECT_THROW((robust_pca<T, Host>(this->ctx, M.view(), this->options)), Interrupted);
     this->ctx.clear_stop();
+}
+
+TYPED_TEST(RobustPcaTest, OneWindowIsTheWholeProblem) {
+    using T = TypeParam;
+    const Mixture<T> mix(300, 40, 2, 0.05);
+    const RobustPca<T> whole = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    RobustPcaWindows<T> windows(300, 10);
+    // fewer columns than were first asked for: those that are written stay
+    assign<T>(mix.M.view(), windows.columns(this->ctx, 55).col_block({0, 40}));
+    windows.columns(this->ctx, 40);
+    const auto window = windows.pursue(this->ctx, this->options);
+    EXPECT_EQ(window.carried, 0);
+    EXPECT_TRUE(same_bits<T>(window.L(), whole.L.view()));
+    EXPECT_TRUE(same_bits<T>(window.S(), whole.S.view()));
+}
+
+// An object of 8 pixels that stands still through a window of 10 columns. Without carried columns it is background. With 30
+// of them it costs λ·8·10·a = 4a in S, and in L, as a second singular value, √8 √(10·30/40) a = 7.7a.
+TYPED_TEST(RobustPcaTest, WindowsCarryTheBackground) {
+    using T = TypeParam;
+    const Index m = 400, pixels = 8;
+    const auto background = [](Index i) { return 1 + 0.5 * std::sin(static_cast<double>(i)); };
+    for (const Index carried : {0, 30}) {
+        SCOPED_TRACE(carried);
+        RobustPcaWindows<T> windows(m, carried);
+        for (const Index w : {30, 10}) {
+            const double object = w == 10 ? 0.7 : 0;
+            const MatrixView<T> M = windows.columns(this->ctx, w);
+            for (Index j = 0; j < w; ++j) {
+                for (Index i = 0; i < m; ++i) M(i, j) = static_cast<T>(background(i) + (i < pixels ? object : 0));
+            }
+            const auto window = windows.pursue(this->ctx, this->options);
+            EXPECT_EQ(window.carried, w == 30 ? 0 : carried);
+            EXPECT_EQ(window.parts.end, PursuitEnd::Converged);
+            ASSERT_EQ(window.S().cols, w);
+            double most = 0;
+            for (Index j = 0; j < w; ++j) {
+                for (Index i = 0; i < m; ++i) {
+                    const double in_S = i < pixels && carried > 0 ? object : 0;
+                    most = std::max(most, std::abs(static_cast<double>(window.S()(i, j)) - in_S));
+                }
+            }
+            EXPECT_LE(most, 1e-3);
+        }
+    }
+}
+
+TYPED_TEST(RobustPcaTest, WindowsRefuseWhatTheyCannotTake) {
+    using T = TypeParam;
+    EXPECT_THROW((RobustPcaWindows<T>(-1, 0)), InvalidArgument);
+    EXPECT_THROW((RobustPcaWindows<T>(3, -1)), InvalidArgument);
+    RobustPcaWindows<T> windows(6, 2);
+    EXPECT_THROW(windows.pursue(this->ctx), InvalidArgument);
+    EXPECT_THROW(windows.columns(this->ctx, 0), InvalidArgument);
+    assign<T>(random_normal<T>(6, 4).view(), windows.columns(this->ctx, 4));
+    const Matrix<T> L = random_normal<T>(6, 4);
+    RobustPcaOptions<T> options;
+    options.L = L.view();
+    EXPECT_THROW(windows.pursue(this->ctx, options), InvalidArgument);
+    windows.pursue(this->ctx, this->options);
+    EXPECT_THROW(windows.pursue(this->ctx), InvalidArgument);
 }
 
 }  // namespace

@@ -92,6 +92,28 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
+/// An .npy file (Fortran order) that grows by columns, as many as come, and appears under its name only at `commit`.
+///
+/// Destroyed before `commit`, or failed, it leaves nothing behind. For one thread at a time.
+/// Members throw UnwritableFile, and InvalidArgument for a block of other rows and after `commit` or a failure.
+///
+///     NpyColumnWriter<float> writer("L.npy", m);
+///     while (next(block)) writer.append(block);
+///     writer.commit();
+template <class T>
+class NpyColumnWriter {
+public:
+    NpyColumnWriter(const std::string& path, Index rows);
+    NpyColumnWriter(NpyColumnWriter&&) noexcept;
+    ~NpyColumnWriter();
+    void append(MatrixView<const T> block);
+    void commit();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
 /// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. The writes
 /// themselves then fail at their end.
 void remove_unfinished_files() noexcept;

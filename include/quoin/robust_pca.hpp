@@ -84,6 +84,42 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<T, D> M, RobustPcaOptions
     return robust_pca<T, D>(ctx, MatrixView<const T, D>(M), options);
 }
 
+/// Columns that come in windows, such as a long video's frames: M = L + S of each, in the memory of one window.
+///
+/// A window is pursued with up to `carried` columns of the background so far before its own, evenly out of the L of the
+/// window before, which carried some itself: older ones thin out geometrically. So what was learnt of the background lasts,
+/// and a short window separates like a long one. (A window's L or Y does nothing for the next one: while μ is small, S is 0
+/// and X = M + Y/μ whatever L is, and Y belongs to the columns that it was found for.)
+/// Memory: four m×(carried + w) matrices and m×carried. For one thread at a time.
+///
+///     RobustPcaWindows<float> windows(m, 10);
+///     while (read(windows.columns(ctx, 100))) write(windows.pursue(ctx).S());
+template <class T, class D = Host>
+class RobustPcaWindows {
+public:
+    /// Throws InvalidArgument for a negative size.
+    RobustPcaWindows(Index rows, Index carried);
+
+    /// What one window became. The last step's objective, rank and nonzeros are those with the carried columns.
+    struct Window {
+        RobustPca<T, D> parts;  ///< of the carried columns and the window's own after them
+        Index carried = 0;
+        MatrixView<const T, D> L() const { return parts.L.view().col_block({carried, parts.L.cols()}); }
+        MatrixView<const T, D> S() const { return parts.S.view().col_block({carried, parts.S.cols()}); }
+    };
+
+    /// Where the m×count columns of the next window are to be written. Throws InvalidArgument, OutOfMemory.
+    MatrixView<T, D> columns(Context<D>& ctx, Index count);
+    /// The parts of those columns; options.L, options.Y and options.observed must be none.
+    /// Throws what `robust_pca` throws.
+    Window pursue(Context<D>& ctx, RobustPcaOptions<T, D> options = {});
+
+private:
+    Index rows_, carried_, count_ = 0;
+    Matrix<T, D> background_;  // what is carried
+    Matrix<T, D> M_;           // the carried columns, the window's columns, room
+};
+
 /// "converged", "iteration-limit", "stopped", "stalled".
 const char* to_string(PursuitEnd end);
 

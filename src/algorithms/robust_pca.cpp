@@ -183,6 +183,44 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaO
     return f;
 }
 
+template <class T, class D>
+RobustPcaWindows<T, D>::RobustPcaWindows(Index rows, Index carried) : rows_(rows), carried_(carried) {
+    if (rows < 0 || carried < 0) {
+        throw InvalidArgument(fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
+    }
+}
+
+template <class T, class D>
+MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
+    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+    const Index carried = background_.cols();
+    if (M_.cols() < carried + count) {
+        M_ = {};
+        M_ = Matrix<T, D>(ctx, rows_, carried + count);
+    }
+    count_ = count;
+    copy<T>(ctx, background_.view(), M_.view().col_block({0, carried}));
+    return M_.view().col_block({carried, carried + count});
+}
+
+template <class T, class D>
+auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> options) -> Window {
+    if (count_ == 0) throw InvalidArgument("a window must be given its columns before it is pursued");
+    if (options.L.data || options.Y.data || options.observed.data) {
+        throw InvalidArgument("windows carry the background themselves: they take no L, no Y and no mask of entries");
+    }
+    const Index carried = background_.cols(), n = carried + count_;
+    Window window{robust_pca<T, D>(ctx, M_.view().col_block({0, n}), options), carried};
+    count_ = 0;
+    const Index kept = std::min(carried_, n);
+    if (background_.cols() != kept) background_ = Matrix<T, D>(ctx, rows_, kept);
+    for (Index i = 0; i < kept; ++i) {
+        const Index j = (2 * i + 1) * n / (2 * kept);
+        copy<T>(ctx, window.parts.L.view().col_block({j, j + 1}), background_.view().col_block({i, i + 1}));
+    }
+    return window;
+}
+
 const char* to_string(PursuitEnd end) {
     switch (end) {
         case PursuitEnd::Converged: return "converged";
@@ -193,8 +231,9 @@ const char* to_string(PursuitEnd end) {
     return "";
 }
 
-#define QUOIN_INSTANTIATE(T, D) \
-    template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>);
+#define QUOIN_INSTANTIATE(T, D)                                                                             \
+    template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>); \
+    template class RobustPcaWindows<T, D>;
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

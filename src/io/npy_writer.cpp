@@ -24,21 +24,22 @@ Index begin_npy(io::AtomicFile& file, bool fortran_order, const std::string& sha
     return static_cast<Index>(header.size());
 }
 
-}  // namespace
+void check_open(const io::AtomicFile& file, const std::string& path) {
+    if (!file.is_open()) throw InvalidArgument(fmt::format("the writer of {} is committed or has failed", path));
+}
 
+/// A at byte `offset`, column after column.
 template <class T>
-void write_npy(const std::string& path, MatrixView<const T> A) {
-    const std::size_t bytes = detail::checked_bytes(A.rows, A.cols, sizeof(T));
-    io::AtomicFile file(path);
-    Index offset = begin_npy<T>(file, true, fmt::format("({}, {})", A.rows, A.cols), bytes);
+void write_columns(io::AtomicFile& file, Index offset, MatrixView<const T> A) {
     const Index column_bytes = A.rows * Index{sizeof(T)};
+    if (A.empty()) return;
     if (A.ld == A.rows) {
-        file.write_at(offset, A.data, bytes);
+        file.write_at(offset, A.data, static_cast<std::size_t>(A.cols * column_bytes));
     } else if (column_bytes > buffer_bytes) {
         for (Index j = 0; j < A.cols; ++j, offset += column_bytes) {
             file.write_at(offset, A.at(0, j), static_cast<std::size_t>(column_bytes));
         }
-    } else if (bytes > 0) {
+    } else {
         const Index nj = buffer_bytes / column_bytes;
         std::vector<T> packed(static_cast<std::size_t>(A.rows * std::min(nj, A.cols)));
         for (Index j = 0; j < A.cols; j += nj) {
@@ -48,6 +49,15 @@ void write_npy(const std::string& path, MatrixView<const T> A) {
             offset += piece.cols * column_bytes;
         }
     }
+}
+
+}  // namespace
+
+template <class T>
+void write_npy(const std::string& path, MatrixView<const T> A) {
+    const std::size_t bytes = detail::checked_bytes(A.rows, A.cols, sizeof(T));
+    io::AtomicFile file(path);
+    write_columns<T>(file, begin_npy<T>(file, true, fmt::format("({}, {})", A.rows, A.cols), bytes), A);
     file.commit();
 }
 
@@ -69,10 +79,6 @@ struct NpyRowWriter<T>::Impl {
     Index data_offset = 0;
     Index rows_written = 0;
     std::vector<T> buffer = {};
-
-    void check_open() const {
-        if (!file.is_open()) throw InvalidArgument(fmt::format("the writer of {} is committed or has failed", path));
-    }
 };
 
 template <class T>
@@ -90,7 +96,7 @@ NpyRowWriter<T>::~NpyRowWriter() = default;
 template <class T>
 void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
     Impl& w = *impl_;
-    w.check_open();
+    check_open(w.file, w.path);
     if (first < 0 || block.rows < 0 || block.rows > w.rows - first || block.cols != w.cols) {
         throw InvalidArgument(fmt::format("a {} x {} block at row {} does not fit in {}, which is {} x {}", block.rows,
                                           block.cols, first, w.path, w.rows, w.cols));
@@ -115,7 +121,7 @@ void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
 
 template <class T>
 void NpyRowWriter<T>::commit() {
-    impl_->check_open();
+    check_open(impl_->file, impl_->path);
     if (impl_->rows_written < impl_->rows) {
         throw InvalidArgument(
             fmt::format("only {} of the {} rows of {} were written", impl_->rows_written, impl_->rows, impl_->path));
@@ -123,10 +129,54 @@ void NpyRowWriter<T>::commit() {
     impl_->file.commit();
 }
 
+template <class T>
+struct NpyColumnWriter<T>::Impl {
+    std::string path;
+    Index rows;
+    io::AtomicFile file;
+    Index cols = 0;
+    // of the header: a shape of any two 64-bit numbers pads to the same length
+    Index data_offset = static_cast<Index>(io::compose_npy_header<T>(true, "(0, 0)").size());
+};
+
+template <class T>
+NpyColumnWriter<T>::NpyColumnWriter(const std::string& path, Index rows) {
+    detail::checked_bytes(rows, 1, sizeof(T));
+    impl_ = std::make_unique<Impl>(Impl{path, rows, io::AtomicFile(path)});
+}
+
+template <class T>
+NpyColumnWriter<T>::NpyColumnWriter(NpyColumnWriter&&) noexcept = default;
+template <class T>
+NpyColumnWriter<T>::~NpyColumnWriter() = default;
+
+template <class T>
+void NpyColumnWriter<T>::append(MatrixView<const T> block) {
+    Impl& w = *impl_;
+    check_open(w.file, w.path);
+    if (block.rows != w.rows) {
+        throw InvalidArgument(
+            fmt::format("columns of {} rows do not fit in {}, which has {}", block.rows, w.path, w.rows));
+    }
+    write_columns<T>(w.file, w.data_offset + w.cols * w.rows * Index{sizeof(T)}, block);
+    w.cols += block.cols;
+}
+
+template <class T>
+void NpyColumnWriter<T>::commit() {
+    Impl& w = *impl_;
+    check_open(w.file, w.path);
+    const std::string header = io::compose_npy_header<T>(true, fmt::format("({}, {})", w.rows, w.cols));
+    w.file.write_at(0, header.data(), header.size());
+    w.file.commit();
+}
+
 template void write_npy<float>(const std::string&, MatrixView<const float>);
 template void write_npy<double>(const std::string&, MatrixView<const double>);
 template void write_npy<float>(const std::string&, const std::vector<float>&);
 template void write_npy<double>(const std::string&, const std::vector<double>&);
+template class NpyColumnWriter<float>;
+template class NpyColumnWriter<double>;
 template class NpyRowWriter<float>;
 template class NpyRowWriter<double>;
 
