@@ -25,6 +25,8 @@ public:
     void write_at(Index offset, const void* data, std::size_t bytes);
     /// Flushes to the disk and renames.
     void commit();
+    /// Where the bytes written so far can be read, until `commit`.
+    const std::string& temporary_path() const { return temporary_; }
     /// False after `commit` and after a failure.
     bool is_open() const { return fd_ >= 0; }
 

@@ -1,0 +1,89 @@
+#include "video/av.hpp"
+
+#include <fmt/format.h>
+
+extern "C" {
+#include <libavutil/imgutils.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "quoin/error.hpp"
+
+namespace quoin::video::av {
+namespace {
+
+thread_local std::string last_message;
+
+void keep_message(void*, int level, const char* format, va_list arguments) {
+    if (level > AV_LOG_ERROR) return;
+    std::array<char, 256> line;
+    std::vsnprintf(line.data(), line.size(), format, arguments);
+    std::string message = line.data();
+    while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
+    std::replace_if(
+        message.begin(), message.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    if (!message.empty()) last_message = std::move(message);
+}
+
+}  // namespace
+
+void out_of_memory() { throw OutOfMemory("FFmpeg found no memory for a picture"); }
+
+Picture make_picture(AVPixelFormat format, int width, int height) {
+    Picture picture = own<Picture>(av_frame_alloc());
+    picture->format = format;
+    picture->width = width;
+    picture->height = height;
+    if (av_frame_get_buffer(picture.get(), 64) < 0) out_of_memory();
+    return picture;
+}
+
+AVPixelFormat pixel_format(const FrameFormat& format) {
+    return format.channels == 3 ? AV_PIX_FMT_RGB24 : AV_PIX_FMT_GRAY8;
+}
+
+void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture) {
+    const int row_bytes = static_cast<int>(format.width * format.channels);
+    av_image_copy_plane(picture.data[0], picture.linesize[0], frame.data(), row_bytes, row_bytes,
+                        static_cast<int>(format.height));
+}
+
+void check_format(const FrameFormat& format) {
+    constexpr Index largest = std::numeric_limits<int>::max();
+    if (format.channels != 1 && format.channels != 3) {
+        throw InvalidArgument(fmt::format("a frame has 1 or 3 channels, not {}", format.channels));
+    }
+    if (format.width < 1 || format.width > largest || format.height < 1 || format.height > largest ||
+        av_image_check_size(static_cast<unsigned>(format.width), static_cast<unsigned>(format.height), 0, nullptr) <
+            0) {
+        throw InvalidArgument(fmt::format("no frame can be {} x {}", format.width, format.height));
+    }
+}
+
+void check_frame(const FrameFormat& format, std::span<const std::uint8_t> frame) {
+    if (frame.size() == static_cast<std::size_t>(format.bytes())) return;
+    throw InvalidArgument(fmt::format("a frame of {} x {} x {} has {} bytes, not {}", format.width, format.height,
+                                      format.channels, format.bytes(), frame.size()));
+}
+
+void silence() {
+    static std::once_flag once;
+    std::call_once(once, [] { av_log_set_callback(keep_message); });
+    last_message.clear();
+}
+
+std::string reason(int error) {
+    std::array<char, AV_ERROR_MAX_STRING_SIZE> text;
+    av_strerror(error, text.data(), text.size());
+    const std::string message = std::exchange(last_message, {});
+    return message.empty() ? text.data() : fmt::format("{} ({})", text.data(), message);
+}
+
+}  // namespace quoin::video::av

@@ -1,0 +1,71 @@
+#pragma once
+
+// Owners of FFmpeg's objects, and what every use of them shares.
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/frame.h>
+#include <libswscale/swscale.h>
+}
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "video/frame.hpp"
+
+namespace quoin::video::av {
+
+template <auto free_object>
+struct Free {
+    template <class T>
+    void operator()(T* object) const {
+        if constexpr (requires { free_object(&object); }) {
+            free_object(&object);
+        } else {
+            free_object(object);
+        }
+    }
+};
+struct FreeIo {
+    void operator()(AVIOContext* io) const {
+        av_freep(&io->buffer);
+        avio_context_free(&io);
+    }
+};
+
+using Io = std::unique_ptr<AVIOContext, FreeIo>;
+using Demuxer = std::unique_ptr<AVFormatContext, Free<avformat_close_input>>;
+using Muxer = std::unique_ptr<AVFormatContext, Free<avformat_free_context>>;
+using Codec = std::unique_ptr<AVCodecContext, Free<avcodec_free_context>>;
+using Packet = std::unique_ptr<AVPacket, Free<av_packet_free>>;
+using Picture = std::unique_ptr<AVFrame, Free<av_frame_free>>;
+using Scaler = std::unique_ptr<SwsContext, Free<sws_freeContext>>;
+
+[[noreturn]] void out_of_memory();
+/// Owner of what one of FFmpeg's allocating functions returned. Throws OutOfMemory for null.
+template <class Owner>
+Owner own(typename Owner::pointer object) {
+    if (object == nullptr) out_of_memory();
+    return Owner(object);
+}
+
+/// Allocated, its rows padded for FFmpeg's vector code. Throws OutOfMemory.
+Picture make_picture(AVPixelFormat format, int width, int height);
+
+/// GRAY8 or RGB24.
+AVPixelFormat pixel_format(const FrameFormat& format);
+/// Copies a frame to the upper left corner of a picture of its pixel format.
+void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture);
+/// Throws InvalidArgument where FFmpeg has no picture of this size, or the frame is not of it.
+void check_format(const FrameFormat& format);
+void check_frame(const FrameFormat& format, std::span<const std::uint8_t> frame);
+
+/// From now on FFmpeg writes nothing to stderr.
+void silence();
+/// FFmpeg's text for an error, with the last message that it left on this thread since the last call.
+std::string reason(int error);
+
+}  // namespace quoin::video::av

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "video/av.hpp"
+#include "video/frame.hpp"
+
+namespace quoin::video {
+
+/// Decoded pictures as 8-bit frames of one format.
+class Converter {
+public:
+    Converter(FrameFormat format, bool nearest) : format_(format), nearest_(nearest) {}
+    /// The pictures may differ in pixel format, range and colour space, and should not in size.
+    void convert(const AVFrame& picture, std::span<std::uint8_t> frame);
+
+private:
+    struct Source {
+        int format = AV_PIX_FMT_NONE, width = 0, height = 0;
+        AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
+        AVColorSpace space = AVCOL_SPC_UNSPECIFIED;
+        bool operator==(const Source&) const = default;
+    };
+    av::Scaler make_scaler(const Source& source) const;
+
+    FrameFormat format_;
+    bool nearest_;
+    Source source_;
+    av::Scaler scaler_;
+    av::Picture converted_;  // FFmpeg writes whole vectors, beyond the ends of rows without padding
+};
+
+}  // namespace quoin::video

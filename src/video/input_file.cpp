@@ -1,0 +1,70 @@
+#include "video/input_file.hpp"
+
+#include <fmt/format.h>
+
+extern "C" {
+#include <libavutil/dict.h>
+}
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "quoin/error.hpp"
+
+namespace quoin::video {
+
+InputFile::InputFile(const std::string& path, bool single_image) : path_(path), file_(path) {
+    constexpr int buffer_bytes = 1 << 16;
+    av::silence();
+    auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
+    if (buffer == nullptr) av::out_of_memory();
+    AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 0, this, read, nullptr, seek);
+    if (io == nullptr) av_free(buffer);
+    io_ = av::own<av::Io>(io);
+    AVFormatContext* demuxer = avformat_alloc_context();
+    if (demuxer == nullptr) av::out_of_memory();
+    demuxer->pb = io;
+    AVDictionary* options = nullptr;
+    if (single_image) av_dict_set(&options, "pattern_type", "none", 0);
+    // frees the demuxer where it fails
+    const int error = avformat_open_input(&demuxer, single_image ? path.c_str() : nullptr,
+                                          single_image ? av_find_input_format("image2") : nullptr, &options);
+    av_dict_free(&options);
+    if (error < 0) throw UnreadableFile(path_, fmt::format("is neither a video nor an image: {}", av::reason(error)));
+    demuxer_.reset(demuxer);
+}
+
+av::Codec InputFile::open_decoder(const AVStream& stream, int threads) const {
+    const AVCodecParameters& parameters = *stream.codecpar;
+    const AVCodec* decoder = avcodec_find_decoder(parameters.codec_id);
+    if (decoder == nullptr) {
+        throw UnreadableFile(path_, fmt::format("FFmpeg has no decoder of {}", avcodec_get_name(parameters.codec_id)));
+    }
+    av::Codec codec = av::own<av::Codec>(avcodec_alloc_context3(decoder));
+    codec->thread_count = threads;
+    int error = avcodec_parameters_to_context(codec.get(), &parameters);
+    if (error >= 0) error = avcodec_open2(codec.get(), decoder, nullptr);
+    if (error < 0) throw UnreadableFile(path_, fmt::format("could not be decoded: {}", av::reason(error)));
+    return codec;
+}
+
+int InputFile::read(void* self, std::uint8_t* to, int bytes) {
+    InputFile& input = *static_cast<InputFile*>(self);
+    const std::string_view all = input.file_.bytes();
+    const std::size_t n = std::min(static_cast<std::size_t>(bytes), all.size() - std::min(input.position_, all.size()));
+    if (n == 0) return AVERROR_EOF;
+    std::memcpy(to, all.data() + input.position_, n);
+    input.position_ += n;
+    return static_cast<int>(n);
+}
+
+std::int64_t InputFile::seek(void* self, std::int64_t offset, int whence) {
+    InputFile& input = *static_cast<InputFile*>(self);
+    if (whence == AVSEEK_SIZE) return input.bytes();
+    if ((whence & ~AVSEEK_FORCE) != SEEK_SET || offset < 0) return AVERROR(EINVAL);
+    input.position_ = static_cast<std::size_t>(offset);
+    return offset;
+}
+
+}  // namespace quoin::video

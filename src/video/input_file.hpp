@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "io/mapped_file.hpp"
+#include "video/av.hpp"
+
+namespace quoin::video {
+
+/// A file opened by one of FFmpeg's demuxers, through a mapping: its name means nothing to FFmpeg but its extension.
+class InputFile {
+public:
+    /// Demuxed by content or, with `single_image`, as one image whose packet is the whole file.
+    ///
+    /// Throws UnreadableFile for what MappedFile refuses and for what no demuxer knows.
+    explicit InputFile(const std::string& path, bool single_image = false);
+    InputFile(const InputFile&) = delete;
+    InputFile& operator=(const InputFile&) = delete;
+
+    const std::string& path() const { return path_; }
+    Index bytes() const { return static_cast<Index>(file_.bytes().size()); }
+    AVFormatContext& demuxer() const { return *demuxer_; }
+    /// A decoder of one of its streams. Throws UnreadableFile where this FFmpeg has none.
+    av::Codec open_decoder(const AVStream& stream, int threads) const;
+
+private:
+    static int read(void* self, std::uint8_t* to, int bytes);
+    static std::int64_t seek(void* self, std::int64_t offset, int whence);
+
+    std::string path_;
+    io::MappedFile file_;
+    std::size_t position_ = 0;
+    av::Io io_;
+    av::Demuxer demuxer_;
+};
+
+}  // namespace quoin::video

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "video/av.hpp"
+
+namespace quoin::video {
+
+/// Decoded pictures, in order.
+class PictureSource {
+public:
+    virtual ~PictureSource() = default;
+    /// Null at the end. Throws UnreadableFile.
+    virtual av::Picture next() = 0;
+    /// The file that the last picture came from.
+    virtual const std::string& path() const = 0;
+    /// How many pictures the container says there are; -1: it does not say.
+    virtual Index count() const = 0;
+    /// Pictures a second.
+    virtual double rate() const = 0;
+    /// Empty, or why the end came early.
+    virtual const std::string& damage() const = 0;
+};
+
+std::unique_ptr<PictureSource> open_video(const std::string& path);
+/// The first picture of each file; several are decoded at a time.
+std::unique_ptr<PictureSource> open_images(std::vector<std::string> paths);
+
+}  // namespace quoin::video

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include "quoin/error.hpp"
+#include "video/input_file.hpp"
+#include "video/picture_source.hpp"
+
+namespace quoin::video {
+namespace {
+
+class VideoSource : public PictureSource {
+public:
+    explicit VideoSource(const std::string& path) : input_(path) {
+        AVFormatContext& demuxer = input_.demuxer();
+        const int error = avformat_find_stream_info(&demuxer, nullptr);
+        const int best = error < 0 ? error : av_find_best_stream(&demuxer, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+        // the cover of a piece of music is no video
+        if (best < 0 || (demuxer.streams[best]->disposition & AV_DISPOSITION_ATTACHED_PIC)) {
+            throw UnreadableFile(path, "holds no video");
+        }
+        for (unsigned i = 0; i < demuxer.nb_streams; ++i) {
+            if (static_cast<int>(i) != best) demuxer.streams[i]->discard = AVDISCARD_ALL;
+        }
+        stream_ = demuxer.streams[best];
+        decoder_ = input_.open_decoder(*stream_, /*threads=*/0);
+        packet_ = av::own<av::Packet>(av_packet_alloc());
+    }
+
+    av::Picture next() override {
+        av::Picture picture = av::own<av::Picture>(av_frame_alloc());
+        while (!ended_) {
+            const int error = avcodec_receive_frame(decoder_.get(), picture.get());
+            if (error == AVERROR(EAGAIN)) {
+                feed();
+            } else if (error == AVERROR_EOF) {
+                end(reason_);
+            } else if (error == AVERROR(ENOMEM)) {
+                av::out_of_memory();
+            } else if (error < 0) {
+                refuse(av::reason(error));
+            } else if (picture->decode_error_flags != 0 || (picture->flags & AV_FRAME_FLAG_CORRUPT)) {
+                refuse("a frame is not whole");
+            } else {
+                ++decoded_;
+                return picture;
+            }
+        }
+        return nullptr;
+    }
+
+    const std::string& path() const override { return input_.path(); }
+    Index count() const override { return stream_->nb_frames > 0 ? stream_->nb_frames : -1; }
+    double rate() const override {
+        const AVRational rate = av_guess_frame_rate(&input_.demuxer(), stream_, nullptr);
+        return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 25;
+    }
+    const std::string& damage() const override { return damage_; }
+
+private:
+    /// Gives the decoder the next packet, or the end of them.
+    void feed() {
+        AVFormatContext& demuxer = input_.demuxer();
+        int error = av_read_frame(&demuxer, packet_.get());
+        if (error >= 0 && packet_->stream_index != stream_->index) {
+            av_packet_unref(packet_.get());
+            return;
+        }
+        if (error == AVERROR(ENOMEM)) av::out_of_memory();
+        if (error < 0 && error != AVERROR_EOF) {
+            reason_ = av::reason(error);
+        } else if (error >= 0 ? (packet_->flags & AV_PKT_FLAG_CORRUPT) && avio_feof(demuxer.pb)
+                              : index_exceeds_file()) {
+            reason_ = "the file ends inside a frame";
+            error = AVERROR_EOF;
+        }
+        error = avcodec_send_packet(decoder_.get(), error < 0 ? nullptr : packet_.get());
+        av_packet_unref(packet_.get());
+        if (error == AVERROR(ENOMEM)) av::out_of_memory();
+        if (error < 0 && error != AVERROR_EOF) refuse(av::reason(error));
+    }
+
+    /// Whether the container's index names a frame that the file is too short for.
+    bool index_exceeds_file() const {
+        const AVIndexEntry* last = avformat_index_get_entry(stream_, avformat_index_get_entries_count(stream_) - 1);
+        return last != nullptr && last->pos + last->size > input_.bytes();
+    }
+
+    /// Something did not decode: the end, or, before the first frame, to be skipped.
+    void refuse(const std::string& reason) {
+        if (decoded_ > 0) {
+            end(reason);
+        } else {
+            skipped_ = reason;
+        }
+    }
+
+    void end(const std::string& reason) {
+        ended_ = true;
+        if (decoded_ == 0) {
+            const std::string& why = reason.empty() ? skipped_ : reason;
+            throw UnreadableFile(path(), fmt::format("no frame could be decoded{}{}", why.empty() ? "" : ": ", why));
+        }
+        if (!reason.empty()) damage_ = fmt::format("decoding failed after {} frames: {}", decoded_, reason);
+    }
+
+    InputFile input_;
+    AVStream* stream_;
+    av::Codec decoder_;
+    av::Packet packet_;
+    Index decoded_ = 0;
+    bool ended_ = false;
+    std::string skipped_;  // the last reason before the first frame
+    std::string reason_;   // why packets ended early
+    std::string damage_;
+};
+
+}  // namespace
+
+std::unique_ptr<PictureSource> open_video(const std::string& path) { return std::make_unique<VideoSource>(path); }
+
+}  // namespace quoin::video

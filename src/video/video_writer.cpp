@@ -1,0 +1,246 @@
+#include "video/video_writer.hpp"
+
+#include <fmt/format.h>
+
+extern "C" {
+#include <libavutil/dict.h>
+#include <libavutil/opt.h>
+}
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "io/atomic_file.hpp"
+#include "quoin/error.hpp"
+#include "video/av.hpp"
+
+namespace quoin::video {
+namespace {
+
+/// Puts what FFmpeg writes into an AtomicFile. An exception must not pass through FFmpeg: it waits for `rethrow`.
+class Output {
+public:
+    explicit Output(const std::string& path) : path_(path), file_(path) {
+        constexpr int buffer_bytes = 1 << 16;
+        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
+        if (buffer == nullptr) av::out_of_memory();
+        // `data` points to const in FFmpeg 7 and later
+        const auto write = [](void* self, auto* data, int bytes) {
+            return static_cast<Output*>(self)->write(data, bytes);
+        };
+        AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 1, this, nullptr, write, seek);
+        if (io == nullptr) av_free(buffer);
+        io_ = av::own<av::Io>(io);
+    }
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+
+    AVIOContext* io() { return io_.get(); }
+    io::AtomicFile& file() { return file_; }
+
+    /// The end of every call that may have written: throws for a failure of the file, then for one of FFmpeg's.
+    void check(int error) {
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+        if (error == AVERROR(ENOMEM)) av::out_of_memory();
+        if (error < 0) throw UnwritableFile(path_, av::reason(error));
+    }
+
+private:
+    int write(const std::uint8_t* data, int bytes) {
+        if (failure_) return AVERROR(EIO);
+        try {
+            file_.write_at(position_, data, static_cast<std::size_t>(bytes));
+        } catch (...) {
+            failure_ = std::current_exception();
+            return AVERROR(EIO);
+        }
+        position_ += bytes;
+        size_ = std::max(size_, position_);
+        return bytes;
+    }
+
+    static std::int64_t seek(void* self, std::int64_t offset, int whence) {
+        Output& output = *static_cast<Output*>(self);
+        if (whence == AVSEEK_SIZE) return output.size_;
+        if ((whence & ~AVSEEK_FORCE) != SEEK_SET || offset < 0) return AVERROR(EINVAL);
+        return output.position_ = offset;
+    }
+
+    std::string path_;
+    io::AtomicFile file_;
+    av::Io io_;
+    Index position_ = 0, size_ = 0;
+    std::exception_ptr failure_;
+};
+
+/// The encoder's next packet; false when it wants a frame, or the end was reached.
+bool receive(AVCodecContext& encoder, AVPacket& packet, Output& output) {
+    const int error = avcodec_receive_packet(&encoder, &packet);
+    if (error == AVERROR(EAGAIN) || error == AVERROR_EOF) return false;
+    output.check(error);
+    return true;
+}
+
+/// Repeats the last column and the last row of a frame up to the picture's ends.
+void extend_edges(const FrameFormat& format, AVFrame& picture) {
+    const auto row = [&](Index i) { return picture.data[0] + i * picture.linesize[0]; };
+    const std::size_t row_bytes = static_cast<std::size_t>(picture.width * format.channels);
+    for (Index i = 0; i < format.height; ++i) {
+        for (Index j = format.width; j < picture.width; ++j) {
+            std::copy_n(row(i) + (j - 1) * format.channels, format.channels, row(i) + j * format.channels);
+        }
+    }
+    for (Index i = format.height; i < picture.height; ++i) std::memcpy(row(i), row(i - 1), row_bytes);
+}
+
+int even(Index size) { return static_cast<int>(size + size % 2); }
+
+}  // namespace
+
+struct VideoWriter::Impl {
+    Impl(const std::string& path, FrameFormat format_, double rate);
+
+    void write(std::span<const std::uint8_t> frame);
+    void finish();
+    /// Gives the encoder a picture, or null for the end, and the muxer what comes out.
+    void encode(const AVFrame* picture);
+
+    FrameFormat format;
+    Output output;
+    av::Muxer muxer;
+    av::Codec encoder;
+    av::Packet packet;
+    av::Scaler scaler;
+    av::Picture padded, encoded;
+    Index frames = 0;
+};
+
+VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rate)
+    : format((av::check_format(format_), format_)), output(path) {
+    av::silence();
+    // 65535 is the largest denominator that MPEG-4 has
+    const AVRational per_second = av_d2q(rate, 65535);
+    if (!(rate > 0) || per_second.num <= 0 || per_second.den <= 0) {
+        throw InvalidArgument(fmt::format("no video has {} frames a second", rate));
+    }
+    padded = av::make_picture(av::pixel_format(format), even(format.width), even(format.height));
+    encoded = av::make_picture(AV_PIX_FMT_YUV420P, padded->width, padded->height);
+
+    const AVCodec* codec = avcodec_find_encoder_by_name("libx264");
+    const bool h264 = codec != nullptr;
+    if (!h264) codec = avcodec_find_encoder(AV_CODEC_ID_MPEG4);
+    if (codec == nullptr) throw UnwritableFile(path, "FFmpeg has no encoder of H.264 or MPEG-4");
+    encoder = av::own<av::Codec>(avcodec_alloc_context3(codec));
+    encoder->width = padded->width;
+    encoder->height = padded->height;
+    encoder->pix_fmt = AV_PIX_FMT_YUV420P;
+    encoder->framerate = per_second;
+    encoder->time_base = av_inv_q(per_second);
+    encoder->color_range = AVCOL_RANGE_MPEG;
+    encoder->colorspace = AVCOL_SPC_BT709;
+    encoder->color_primaries = AVCOL_PRI_BT709;
+    encoder->color_trc = AVCOL_TRC_BT709;
+    encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    encoder->thread_count = 0;
+    if (h264) {
+        av_opt_set(encoder->priv_data, "crf", "18", 0);
+    } else {
+        encoder->flags |= AV_CODEC_FLAG_QSCALE;
+        encoder->global_quality = 2 * FF_QP2LAMBDA;
+    }
+    if (const int error = avcodec_open2(encoder.get(), codec, nullptr); error < 0) {
+        throw InvalidArgument(fmt::format("{}: {} cannot encode {} x {} at {} frames a second: {}", path, codec->name,
+                                          format.width, format.height, rate, av::reason(error)));
+    }
+
+    AVFormatContext* context = nullptr;
+    avformat_alloc_output_context2(&context, nullptr, "mp4", nullptr);
+    muxer = av::own<av::Muxer>(context);
+    muxer->pb = output.io();
+    // to put the index first, the muxer reads what it wrote
+    muxer->url = av_strdup(("file:" + output.file().temporary_path()).c_str());
+    AVStream* stream = avformat_new_stream(muxer.get(), nullptr);
+    if (muxer->url == nullptr || stream == nullptr) av::out_of_memory();
+    stream->time_base = encoder->time_base;
+    stream->avg_frame_rate = per_second;
+    output.check(avcodec_parameters_from_context(stream->codecpar, encoder.get()));
+    AVDictionary* options = nullptr;
+    av_dict_set(&options, "movflags", "+faststart", 0);
+    const int error = avformat_write_header(muxer.get(), &options);
+    av_dict_free(&options);
+    output.check(error);
+    packet = av::own<av::Packet>(av_packet_alloc());
+
+    scaler = av::own<av::Scaler>(
+        sws_getContext(padded->width, padded->height, static_cast<AVPixelFormat>(padded->format), encoded->width,
+                       encoded->height, AV_PIX_FMT_YUV420P, SWS_AREA | SWS_ACCURATE_RND, nullptr, nullptr, nullptr));
+    const int* bt709 = sws_getCoefficients(SWS_CS_ITU709);
+    sws_setColorspaceDetails(scaler.get(), bt709, 1, bt709, 0, 0, 1 << 16, 1 << 16);
+}
+
+void VideoWriter::Impl::encode(const AVFrame* picture) {
+    output.check(avcodec_send_frame(encoder.get(), picture));
+    while (receive(*encoder, *packet, output)) {
+        av_packet_rescale_ts(packet.get(), encoder->time_base, muxer->streams[0]->time_base);
+        output.check(av_write_frame(muxer.get(), packet.get()));
+        av_packet_unref(packet.get());
+    }
+}
+
+void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
+    if (!output.file().is_open()) throw InvalidArgument("the video is finished or has failed");
+    av::check_frame(format, frame);
+    av::copy_to_picture(format, frame, *padded);
+    extend_edges(format, *padded);
+    // the encoder may still hold the last picture
+    if (av_frame_make_writable(encoded.get()) < 0) av::out_of_memory();
+    sws_scale(scaler.get(), padded->data, padded->linesize, 0, padded->height, encoded->data, encoded->linesize);
+    encoded->pts = frames++;
+    encode(encoded.get());
+}
+
+void VideoWriter::Impl::finish() {
+    if (!output.file().is_open()) throw InvalidArgument("the video is finished or has failed");
+    if (frames == 0) throw InvalidArgument("a video without frames cannot be written");
+    encode(nullptr);
+    output.check(av_write_trailer(muxer.get()));
+    output.file().commit();
+}
+
+VideoWriter::VideoWriter(const std::string& path, FrameFormat format, double rate)
+    : impl_(std::make_unique<Impl>(path, format, rate)) {}
+VideoWriter::VideoWriter(VideoWriter&&) noexcept = default;
+VideoWriter::~VideoWriter() = default;
+void VideoWriter::write(std::span<const std::uint8_t> frame) { impl_->write(frame); }
+void VideoWriter::finish() { impl_->finish(); }
+
+void write_png(const std::string& path, FrameFormat format, std::span<const std::uint8_t> frame) {
+    av::check_format(format);
+    av::check_frame(format, frame);
+    av::silence();
+    const av::Picture picture =
+        av::make_picture(av::pixel_format(format), static_cast<int>(format.width), static_cast<int>(format.height));
+    av::copy_to_picture(format, frame, *picture);
+    const AVCodec* codec = avcodec_find_encoder(AV_CODEC_ID_PNG);
+    if (codec == nullptr) throw UnwritableFile(path, "FFmpeg has no encoder of PNG");
+    const av::Codec encoder = av::own<av::Codec>(avcodec_alloc_context3(codec));
+    encoder->width = picture->width;
+    encoder->height = picture->height;
+    encoder->pix_fmt = static_cast<AVPixelFormat>(picture->format);
+    encoder->time_base = {1, 25};
+    const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
+    int error = avcodec_open2(encoder.get(), codec, nullptr);
+    if (error >= 0) error = avcodec_send_frame(encoder.get(), picture.get());
+    if (error >= 0) error = avcodec_receive_packet(encoder.get(), packet.get());
+    if (error == AVERROR(ENOMEM)) av::out_of_memory();
+    if (error < 0) throw UnwritableFile(path, av::reason(error));
+    io::AtomicFile file(path);
+    file.write_at(0, packet->data, static_cast<std::size_t>(packet->size));
+    file.commit();
+}
+
+}  // namespace quoin::video
