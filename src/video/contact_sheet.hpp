@@ -1,25 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "video/frame.hpp"
 
 namespace quoin::video {
-
-/// A frame that belongs to someone else.
-struct FrameView {
-    FrameFormat format;
-    std::span<const std::uint8_t> pixels;
-};
-
-/// A frame that owns its pixels.
-struct Image {
-    FrameFormat format;
-    std::vector<std::uint8_t> pixels;
-};
 
 /// Rows of frames as one RGB picture: each column under its title, thin separators between, grey frames beside coloured ones.
 /// Every row has one frame a title and all frames have one size. Titles are drawn in capitals, as large as their columns

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "quoin/matrix.hpp"
 
 namespace quoin::video {
@@ -10,6 +14,18 @@ struct FrameFormat {
     Index channels = 1;  ///< 1: grey, 3: red, green, blue; 0 is black and 255 is white
     Index bytes() const { return width * height * channels; }
     bool operator==(const FrameFormat&) const = default;
+};
+
+/// A frame that belongs to someone else.
+struct FrameView {
+    FrameFormat format;
+    std::span<const std::uint8_t> pixels;
+};
+
+/// A frame that owns its pixels.
+struct Image {
+    FrameFormat format;
+    std::vector<std::uint8_t> pixels;
 };
 
 }  // namespace quoin::video
