@@ -13,7 +13,11 @@
 #include "naming_file.hpp"
 #include "random_matrix.hpp"
 #include "row_blocks.hpp"
+#include "rpca.hpp"
 #include "subcommands.hpp"
+#ifdef QUOIN_HAVE_VIDEO
+#include "video/frame_reader.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -21,7 +25,7 @@ namespace {
 
 struct DemoArguments {
     CommonArguments common;
-    std::string input;
+    std::string input, out = "quoin-demo";
 };
 
 /// A tall and a square matrix that LAPACK factors in about a second on two cores, and that take a sixteenth of memory.
@@ -83,8 +87,28 @@ void demonstrate_file(Context<Host>& ctx, const CommonArguments& common, const M
     naming_file(file.path(), 0, [&] { demonstrate<T>(ctx, common, A.view()); });
 }
 
+#ifdef QUOIN_HAVE_VIDEO
+/// Background and foreground of a video, or of the synthetic scene: at most 200 frames of at most 640 columns.
+void demonstrate_separation(const DemoArguments& arguments) {
+    RpcaArguments rpca;
+    rpca.common = arguments.common;
+    rpca.input = arguments.input;
+    rpca.out = arguments.out;
+    rpca.synthetic = arguments.input.empty();
+    if (!rpca.synthetic) {
+        rpca.frames = 200;
+        if (video::FrameReader(rpca.input).format().width > 640) rpca.width = 640;
+    }
+    if (!rpca.common.json) fmt::print("M = L + S, a still background and what moves before it, by robust PCA\n\n");
+    run_rpca_frames(rpca);
+}
+#endif
+
 void run_demo(const DemoArguments& arguments) {
     const CommonArguments& common = arguments.common;
+#ifdef QUOIN_HAVE_VIDEO
+    if (!arguments.input.empty() && !is_matrix(arguments.input)) return demonstrate_separation(arguments);
+#endif
     std::unique_ptr<MatrixFile> file;
     if (!arguments.input.empty()) file = std::make_unique<MatrixFile>(arguments.input);
 
@@ -105,12 +129,17 @@ void run_demo(const DemoArguments& arguments) {
             demonstrate_random<double>(ctx, common, shape);
         }
     }
-    if (common.json) return;
-    fmt::print("\nratio: LAPACK's time over Quoin's; medians of alternating runs on {}.\n",
-               file ? file->path() : "random matrices");
-    fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
-    if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
-    if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
+    if (!common.json) {
+        fmt::print("\nratio: LAPACK's time over Quoin's; medians of alternating runs on {}.\n",
+                   file ? file->path() : "random matrices");
+        fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
+        if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
+        if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
+        fmt::print("\n");
+    }
+#ifdef QUOIN_HAVE_VIDEO
+    if (!file) demonstrate_separation(arguments);
+#endif
 }
 
 }  // namespace
@@ -119,14 +148,24 @@ void add_demo(CLI::App& program) {
     auto arguments = std::make_shared<DemoArguments>();
     CLI::App& command = *program.add_subcommand(
         "demo",
-        "Factor, verify and compare with LAPACK: two random matrices, or your own.\n\n"
-        "Without FILE, a tall-skinny and a square matrix are factored in f32 and f64, in well under a minute.");
-    command.add_option("FILE", arguments->input, "Your matrix: .npy, Matrix Market or CSV (default: random matrices)");
+        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n\n"
+        "Without FILE, a tall-skinny and a square matrix are factored in f32 and f64, and a synthetic scene is "
+        "separated\n"
+        "into background and foreground (quoin rpca), in well under a minute. Of a video, the first 200 frames are "
+        "taken,\n"
+        "at most 640 pixels wide.");
+    command.add_option("FILE", arguments->input,
+                       "Your matrix (.npy, Matrix Market, CSV) or video (default: random matrices, a scene)");
+    command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")
+        ->capture_default_str()
+        ->type_name("DIR")
+        ->take_last();
     add_common_arguments(command, arguments->common);
     command.footer(
-        "Example:  quoin demo A.npy\n\n"
+        "Example:  quoin demo A.npy\n"
+        "          quoin demo street.mp4 --out parts\n\n"
         "Units: seconds of wall time; 10^9 flop/s by the standard Householder count 4mn² − 4n³/3. --json prints one\n"
-        "line a matrix.");
+        "line a matrix and the report of a separation.");
     command.callback([arguments] { run_demo(*arguments); });
 }
 

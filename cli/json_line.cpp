@@ -45,8 +45,16 @@ JsonLine& JsonLine::add(const char* key, const std::vector<double>& values) {
     return raw(key, "[" + list + "]");
 }
 
+JsonLine& JsonLine::add(const char* key, const JsonLine& object) { return raw(key, object.text()); }
+
+JsonLine& JsonLine::add(const char* key, const std::vector<JsonLine>& objects) {
+    std::string list;
+    for (const JsonLine& object : objects) list += (list.empty() ? "" : ", ") + object.text();
+    return raw(key, "[" + list + "]");
+}
+
 void JsonLine::print() const {
-    fmt::print("{{{}}}\n", members_);
+    fmt::print("{}\n", text());
     std::fflush(stdout);
 }
 

@@ -6,7 +6,7 @@
 
 namespace quoin::cli {
 
-/// One flat JSON object on one line, keys in the order of the calls.
+/// One JSON object on one line, keys in the order of the calls.
 class JsonLine {
 public:
     JsonLine& add(const char* key, const char* value);
@@ -20,6 +20,11 @@ public:
     /// A quantity whose negative values mean "not measured": null then.
     JsonLine& add_measured(const char* key, double value);
     JsonLine& add_null(const char* key);
+    JsonLine& add(const char* key, const JsonLine& object);
+    JsonLine& add(const char* key, const std::vector<JsonLine>& objects);
+
+    /// The object, without an end of line.
+    std::string text() const { return "{" + members_ + "}"; }
 
     /// Writes the line to stdout at once.
     void print() const;

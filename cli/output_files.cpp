@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "io/atomic_file.hpp"
 #include "quoin/error.hpp"
 
 namespace quoin::cli {
@@ -18,6 +19,12 @@ void require_writable(const std::string& path) {
     if (fs::is_directory(path, error)) throw UnwritableFile(path, "is a directory");
     const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (access(parent.c_str(), W_OK | X_OK) != 0) throw UnwritableFile(path, std::strerror(errno));
+}
+
+void write_text(const std::string& path, const std::string& text) {
+    io::AtomicFile file(path);
+    file.write_at(0, text.data(), text.size());
+    file.commit();
 }
 
 OutputDirectory::OutputDirectory(const std::string& path) : path_(path) {

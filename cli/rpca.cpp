@@ -1,74 +1,40 @@
-#include <fmt/format.h>
-#include <unistd.h>
+#include "rpca.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 
-#include "arguments.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "output_files.hpp"
+#include "pursuit_report.hpp"
 #include "row_blocks.hpp"
-#include "stopwatch.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
 
 namespace {
 
-struct RpcaArguments {
-    CommonArguments common;
-    std::string input, out, pursuit = "alm", route = "auto";
-    double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
-    Index iterations = 1000, max_rank = 0, memory = 0;
-    bool nan_is_missing = false;
-};
-
-Pursuit parse_pursuit(const std::string& text) {
-    return parse_name("--pursuit", text, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
+Pursuit parse_pursuit(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
                       [](Pursuit pursuit) { return pursuit == Pursuit::InexactAlm ? "alm" : "alternating"; });
 }
 
-ThresholdRoute parse_route(const std::string& text) {
-    return parse_name("--route", text, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
+ThresholdRoute parse_route(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
                       [](ThresholdRoute route) {
                           return route == ThresholdRoute::Auto ? "auto" : route == ThresholdRoute::Qr ? "qr" : "gram";
                       });
 }
 
-/// One line on stderr, rewritten, where stderr is a terminal.
-class StepLine {
-public:
-    explicit StepLine(double tolerance) : tolerance_(tolerance) {}
-    ~StepLine() {
-        if (drawn_) fmt::print(stderr, "\r\x1b[K");
-    }
-    void draw(const RobustPcaStep& step) {
-        if (!isatty(STDERR_FILENO) || step.seconds < 1) return;
-        if (first_residual_ == 0) first_ = step.iteration, first_residual_ = step.residual;
-        const double rate = static_cast<double>(step.iteration) / step.seconds;
-        // the residual falls by about one factor an iteration
-        const double fall = std::log(first_residual_ / step.residual) / static_cast<double>(step.iteration - first_);
-        const double left = std::log(step.residual / tolerance_) / fall / rate;
-        fmt::print(stderr, "\r\x1b[Kiteration {}  residual {:.1e}  rank {}  {:.1f} it/s{}", step.iteration,
-                   step.residual, step.rank, rate,
-                   std::isfinite(left) && left > 0 ? fmt::format("  {:.0f} s left", left) : "");
-        std::fflush(stderr);
-        drawn_ = true;
-    }
-
-private:
-    double tolerance_, first_residual_ = 0;
-    Index first_ = 0;
-    bool drawn_ = false;
-};
-
 template <class T>
-void run_rpca(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFile& file) {
+void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
     const double bytes = 6.0 * sizeof(T) * static_cast<double>(m) * static_cast<double>(n),
                  cap = memory_cap(arguments.memory);
@@ -82,15 +48,7 @@ void run_rpca(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFi
 
     const Matrix<T> M = file.read<T>();
     Matrix<std::uint8_t> observed;
-    RobustPcaOptions<T> options;
-    options.pursuit = parse_pursuit(arguments.pursuit);
-    options.route = parse_route(arguments.route);
-    options.lambda = arguments.lambda;
-    options.mu = arguments.mu;
-    options.rho = arguments.rho;
-    options.tolerance = arguments.tolerance;
-    options.max_iterations = arguments.iterations;
-    options.max_rank = arguments.max_rank;
+    RobustPcaOptions<T> options = arguments.options<T>();
     if (arguments.nan_is_missing) {
         observed = Matrix<std::uint8_t>(m, n);
         for (Index j = 0; j < n; ++j) {
@@ -98,65 +56,87 @@ void run_rpca(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFi
         }
         options.observed = observed.view();
     }
-    StepLine line(options.tolerance);
+    std::optional<PursuitLine> line(arguments.tolerance);
     options.on_step = [&](const RobustPcaStep& step) {
-        line.draw(step);
+        line->draw(step);
         return true;
     };
     const RobustPca<T> f =
         naming_file(file.path(), 0, [&] { return robust_pca<T, Host>(ctx, M.view(), std::move(options)); });
+    line.reset();
     throw_if_interrupted();
     write_npy<T>(L_path, f.L.view());
     write_npy<T>(S_path, f.S.view());
     directory.keep();
 
-    const double rate = f.last.seconds > 0 ? static_cast<double>(f.last.iteration) / f.last.seconds : 0;
+    PursuitReport report;
+    report.add(m, n, f.last, f.end, f.lambda);
     if (arguments.common.json) {
         JsonLine json;
-        json.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("end", to_string(f.end));
-        json.add("iterations", f.last.iteration).add("seconds", f.last.seconds).add("iterations_per_second", rate);
-        json.add("rank", f.last.rank).add("nonzeros", f.last.nonzeros).add("residual", f.last.residual);
-        json.add("objective", f.last.objective).add("lambda", f.lambda);
+        json.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype()));
+        report.add_to(json);
         json.print();
         return;
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
-    fmt::print("end            {} after {} iterations, {:.3g} s, {:.3g} iterations/s\n", to_string(f.end),
-               f.last.iteration, f.last.seconds, rate);
-    if (f.end != PursuitEnd::Converged) {
-        fmt::print("warning        the residual is above --tol {:.1e}{}\n", arguments.tolerance,
-                   f.end == PursuitEnd::Stalled ? ", and the type cannot come nearer" : ": raise --iterations");
-    }
-    fmt::print("L              rank {}\n", f.last.rank);
-    fmt::print("S              {} nonzeros, {:.3g}%\n", f.last.nonzeros,
-               m > 0 && n > 0
-                   ? 100.0 * static_cast<double>(f.last.nonzeros) / static_cast<double>(m) / static_cast<double>(n)
-                   : 0.0);
-    fmt::print("residual       {:.3e}\n", f.last.residual);
-    fmt::print("objective      {:.6g} = ‖L‖_* + λ‖S‖₁, λ = {:.4g}\n", f.last.objective, f.lambda);
+    report.print(arguments.tolerance);
     fmt::print("wrote          {}, {}\n", L_path, S_path);
 }
 
+void run_rpca(const RpcaArguments& arguments) {
+    if (arguments.synthetic != arguments.input.empty()) {
+        throw CLI::ValidationError("INPUT", "give either an input or --synthetic");
+    }
+    if (arguments.synthetic || !is_matrix(arguments.input)) {
+#ifdef QUOIN_HAVE_VIDEO
+        run_rpca_frames(arguments);
+        return;
+#else
+        throw InvalidArgument("this quoin was built without FFmpeg's libraries and reads matrices only");
+#endif
+    }
+    const MatrixFile file(arguments.input);
+    Context<Host> ctx = make_context(arguments.common);
+    const InterruptGuard guard(ctx);
+    with_dtype(file.dtype(), [&]<class T>(T) { run_rpca_matrix<T>(ctx, arguments, file); });
+}
+
 }  // namespace
+
+bool is_matrix(const std::string& path) {
+    const std::string extension = std::filesystem::path(path).extension().string();
+    for (const char* matrix : {".npy", ".mtx", ".mm", ".csv", ".tsv", ".txt", ".dat"}) {
+        if (extension == matrix) return true;
+    }
+    std::string head(14, '\0');
+    std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+    return head.starts_with("\x93NUMPY") || head == "%%MatrixMarket";
+}
 
 void add_rpca(CLI::App& program) {
     auto arguments = std::make_shared<RpcaArguments>();
     CLI::App& command = *program.add_subcommand(
         "rpca",
-        "Robust PCA: M = L + S with L of low rank and S sparse.\n\n"
-        "Principal component pursuit, min ‖L‖_* + λ‖S‖₁ (Candès, Li, Ma and Wright 2011). Of a fixed camera's video, "
-        "one\n"
-        "frame a column, L is the background and S the moving foreground. Writes L.npy and S.npy.");
-    command.add_option("M", arguments->input, "Matrix: .npy, Matrix Market or CSV")->required();
-    command.add_option("--out", arguments->out, "Folder for L.npy and S.npy, created if missing")
+        "Robust PCA: M = L + S, the still background of a video and what moves before it.\n\n"
+        "Principal component pursuit, min ‖L‖_* + λ‖S‖₁ with L of low rank and S sparse (Candès, Li, Ma and Wright\n"
+        "2011). INPUT is a fixed camera's video (whatever FFmpeg decodes), a folder or pattern of images, or a matrix\n"
+        "(.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]; DIR receives background.mp4, "
+        "foreground.mp4\n"
+        "(|S|), mask.mp4, comparison.mp4 and .png, convergence.svg and report.json. Of a matrix: L.npy and S.npy.");
+    command.add_option("INPUT", arguments->input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
+    command.add_option("--out", arguments->out, "Folder for the results, created if missing")
         ->required()
         ->type_name("DIR");
     command
-        .add_option("--pursuit", arguments->pursuit,
-                    "alm: augmented Lagrangian with growing μ; alternating: constant μ, slower, a lower objective")
-        ->capture_default_str();
-    command.add_option("--route", arguments->route, "Singular values of an iterate by auto, qr or gram")
-        ->capture_default_str();
+        .add_option_function<std::string>(
+            "--method", [arguments](const std::string& text) { arguments->method = parse_pursuit("--method", text); },
+            "alm: augmented Lagrangian with growing μ; alternating: constant μ, slower, a lower objective")
+        ->default_str("alm");
+    command
+        .add_option_function<std::string>(
+            "--route", [arguments](const std::string& text) { arguments->route = parse_route("--route", text); },
+            "Singular values of an iterate by auto, qr or gram")
+        ->default_str("auto");
     command.add_option("--lambda", arguments->lambda, "Weight of ‖S‖₁; 0: 1/√max(m, n)")->capture_default_str();
     command.add_option("--mu", arguments->mu, "First μ; 0: Quoin chooses")->capture_default_str();
     command.add_option("--rho", arguments->rho, "Growth of μ an iteration")->capture_default_str();
@@ -164,19 +144,67 @@ void add_rpca(CLI::App& program) {
         ->capture_default_str();
     command.add_option("--iterations", arguments->iterations, "At most so many")->capture_default_str();
     command.add_option("--max-rank", arguments->max_rank, "Of L; 0: any")->capture_default_str();
-    command.add_flag("--nan-is-missing", arguments->nan_is_missing, "NaN in M marks an entry that was not observed");
+    command.add_flag("--nan-is-missing", arguments->nan_is_missing,
+                     "NaN in a matrix marks an entry that was not observed");
     add_memory_argument(command, arguments->memory);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
+#ifdef QUOIN_HAVE_VIDEO
+    const std::string of_frames = "Videos and images";
+    command.add_option("--start", arguments->start, "First frame, from 0")->group(of_frames);
+    command.add_option("--frames", arguments->frames, "At most so many frames")->group(of_frames)->type_name("N");
+    command
+        .add_option_function<std::string>(
+            "--scale",
+            [arguments](const std::string& text) {
+                const Shape shape = parse_shape("--scale", text);
+                arguments->width = shape.rows, arguments->height = shape.cols;
+            },
+            "Width and height to work at, as 384x288")
+        ->group(of_frames)
+        ->type_name("WxH");
+    command
+        .add_flag("--color,!--gray", arguments->color,
+                  "Red, green and blue: three times the rows; --gray, the default, is one brightness a pixel")
+        ->group(of_frames);
+    command
+        .add_option_function<std::string>(
+            "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
+            "f32 or f64")
+        ->default_str("f32")
+        ->group(of_frames);
+    command
+        .add_option("--window", arguments->window,
+                    "Frames that are pursued at once; 0: up to 100, as memory allows. Each window starts with\n"
+                    "10 frames of the background before it")
+        ->group(of_frames)
+        ->type_name("N");
+    command.add_option("--threshold", arguments->threshold, "A pixel is foreground where |S| is above; 1 is white")
+        ->capture_default_str()
+        ->group(of_frames);
+    command.add_flag("--npy", arguments->npy, "Writes L.npy and S.npy too, one frame a column")->group(of_frames);
+    command
+        .add_option("--ground-truth", arguments->ground_truth,
+                    "Masks to score against: images 0 and 50 background, 255 foreground, others ignored; or a\n"
+                    "ChangeDetection.net folder (groundtruth/, ROI.bmp, temporalROI.txt)")
+        ->group(of_frames)
+        ->type_name("DIR");
+    command
+        .add_flag("--synthetic", arguments->synthetic,
+                  "In place of INPUT a scene that Quoin makes, with exact masks: --frames (100), --scale (384x288)")
+        ->group(of_frames);
+    command
+        .add_option("--write-scene", arguments->write_scene,
+                    "Where --synthetic leaves its frames and masks as PNG: input/, groundtruth/")
+        ->group(of_frames)
+        ->type_name("DIR");
+#endif
     command.footer(
-        "Example:  quoin rpca video.npy --out parts\n\n"
-        "--json prints rows, cols, dtype, end, iterations, seconds, iterations_per_second, rank, nonzeros, residual,\n"
-        "objective and lambda on one line.");
-    command.callback([arguments] {
-        const MatrixFile file(arguments->input);
-        Context<Host> ctx = make_context(arguments->common);
-        const InterruptGuard guard(ctx);
-        with_dtype(file.dtype(), [&]<class T>(T) { run_rpca<T>(ctx, *arguments, file); });
-    });
+        "Example:  quoin rpca street.mp4 --scale 384x288 --frames 100 --out parts\n"
+        "          quoin rpca --synthetic --out parts\n"
+        "          quoin rpca M.npy --out parts --method alternating\n\n"
+        "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
+        "residual, objective, lambda; of frames also phases (seconds), and precision, recall and f against masks.");
+    command.callback([arguments] { run_rpca(*arguments); });
 }
 
 }  // namespace quoin::cli

@@ -186,7 +186,8 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaO
 template <class T, class D>
 RobustPcaWindows<T, D>::RobustPcaWindows(Index rows, Index carried) : rows_(rows), carried_(carried) {
     if (rows < 0 || carried < 0) {
-        throw InvalidArgument(fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
+        throw InvalidArgument(
+            fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
     }
 }
 

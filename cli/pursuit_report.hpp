@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json_line.hpp"
+#include "quoin/robust_pca.hpp"
+
+namespace quoin::cli {
+
+/// What became of a pursuit, or of one for each window of columns.
+class PursuitReport {
+public:
+    /// Rows and columns of a window, and the last step of its pursuit.
+    void add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda);
+
+    bool converged() const;
+    double seconds() const { return total().seconds; }
+    /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda: the sum of the
+    /// windows' iterations, seconds, nonzeros and objectives, the largest of the rest; with more than one, all of them.
+    void add_to(JsonLine& json) const;
+    /// The same for a person.
+    void print(double tolerance) const;
+
+private:
+    struct Window {
+        Index rows, cols;
+        RobustPcaStep last;
+        PursuitEnd end;
+    };
+    RobustPcaStep total() const;
+    PursuitEnd end() const;
+    std::vector<Window> windows_;
+    double lambda_ = 0;
+};
+
+/// One line on stderr, rewritten after each iteration, where stderr is a terminal and a pursuit outlasts a second.
+class PursuitLine {
+public:
+    explicit PursuitLine(double tolerance) : tolerance_(tolerance) {}
+    ~PursuitLine();
+    PursuitLine(const PursuitLine&) = delete;
+    PursuitLine& operator=(const PursuitLine&) = delete;
+
+    /// `label` stands before the line; `windows_left` is the number of windows after this one, if known, otherwise 0.
+    void draw(const RobustPcaStep& step, const std::string& label = "", double windows_left = 0);
+
+private:
+    double tolerance_, first_residual_ = 0;
+    Index first_ = 0;
+    bool drawn_ = false;
+};
+
+}  // namespace quoin::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+
+#include "arguments.hpp"
+#include "quoin/robust_pca.hpp"
+
+namespace quoin::cli {
+
+/// The command line of `quoin rpca`.
+struct RpcaArguments {
+    CommonArguments common;
+    std::string input, out;
+    Pursuit method = Pursuit::InexactAlm;
+    ThresholdRoute route = ThresholdRoute::Auto;
+    double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
+    Index iterations = 1000, max_rank = 0, memory = 0;
+    bool nan_is_missing = false;  // matrices only
+
+    // frames only
+    Index start = 0, frames = -1, width = 0, height = 0, window = 0;
+    bool color = false, synthetic = false, npy = false;
+    DType dtype = DType::F32;
+    double threshold = 0.06;
+    std::string ground_truth, write_scene;
+
+    template <class T>
+    RobustPcaOptions<T> options() const {
+        RobustPcaOptions<T> options;
+        options.pursuit = method;
+        options.route = route;
+        options.lambda = lambda;
+        options.mu = mu;
+        options.rho = rho;
+        options.tolerance = tolerance;
+        options.max_iterations = iterations;
+        options.max_rank = max_rank;
+        return options;
+    }
+};
+
+/// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
+bool is_matrix(const std::string& path);
+
+/// Robust PCA of a video, of images or of a synthetic scene: its films and pictures in `arguments.out`, and a report.
+void run_rpca_frames(const RpcaArguments& arguments);
+
+}  // namespace quoin::cli

@@ -1,0 +1,270 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "byte_size.hpp"
+#include "interrupt.hpp"
+#include "json_line.hpp"
+#include "memory_cap.hpp"
+#include "output_files.hpp"
+#include "pursuit_report.hpp"
+#include "rpca.hpp"
+#include "stopwatch.hpp"
+#include "video/convergence_plot.hpp"
+#include "video/mask_score.hpp"
+#include "video_frames.hpp"
+#include "video_outputs.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+/// Frames of a window where nothing else is said: the papers' matrix, and one iteration in a few milliseconds.
+constexpr Index usual_window = 100;
+/// Columns of the background that a window carries on; the fewest frames that a window needs beside them.
+constexpr Index carried_columns = 10, least_window = 10;
+
+/// Frames a window: as asked, or as many as memory holds, in windows of equal size.
+Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column) {
+    if (arguments.window < 0) throw InvalidArgument("--window must not be negative");
+    const double cap = memory_cap(arguments.memory);
+    const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - carried_columns;
+    const Index expected = frames.expected();
+    const Index wanted = arguments.window > 0 ? arguments.window : usual_window;
+    const Index least = arguments.window > 0 ? wanted : std::min(least_window, std::max<Index>(expected, 2));
+    if (in_memory < least) {
+        refuse_memory_cap(
+            frames.name(), cap, bytes_per_column * static_cast<double>(least + carried_columns),
+            fmt::format("a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
+    }
+    const Index most = std::min(wanted, in_memory);
+    if (arguments.window > 0 || expected <= 0) return most;
+    const Index windows = (expected + most - 1) / most;
+    return std::max<Index>(2, (expected + windows - 1) / windows);
+}
+
+std::uint8_t level(double value) { return static_cast<std::uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0))); }
+
+/// 255 where a channel of |s| is above the threshold.
+template <class T>
+void set_mask(const T* s, Index channels, double threshold, std::span<std::uint8_t> mask) {
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+        T most = 0;
+        for (Index c = 0; c < channels; ++c) most = std::max(most, std::abs(s[static_cast<Index>(i) * channels + c]));
+        mask[i] = static_cast<double>(most) > threshold ? 255 : 0;
+    }
+}
+
+/// The median of each row of M.
+template <class T>
+std::vector<T> row_medians(MatrixView<const T> M) {
+    std::vector<T> medians(static_cast<std::size_t>(M.rows));
+#pragma omp parallel
+    {
+        std::vector<T> row(static_cast<std::size_t>(M.cols));
+#pragma omp for schedule(static)
+        for (Index i = 0; i < M.rows; ++i) {
+            for (Index j = 0; j < M.cols; ++j) row[static_cast<std::size_t>(j)] = M(i, j);
+            std::nth_element(row.begin(), row.begin() + M.cols / 2, row.end());
+            medians[static_cast<std::size_t>(i)] = row[static_cast<std::size_t>(M.cols / 2)];
+        }
+    }
+    return medians;
+}
+
+JsonLine json_of(const video::MaskScore& score) {
+    JsonLine json;
+    json.add("precision", score.precision()).add("recall", score.recall()).add("f", score.f());
+    return json;
+}
+
+template <class T>
+class Separation {
+public:
+    explicit Separation(const RpcaArguments& arguments)
+        : arguments_(arguments),
+          frames_(arguments),
+          format_(frames_.format()),
+          pixels_(format_.width * format_.height),
+          // M, L, S, Y and the QR's copy of an iterate, and the background that is carried
+          window_(window_frames(arguments, frames_, 6.0 * sizeof(T) * static_cast<double>(format_.bytes()))),
+          windows_(format_.bytes(), carried_columns),
+          directory_(arguments.out) {
+        if (!(arguments.threshold >= 0)) {
+            throw InvalidArgument(fmt::format("--threshold must not be negative, and is {}", arguments.threshold));
+        }
+    }
+
+    void run() {
+        Context<Host> ctx = make_context(arguments_.common);
+        const InterruptGuard guard(ctx);
+        outputs_.emplace(directory_, format_, frames_.rate());
+        const std::string plot = directory_.file("convergence.svg"), report = directory_.file("report.json");
+        if (arguments_.npy) {
+            L_.emplace(directory_.file("L.npy"), format_.bytes());
+            S_.emplace(directory_.file("S.npy"), format_.bytes());
+        }
+        line_.emplace(arguments_.tolerance);
+        while (next_window(ctx)) {
+        }
+        line_.reset();
+        throw_if_interrupted();
+
+        const Stopwatch writing;
+        outputs_->finish();
+        if (L_) L_->commit();
+        if (S_) S_->commit();
+        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance));
+        write_seconds_ += writing.seconds();
+        write_text(report, json().text() + "\n");
+        directory_.keep();
+        if (arguments_.common.json) {
+            json().print();
+        } else {
+            print();
+        }
+    }
+
+private:
+    /// Reads, separates and writes one window; false at the end of the input.
+    bool next_window(Context<Host>& ctx) {
+        const Index first = frames_.position();
+        const Stopwatch reading;
+        MatrixView<T> M = windows_.columns(ctx, window_);
+        std::vector<std::vector<std::uint8_t>> labels;
+        std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes()));
+        Index count = 0;
+        for (; count < window_; ++count) {
+            throw_if_interrupted();
+            if (!frames_.next(pixels, labels.emplace_back())) break;
+            for (Index i = 0; i < M.rows; ++i)
+                M(i, count) = static_cast<T>(pixels[static_cast<std::size_t>(i)]) / T(255);
+        }
+        read_seconds_ += reading.seconds();
+        if (first + count < 2) {
+            throw InvalidArgument(fmt::format("{}: robust PCA needs at least 2 frames, and there {}", frames_.name(),
+                                              first + count == 1 ? "is 1" : "are none"));
+        }
+        if (count == 0) return false;
+        if (count < window_) M = windows_.columns(ctx, count);
+
+        RobustPcaOptions<T> options = arguments_.options<T>();
+        const Index expected = frames_.expected();
+        const double left =
+            expected > 0 ? std::ceil(static_cast<double>(expected - first - count) / static_cast<double>(window_)) : 0;
+        const std::string label =
+            expected > window_ ? fmt::format("frames {}-{} of {}  ", first, first + count, expected) : "";
+        options.on_step = [&](const RobustPcaStep& step) {
+            line_->draw(step, label, std::max(0.0, left));
+            steps_.push_back(step);
+            return true;
+        };
+        const auto window = windows_.pursue(ctx, options);
+        report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
+
+        if (frames_.has_labels()) score(M, window.S(), labels);
+        const Stopwatch writing;
+        write(M, window.L(), window.S());
+        write_seconds_ += writing.seconds();
+        return count == window_;
+    }
+
+    void score(MatrixView<const T> M, MatrixView<const T> S, const std::vector<std::vector<std::uint8_t>>& labels) {
+        const std::vector<T> medians = row_medians<T>(M);
+        std::vector<std::uint8_t> mask(static_cast<std::size_t>(pixels_));
+        std::vector<T> difference(medians.size());
+        for (Index j = 0; j < M.cols; ++j) {
+            const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
+            if (truth.empty()) continue;
+            set_mask(S.at(0, j), format_.channels, arguments_.threshold, mask);
+            score_.add(mask, truth);
+            std::transform(medians.begin(), medians.end(), M.at(0, j), difference.begin(), std::minus<T>());
+            set_mask(difference.data(), format_.channels, arguments_.threshold, mask);
+            median_score_.add(mask, truth);
+        }
+    }
+
+    void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S) {
+        const auto image = [](video::FrameFormat format) {
+            return video::Image{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
+        };
+        SeparatedFrame frame{image(format_), image(format_), image(format_), image({format_.width, format_.height, 1})};
+        const auto set_levels = [](const T* values, auto f, video::Image& out) {
+            std::transform(values, values + out.pixels.size(), out.pixels.begin(),
+                           [&](T v) { return level(f(static_cast<double>(v))); });
+        };
+        for (Index j = 0; j < M.cols; ++j) {
+            throw_if_interrupted();
+            set_levels(M.at(0, j), std::identity(), frame.input);
+            set_levels(L.at(0, j), std::identity(), frame.background);
+            set_levels(
+                S.at(0, j), [](double s) { return std::abs(s); }, frame.foreground);
+            set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+            outputs_->add(frame);
+        }
+        if (L_) L_->append(L);
+        if (S_) S_->append(S);
+    }
+
+    JsonLine json() const {
+        JsonLine json;
+        json.add("input", frames_.name()).add("frames", frames_.position());
+        json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
+        json.add("dtype", to_string(sizeof(T) == 4 ? DType::F32 : DType::F64)).add("window", window_);
+        if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
+        report_.add_to(json);
+        json.add("threshold", arguments_.threshold);
+        json.add("phases",
+                 JsonLine().add("read", read_seconds_).add("pursuit", report_.seconds()).add("write", write_seconds_));
+        if (score_.frames > 0) {
+            json.add("scored_frames", score_.frames).add("precision", score_.precision());
+            json.add("recall", score_.recall()).add("f", score_.f()).add("temporal_median", json_of(median_score_));
+        }
+        return json;
+    }
+
+    void print() const {
+        fmt::print("{}: {} frames of {}x{}, {}, {}\n", frames_.name(), frames_.position(), format_.width,
+                   format_.height, format_.channels == 3 ? "colour" : "grey",
+                   to_string(sizeof(T) == 4 ? DType::F32 : DType::F64));
+        if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
+        report_.print(arguments_.tolerance);
+        fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
+                   write_seconds_);
+        if (score_.frames > 0) {
+            const auto line = [](const char* name, const video::MaskScore& score) {
+                fmt::print("{:<14} precision {:.4f}, recall {:.4f}, F {:.4f}\n", name, score.precision(),
+                           score.recall(), score.f());
+            };
+            line("masks", score_);
+            line("median", median_score_);
+        }
+        fmt::print("wrote          {}: films, comparison.png, convergence.svg, report.json{}\n", arguments_.out,
+                   arguments_.npy ? ", L.npy, S.npy" : "");
+    }
+
+    const RpcaArguments& arguments_;
+    VideoFrames frames_;
+    video::FrameFormat format_;
+    Index pixels_, window_;
+    RobustPcaWindows<T> windows_;
+    OutputDirectory directory_;
+    std::optional<VideoOutputs> outputs_;
+    std::optional<NpyColumnWriter<T>> L_, S_;
+    std::optional<PursuitLine> line_;
+    std::vector<RobustPcaStep> steps_;
+    PursuitReport report_;
+    video::MaskScore score_, median_score_;
+    double read_seconds_ = 0, write_seconds_ = 0;
+};
+
+}  // namespace
+
+void run_rpca_frames(const RpcaArguments& arguments) {
+    with_dtype(arguments.dtype, [&]<class T>(T) { Separation<T>(arguments).run(); });
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,62 @@
+#include "video_frames.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "quoin/error.hpp"
+#include "video/video_writer.hpp"
+
+namespace quoin::cli {
+
+namespace fs = std::filesystem;
+
+VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input), start_(arguments.start) {
+    const Index channels = arguments.color ? 3 : 1;
+    if (!arguments.synthetic) {
+        if (!arguments.write_scene.empty()) throw InvalidArgument("--write-scene goes with --synthetic");
+        reader_.emplace(arguments.input, video::FrameSelection{.start = arguments.start,
+                                                               .frames = arguments.frames,
+                                                               .width = arguments.width,
+                                                               .height = arguments.height,
+                                                               .color = arguments.color});
+        if (!arguments.ground_truth.empty()) truth_.emplace(arguments.ground_truth, format(), arguments.start);
+        return;
+    }
+    if (!arguments.ground_truth.empty())
+        throw InvalidArgument("--synthetic has its own masks: leave --ground-truth out");
+    if (arguments.start < 0) throw InvalidArgument("--start must not be negative");
+    name_ = "synthetic scene";
+    frames_ = arguments.frames < 0 ? 100 : arguments.frames;
+    const bool scaled = arguments.width > 0;
+    scene_.emplace(video::FrameFormat{scaled ? arguments.width : 384, scaled ? arguments.height : 288, channels});
+    if (arguments.write_scene.empty()) return;
+    scene_folder_ = arguments.write_scene;
+    for (const char* part : {"input", "groundtruth"}) {
+        std::error_code error;
+        fs::create_directories(fs::path(scene_folder_) / part, error);
+        if (error) throw UnwritableFile((fs::path(scene_folder_) / part).string(), error.message());
+    }
+}
+
+bool VideoFrames::next(std::span<std::uint8_t> pixels, std::vector<std::uint8_t>& labels) {
+    labels.resize(static_cast<std::size_t>(format().width * format().height));
+    if (!scene_) {
+        if (!reader_->next(pixels)) return false;
+        if (!truth_ || !truth_->next(labels)) labels.clear();
+    } else {
+        if (position_ == frames_) return false;
+        scene_->frame(start_ + position_, pixels, labels);
+        if (!scene_folder_.empty()) {
+            const auto path = [&](const char* pattern) {
+                return (fs::path(scene_folder_) / fmt::format(fmt::runtime(pattern), position_ + 1)).string();
+            };
+            video::write_png(path("input/in{:06}.png"), format(), pixels);
+            video::write_png(path("groundtruth/gt{:06}.png"), {format().width, format().height, 1}, labels);
+        }
+    }
+    ++position_;
+    return true;
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,234 @@
+// `quoin rpca`, run as a user runs it: matrices, scenes, images and videos.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "checks.hpp"
+#include "cli_run.hpp"
+#include "gallery.hpp"
+
+namespace quoin::test {
+namespace {
+
+using Rpca = Cli;
+
+template <class T>
+class RpcaTyped : public Cli {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(RpcaTyped, Types);
+
+TYPED_TEST(RpcaTyped, WritesTwoPartsThatAddUp) {
+    using T = TypeParam;
+    const Index m = 300, n = 20;
+    Matrix<T> M(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            M(i, j) =
+                static_cast<T>(std::sin(0.1 * double(i)) * (1 + 0.1 * double(j)) + ((i + 17 * j) % 31 == 0 ? 2 : 0));
+        }
+    }
+    save("M.npy", M);
+    const Outcome outcome = quoin_run("rpca M.npy --out d --tol 1e-4 --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("\"end\": \"converged\""), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\"rank\": 1,"), std::string::npos) << outcome.out;
+    EXPECT_EQ(names_in("d"), (std::vector<std::string>{"L.npy", "S.npy"}));
+    const auto L = load<T>("d/L.npy"), S = load<T>("d/S.npy");
+    double error = 0, norm = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            error += std::pow(double(M(i, j)) - L(i, j) - S(i, j), 2);
+            norm += std::pow(double(M(i, j)), 2);
+        }
+    }
+    EXPECT_LE(std::sqrt(error / norm), 1.1e-4);
+
+    M(3, 4) = std::numeric_limits<T>::quiet_NaN();
+    save("N.npy", M);
+    EXPECT_EQ(quoin_run("rpca N.npy --out e --nan-is-missing --tol 1e-4").exit_code, 0);
+    expect_error(quoin_run("rpca N.npy --out f"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"N.npy", "row 3", "column 4"});
+    EXPECT_FALSE(fs::exists("f"));
+}
+
+TEST_F(Rpca, RefusesWhatIsOutOfRange) {
+    save("M.npy", random_normal<double>(30, 5));
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("rpca M.npy --out d --lambda -1"), invalid, {"lambda", "-1"});
+    expect_error(quoin_run("rpca M.npy --out d --rho 1"), invalid, {"rho"});
+    expect_error(quoin_run("rpca M.npy --out d --tol 0"), invalid, {"tolerance"});
+    expect_error(quoin_run("rpca M.npy --out d --memory 1KiB"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"M.npy", "--memory"});
+    EXPECT_FALSE(fs::exists("d"));
+    const Outcome stalled = quoin_run("rpca M.npy --out d --tol 1e-300");
+    EXPECT_EQ(stalled.exit_code, 0);
+    EXPECT_NE(stalled.out.find("warning"), std::string::npos) << stalled.out;
+}
+
+#ifdef QUOIN_HAVE_VIDEO
+
+const std::vector<std::string> films_and_pictures{"background.mp4",  "comparison.mp4", "comparison.png",
+                                                  "convergence.svg", "foreground.mp4", "mask.mp4",
+                                                  "report.json"};
+
+/// A grey image of one brightness as a PGM file.
+void save_image(const std::string& path, int width, int height, int brightness) {
+    std::ofstream(path, std::ios::binary) << fmt::format("P5 {} {} 255\n", width, height)
+                                          << std::string(static_cast<std::size_t>(width * height), char(brightness));
+}
+
+// Candès et al. promise exact recovery for what is sparse enough; a threshold between the noise and the walkers' contrast
+// then leaves the pixels that other walkers have covered for long.
+TEST_F(Rpca, SeparatesTheSyntheticScene) {
+    const Outcome outcome = quoin_run("rpca --synthetic --scale 160x120 --frames 60 --out d --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(names_in("d"), films_and_pictures);
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    for (const char* key :
+         {"iterations", "seconds", "iterations_per_second", "rank", "residual", "objective", "phases"}) {
+        EXPECT_NE(outcome.out.find(fmt::format("\"{}\": ", key)), std::string::npos) << key;
+    }
+    EXPECT_EQ(json_value(outcome.out, "end"), "\"converged\"");
+    EXPECT_EQ(json_number(outcome.out, "frames"), 60);
+    EXPECT_GE(json_number(outcome.out, "f"), 0.95) << outcome.out;
+    EXPECT_NE(outcome.out.find("\"temporal_median\": {\"precision\": "), std::string::npos) << outcome.out;
+
+    const Outcome text = quoin_run("rpca --synthetic --scale 45x33 --frames 12 --color --dtype f64 --out d");
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_NE(text.out.find("12 frames of 45x33, colour, f64"), std::string::npos) << text.out;
+    EXPECT_EQ(text.err, "");
+}
+
+TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
+    using T = TypeParam;
+    const std::string dtype = sizeof(T) == 4 ? " --dtype f32" : " --dtype f64";
+    const Outcome outcome = quoin_run(
+        "rpca --synthetic --scale 64x48 --frames 50 --window 20 --npy --write-scene scene --out d --json" + dtype);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("\"windows\": [{\"cols\": 20, "), std::string::npos) << outcome.out;
+    const Matrix<T> L = load<T>("d/L.npy"), S = load<T>("d/S.npy");
+    ASSERT_EQ(L.rows(), 64 * 48);
+    ASSERT_EQ(L.cols(), 50);
+    ASSERT_EQ(S.cols(), 50);
+    EXPECT_EQ(names_in("scene/input").size(), 50u);
+
+    // M has 8 bits, so M − L − S shows in how far 255 (L + S) is from whole numbers; ‖M − L − S‖ <= tol ‖M‖
+    double squares = 0, norm = 0;
+    for (Index j = 0; j < 50; ++j) {
+        for (Index i = 0; i < L.rows(); ++i) {
+            const double M = static_cast<double>(L(i, j)) + static_cast<double>(S(i, j));
+            squares += std::pow(M - std::round(255 * M) / 255, 2);
+            norm += M * M;
+        }
+    }
+    EXPECT_LE(std::sqrt(squares / norm), 1.1e-5);
+}
+
+TEST_F(Rpca, MemoryBoundsTheWindow) {
+    const std::string scene = "rpca --synthetic --scale 64x48 --frames 90 --out d --json --memory ";
+    // 64·48 f32 numbers six times are 72 KiB a frame, and 10 frames are carried
+    const Outcome bounded = quoin_run(scene + "3MiB");
+    ASSERT_EQ(bounded.exit_code, 0) << bounded.err;
+    EXPECT_EQ(json_number(bounded.out, "window"), 30);
+    const Outcome refused = quoin_run(scene + "1MiB");
+    EXPECT_EQ(refused.exit_code, exit_code_of(ErrorCode::OutOfMemory));
+    std::smatch smallest;
+    ASSERT_TRUE(std::regex_search(refused.err, smallest, std::regex("--memory (\\d+KiB)"))) << refused.err;
+    EXPECT_EQ(quoin_run(scene + smallest[1].str()).exit_code, 0);
+    EXPECT_EQ(quoin_run(scene + "2MiB --window 60").exit_code, exit_code_of(ErrorCode::OutOfMemory));
+}
+
+TEST_F(Rpca, ScoresMasksOfAFolder) {
+    const Outcome made = quoin_run("rpca --synthetic --scale 64x48 --frames 30 --write-scene scene --out d --json");
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const auto scored = [](const std::string& more) {
+        const Outcome outcome = quoin_run("rpca scene/input --out e --json --ground-truth " + more);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        return outcome.out;
+    };
+    for (const char* key : {"objective", "precision", "recall", "f"}) {
+        EXPECT_EQ(json_value(scored("scene"), key), json_value(made.out, key)) << key;
+        EXPECT_EQ(json_value(scored("scene/groundtruth"), key), json_value(made.out, key)) << key;
+    }
+    // ChangeDetection.net's layout: half of the frame, then none of it, and frames 11 to 20 counted from 1
+    save_image("scene/ROI.pgm", 64, 48, 0);
+    EXPECT_EQ(json_value(scored("scene"), "f"), "null");
+    fs::remove("scene/ROI.pgm");
+    std::ofstream("scene/temporalROI.txt") << "11 20\n";
+    const std::string part = scored("scene");
+    EXPECT_NE(json_value(part, "f"), json_value(made.out, "f"));
+    for (int frame = 1; frame <= 30; ++frame) {
+        if (frame < 11 || frame > 20) save_image(fmt::format("scene/groundtruth/gt{:06}.pgm", frame), 64, 48, 170);
+        if (frame < 11 || frame > 20) fs::remove(fmt::format("scene/groundtruth/gt{:06}.png", frame));
+    }
+    EXPECT_EQ(json_value(scored("scene/groundtruth"), "f"), json_value(part, "f"));
+    std::ofstream("scene/temporalROI.txt") << "20 11\n";
+    expect_error(quoin_run("rpca scene/input --out f --ground-truth scene"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"temporalROI.txt"});
+    expect_error(quoin_run("rpca scene/input --out f --ground-truth nowhere"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"nowhere"});
+    EXPECT_FALSE(fs::exists("f"));
+}
+
+TEST_F(Rpca, ReadsWhatItWrote) {
+    ASSERT_EQ(quoin_run("rpca --synthetic --scale 64x48 --frames 30 --out d").exit_code, 0);
+    const Outcome outcome = quoin_run("rpca d/comparison.mp4 --start 5 --frames 20 --scale 80x20 --out e --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_number(outcome.out, "frames"), 20);
+    EXPECT_EQ(json_number(outcome.out, "width"), 80);
+    const Outcome demo = quoin_run("demo d/background.mp4 --out f");
+    ASSERT_EQ(demo.exit_code, 0) << demo.err;
+    EXPECT_NE(demo.out.find("30 frames of 64x48"), std::string::npos) << demo.out;
+    EXPECT_EQ(names_in("f"), films_and_pictures);
+
+    // half of the file, its index first
+    const std::string film = contents("d/comparison.mp4");
+    std::ofstream("half.mp4", std::ios::binary) << film.substr(0, 6 * film.size() / 10);
+    const Outcome half = quoin_run("rpca half.mp4 --out g --json");
+    ASSERT_EQ(half.exit_code, 0) << half.err;
+    EXPECT_LT(json_number(half.out, "frames"), 30);
+    EXPECT_NE(json_value(half.out, "damage").find("frames"), std::string::npos) << half.out;
+}
+
+TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
+    std::ofstream("text.mp4") << "this is no video\n";
+    fs::create_directory("images");
+    const int unreadable = exit_code_of(ErrorCode::UnreadableFile), invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("rpca nowhere.mp4 --out d"), unreadable, {"nowhere.mp4"});
+    expect_error(quoin_run("rpca text.mp4 --out d"), unreadable, {"text.mp4"});
+    expect_error(quoin_run("rpca images --out d"), unreadable, {"images"});
+    save_image("images/a1.pgm", 40, 30, 90);
+    expect_error(quoin_run("rpca images --out d"), invalid, {"images", "2 frames"});
+    save_image("images/a2.pgm", 40, 31, 90);
+    expect_error(quoin_run("rpca images --out d"), unreadable, {"a2.pgm", "40 x 30", "40 x 31"});
+    save_image("images/a2.pgm", 40, 30, 95);
+    EXPECT_EQ(quoin_run("rpca images/a%d.pgm --out e").exit_code, 0);
+    expect_error(quoin_run("rpca images --out d --start 2"), invalid, {"2"});
+    expect_error(quoin_run("rpca images --out d --lambda -1"), invalid, {"lambda"});
+    expect_error(quoin_run("rpca images --out d --threshold -1"), invalid, {"threshold"});
+    expect_error(quoin_run("rpca images --out d --window -1"), invalid, {"window"});
+    expect_error(quoin_run("rpca images --out d --write-scene s"), invalid, {"--synthetic"});
+    expect_error(quoin_run("rpca --synthetic --out d --scale 20x20"), invalid, {"20x20"});
+    expect_error(quoin_run("rpca --synthetic --out d --frames 1"), invalid, {"2 frames"});
+    EXPECT_EQ(quoin_run("rpca --synthetic images --out d").exit_code, usage_error);
+    EXPECT_EQ(quoin_run("rpca --out d").exit_code, usage_error);
+    EXPECT_FALSE(fs::exists("d"));
+}
+
+TEST_F(Rpca, AnInterruptLeavesNothing) {
+    Process process({"rpca", "--synthetic", "--frames", "100000", "--scale", "64x48", "--out", "d"});
+    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.send(SIGINT);
+    EXPECT_EQ(process.wait().exit_code, 130);
+    EXPECT_FALSE(fs::exists("d"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace quoin::test

@@ -1,0 +1,86 @@
+// What `quoin rpca` is judged by: the synthetic scene, and the score of masks.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "quoin/error.hpp"
+#include "video/mask_score.hpp"
+#include "video/synthetic_scene.hpp"
+
+namespace quoin::test {
+namespace {
+
+using video::FrameFormat;
+using video::MaskScore;
+using video::SyntheticScene;
+using Bytes = std::vector<std::uint8_t>;
+
+struct Frame {
+    Bytes pixels, mask;
+    Frame(const SyntheticScene& scene, Index j)
+        : pixels(static_cast<std::size_t>(scene.format().bytes())),
+          mask(static_cast<std::size_t>(scene.format().width * scene.format().height), 7) {
+        scene.frame(j, pixels, mask);
+    }
+};
+
+TEST(SyntheticScene, IsTheSameInAnyOrder) {
+    const FrameFormat format{96, 64, 3};
+    const SyntheticScene one(format), two(format);
+    const Frame late(one, 1000), early(one, 3), again(two, 3), later(two, 1000);
+    EXPECT_EQ(early.pixels, again.pixels);
+    EXPECT_EQ(early.mask, again.mask);
+    EXPECT_EQ(late.pixels, later.pixels);
+    EXPECT_NE(early.pixels, late.pixels);
+}
+
+TEST(SyntheticScene, ItsMasksAreExact) {
+    const SyntheticScene scene({192, 144, 1});
+    // From one frame to the next a pixel of the background changes by its noise, each of standard deviation 2.55 levels
+    // and at most sqrt(3)·2 of them, and by a drift of less than 1 level; a walker's comes or goes by more in most places.
+    const double most = 2 * 2 * std::sqrt(3.0) * 2.55 + 2;
+    const Frame before(scene, 10), after(scene, 11);
+    Index covered = 0, changed = 0, came_or_went = 0;
+    for (std::size_t i = 0; i < before.mask.size(); ++i) {
+        ASSERT_TRUE(before.mask[i] == 0 || before.mask[i] == 255);
+        covered += before.mask[i] != 0;
+        const double change = std::abs(static_cast<double>(before.pixels[i]) - after.pixels[i]);
+        if (before.mask[i] == 0 && after.mask[i] == 0) {
+            EXPECT_LE(change, most);
+        } else if (before.mask[i] != after.mask[i]) {
+            ++came_or_went;
+            changed += change > most;
+        }
+    }
+    EXPECT_GT(covered, Index{192 * 144} / 50);
+    EXPECT_LT(covered, Index{192 * 144} / 5);
+    EXPECT_GT(came_or_went, 0);
+    EXPECT_GT(2 * changed, came_or_went);
+}
+
+TEST(SyntheticScene, RefusesFramesTooSmall) {
+    EXPECT_THROW(SyntheticScene({31, 64, 1}), InvalidArgument);
+    EXPECT_THROW(SyntheticScene({64, 31, 1}), InvalidArgument);
+}
+
+TEST(MaskScore, FollowsChangeDetectionNet) {
+    const Bytes labels{0, 50, 255, 85, 170, 255, 0, 255, 42};
+    MaskScore score;
+    score.add(Bytes{255, 1, 255, 255, 255, 0, 0, 255, 255}, labels);
+    EXPECT_EQ(score.true_positives, 2);
+    EXPECT_EQ(score.false_positives, 2);
+    EXPECT_EQ(score.false_negatives, 1);
+    EXPECT_DOUBLE_EQ(score.precision(), 0.5);
+    EXPECT_DOUBLE_EQ(score.recall(), 2.0 / 3);
+    EXPECT_DOUBLE_EQ(score.f(), 4.0 / 7);
+    score.add(Bytes(9, 0), labels);
+    EXPECT_EQ(score.frames, 2);
+    EXPECT_EQ(score.false_negatives, 4);
+    EXPECT_TRUE(std::isnan(MaskScore().f()));
+}
+
+}  // namespace
+}  // namespace quoin::test
