@@ -162,10 +162,14 @@ void add_rpca(CLI::App& program) {
             "Width and height to work at, as 384x288")
         ->group(of_frames)
         ->type_name("WxH");
+    CLI::Option* const color =
+        command.add_flag("--color", arguments->color, "Red, green and blue: three times the rows");
     command
-        .add_flag("--color,!--gray", arguments->color,
-                  "Red, green and blue: three times the rows; --gray, the default, is one brightness a pixel")
+        .add_flag_callback(
+            "--gray", [] {}, "One brightness a pixel (default)")
+        ->excludes(color)
         ->group(of_frames);
+    color->group(of_frames);
     command
         .add_option_function<std::string>(
             "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
@@ -173,9 +177,14 @@ void add_rpca(CLI::App& program) {
         ->default_str("f32")
         ->group(of_frames);
     command
-        .add_option("--window", arguments->window,
-                    "Frames that are pursued at once; 0: up to 100, as memory allows. Each window starts with\n"
-                    "10 frames of the background before it")
+        .add_option("--window", arguments->window, "Frames that are pursued at once; 0: up to 100, as memory allows")
+        ->capture_default_str()
+        ->group(of_frames)
+        ->type_name("N");
+    command
+        .add_option("--carry", arguments->carry,
+                    "Frames of the background so far that a window starts with, so that none forgets it")
+        ->capture_default_str()
         ->group(of_frames)
         ->type_name("N");
     command.add_option("--threshold", arguments->threshold, "A pixel is foreground where |S| is above; 1 is white")

@@ -18,7 +18,7 @@ struct RpcaArguments {
     bool nan_is_missing = false;  // matrices only
 
     // frames only
-    Index start = 0, frames = -1, width = 0, height = 0, window = 0;
+    Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
     bool color = false, synthetic = false, npy = false;
     DType dtype = DType::F32;
     double threshold = 0.06;

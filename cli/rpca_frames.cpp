@@ -24,20 +24,20 @@ namespace {
 
 /// Frames of a window where nothing else is said: the papers' matrix, and one iteration in a few milliseconds.
 constexpr Index usual_window = 100;
-/// Columns of the background that a window carries on; the fewest frames that a window needs beside them.
-constexpr Index carried_columns = 10, least_window = 10;
+/// The fewest frames of a window that memory alone decides on.
+constexpr Index least_window = 10;
 
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
 Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column) {
-    if (arguments.window < 0) throw InvalidArgument("--window must not be negative");
+    if (arguments.window < 0 || arguments.carry < 0) throw InvalidArgument("--window and --carry must not be negative");
     const double cap = memory_cap(arguments.memory);
-    const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - carried_columns;
+    const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - arguments.carry;
     const Index expected = frames.expected();
     const Index wanted = arguments.window > 0 ? arguments.window : usual_window;
     const Index least = arguments.window > 0 ? wanted : std::min(least_window, std::max<Index>(expected, 2));
     if (in_memory < least) {
         refuse_memory_cap(
-            frames.name(), cap, bytes_per_column * static_cast<double>(least + carried_columns),
+            frames.name(), cap, bytes_per_column * static_cast<double>(least + arguments.carry),
             fmt::format("a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
     }
     const Index most = std::min(wanted, in_memory);
@@ -91,7 +91,7 @@ public:
           pixels_(format_.width * format_.height),
           // M, L, S, Y and the QR's copy of an iterate, and the background that is carried
           window_(window_frames(arguments, frames_, 6.0 * sizeof(T) * static_cast<double>(format_.bytes()))),
-          windows_(format_.bytes(), carried_columns),
+          windows_(format_.bytes(), arguments.carry),
           directory_(arguments.out) {
         if (!(arguments.threshold >= 0)) {
             throw InvalidArgument(fmt::format("--threshold must not be negative, and is {}", arguments.threshold));
