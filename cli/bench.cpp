@@ -68,6 +68,15 @@ void check_arguments(const BenchArguments& arguments) {
 }
 
 void run_bench(const BenchArguments& arguments) {
+    if (arguments.robust_pca) {
+        if (arguments.on_device) throw CLI::ValidationError("--paper", "table2 is timed on the host alone");
+        if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
+#ifdef QUOIN_HAVE_VIDEO
+        return bench_robust_pca(arguments);
+#else
+        throw InvalidArgument("--paper table2: this quoin was built without FFmpeg's libraries");
+#endif
+    }
     check_arguments(arguments);
     if (!arguments.on_device) return bench_on_host(arguments);
 #ifdef QUOIN_HAVE_CUDA
@@ -150,16 +159,17 @@ void add_bench(CLI::App& program) {
         .add_option_function<std::string>(
             "--paper",
             [arguments](const std::string& text) {
-                std::string names;
+                std::string names = "table2";
+                arguments->robust_pca = text == names;
                 for (const PaperTable& table : paper_tables()) {
                     if (text == table.name) arguments->paper = &table;
-                    names += (names.empty() ? "" : ", ") + std::string(table.name);
+                    names += ", " + std::string(table.name);
                 }
-                if (!arguments->paper)
+                if (!arguments->paper && !arguments->robust_pca)
                     throw CLI::ValidationError("--paper", fmt::format("'{}' is none of {}", text, names));
             },
-            "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU, with the\n"
-            "paper's figures beside; needs --device cuda")
+            "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU (--device cuda),\n"
+            "or table2, robust PCA, on the host; with the paper's figures beside")
         ->type_name("NAME");
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command

@@ -33,6 +33,7 @@ struct BenchArguments {
     std::vector<Operation> operations = {Operation::ThinQr};
     std::optional<std::vector<Reference>> references;  ///< not given: LAPACK on the host, cuSOLVER on the device
     const PaperTable* paper = nullptr;
+    bool robust_pca = false;  ///< the paper's Table II
     int repeat = 0;
 };
 
@@ -55,5 +56,8 @@ void bench_on_host(const BenchArguments& arguments);
 
 /// The same with A in the memory of the current GPU. Throws DeviceFailure where there is no usable one.
 void bench_on_device(const BenchArguments& arguments);
+
+/// Table II of the paper: iterations of robust PCA a second, on the host.
+void bench_robust_pca(const BenchArguments& arguments);
 
 }  // namespace quoin::cli

@@ -140,7 +140,11 @@ void add_rpca(CLI::App& program) {
     command.add_option("--lambda", arguments->lambda, "Weight of ‖S‖₁; 0: 1/√max(m, n)")->capture_default_str();
     command.add_option("--mu", arguments->mu, "First μ; 0: Quoin chooses")->capture_default_str();
     command.add_option("--rho", arguments->rho, "Growth of μ an iteration")->capture_default_str();
-    command.add_option("--tol", arguments->tolerance, "Of the residual ‖M − L − S‖ / ‖M‖; f32 reaches about 1e-6")
+    command
+        .add_option(
+            "--tol", arguments->tolerance,
+            "Of the residual ‖M − L − S‖ / ‖M‖, which f32 takes to about 1e-6; alternating: of the dual residual\n"
+            "too, and 1e-3 is a good answer")
         ->capture_default_str();
     command.add_option("--iterations", arguments->iterations, "At most so many")->capture_default_str();
     command.add_option("--max-rank", arguments->max_rank, "Of L; 0: any")->capture_default_str();

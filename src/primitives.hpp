@@ -248,6 +248,7 @@ void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T, Host> A,
 
 struct ShrinkSums {
     double sum = 0;      ///< ‖S‖₁ over the observed entries
+    double change = 0;   ///< ‖S − S'‖_F² for S' the S on entry
     Index nonzeros = 0;  ///< of S among them
 };
 /// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X := L.
@@ -265,11 +266,15 @@ template <class T>
 void weighted_projector(Context<Host>& ctx, MatrixView<const T, Host> Vt, std::span<const T> weights,
                         MatrixView<T, Host> P);
 
-/// L := X P in place of X, Z = M − L − S, Y += μ Z where observed; returns ‖Z‖_F² over those. 2mn² flops, one pass.
+struct CorrectionSums {
+    double residual = 0;     ///< ‖Z‖_F² over the observed entries
+    double multipliers = 0;  ///< ‖Y‖_F²
+};
+/// L := X P in place of X, Z = M − L − S, Y += μ Z where observed. 2mn² flops, one pass.
 template <class T>
-double multiply_and_correct(Context<Host>& ctx, MatrixView<const T, Host> P, MatrixView<const T, Host> M,
-                            MatrixView<const T, Host> S, MatrixView<const std::uint8_t, Host> observed, double mu,
-                            MatrixView<T, Host> X, MatrixView<T, Host> Y);
+CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T, Host> P, MatrixView<const T, Host> M,
+                                    MatrixView<const T, Host> S, MatrixView<const std::uint8_t, Host> observed,
+                                    double mu, MatrixView<T, Host> X, MatrixView<T, Host> Y);
 
 // ---- Elements ---------------------------------------------------------------------------------------------------------
 

@@ -114,6 +114,28 @@ TYPED_TEST(RobustPcaTest, AlternatingDirectionsReachTheSameOptimum) {
     EXPECT_NEAR(f.last.objective, alm.last.objective, 1e-3 * alm.last.objective);
 }
 
+// Of pictures, all of whose entries are large, constant μ makes a small residual at once, long before the objective is low.
+TYPED_TEST(RobustPcaTest, AlternatingDirectionsGoOnToTheOptimumOfPictures) {
+    using T = TypeParam;
+    const Index m = 500, n = 30;
+    Matrix<T> M(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            const bool covered = (i + 16 * j) % 500 < 40;
+            M(i, j) = static_cast<T>(covered ? 0.9 : (1 + 0.005 * double(j)) * (0.5 + 0.2 * std::sin(0.1 * double(i))));
+        }
+    }
+    const RobustPca<T> alm = robust_pca<T, Host>(this->ctx, M.view(), this->options);
+    this->options.pursuit = Pursuit::AlternatingDirections;
+    this->options.tolerance = 1e-3;
+    this->options.max_iterations = 5000;
+    const RobustPca<T> f = robust_pca<T, Host>(this->ctx, M.view(), this->options);
+    EXPECT_EQ(f.end, PursuitEnd::Converged);
+    EXPECT_LE(f.last.residual, 1e-3);
+    EXPECT_LE(f.last.dual_residual, 1e-3);
+    EXPECT_NEAR(f.last.objective, alm.last.objective, 1e-3 * alm.last.objective);
+}
+
 TYPED_TEST(RobustPcaTest, EntriesThatAreNotObservedAreImputed) {
     using T = TypeParam;
     const Index m = 300, n = 50;

@@ -22,11 +22,12 @@ enum class ThresholdRoute {
 
 /// One iteration, as it ends.
 struct RobustPcaStep {
-    Index iteration = 0;   ///< 1, 2, …
-    double residual = 0;   ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
-    double objective = 0;  ///< ‖L‖_* + λ‖S‖₁
-    Index rank = 0;        ///< of L
-    Index nonzeros = 0;    ///< of S
+    Index iteration = 0;       ///< 1, 2, …
+    double residual = 0;       ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
+    double dual_residual = 0;  ///< μ‖S − S'‖_F / ‖Y‖_F, S' that of the iteration before
+    double objective = 0;      ///< ‖L‖_* + λ‖S‖₁
+    Index rank = 0;            ///< of L
+    Index nonzeros = 0;        ///< of S
     double mu = 0;
     double seconds = 0;  ///< since the call began
 };
@@ -39,7 +40,7 @@ struct RobustPcaOptions {
     double lambda = 0;        ///< weight of ‖S‖₁; 0: 1/√max(m, n) (Candès, Li, Ma and Wright 2011)
     double mu = 0;            ///< 0: 1.25/‖M‖₂, or mn/(4‖M‖₁) where μ is constant
     double rho = 1.5;         ///< growth of μ an iteration, above 1
-    double tolerance = 1e-7;  ///< of the residual
+    double tolerance = 1e-7;  ///< of the residual, and with constant μ of the dual one too
     Index max_iterations = 1000;
     Index max_rank = 0;                            ///< of L; 0: any
     MatrixView<const std::uint8_t, D> observed{};  ///< m×n, 0 where M is not known; none: every entry is
@@ -49,10 +50,10 @@ struct RobustPcaOptions {
 
 /// How a pursuit ended.
 enum class PursuitEnd {
-    Converged,  ///< the residual is at most the tolerance
+    Converged,  ///< what `tolerance` bounds is within it
     IterationLimit,
     Stopped,  ///< by `on_step`
-    Stalled,  ///< the residual no longer falls: T cannot come nearer
+    Stalled,  ///< it no longer falls: T cannot come nearer
 };
 
 template <class T, class D = Host>

@@ -16,7 +16,7 @@ namespace {
 
 /// μ grows to so many times its first value.
 constexpr double most_growth = 1e7;
-/// Iterations without a new least residual after which T is taken to be at its end.
+/// Iterations without a new least error after which T is taken to be at its end.
 constexpr Index patience = 25;
 
 template <class T, class D>
@@ -108,6 +108,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         scaled_copy<T>(ctx, 0, M, options.observed, f.Y.view());
     }
 
+    set_zero(ctx, f.S.view());
     double least = std::numeric_limits<double>::infinity();
     Index since_least = 0;
     f.end = PursuitEnd::IterationLimit;
@@ -130,24 +131,27 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         }
         weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
         // L = X P;  Z = M − L − S;  Y += μ Z
-        const double squares =
+        const CorrectionSums corrected =
             multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view());
 
         f.last = {iteration,
-                  std::sqrt(squares / norms.squares),
+                  std::sqrt(corrected.residual / norms.squares),
+                  mu * std::sqrt(sparse.change / corrected.multipliers),
                   nuclear + lambda * sparse.sum,
                   rank,
                   sparse.nonzeros,
                   mu,
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
-        if (f.last.residual <= options.tolerance) {
+        // growing μ forces L and S to their limits; constant μ is at the optimum only where neither residual is left
+        const double error = grows ? f.last.residual : std::max(f.last.residual, f.last.dual_residual);
+        if (error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
             break;
         }
-        since_least = f.last.residual < least ? 0 : since_least + 1;
-        least = std::min(least, f.last.residual);
-        if (!std::isfinite(f.last.residual) || since_least >= patience) {
+        since_least = error < least ? 0 : since_least + 1;
+        least = std::min(least, error);
+        if (!std::isfinite(error) || since_least >= patience) {
             f.end = PursuitEnd::Stalled;
             break;
         }

@@ -80,12 +80,14 @@ ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<c
             const Index h = rows.size();
             const T *const m = M.at(rows.begin, j), *const y = Y.at(rows.begin, j);
             T *const l = L.at(rows.begin, j), *const s = S.at(rows.begin, j);
+            T change = 0;
             if (observed.data) {
                 for (Index i = 0; i < h; ++i) {
                     const bool is_seen = seen(observed, rows.begin + i, j);
                     const T target = m[i] + inverse_mu * y[i], r = target - l[i];
-                    const T shrunk = r > t ? r - t : r < -t ? r + t : T(0);
-                    s[i] = is_seen ? shrunk : T(0);
+                    const T shrunk = !is_seen ? T(0) : r > t ? r - t : r < -t ? r + t : T(0);
+                    change += (shrunk - s[i]) * (shrunk - s[i]);
+                    s[i] = shrunk;
                     l[i] = is_seen ? target - shrunk : l[i];
                 }
             } else {
@@ -93,6 +95,7 @@ ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<c
                     const T target = m[i] + inverse_mu * y[i], r = target - l[i];
                     // r less its projection to [−t, t]
                     const T shrunk = r - std::max(-t, std::min(t, r));
+                    change += (shrunk - s[i]) * (shrunk - s[i]);
                     s[i] = shrunk;
                     l[i] = target - shrunk;
                 }
@@ -104,6 +107,7 @@ ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<c
                 nonzeros += s[i] != 0;
             }
             sums.sum += static_cast<double>(sum);
+            sums.change += static_cast<double>(change);
             sums.nonzeros += nonzeros;
         }
         return sums;
@@ -111,6 +115,7 @@ ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<c
     ShrinkSums sums;
     for (const ShrinkSums& part : parts) {
         sums.sum += part.sum;
+        sums.change += part.change;
         sums.nonzeros += part.nonzeros;
     }
     return sums;
@@ -168,8 +173,9 @@ void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<co
 }
 
 template <class T>
-double multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M, MatrixView<const T> S,
-                            MatrixView<const std::uint8_t> observed, double mu, MatrixView<T> X, MatrixView<T> Y) {
+CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M,
+                                    MatrixView<const T> S, MatrixView<const std::uint8_t> observed, double mu,
+                                    MatrixView<T> X, MatrixView<T> Y) {
     const Index n = X.cols, h_max = block_height<T>(n);
     const double flops = 2.0 * X.rows * n * n;
     const T m_u = static_cast<T>(mu);
@@ -179,8 +185,8 @@ double multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixVie
         for (Index i = 0; i < n; ++i) minus_p[i + j * n] = -P(i, j);
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), h_max * n);
-    const auto parts = over_chunks<double>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
-        double total = 0;
+    const auto parts = over_chunks<CorrectionSums>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
+        CorrectionSums sums;
         T* const block = buffers.mine();
         for (Index begin = rows.begin; begin < rows.end; begin += h_max) {
             const Index h = std::min(h_max, rows.end - begin);
@@ -191,21 +197,26 @@ double multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixVie
             for (Index j = 0; j < n; ++j) {
                 const T *const m = M.at(begin, j), *const s = S.at(begin, j), *const l = X.at(begin, j);
                 T* const y = Y.at(begin, j);
-                T squares = 0;
+                T residual = 0, multipliers = 0;
                 for (Index i = 0; i < h; ++i) {
                     const T z = seen(observed, begin + i, j) ? m[i] - l[i] - s[i] : T(0);
                     y[i] += m_u * z;
-                    squares += z * z;
+                    residual += z * z;
+                    multipliers += y[i] * y[i];
                 }
-                total += static_cast<double>(squares);
+                sums.residual += static_cast<double>(residual);
+                sums.multipliers += static_cast<double>(multipliers);
             }
         }
-        return total;
+        return sums;
     });
-    double total = 0;
-    for (double part : parts) total += part;
+    CorrectionSums sums;
+    for (const CorrectionSums& part : parts) {
+        sums.residual += part.residual;
+        sums.multipliers += part.multipliers;
+    }
     ctx.state().add_flops(flops);
-    return total;
+    return sums;
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                     \
@@ -217,9 +228,9 @@ double multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixVie
                                          MatrixView<T>);                                                         \
     template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, std::span<T>, MatrixView<T>);        \
     template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>); \
-    template double multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,            \
-                                            MatrixView<const T>, MatrixView<const std::uint8_t>, double,         \
-                                            MatrixView<T>, MatrixView<T>);
+    template CorrectionSums multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,    \
+                                                    MatrixView<const T>, MatrixView<const std::uint8_t>, double, \
+                                                    MatrixView<T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
