@@ -1,6 +1,7 @@
 #include "video_outputs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "video/contact_sheet.hpp"
 
@@ -11,15 +12,47 @@ namespace {
 constexpr std::size_t most_rows = 5;  // of the contact sheet
 const std::vector<std::string> titles{"input", "background", "foreground", "mask"};
 
-video::FrameView view(const video::Image& image) { return {image.format, image.pixels}; }
+/// Widest column of a comparison; wider frames are shrunk for it by a whole number.
+constexpr Index widest_column = 960;
+
+/// The means of f×f pixels; those at the right and the bottom that fill no square are left out.
+video::Image shrink(const video::Image& image, Index f) {
+    const video::FrameFormat& from = image.format;
+    video::Image small{{from.width / f, from.height / f, from.channels}, {}};
+    small.pixels.reserve(static_cast<std::size_t>(small.format.bytes()));
+    for (Index y = 0; y < small.format.height; ++y) {
+        for (Index x = 0; x < small.format.width; ++x) {
+            for (Index c = 0; c < from.channels; ++c) {
+                Index sum = f * f / 2;
+                for (Index i = 0; i < f * f; ++i) {
+                    const Index pixel = (y * f + i / f) * from.width + x * f + i % f;
+                    sum += image.pixels[static_cast<std::size_t>(pixel * from.channels + c)];
+                }
+                small.pixels.push_back(static_cast<std::uint8_t>(sum / (f * f)));
+            }
+        }
+    }
+    return small;
+}
+
+/// The frame as it is compared: its pictures at most `widest_column` pixels wide.
+SeparatedFrame for_comparison(const SeparatedFrame& frame) {
+    const Index f = (frame.input.format.width + widest_column - 1) / widest_column;
+    if (f <= 1 || frame.input.format.height < f) return frame;
+    return {shrink(frame.input, f), shrink(frame.background, f), shrink(frame.foreground, f), shrink(frame.mask, f)};
+}
 
 std::vector<video::FrameView> columns(const SeparatedFrame& frame) {
-    return {view(frame.input), view(frame.background), view(frame.foreground), view(frame.mask)};
+    std::vector<video::FrameView> views;
+    for (const video::Image* image : {&frame.input, &frame.background, &frame.foreground, &frame.mask}) {
+        views.push_back({image->format, image->pixels});
+    }
+    return views;
 }
 
 video::FrameFormat comparison_format(video::FrameFormat format) {
     const video::Image black{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
-    return video::side_by_side(std::vector<video::FrameView>(titles.size(), view(black)), titles).format;
+    return video::side_by_side(columns(for_comparison({black, black, black, black})), titles).format;
 }
 
 }  // namespace
@@ -35,9 +68,10 @@ void VideoOutputs::add(const SeparatedFrame& frame) {
     background_.write(frame.background.pixels);
     foreground_.write(frame.foreground.pixels);
     mask_.write(frame.mask.pixels);
-    comparison_.write(video::side_by_side(columns(frame), titles).pixels);
+    SeparatedFrame compared = for_comparison(frame);
+    comparison_.write(video::side_by_side(columns(compared), titles).pixels);
     if (count_++ % stride_ != 0) return;
-    picked_.push_back(frame);
+    picked_.push_back(std::move(compared));
     if (picked_.size() <= most_rows) return;
     // one row too many: every second one goes, and from now on frames twice as far apart come
     for (std::size_t i = 0; 2 * i < picked_.size(); ++i) std::swap(picked_[i], picked_[2 * i]);
