@@ -36,6 +36,8 @@ def to_numpy(array: Any) -> tuple[np.ndarray, Callable[[Any], Any]]:
                 f"(DLPack device type {int(device)})"
             )
         return np.from_dlpack(array), _from_dlpack_of(array)
+    if hasattr(array, "toarray"):
+        raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
     return np.asarray(array), _identity
 
 
