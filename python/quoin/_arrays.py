@@ -57,7 +57,7 @@ def to_float(array: np.ndarray, function: str) -> np.ndarray:
         )
     # elements that do not lie at multiples of their size have no strides in elements
     if any(stride % result.itemsize for stride in result.strides) or not result.flags.aligned:
-        result = np.ascontiguousarray(result)
+        result = result.copy(order="C")
     return result
 
 

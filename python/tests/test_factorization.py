@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from laws import assert_orthonormal, assert_product, assert_upper, bound
+from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
 
 import quoin
 
@@ -78,8 +78,7 @@ def test_v_t_and_tau_are_lapacks(rng, shape, arguments, dtype):
     assert_upper(T)
     assert np.array_equal(T.diagonal(), tau)
     assert np.array_equal(np.triu(V), np.eye(m, k))
-    wide = [np.asarray(X, np.longdouble) for X in (V, T)]
-    H = (np.eye(m) - wide[0] @ wide[1] @ wide[0].T).astype(dtype)
+    H = (np.eye(m) - wide(V) @ wide(T) @ wide(V).T).astype(dtype)
     assert_orthonormal(H)
     assert_product(H[:, :k], f.R, A)
     assert np.linalg.norm(H - f.q[:, :]) <= bound(A) * np.sqrt(m)
