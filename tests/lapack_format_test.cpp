@@ -182,6 +182,78 @@ TEST_P(LapackFormat, OfReflectorsAgreesFromBothSidesF64) { check_full_agreement<
 INSTANTIATE_TEST_SUITE_P(Every, LapackFormat, testing::ValuesIn(unconditional_methods),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
+// ---- compact WY form -----------------------------------------------------------------------------------------------
+
+template <class T>
+class CompactWY : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+
+    /// I − V T Vᵀ is the Q of `apply_q`; V is unit lower trapezoidal, T upper triangular, tau T's diagonal and LAPACK's.
+    void expect_compact_wy(QR<T>&& f) {
+        const Index m = f.rows(), k = std::min(m, f.cols());
+        const Matrix<T> V = f.v(ctx), Tf = f.t(ctx), tau = f.tau(ctx), Q = f.q_block(ctx, {0, m}, {0, m});
+        ASSERT_TRUE(V.rows() == m && V.cols() == k && Tf.rows() == k && Tf.cols() == k && tau.rows() == k);
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = 0; i <= j; ++i) EXPECT_EQ(V(i, j), T(i == j));
+            for (Index i = j + 1; i < k; ++i) EXPECT_EQ(Tf(i, j), T(0));
+            EXPECT_EQ(Tf(j, j), tau(j, 0));
+        }
+        Matrix<T> H = filled<T>(m, m, 0);
+        for (Index j = 0; j < m; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                long double sum = i == j;
+                for (Index l = 0; l < k; ++l) {
+                    for (Index s = l; s < k; ++s) sum -= (long double)V(i, l) * Tf(l, s) * V(j, s);
+                }
+                H(i, j) = static_cast<T>(sum);
+            }
+        }
+        EXPECT_LE(difference<T>(H.view(), Q.view(), k, std::sqrt(double(m))), law);
+        EXPECT_LE(orthogonality_error<T>(H.view(), k), law);
+        const LapackQR<T> factors = to_lapack(ctx, std::move(f));
+        EXPECT_TRUE(same_bits<T>(factors.tau.view(), tau.view()));
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(CompactWY, Types);
+
+TYPED_TEST(CompactWY, IsQ) {
+    using T = TypeParam;
+    for (Gallery matrix_class : gallery())
+        for (auto [m, n] : {std::pair<Index, Index>{40, 20}, {17, 17}, {10, 25}, {1, 1}, {3, 0}, {0, 3}})
+            for (Index nb : {0, 1, 6}) {
+                SCOPED_TRACE(to_string(matrix_class) + " " + shape_name(m, n) + " panels of " + std::to_string(nb));
+                Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+                options.panel_width = nb;
+                const Matrix<T> A = generate<T>(matrix_class, m, n);
+                this->expect_compact_wy(qr(this->ctx, A.view(), options));
+            }
+}
+
+TYPED_TEST(CompactWY, IsQOfReconstructionAndOfImports) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(90, 20);
+    for (Method method : {Method::TSQR, Method::CholeskyQR2}) {
+        this->expect_compact_wy(qr(this->ctx, A.view(), with(method, QForm::Reflectors)));
+    }
+    this->expect_compact_wy(
+        from_lapack(this->ctx, to_lapack(this->ctx, qr(this->ctx, A.view(), with(Method::BlockedHouseholder)))));
+}
+
+TYPED_TEST(CompactWY, IsRefusedWhereReflectorsAreNotLapacks) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(90, 9);
+    Options tree = with(Method::TSQR);
+    tree.leaf_rows = 30;
+    for (const Options& options : {tree, with(Method::CholeskyQR2), with(Method::Auto, QForm::None)}) {
+        const QR<T> f = qr(this->ctx, A.view(), options);
+        EXPECT_THROW(f.v(this->ctx), InvalidArgument);
+        EXPECT_THROW(f.tau(this->ctx), InvalidArgument);
+        EXPECT_THROW(f.t(this->ctx), InvalidArgument);
+    }
+}
+
 // ---- import --------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -200,7 +272,6 @@ protected:
         return {copy<T>(factors.V_R.view()), copy<T>(factors.tau.view())};
     }
 };
-using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(LapackImport, Types);
 
 TYPED_TEST(LapackImport, IsTheFactorizationThatLapackMade) {

@@ -49,6 +49,16 @@ public:
     /// otherwise 4mn·min(|rows|, |cols|) flops and m·min(|rows|, |cols|) elements of workspace.
     Matrix<T, D> q_block(Context<D>& ctx, Range rows, Range cols) const;
 
+    /// Q = I − V T Vᵀ where Q is held in LAPACK's format (Schreiber and Van Loan 1989): V m×k, unit lower trapezoidal, its
+    /// ones and zeros stored; tau k×1; T k×k, upper triangular with tau on its diagonal and exact zeros below. V and tau are
+    /// copies, T costs mk² flops.
+    ///
+    /// QForm::Reflectors and BlockedHouseholder keep that format, as does `from_lapack`. Throws InvalidArgument for trees and
+    /// explicit Q.
+    Matrix<T, D> v(Context<D>& ctx) const;
+    Matrix<T, D> tau(Context<D>& ctx) const;
+    Matrix<T, D> t(Context<D>& ctx) const;
+
     const Plan& plan() const;
     const Report& report() const;
 

@@ -12,6 +12,7 @@ from ._errors import (
     Error,
     InvalidArgument,
     NonFiniteEntry,
+    NotFitted,
     NumericalBreakdown,
     OutOfMemory,
     RankDeficient,
@@ -31,6 +32,7 @@ from ._functions import (
     qr,
     svd,
 )
+from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
 
 __version__ = info()["version"]
@@ -42,6 +44,7 @@ __all__ = [
     "InvalidArgument",
     "LstsqResult",
     "NonFiniteEntry",
+    "NotFitted",
     "NumericalBreakdown",
     "OutOfMemory",
     "Plan",
@@ -49,6 +52,9 @@ __all__ = [
     "RankDeficient",
     "RawQRResult",
     "Report",
+    "RobustPCA",
+    "RobustPCAResult",
+    "RobustPCAStep",
     "SVDResult",
     "StreamingQR",
     "StreamingR",
@@ -57,5 +63,6 @@ __all__ = [
     "lstsq",
     "plan",
     "qr",
+    "robust_pca",
     "svd",
 ]

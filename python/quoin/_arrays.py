@@ -36,6 +36,8 @@ def to_numpy(array: Any) -> tuple[np.ndarray, Callable[[Any], Any]]:
                 f"(DLPack device type {int(device)})"
             )
         return np.from_dlpack(array), _from_dlpack_of(array)
+    if hasattr(array, "toarray"):
+        raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
     return np.asarray(array), _identity
 
 
@@ -55,7 +57,7 @@ def to_float(array: np.ndarray, function: str) -> np.ndarray:
         )
     # elements that do not lie at multiples of their size have no strides in elements
     if any(stride % result.itemsize for stride in result.strides) or not result.flags.aligned:
-        result = np.ascontiguousarray(result)
+        result = result.copy(order="C")
     return result
 
 

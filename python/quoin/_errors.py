@@ -36,3 +36,7 @@ class OutOfMemory(Error, MemoryError):
 
 class DeviceFailure(Error, RuntimeError):
     """The GPU's runtime reported a failure."""
+
+
+class NotFitted(Error, ValueError, AttributeError):
+    """An estimator is asked for what only `fit` gives it."""

@@ -225,6 +225,32 @@ class Factorization:
         return _Q(self)
 
     @property
+    def V(self) -> Any:
+        """V of Q = I − V T Vᵀ, shape (M, K), K = min(M, N): unit lower trapezoidal, its ones and zeros stored.
+
+        V, T and tau are new arrays at each call, and InvalidArgument for a factorization that does not keep LAPACK's
+        reflectors: ask for `factor(a, q="reflectors")`.
+
+        Examples
+        --------
+        >>> import numpy as np, quoin
+        >>> f = quoin.factor(np.random.default_rng(0).standard_normal((50, 3)), q="reflectors")
+        >>> bool(np.allclose(np.eye(50) - f.V @ f.T @ f.V.T, f.q[:, :]))
+        True
+        """
+        return self._give_back(self._f.v(self._threads))
+
+    @property
+    def T(self) -> Any:
+        """T of Q = I − V T Vᵀ, shape (K, K), upper triangular; M·K² flops. Not a transpose."""
+        return self._give_back(self._f.t(self._threads))
+
+    @property
+    def tau(self) -> Any:
+        """The diagonal of T, shape (K,): LAPACK's tau."""
+        return self._give_back(self._f.tau(self._threads))
+
+    @property
     def report(self) -> Report:
         """What was done."""
         return Report(**self._f.report)
@@ -270,7 +296,12 @@ class Factorization:
 
 
 def factor(
-    a: Any, method: str = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False
+    a: Any,
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    verify: bool = False,
+    q: str = "any",
 ) -> Factorization:
     """Factor A = QR and keep Q as it was found: as reflectors, a tree of them, or explicitly.
 
@@ -281,6 +312,8 @@ def factor(
         As for `qr`.
     verify : bool
         Measure ‖I − QᵀQ‖ and ‖A − QR‖ / ‖A‖ for `report`.
+    q : {'any', 'explicit', 'reflectors', 'none'}
+        How to keep Q: as it was found, the thin Q as a matrix, LAPACK's reflectors (for `V`, `T` and `tau`), or not.
 
     Examples
     --------
@@ -295,7 +328,7 @@ def factor(
     a, give_back = to_numpy(a)
     a = exactly_2d(to_float(a, "factor"))
     n_threads = threads_number(threads)
-    return Factorization(_core.factor(a, method, n_threads, check_finite, verify), give_back, n_threads)
+    return Factorization(_core.factor(a, method, q, n_threads, check_finite, verify), give_back, n_threads)
 
 
 def _solution(result: Any, b: np.ndarray, give_back: Callable[[Any], Any]) -> LstsqResult:

@@ -20,8 +20,10 @@ using Array = nb::ndarray<const T, nb::device::cpu>;
 /// One matrix of an array's last two dimensions.
 template <class T>
 struct StridedMatrix {
-    const T* data;
-    Index rows, cols, row_stride, col_stride;
+    const T* data = nullptr;
+    Index rows = 0, cols = 0, row_stride = 1, col_stride = 1;
+
+    T at(Index i, Index j) const { return data[i * row_stride + j * col_stride]; }
 
     bool column_major() const {
         return (rows <= 1 || row_stride == 1) && (cols <= 1 || col_stride >= std::max<Index>(1, rows));
@@ -29,6 +31,7 @@ struct StridedMatrix {
     bool row_major() const {
         return (cols <= 1 || col_stride == 1) && (rows <= 1 || row_stride >= std::max<Index>(1, cols));
     }
+    StridedMatrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
     MatrixView<const T> view() const { return {data, rows, cols, cols > 1 ? col_stride : std::max<Index>(1, rows)}; }
     RowMajorView<const T> row_major_view() const {
         return {data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
@@ -36,10 +39,22 @@ struct StridedMatrix {
     Matrix<T> gathered() const {
         Matrix<T> A(rows, cols);
         for (Index j = 0; j < cols; ++j) {
-            for (Index i = 0; i < rows; ++i) A(i, j) = data[i * row_stride + j * col_stride];
+            for (Index i = 0; i < rows; ++i) A(i, j) = at(i, j);
         }
         return A;
     }
+};
+
+/// A as a column-major view: of its own memory, or of a copy.
+template <class T>
+struct ColumnMajor {
+    explicit ColumnMajor(const StridedMatrix<T>& A)
+        : copy(A.column_major() ? Matrix<T>() : A.gathered()), view(A.column_major() ? A.view() : copy.view()) {}
+    ColumnMajor(const ColumnMajor&) = delete;
+    ColumnMajor& operator=(const ColumnMajor&) = delete;
+
+    Matrix<T> copy;
+    MatrixView<const T> view;
 };
 
 /// The matrices in the last two dimensions of an array of at least two; the leading ones are the batch, in C order.
@@ -88,6 +103,20 @@ template <class T>
 nb::object to_numpy(Matrix<T>&& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
     return to_numpy(std::move(M), {rows, cols}, {1, static_cast<std::int64_t>(rows)});
+}
+
+/// Mᵀ as an array in C order.
+template <class T>
+nb::object to_numpy_transposed(Matrix<T>&& M) {
+    const std::size_t rows = M.rows(), cols = M.cols();
+    return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
+}
+
+/// x as an array of one dimension, x a column.
+template <class T>
+nb::object to_numpy_vector(Matrix<T>&& x) {
+    const std::size_t rows = x.rows();
+    return to_numpy(std::move(x), {rows}, {1});
 }
 
 /// Matrices of one shape, one result of a batch: each column-major, one after the other.

@@ -2,9 +2,12 @@
 // told apart by overloads.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <optional>
 #include <string>
 
 #include "arrays.hpp"
@@ -31,6 +34,19 @@ QForm parse_q(const char* name) {
     throw InvalidArgument("q must be 'any', 'none', 'explicit' or 'reflectors', and is '" + std::string(name) + "'");
 }
 
+Pursuit parse_pursuit(const std::string& name) {
+    if (name == "alm") return Pursuit::InexactAlm;
+    if (name == "alternating") return Pursuit::AlternatingDirections;
+    throw InvalidArgument("pursuit must be 'alm' or 'alternating', and is '" + name + "'");
+}
+
+ThresholdRoute parse_route(const std::string& name) {
+    if (name == "auto") return ThresholdRoute::Auto;
+    if (name == "qr") return ThresholdRoute::Qr;
+    if (name == "gram") return ThresholdRoute::Gram;
+    throw InvalidArgument("route must be 'auto', 'qr' or 'gram', and is '" + name + "'");
+}
+
 double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
 /// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
@@ -45,17 +61,6 @@ QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options
     if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
     if (A.row_major()) return qr<T>(ctx, A.row_major_view(), options);
     return qr<T, Host>(ctx, A.gathered(), plan_qr<T>(ctx, A.rows, A.cols, options));
-}
-
-/// `use` of A as a column-major view, which lives until it returns.
-template <class T, class Use>
-void with_view(const StridedMatrix<T>& A, Use&& use) {
-    if (A.column_major()) {
-        use(A.view());
-    } else {
-        const Matrix<T> copy = A.gathered();
-        use(copy.view());
-    }
 }
 
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
@@ -104,10 +109,11 @@ nb::object factor_batch(const Array<T>& array, char mode, const char* method, in
 }
 
 template <class T>
-QR<T> factor(const Array<T>& array, const char* method, int threads, bool check_finite, bool verify) {
+QR<T> factor(const Array<T>& array, const char* method, const char* q, int threads, bool check_finite, bool verify) {
     const Batch<T> batch(array);
     Options options;
     options.method = parse_method(method);
+    options.q = parse_q(q);
     options.check_finite = check_finite;
     options.verify = verify;
     std::optional<QR<T>> f;
@@ -164,11 +170,7 @@ nb::tuple solve_least_squares(const Array<T>& a, const Array<T>& b, double rcond
     options.check_finite = check_finite;
     LeastSquares<T> solution;
     run_released(threads_for(threads, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-        with_view(A, [&](MatrixView<const T> A_view) {
-            with_view(B, [&](MatrixView<const T> B_view) {
-                solution = least_squares<T, Host>(ctx, A_view, B_view, rcond, options);
-            });
-        });
+        solution = least_squares<T, Host>(ctx, ColumnMajor<T>(A).view, ColumnMajor<T>(B).view, rcond, options);
     });
     return to_tuple(std::move(solution));
 }
@@ -180,23 +182,79 @@ nb::tuple singular_values(const Array<T>& a, bool vectors, const char* method, i
     options.method = parse_method(method);
     options.check_finite = check_finite;
     SVD<T> f;
-    run_released(threads_for(threads, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-        with_view(A, [&](MatrixView<const T> A_view) { f = svd<T, Host>(ctx, A_view, vectors, options); });
-    });
+    run_released(threads_for(threads, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols),
+                 [&](Context<Host>& ctx) { f = svd<T, Host>(ctx, ColumnMajor<T>(A).view, vectors, options); });
     Matrix<T> s(static_cast<Index>(f.s.size()), 1);
     std::copy(f.s.begin(), f.s.end(), s.data());
-    const std::size_t k = f.s.size();
-    return nb::make_tuple(to_numpy(std::move(f.U)), to_numpy(std::move(s), {k}, {1}), to_numpy(std::move(f.Vt)));
+    return nb::make_tuple(to_numpy(std::move(f.U)), to_numpy_vector(std::move(s)), to_numpy(std::move(f.Vt)));
+}
+
+/// L, S, Y, the last step, λ and how the pursuit ended. `on_step` (or None) is called with the fields of each step, in this
+/// thread; what it raises, or a handler of a signal, ends the pursuit.
+template <class T>
+nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, double lambda, double mu, double rho,
+                 double tolerance, Index max_iterations, Index max_rank,
+                 const std::optional<Array<std::uint8_t>>& observed, const std::optional<Array<T>>& L,
+                 const std::optional<Array<T>>& Y, const nb::object& on_step, int threads) {
+    const StridedMatrix<T> M = Batch<T>(m)[0];
+    // Mᵀ = Lᵀ + Sᵀ is the same problem, and column-major where M is not
+    const bool by_rows = !M.column_major();
+    const auto oriented = [&]<class U>(const std::optional<Array<U>>& array) {
+        if (!array) return StridedMatrix<U>{};
+        const StridedMatrix<U> A = Batch<U>(*array)[0];
+        return by_rows ? A.transposed() : A;
+    };
+    const auto to_tuple = [](const RobustPcaStep& step) {
+        return nb::make_tuple(step.iteration, step.residual, step.objective, step.rank, step.nonzeros, step.mu,
+                              step.seconds);
+    };
+    RobustPcaOptions<T> options;
+    options.pursuit = parse_pursuit(pursuit);
+    options.route = parse_route(route);
+    options.lambda = lambda;
+    options.mu = mu;
+    options.rho = rho;
+    options.tolerance = tolerance;
+    options.max_iterations = max_iterations;
+    options.max_rank = max_rank;
+    options.on_step = [&](const RobustPcaStep& step) {
+        nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        return on_step.is_none() || nb::cast<bool>(on_step(*to_tuple(step)));
+    };
+    RobustPca<T> f;
+    try {
+        run_released(threads_for(threads, M.rows, M.cols), 0, [&](Context<Host>& ctx) {
+            const ColumnMajor<std::uint8_t> known(oriented(observed));
+            const ColumnMajor<T> first_L(oriented(L)), first_Y(oriented(Y));
+            options.observed = known.view;
+            options.L = first_L.view;
+            options.Y = first_Y.view;
+            f = robust_pca<T, Host>(ctx, ColumnMajor<T>(by_rows ? M.transposed() : M).view, options);
+        });
+    } catch (const NonFiniteEntry&) {
+        for (Index j = 0; j < M.cols; ++j) {
+            for (Index i = 0; i < M.rows; ++i) {
+                if (!std::isfinite(M.at(i, j))) throw NonFiniteEntry(i, j, "M");
+            }
+        }
+        throw;
+    }
+    const auto out = [&](Matrix<T>& A) { return by_rows ? to_numpy_transposed(std::move(A)) : to_numpy(std::move(A)); };
+    return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
 }
 
 template <class T>
 void bind_type(nb::module_& module, const char* suffix) {
     using namespace nb::literals;
     module.def("qr", &factor_batch<T>, "a"_a.noconvert(), "mode"_a, "method"_a, "threads"_a, "check_finite"_a);
-    module.def("factor", &factor<T>, "a"_a.noconvert(), "method"_a, "threads"_a, "check_finite"_a, "verify"_a);
+    module.def("factor", &factor<T>, "a"_a.noconvert(), "method"_a, "q"_a, "threads"_a, "check_finite"_a, "verify"_a);
     module.def("lstsq", &solve_least_squares<T>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
                "threads"_a, "check_finite"_a);
     module.def("svd", &singular_values<T>, "a"_a.noconvert(), "vectors"_a, "method"_a, "threads"_a, "check_finite"_a);
+    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lambda"_a, "mu"_a, "rho"_a,
+               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
+               "on_step"_a.none(), "threads"_a);
 
     nb::class_<QR<T>>(module, (std::string("Factorization") + suffix).c_str())
         .def_prop_ro("shape", [](const QR<T>& f) { return nb::make_tuple(f.rows(), f.cols()); })
@@ -207,6 +265,24 @@ void bind_type(nb::module_& module, const char* suffix) {
                  Matrix<T> R;
                  run_released(threads, 0, [&](Context<Host>& ctx) { R = f.r(ctx); });
                  return to_numpy(std::move(R));
+             })
+        .def("v",
+             [](const QR<T>& f, int threads) {
+                 Matrix<T> V;
+                 run_released(threads, 0, [&](Context<Host>& ctx) { V = f.v(ctx); });
+                 return to_numpy(std::move(V));
+             })
+        .def("tau",
+             [](const QR<T>& f, int threads) {
+                 Matrix<T> tau;
+                 run_released(threads, 0, [&](Context<Host>& ctx) { tau = f.tau(ctx); });
+                 return to_numpy_vector(std::move(tau));
+             })
+        .def("t",
+             [](const QR<T>& f, int threads) {
+                 Matrix<T> Tf;
+                 run_released(threads, flops_of_qr(f.rows(), f.cols()), [&](Context<Host>& ctx) { Tf = f.t(ctx); });
+                 return to_numpy(std::move(Tf));
              })
         .def("q",
              [](const QR<T>& f, int threads) {
@@ -236,7 +312,7 @@ void bind_type(nb::module_& module, const char* suffix) {
             const StridedMatrix<T> B = Batch<T>(b)[0];
             LeastSquares<T> solution;
             run_released(threads, 4.0 * f.rows() * f.cols() * B.cols, [&](Context<Host>& ctx) {
-                with_view(B, [&](MatrixView<const T> view) { solution = least_squares<T, Host>(ctx, f, view, rcond); });
+                solution = least_squares<T, Host>(ctx, f, ColumnMajor<T>(B).view, rcond);
             });
             return to_tuple(std::move(solution));
         });
@@ -252,9 +328,7 @@ void bind_type(nb::module_& module, const char* suffix) {
              [](StreamingR<T>& stream, const Array<T>& a, const Array<T>& b, int threads) {
                  const StridedMatrix<T> A = Batch<T>(a)[0], B = Batch<T>(b)[0];
                  run_released(threads, flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-                     with_view(A, [&](MatrixView<const T> A_view) {
-                         with_view(B, [&](MatrixView<const T> B_view) { stream.append(ctx, A_view, B_view); });
-                     });
+                     stream.append(ctx, ColumnMajor<T>(A).view, ColumnMajor<T>(B).view);
                  });
              })
         .def("r", [](const StreamingR<T>& stream) { return to_numpy(stream.r()); })
@@ -274,17 +348,15 @@ void bind_type(nb::module_& module, const char* suffix) {
         .def("append",
              [](StreamingQR<T>& stream, const Array<T>& a, int threads) {
                  const StridedMatrix<T> A = Batch<T>(a)[0];
-                 run_released(threads, flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-                     with_view(A, [&](MatrixView<const T> view) { stream.append(ctx, view); });
-                 });
+                 run_released(threads, flops_of_qr(A.rows, A.cols),
+                              [&](Context<Host>& ctx) { stream.append(ctx, ColumnMajor<T>(A).view); });
              })
         .def("r", [](const StreamingQR<T>& stream) { return to_numpy(stream.r()); })
         .def("q_rows", [](StreamingQR<T>& stream, const Array<T>& a, int threads) {
             const StridedMatrix<T> A = Batch<T>(a)[0];
             Matrix<T> Q;
-            run_released(threads, 2 * flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-                with_view(A, [&](MatrixView<const T> view) { Q = stream.q_rows(ctx, view); });
-            });
+            run_released(threads, 2 * flops_of_qr(A.rows, A.cols),
+                         [&](Context<Host>& ctx) { Q = stream.q_rows(ctx, ColumnMajor<T>(A).view); });
             return to_numpy(std::move(Q));
         });
 }

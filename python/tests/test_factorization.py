@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from laws import assert_orthonormal, assert_product, assert_upper, bound
+from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
 
 import quoin
 
@@ -62,6 +62,63 @@ def test_arguments_of_apply(rng):
         f.apply(np.ones((30, 2, 2)))
     with pytest.raises(TypeError, match="supports"):
         f.apply(np.ones((30, 2), complex))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (60, 9), (9, 60), (9, 9), (400, 150)])
+@pytest.mark.parametrize("arguments", [{"method": "householder"}, {"q": "reflectors"},
+                                       {"method": "tsqr", "q": "reflectors"}])
+def test_v_t_and_tau_are_lapacks(rng, shape, arguments, dtype):
+    A = rng.standard_normal(shape).astype(dtype)
+    m, k = shape[0], min(shape)
+    f = quoin.factor(A, **arguments)
+    V, T, tau = f.V, f.T, f.tau
+    assert V.shape == (m, k) and T.shape == (k, k) and tau.shape == (k,)
+    assert V.dtype == T.dtype == tau.dtype == dtype
+    assert_upper(T)
+    assert np.array_equal(T.diagonal(), tau)
+    assert np.array_equal(np.triu(V), np.eye(m, k))
+    H = (np.eye(m) - wide(V) @ wide(T) @ wide(V).T).astype(dtype)
+    assert_orthonormal(H)
+    assert_product(H[:, :k], f.R, A)
+    assert np.linalg.norm(H - f.q[:, :]) <= bound(A) * np.sqrt(m)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lapack_takes_v_and_t_and_makes_the_same(rng, dtype):
+    lapack = pytest.importorskip("scipy.linalg.lapack")
+    geqrt, gemqrt = (getattr(lapack, "sd"[dtype == np.float64] + name) for name in ("geqrt", "gemqrt"))
+    A, C = rng.standard_normal((200, 40)).astype(dtype), rng.standard_normal((200, 7)).astype(dtype)
+    for panels in ({"method": "householder"}, {"method": "cholesky-qr2", "q": "reflectors"}):
+        f = quoin.factor(A, **panels)
+        for trans in (False, True):
+            product, info = gemqrt(f.V, f.T, C, trans="T" if trans else "N")
+            assert info == 0
+            assert np.linalg.norm(product - f.apply(C, trans=trans)) <= bound(A) * np.linalg.norm(C)
+    f = quoin.factor(A, method="householder")
+    V_R, T, info = geqrt(40, A)
+    assert info == 0
+    # reflectors of two backward stable factorizations differ by the condition of the leading columns
+    condition = np.linalg.cond(A.astype(np.float64))
+    assert np.linalg.norm(np.tril(V_R, -1) - np.tril(f.V, -1)) <= bound(A) * condition * np.linalg.norm(f.V)
+    assert np.linalg.norm(np.triu(T) - f.T) <= bound(A) * condition * np.linalg.norm(T)
+
+
+@pytest.mark.parametrize("arguments", [{"method": "cholesky-qr2"}, {"q": "explicit"}, {"q": "none"}])
+def test_v_t_and_tau_where_none_are_kept(rng, arguments):
+    f = quoin.factor(rng.standard_normal((500, 10)), **arguments)
+    for name in ("V", "T", "tau"):
+        with pytest.raises(quoin.InvalidArgument, match=f"{name} belongs to LAPACK's format.*q = reflectors"):
+            getattr(f, name)
+
+
+def test_arguments_of_factor(rng):
+    with pytest.raises(quoin.InvalidArgument, match="q must be"):
+        quoin.factor(np.eye(3), q="all")
+    f = quoin.factor(rng.standard_normal((50, 3)), q="none")
+    assert_upper(f.R)
+    with pytest.raises(quoin.InvalidArgument, match="needs Q"):
+        f.q()
 
 
 def test_report_and_plan(rng):

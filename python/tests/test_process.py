@@ -15,6 +15,19 @@ from laws import assert_orthonormal, assert_product
 
 import quoin
 
+# Stopped between two iterations of some hundredths of a second; the residual falls for minutes.
+LONG_PURSUIT = """
+import numpy as np, quoin
+M = np.random.default_rng(0).standard_normal((1500, 600))
+print("calling", flush=True)
+try:
+    quoin.robust_pca(M, pursuit="alternating", max_iterations=10**9, tol=1e-300)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    assert quoin.robust_pca(np.eye(5)).L.shape == (5, 5)
+    print("usable", flush=True)
+"""
+
 # The worker of a long call is stopped between two panels; the whole of it takes several times as long as is waited for.
 LONG_CALL = """
 import time
@@ -30,8 +43,9 @@ except KeyboardInterrupt:
 """
 
 
-def test_control_c_ends_a_long_call():
-    process = subprocess.Popen([sys.executable, "-c", LONG_CALL], stdout=subprocess.PIPE, text=True,
+@pytest.mark.parametrize("call", [LONG_CALL, LONG_PURSUIT], ids=["qr", "robust_pca"])
+def test_control_c_ends_a_long_call(call):
+    process = subprocess.Popen([sys.executable, "-c", call], stdout=subprocess.PIPE, text=True,
                                env={**os.environ, "OMP_NUM_THREADS": "2"})
     try:
         assert process.stdout.readline() == "calling\n"
@@ -92,6 +106,12 @@ def test_arrays_of_other_libraries(rng, library):
     for value in (f.R, f.q(), f.apply(theirs), f.q[:5, :2], quoin.svd(theirs).S, quoin.lstsq(theirs, theirs).x,
                   quoin.qr(theirs, mode="r"), quoin.qr(theirs, mode="raw").tau):
         assert type(value) is type(theirs)
+    result = quoin.robust_pca(theirs, observed=xp.from_dlpack(A != 0), L=theirs, Y=theirs)
+    pca = quoin.RobustPCA(tol=1e-3).fit(theirs)
+    scores = pca.transform(theirs)
+    for value in (result.L, result.S, result.Y, scores, pca.inverse_transform(scores)):
+        assert type(value) is type(theirs)
+    assert np.array_equal(np.from_dlpack(scores), pca.transform(A))
 
 
 class OnAnotherDevice:
@@ -119,7 +139,7 @@ def test_dask(rng):
     assert np.allclose(R.T @ R, A.T @ A, rtol=1e-12)
 
 
-@pytest.mark.parametrize("module", ["quoin", "quoin._functions", "quoin._streaming"])
+@pytest.mark.parametrize("module", ["quoin", "quoin._functions", "quoin._robust_pca", "quoin._streaming"])
 def test_docstrings(module):
     result = doctest.testmod(sys.modules[module])
     assert result.attempted > 0 and result.failed == 0

@@ -1,9 +1,76 @@
+// LAPACK's format: in, out, and its compact WY form Q = I − V T Vᵀ as a whole.
+
 #include <fmt/format.h>
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
 
 namespace quoin {
+
+namespace {
+
+template <class T, class D>
+bool holds_lapack_format(const QR<T, D>& f) {
+    const auto& impl = f.impl();
+    return !impl.is_explicit && impl.plan.q != QForm::None && impl.forest.A.rows() == f.rows() &&
+           impl.forest.lapack_format();
+}
+
+template <class T, class D>
+const ReflectorForest<T, D>& lapack_forest(const QR<T, D>& f, const char* what) {
+    if (holds_lapack_format(f)) return f.impl().forest;
+    throw InvalidArgument(fmt::format(
+        "{} belongs to LAPACK's format, which this factorization by {} does not keep: ask for q = reflectors", what,
+        to_string(f.report().method)));
+}
+
+}  // namespace
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::v(Context<D>& ctx) const {
+    const auto& forest = lapack_forest(*this, "V");
+    const Index k = std::min(rows(), cols());
+    Matrix<T, D> V(ctx, rows(), k);
+    copy<T>(ctx, forest.A.view().col_block({0, k}), V.view());
+    set_root<T>(ctx, V.view());
+    return V;
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
+    const auto& forest = lapack_forest(*this, "tau");
+    Matrix<T, D> tau(ctx, std::min(rows(), cols()), 1);
+    for (const Panel& panel : forest.panels) {
+        copy_diagonal<T>(ctx, forest.panel_t(panel),
+                         tau.view().row_block({panel.first, panel.first + panel.tree.width}));
+    }
+    return tau;
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
+    const auto& forest = lapack_forest(*this, "T");
+    const Index m = rows(), k = std::min(m, cols());
+    const Matrix<T, D> V = v(ctx);
+    Matrix<T, D> Tf(ctx, k, k);
+    set_zero(ctx, Tf.view());
+    for (const Panel& panel : forest.panels) {
+        const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width};
+        const auto T22 = Tf.view().block(here, here), T12 = Tf.view().block(before, here);
+        copy_triangle<T>(ctx, forest.panel_t(panel), T22);
+        if (T12.empty()) continue;
+        // T₁₂ = −T₁ (V₁ᵀV₂) T₂; V₂ is zero above its first row
+        Matrix<T, D> G(ctx, T12.rows, T12.cols), W(ctx, T12.rows, T12.cols);
+        const auto below = V.view().row_block({panel.first, m});
+        multiply_transposed<T>(ctx, below.col_block(before), below.col_block(here), G.view());
+        set_zero(ctx, W.view());
+        subtract_product<T>(ctx, Tf.view().block(before, before), G.view(), W.view());
+        negate<T>(ctx, W.view());
+        subtract_product<T>(ctx, W.view(), T22, T12);
+    }
+    return Tf;
+}
 
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
@@ -12,17 +79,12 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
         throw InvalidArgument("to_lapack needs Q, and the factorization was made with QForm::None");
     }
     LapackQR<T, D> result;
-    result.tau = Matrix<T, D>(ctx, k, 1);
-    const bool as_it_is = !factorization.impl().is_explicit && factorization.impl().forest.lapack_format();
-    if (as_it_is) {
-        auto& forest = factorization.impl().forest;
-        for (const Panel& panel : forest.panels) {
-            copy_diagonal<T>(ctx, forest.panel_t(panel),
-                             result.tau.view().row_block({panel.first, panel.first + panel.tree.width}));
-        }
-        result.V_R = std::move(forest.A);
+    if (holds_lapack_format(factorization)) {
+        result.tau = factorization.tau(ctx);
+        result.V_R = std::move(factorization.impl().forest.A);
         return result;
     }
+    result.tau = Matrix<T, D>(ctx, k, 1);
     // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
     Matrix<T, D> R = factorization.r(ctx), Tf(ctx, k, k);
     result.V_R = Matrix<T, D>(ctx, m, n);
@@ -59,6 +121,9 @@ QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                        \
+    template Matrix<T, D> QR<T, D>::v(Context<D>&) const;              \
+    template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;            \
+    template Matrix<T, D> QR<T, D>::t(Context<D>&) const;              \
     template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&); \
     template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -1,0 +1,404 @@
+"""Principal component pursuit, M = L + S, as a function and as an estimator."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from typing import Any, Callable, Literal, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, threads_number, to_float, to_numpy
+from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
+from ._functions import svd
+
+
+class RobustPCAStep(NamedTuple):
+    """One iteration of `robust_pca`, as it ends."""
+
+    iteration: int
+    residual: float
+    objective: float
+    rank: int
+    nonzeros: int
+    mu: float
+    seconds: float
+
+
+class RobustPCAResult(NamedTuple):
+    """M = L + S, the multipliers Y, and what the last iteration left; `end` says why it was the last."""
+
+    L: Any
+    S: Any
+    Y: Any
+    iterations: int
+    residual: float
+    objective: float
+    rank: int
+    nonzeros: int
+    mu: float
+    seconds: float
+    lambda_: float
+    end: str
+
+
+def _positive(name: str, value: float | None) -> float:
+    """0, the extension module's default, for None."""
+    if value is None:
+        return 0
+    if not 0 < value < math.inf:
+        raise InvalidArgument(f"{name} must be positive and finite, or None, and is {value}")
+    return value
+
+
+def _default_tolerance(dtype: Any) -> float:
+    return 1e-5 if dtype == _FLOAT32 else 1e-7
+
+
+def robust_pca(
+    M: Any,
+    *,
+    pursuit: Literal["alm", "alternating"] = "alm",
+    route: Literal["auto", "qr", "gram"] = "auto",
+    lam: float | None = None,
+    mu: float | None = None,
+    rho: float = 1.5,
+    tol: float | None = None,
+    max_iterations: int = 1000,
+    max_rank: int | None = None,
+    observed: Any = None,
+    L: Any = None,
+    Y: Any = None,
+    callback: Callable[[RobustPCAStep], Any] | None = None,
+    threads: int | None = None,
+) -> RobustPCAResult:
+    """Split M = L + S into a matrix of low rank and a sparse one: min ‖L‖_* + λ‖S‖₁ (Candès, Li, Ma and Wright 2011).
+
+    Parameters
+    ----------
+    M : array_like, shape (M, N)
+        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed.
+    pursuit : {'alm', 'alternating'}
+        Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), or constant μ (Yuan and Yang 2009).
+    route : {'auto', 'qr', 'gram'}
+        Where singular values come from: the faster route, R of TSQR, or the Gram matrix summed in float64.
+    lam, mu : float, optional
+        λ and the first μ; by default 1/√max(M, N), and what the papers choose.
+    rho : float
+        Growth of μ in an iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more iterations.
+    tol : float, optional
+        Of ‖M − L − S‖ / ‖M‖; by default 1e-7, and 1e-5 in float32.
+    max_rank : int, optional
+        Of L.
+    observed : array_like of bool, shape (M, N), optional
+        False where M is not known (and may be NaN): there S is 0 and L imputes.
+    L, Y : array_like, shape (M, N), optional
+        A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
+    callback : callable, optional
+        Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops where it
+        returns a value that is false and not None; what it raises ends the call.
+
+    Returns
+    -------
+    RobustPCAResult
+        L, S and Y of the caller's kind, in M's order; `end` is 'converged', 'iteration-limit', 'stopped' (by the
+        callback) or 'stalled' (the type cannot come nearer).
+
+    Raises
+    ------
+    NonFiniteEntry, InvalidArgument
+        For NaN or Inf in M; the latter where they are among the observed entries.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> rng = np.random.default_rng(0)
+    >>> low = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 50))
+    >>> sparse = rng.choice([-7.0, 0.0, 7.0], (200, 50), p=[0.03, 0.94, 0.03])
+    >>> result = quoin.robust_pca(low + sparse)
+    >>> result.rank, result.end, bool(np.allclose(result.L, low, atol=1e-4))
+    (2, 'converged', True)
+    """
+    array, give_back = to_numpy(M)
+    known = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
+    if isinstance(array, np.ma.MaskedArray):
+        mask = np.ma.getmask(array)
+        if mask is not np.ma.nomask:
+            known = ~mask if known is None else known & ~mask
+        array = array.data
+    array = exactly_2d(to_float(array, "robust_pca"))
+    starts = [None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
+              for start in (L, Y)]
+    for name, other in (("observed", known), ("L", starts[0]), ("Y", starts[1])):
+        if other is not None and other.shape != array.shape:
+            raise InvalidArgument(f"{name} must have the shape {array.shape} of M, and has {other.shape}")
+    if max_rank is not None and max_rank < 1:
+        raise InvalidArgument(f"max_rank must be at least 1, or None, and is {max_rank}")
+
+    def on_step(*step: Any) -> bool:
+        go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
+        return go_on is None or bool(go_on)
+
+    low, sparse, multipliers, step, taken, end = _core.robust_pca(
+        array,
+        pursuit,
+        route,
+        _positive("lam", lam),
+        _positive("mu", mu),
+        rho,
+        _default_tolerance(array.dtype) if tol is None else tol,
+        max_iterations,
+        max_rank or 0,
+        None if known is None else known.view(np.uint8),
+        *starts,
+        None if callback is None else on_step,
+        threads_number(threads),
+    )
+    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, taken, end)
+
+
+def _least_absolute_scores(
+    X: np.ndarray, components: np.ndarray, tol: float, max_iterations: int
+) -> tuple[np.ndarray, bool]:
+    """C of min ‖x − c V‖₁ for every row x of X, V the components, and whether all rows came within tol·‖x‖₁ of it.
+
+    Alternating directions on x = c V + s (Boyd et al. 2011, section 6.1), each row with its own κ = 1/μ and its own end, so
+    that a row's scores do not depend on the others. u/κ is nearly feasible for the dual, max x yᵀ: |y| <= 1, V yᵀ = 0; made
+    feasible it bounds the distance from the minimum.
+    """
+    scores = X @ components.T
+    rest = X - scores @ components
+    rows = np.flatnonzero(np.abs(rest).sum(axis=1) > 0)
+    X, kappa = X[rows], 0.3 * np.abs(rest[rows]).mean(axis=1, keepdims=True)
+    S, U = np.zeros_like(X), np.zeros_like(X)
+    for iteration in range(1, max_iterations + 1):
+        if not rows.size:
+            break
+        # c = (x − s + u)Vᵀ;  s = shrink(x − cV + u, κ);  u = (x − cV + u) − s
+        C = (X - S + U) @ components.T
+        E = X - C @ components
+        Z = E + U
+        U = np.clip(Z, -kappa, kappa)
+        S = Z - U
+        scores[rows] = C
+        if iteration % 10 == 0:
+            dual = U / kappa
+            dual -= (dual @ components.T) @ components
+            bound = (X * dual).sum(axis=1) / np.maximum(1, np.abs(dual).max(axis=1))
+            going = np.abs(E).sum(axis=1) - bound > tol * np.abs(X).sum(axis=1)
+            rows, X, kappa, S, U = rows[going], X[going], kappa[going], S[going], U[going]
+    return scores, not rows.size
+
+
+class RobustPCA:
+    """Principal components of a matrix with gross errors: an estimator in the manner of scikit-learn, without needing it.
+
+    X = L + S with L of low rank and S sparse (`robust_pca`); the components are right singular vectors of L. X is not
+    centred: the pursuit has L take up what a mean would, as one more component if need be, and a mean over columns with
+    gross errors would be one of them.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        The largest rank of L; by default any.
+    pursuit, route, lam, mu, rho, threads
+        As for `robust_pca`.
+    tol : float, optional
+        Of the pursuit's residual, and of the duality gap of a row's scores relative to its 1-norm; by default 1e-7, and
+        1e-5 in float32.
+    max_iter : int
+        Iterations of the pursuit, and of `transform`.
+
+    Attributes
+    ----------
+    components_ : ndarray, shape (n_components_, n_features)
+        Orthonormal rows V; of each the largest entry is positive.
+    singular_values_ : ndarray, shape (n_components_,)
+        Of L.
+    low_rank_, sparse_ : ndarray, shape (n_samples, n_features)
+        L and S.
+    n_components_, n_features_in_, n_iter_ : int
+    feature_names_in_ : ndarray of str
+        The columns of X, where X names them.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> rng = np.random.default_rng(0)
+    >>> low = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 50))
+    >>> X = low + rng.choice([-7.0, 0.0, 7.0], (200, 50), p=[0.03, 0.94, 0.03])
+    >>> pca = quoin.RobustPCA().fit(X)
+    >>> pca.n_components_, bool(np.allclose(pca.inverse_transform(pca.transform(X)), low, atol=1e-4))
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        pursuit: str = "alm",
+        route: str = "auto",
+        lam: float | None = None,
+        mu: float | None = None,
+        rho: float = 1.5,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        threads: int | None = None,
+    ):
+        self.n_components = n_components
+        self.pursuit = pursuit
+        self.route = route
+        self.lam = lam
+        self.mu = mu
+        self.rho = rho
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; none of them is an estimator, so `deep` changes nothing."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> RobustPCA:
+        """Set parameters by name."""
+        for name in params:
+            if name not in self._defaults():
+                raise InvalidArgument(f"{type(self).__name__} has no parameter {name!r}; it has {list(self._defaults())}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags, TransformerTags  # only scikit-learn asks
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
+        )
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    def _samples(self, X: Any, fitting: bool) -> tuple[np.ndarray, Callable[[Any], Any]]:
+        """X as finite float32 or float64 rows with the features of `fit`, and the way back for results."""
+        names = _feature_names(X)
+        array, give_back = to_numpy(X)
+        if array.dtype.kind == "c":
+            raise InvalidArgument("Complex data not supported by quoin.RobustPCA")
+        if array.dtype != _FLOAT32 and array.dtype != _FLOAT64:
+            array = array.astype(_FLOAT64)
+        if array.ndim != 2:
+            raise InvalidArgument(
+                f"X must have two dimensions, a row for each sample, and has {array.ndim}. Reshape your data"
+            )
+        samples, features = array.shape
+        if samples == 0 or features == 0:
+            empty = "sample" if samples == 0 else "feature"
+            raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
+        if not np.isfinite(array).all():
+            row, col = (int(index) for index in np.argwhere(~np.isfinite(array))[0])
+            error = NonFiniteEntry(f"X has {array[row, col]} (NaN or inf) in row {row}, column {col}")
+            error.row, error.col = row, col
+            raise error
+        if fitting:
+            self.n_features_in_ = features
+            if names is not None:
+                self.feature_names_in_ = names
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif features != self.n_features_in_:
+            raise InvalidArgument(
+                f"X has {features} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        elif names is not None and not np.array_equal(names, getattr(self, "feature_names_in_", names)):
+            raise InvalidArgument("The feature names should match those that were passed during fit, in their order")
+        return array, give_back
+
+    def fit(self, X: Any, y: Any = None) -> RobustPCA:
+        """Split X (n_samples, n_features) = L + S. `y` is not used. Warns where the pursuit does not converge."""
+        array, _ = self._samples(X, fitting=True)
+        result = robust_pca(
+            array,
+            pursuit=self.pursuit,
+            route=self.route,
+            lam=self.lam,
+            mu=self.mu,
+            rho=self.rho,
+            tol=self.tol,
+            max_iterations=self.max_iter,
+            max_rank=self.n_components,
+            threads=self.threads,
+        )
+        if result.end != "converged":
+            warnings.warn(
+                f"RobustPCA: {result.end} after {result.iterations} iterations, at a residual of {result.residual:.1e}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        _, values, Vh = svd(result.L, threads=self.threads)
+        components = np.ascontiguousarray(Vh[: result.rank])
+        largest = np.abs(components).argmax(axis=1)[:, None]
+        components *= np.sign(np.take_along_axis(components, largest, axis=1))
+        self.components_, self.singular_values_ = components, values[: result.rank]
+        self.low_rank_, self.sparse_ = result.L, result.S
+        self.n_components_, self.n_iter_ = result.rank, result.iterations
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Scores C (n_samples, n_components_) of the rows of X: each minimises ‖x − c V‖₁, and is c of x = c V + s exactly
+        where s is sparse enough. A projection, x Vᵀ, would spread every gross error over all scores.
+        """
+        self._require_fitted()
+        array, give_back = self._samples(X, fitting=False)
+        tol = _default_tolerance(array.dtype) if self.tol is None else self.tol
+        scores, near = _least_absolute_scores(array, self.components_, tol, self.max_iter)
+        if not near:
+            warnings.warn(
+                f"RobustPCA: {self.max_iter} iterations leave scores further than tol from their minimum",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return give_back(scores)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit(X)` and `transform(X)`."""
+        return self.fit(X).transform(X)
+
+    def inverse_transform(self, C: Any) -> Any:
+        """C V (n_samples, n_features), the low-rank part of the rows that have the scores C."""
+        self._require_fitted()
+        array, give_back = to_numpy(C)
+        array = exactly_2d(to_float(array, "RobustPCA.inverse_transform"))
+        if array.shape[1] != self.n_components_:
+            raise InvalidArgument(f"C has {array.shape[1]} columns, and there are {self.n_components_} components")
+        return give_back(array @ self.components_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """robustpca0, robustpca1, … for the scores, as scikit-learn names them."""
+        self._require_fitted()
+        return np.array([f"robustpca{i}" for i in range(self.n_components_)], dtype=object)
+
+
+def _feature_names(X: Any) -> np.ndarray | None:
+    """The names of X's columns, where it has columns and all their names are strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(list(columns), dtype=object)
