@@ -88,6 +88,24 @@ private:
     bool was_root_ = geteuid() == 0;
 };
 
+/// While it lives, no file of this process grows beyond `bytes`: a full disk that every machine has.
+class FileSizeLimit {
+public:
+    explicit FileSizeLimit(rlim_t bytes) {
+        EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+        const rlimit limit{bytes, before_.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    }
+    ~FileSizeLimit() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+
+private:
+    rlimit before_{};
+    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
 class IoTest : public testing::Test {
 protected:
     void SetUp() override {

@@ -209,24 +209,6 @@ TEST_F(IoTest, UnwritablePaths) {
     EXPECT_EQ(names(), (std::set<std::string>{"device", "file"}));
 }
 
-/// While it lives, no file of this process grows beyond `bytes`: a full disk that every machine has.
-class FileSizeLimit {
-public:
-    explicit FileSizeLimit(rlim_t bytes) {
-        EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
-        const rlimit limit{bytes, before_.rlim_max};
-        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    }
-    ~FileSizeLimit() {
-        setrlimit(RLIMIT_FSIZE, &before_);
-        std::signal(SIGXFSZ, handler_);
-    }
-
-private:
-    rlimit before_{};
-    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
-};
-
 TEST_F(IoTest, FullDiskShowsBeforeTheWorkAndLeavesNothing) {
     write_file("A.npy", "before");
     {

@@ -10,7 +10,6 @@ extern "C" {
 #include <array>
 #include <cstdarg>
 #include <cstdio>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -55,34 +54,17 @@ void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> fr
                         static_cast<int>(format.height));
 }
 
-void check_format(const FrameFormat& format) {
-    constexpr Index largest = std::numeric_limits<int>::max();
-    if (format.channels != 1 && format.channels != 3) {
-        throw InvalidArgument(fmt::format("a frame has 1 or 3 channels, not {}", format.channels));
-    }
-    if (format.width < 1 || format.width > largest || format.height < 1 || format.height > largest ||
-        av_image_check_size(static_cast<unsigned>(format.width), static_cast<unsigned>(format.height), 0, nullptr) <
-            0) {
-        throw InvalidArgument(fmt::format("no frame can be {} x {}", format.width, format.height));
-    }
-}
-
-void check_frame(const FrameFormat& format, std::span<const std::uint8_t> frame) {
-    if (frame.size() == static_cast<std::size_t>(format.bytes())) return;
-    throw InvalidArgument(fmt::format("a frame of {} x {} x {} has {} bytes, not {}", format.width, format.height,
-                                      format.channels, format.bytes(), frame.size()));
-}
-
 void silence() {
     static std::once_flag once;
     std::call_once(once, [] { av_log_set_callback(keep_message); });
-    last_message.clear();
 }
+
+std::string take_message() { return std::exchange(last_message, {}); }
 
 std::string reason(int error) {
     std::array<char, AV_ERROR_MAX_STRING_SIZE> text;
     av_strerror(error, text.data(), text.size());
-    const std::string message = std::exchange(last_message, {});
+    const std::string message = take_message();
     return message.empty() ? text.data() : fmt::format("{} ({})", text.data(), message);
 }
 

@@ -59,13 +59,11 @@ Picture make_picture(AVPixelFormat format, int width, int height);
 AVPixelFormat pixel_format(const FrameFormat& format);
 /// Copies a frame to the upper left corner of a picture of its pixel format.
 void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture);
-/// Throws InvalidArgument where FFmpeg has no picture of this size, or the frame is not of it.
-void check_format(const FrameFormat& format);
-void check_frame(const FrameFormat& format, std::span<const std::uint8_t> frame);
-
 /// From now on FFmpeg writes nothing to stderr.
 void silence();
-/// FFmpeg's text for an error, with the last message that it left on this thread since the last call.
+/// The last error that FFmpeg reported on this thread since the last call; decoders' threads report elsewhere.
+std::string take_message();
+/// FFmpeg's text for an error, with `take_message`.
 std::string reason(int error);
 
 }  // namespace quoin::video::av

@@ -25,6 +25,8 @@ void check(const std::vector<std::vector<FrameView>>& rows, const std::vector<st
         }
         for (const FrameView& frame : row) {
             const FrameFormat &format = frame.format, &first = rows[0][0].format;
+            check_format(format);
+            check_frame(format, frame.pixels);
             if (format.width != first.width || format.height != first.height) {
                 throw InvalidArgument(fmt::format("a contact sheet has frames of {} x {} and of {} x {}", first.width,
                                                   first.height, format.width, format.height));

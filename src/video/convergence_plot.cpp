@@ -28,7 +28,7 @@ std::vector<double> ticks(double low, double high, double count, double smallest
         if ((high - low) / step > count) step = factor * power;
     }
     std::vector<double> values;
-    for (double k = std::ceil(low / step); k * step <= high; ++k) values.push_back(k * step);
+    for (double k = std::ceil(low / step); k * step <= high; ++k) values.push_back(k * step + 0.0);  // and not -0
     return values;
 }
 

@@ -7,8 +7,9 @@
 
 namespace quoin::video {
 
-/// The residual (logarithmic) and the rank over the iterations of a pursuit, one panel under the other, as an SVG file that
-/// needs nothing else. `tolerance` is drawn as a line; 0: none. A residual that is zero, NaN or infinite breaks the curve.
+/// The residual (logarithmic) and the rank over the iterations of a pursuit, one panel under the other, as an SVG file
+/// that needs nothing else. `tolerance` is drawn as a line; 0: none. A residual that is zero, NaN or infinite breaks
+/// the curve.
 std::string convergence_svg(std::span<const RobustPcaStep> steps, double tolerance = 0);
 
 }  // namespace quoin::video

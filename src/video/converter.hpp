@@ -12,7 +12,7 @@ namespace quoin::video {
 class Converter {
 public:
     Converter(FrameFormat format, bool nearest) : format_(format), nearest_(nearest) {}
-    /// The pictures may differ in pixel format, range and colour space, and should not in size.
+    /// The pictures are of one size; they may differ in pixel format, range and colour space.
     void convert(const AVFrame& picture, std::span<std::uint8_t> frame);
 
 private:
@@ -23,12 +23,15 @@ private:
         bool operator==(const Source&) const = default;
     };
     av::Scaler make_scaler(const Source& source) const;
+    const AVFrame& expand_palette(const AVFrame& picture);
+    const AVFrame& scale(const AVFrame& picture);
 
     FrameFormat format_;
     bool nearest_;
     Source source_;
     av::Scaler scaler_;
-    av::Picture converted_;  // FFmpeg writes whole vectors, beyond the ends of rows without padding
+    av::Picture expanded_;
+    av::Picture scaled_;  // FFmpeg writes whole vectors, beyond the ends of rows without padding
 };
 
 }  // namespace quoin::video

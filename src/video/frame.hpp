@@ -16,6 +16,11 @@ struct FrameFormat {
     bool operator==(const FrameFormat&) const = default;
 };
 
+/// Throws InvalidArgument where no picture of FFmpeg is of this format.
+void check_format(const FrameFormat& format);
+/// Throws InvalidArgument where a frame of this format has another number of bytes.
+void check_frame(const FrameFormat& format, std::span<const std::uint8_t> pixels);
+
 /// A frame that belongs to someone else.
 struct FrameView {
     FrameFormat format;

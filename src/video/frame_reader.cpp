@@ -37,7 +37,7 @@ FrameFormat scaled_format(const FrameSelection& s, Index width, Index height) {
     FrameFormat format{s.width, s.height, s.color ? 3 : 1};
     if (s.width == 0) format.width = s.height == 0 ? width : in_proportion(width, s.height, height);
     if (s.height == 0) format.height = s.width == 0 ? height : in_proportion(height, s.width, width);
-    av::check_format(format);
+    check_format(format);
     return format;
 }
 
@@ -94,7 +94,7 @@ Index FrameReader::frames_expected() const {
 
 bool FrameReader::next(std::span<std::uint8_t> frame) {
     Impl& r = *impl_;
-    av::check_frame(r.format, frame);
+    check_frame(r.format, frame);
     if (r.position == r.selection.frames) return false;
     const av::Picture picture = r.pending ? std::move(r.pending) : r.source->next();
     if (picture == nullptr) return false;

@@ -21,26 +21,28 @@ struct FrameSelection {
 /// Reads frames, in order, from
 ///
 ///   - a video file or one image;
-///   - a directory: its images by name (.png .bmp .jpg .jpeg .tif .tiff .pgm .ppm .webp), img2 before img10; hidden files
-///     and others are left out;
+///   - a directory: its images by name (.png .bmp .jpg .jpeg .tif .tiff .pgm .ppm .webp), img2 before img10; hidden
+///     files and others are left out;
 ///   - a pattern where no such file exists: `frames/*.png` as in a shell, or `frames/in%06d.jpg` with every number that
 ///     is there; in the same order.
 ///
-/// Grey is luma of full range: 16..235 of limited-range YUV becomes 0..255, and grey pictures, in FFmpeg's convention of
-/// full range, come back bit for bit unless scaled. Pictures deeper than 8 bits are rounded to within one. YUV becomes RGB
-/// by the matrix that the stream names, otherwise by BT.709 from 720 rows on and by BT.601 below. Shrinking averages over
-/// areas. Rotation flags and alpha are ignored; of an image file with several pages the first one is read.
+/// Grey is luma of full range: 16..235 of limited-range YUV becomes 0..255, and grey pictures, in FFmpeg's convention
+/// of full range, come back bit for bit unless scaled. Pictures deeper than 8 bits are rounded to within one. YUV
+/// becomes RGB by the matrix that the stream names, otherwise by BT.709 from 720 rows on and by BT.601 below. Shrinking
+/// averages over areas. Rotation flags and alpha are ignored; of an image file with several pages the first one is
+/// read.
 ///
-/// A video ends before its first frame that is not whole: `damage` then says why. Those before the first whole frame, as
-/// of a recording that starts between key frames, are left out.
+/// A video ends before its first frame that is not whole: `damage` then says why. Those before the first whole frame,
+/// as of a recording that starts between key frames, are left out. A cut that neither container nor frames show, as of
+/// raw video, passes for the end.
 ///
 /// Decoding takes the machine's threads. FFmpeg's messages, of the whole process, are kept off stderr.
 class FrameReader {
 public:
     /// Decodes up to the first frame of the selection.
     ///
-    /// Throws UnreadableFile (no such file, no permission, a directory or pattern that matches nothing, neither a video nor
-    /// an image, no frame that decodes), InvalidArgument (a selection out of range, or that starts beyond the end),
+    /// Throws UnreadableFile (no such file, no permission, a directory or pattern that matches nothing, neither a video
+    /// nor an image, no frame that decodes), InvalidArgument (a selection out of range, or that starts beyond the end),
     /// OutOfMemory.
     explicit FrameReader(const std::string& path, FrameSelection selection = {});
     FrameReader(FrameReader&&) noexcept;
@@ -56,8 +58,8 @@ public:
 
     /// Reads the next frame into format().bytes() bytes; false at the end.
     ///
-    /// Throws UnreadableFile, naming the frame by its zero-based number in the input, for a size that changes midway, and
-    /// for an image of several that does not decode; InvalidArgument for a span of another size.
+    /// Throws UnreadableFile, naming the frame by its zero-based number in the input, for a size that changes midway,
+    /// and for an image of several that does not decode; InvalidArgument for a span of another size.
     bool next(std::span<std::uint8_t> frame);
 
     /// Empty, or why reading ended early: "decoding failed after 317 frames: the file ends inside a frame".

@@ -16,7 +16,7 @@ namespace {
 
 av::Picture decode_image(const std::string& path) {
     const InputFile input(path, /*single_image=*/true);
-    const av::Codec decoder = input.open_decoder(*input.demuxer().streams[0], /*threads=*/1);
+    const av::Codec decoder = input.open_decoder(*input.demuxer().streams[0]);
     const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
     av::Picture picture = av::own<av::Picture>(av_frame_alloc());
     int error = av_read_frame(&input.demuxer(), packet.get());

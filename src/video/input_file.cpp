@@ -14,9 +14,11 @@ extern "C" {
 
 namespace quoin::video {
 
-InputFile::InputFile(const std::string& path, bool single_image) : path_(path), file_(path) {
+InputFile::InputFile(const std::string& path, bool single_image)
+    : path_(path), single_image_(single_image), file_(path) {
     constexpr int buffer_bytes = 1 << 16;
     av::silence();
+    av::take_message();
     auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
     if (buffer == nullptr) av::out_of_memory();
     AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 0, this, read, nullptr, seek);
@@ -26,23 +28,36 @@ InputFile::InputFile(const std::string& path, bool single_image) : path_(path), 
     if (demuxer == nullptr) av::out_of_memory();
     demuxer->pb = io;
     AVDictionary* options = nullptr;
+    av_dict_set(&options, "protocol_whitelist", "none", 0);  // a playlist opens no other file and no connection
     if (single_image) av_dict_set(&options, "pattern_type", "none", 0);
     // frees the demuxer where it fails
     const int error = avformat_open_input(&demuxer, single_image ? path.c_str() : nullptr,
                                           single_image ? av_find_input_format("image2") : nullptr, &options);
     av_dict_free(&options);
-    if (error < 0) throw UnreadableFile(path_, fmt::format("is neither a video nor an image: {}", av::reason(error)));
+    if (error < 0) {
+        throw UnreadableFile(path_, fmt::format("cannot be read as a video or an image: {}", av::reason(error)));
+    }
     demuxer_.reset(demuxer);
 }
 
-av::Codec InputFile::open_decoder(const AVStream& stream, int threads) const {
+av::Codec InputFile::open_decoder(const AVStream& stream) const {
     const AVCodecParameters& parameters = *stream.codecpar;
     const AVCodec* decoder = avcodec_find_decoder(parameters.codec_id);
     if (decoder == nullptr) {
         throw UnreadableFile(path_, fmt::format("FFmpeg has no decoder of {}", avcodec_get_name(parameters.codec_id)));
     }
     av::Codec codec = av::own<av::Codec>(avcodec_alloc_context3(decoder));
-    codec->thread_count = threads;
+    if (single_image_) {
+        codec->thread_count = 1;
+        // otherwise what is missing of a cut JPEG is grey; a TIFF may have tags that FFmpeg does not know
+        if (decoder->id == AV_CODEC_ID_MJPEG) codec->err_recognition = AV_EF_EXPLODE;
+    } else {
+        codec->thread_count = 0;
+        // Frame threads of these lose the mark of a picture whose errors were concealed; H.264's in FFmpeg 8 do not.
+        const bool marks_get_lost = decoder->id == AV_CODEC_ID_MPEG4 ||
+                                    (decoder->id == AV_CODEC_ID_H264 && avcodec_version() < AV_VERSION_INT(62, 0, 0));
+        if (marks_get_lost) codec->thread_type = FF_THREAD_SLICE;
+    }
     int error = avcodec_parameters_to_context(codec.get(), &parameters);
     if (error >= 0) error = avcodec_open2(codec.get(), decoder, nullptr);
     if (error < 0) throw UnreadableFile(path_, fmt::format("could not be decoded: {}", av::reason(error)));

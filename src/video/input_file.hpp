@@ -20,14 +20,16 @@ public:
     const std::string& path() const { return path_; }
     Index bytes() const { return static_cast<Index>(file_.bytes().size()); }
     AVFormatContext& demuxer() const { return *demuxer_; }
-    /// A decoder of one of its streams. Throws UnreadableFile where this FFmpeg has none.
-    av::Codec open_decoder(const AVStream& stream, int threads) const;
+    /// A decoder of one of its streams, which marks every picture that it could not decode whole. One thread's for an
+    /// image. Throws UnreadableFile where this FFmpeg has none.
+    av::Codec open_decoder(const AVStream& stream) const;
 
 private:
     static int read(void* self, std::uint8_t* to, int bytes);
     static std::int64_t seek(void* self, std::int64_t offset, int whence);
 
     std::string path_;
+    bool single_image_;
     io::MappedFile file_;
     std::size_t position_ = 0;
     av::Io io_;

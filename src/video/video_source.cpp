@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quoin/error.hpp"
 #include "video/input_file.hpp"
 #include "video/picture_source.hpp"
@@ -21,7 +23,8 @@ public:
             if (static_cast<int>(i) != best) demuxer.streams[i]->discard = AVDISCARD_ALL;
         }
         stream_ = demuxer.streams[best];
-        decoder_ = input_.open_decoder(*stream_, /*threads=*/0);
+        count_ = count_frames();
+        decoder_ = input_.open_decoder(*stream_);
         packet_ = av::own<av::Packet>(av_packet_alloc());
     }
 
@@ -39,7 +42,10 @@ public:
                 refuse(av::reason(error));
             } else if (picture->decode_error_flags != 0 || (picture->flags & AV_FRAME_FLAG_CORRUPT)) {
                 refuse("a frame is not whole");
+            } else if (packets_ended_ && skips_frames(*picture)) {
+                end(reason_.empty() ? "frames before the end are missing" : reason_);
             } else {
+                note_time(*picture);
                 ++decoded_;
                 return picture;
             }
@@ -48,7 +54,7 @@ public:
     }
 
     const std::string& path() const override { return input_.path(); }
-    Index count() const override { return stream_->nb_frames > 0 ? stream_->nb_frames : -1; }
+    Index count() const override { return count_; }
     double rate() const override {
         const AVRational rate = av_guess_frame_rate(&input_.demuxer(), stream_, nullptr);
         return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 25;
@@ -59,29 +65,64 @@ private:
     /// Gives the decoder the next packet, or the end of them.
     void feed() {
         AVFormatContext& demuxer = input_.demuxer();
+        av::take_message();
         int error = av_read_frame(&demuxer, packet_.get());
         if (error >= 0 && packet_->stream_index != stream_->index) {
             av_packet_unref(packet_.get());
             return;
         }
         if (error == AVERROR(ENOMEM)) av::out_of_memory();
-        if (error < 0 && error != AVERROR_EOF) {
-            reason_ = av::reason(error);
-        } else if (error >= 0 ? (packet_->flags & AV_PKT_FLAG_CORRUPT) && avio_feof(demuxer.pb)
-                              : index_exceeds_file()) {
+        const bool cut = error >= 0 && (packet_->flags & AV_PKT_FLAG_CORRUPT) && avio_feof(demuxer.pb);
+        if (cut || (error == AVERROR_EOF && index_exceeds_file())) {
             reason_ = "the file ends inside a frame";
-            error = AVERROR_EOF;
+        } else if (error == AVERROR_EOF) {
+            reason_ = av::take_message();  // a demuxer that misses something at the end reports it, and no more
+        } else if (error < 0) {
+            reason_ = av::reason(error);
         }
+        if (cut) error = AVERROR_EOF;
+        packets_ended_ = error < 0;
         error = avcodec_send_packet(decoder_.get(), error < 0 ? nullptr : packet_.get());
         av_packet_unref(packet_.get());
         if (error == AVERROR(ENOMEM)) av::out_of_memory();
         if (error < 0 && error != AVERROR_EOF) refuse(av::reason(error));
     }
 
+    /// The frames of the header, where the index has not fewer: some AVI count those that they leave out.
+    Index count_frames() const {
+        Index whole = 0;
+        const int entries = avformat_index_get_entries_count(stream_);
+        for (int k = 0; k < entries; ++k) whole += avformat_index_get_entry(stream_, k)->size > 0;
+        return stream_->nb_frames > 0 && whole >= stream_->nb_frames ? stream_->nb_frames : -1;
+    }
+
     /// Whether the container's index names a frame that the file is too short for.
     bool index_exceeds_file() const {
         const AVIndexEntry* last = avformat_index_get_entry(stream_, avformat_index_get_entries_count(stream_) - 1);
         return last != nullptr && last->pos + last->size > input_.bytes();
+    }
+
+    /// Where packets end early, some of the frames that the decoder still holds follow frames that it has never seen:
+    /// those that are stored behind them. Their time is then more than the longest step so far after the last frame's.
+    /// Where the container shows no damage, that counts in streams that reorder frames at a constant rate.
+    bool skips_frames(const AVFrame& picture) const {
+        if (decoded_ == 0) return false;
+        if (picture.best_effort_timestamp == AV_NOPTS_VALUE) return !reason_.empty();
+        const bool reorders_steadily =
+            decoder_->has_b_frames > 0 && decoded_ > 1 && shortest_step_ >= longest_step_ - 1;
+        return step_to(picture) > longest_step_ && (!reason_.empty() || reorders_steadily);
+    }
+    void note_time(const AVFrame& picture) {
+        if (decoded_ > 0) {
+            shortest_step_ = std::min(shortest_step_, step_to(picture));
+            longest_step_ = std::max(longest_step_, step_to(picture));
+        }
+        time_ = picture.best_effort_timestamp;
+    }
+    /// From the last frame to this one; 0: not known.
+    std::int64_t step_to(const AVFrame& picture) const {
+        const std::int64_t time = picture.best_effort_timestamp;
+        return time == AV_NOPTS_VALUE || time_ == AV_NOPTS_VALUE ? 0 : av_sat_sub64(time, time_);
     }
 
     /// Something did not decode: the end, or, before the first frame, to be skipped.
@@ -106,7 +147,10 @@ private:
     AVStream* stream_;
     av::Codec decoder_;
     av::Packet packet_;
-    Index decoded_ = 0;
+    Index count_ = -1, decoded_ = 0;
+    std::int64_t time_ = AV_NOPTS_VALUE;  // of the last frame, in the stream's unit
+    std::int64_t shortest_step_ = INT64_MAX, longest_step_ = 0;
+    bool packets_ended_ = false;
     bool ended_ = false;
     std::string skipped_;  // the last reason before the first frame
     std::string reason_;   // why packets ended early

@@ -97,6 +97,16 @@ void extend_edges(const FrameFormat& format, AVFrame& picture) {
     for (Index i = format.height; i < picture.height; ++i) std::memcpy(row(i), row(i - 1), row_bytes);
 }
 
+/// Throws InvalidArgument for frames that libx264 does not take.
+void check_video(const FrameFormat& format) {
+    constexpr Index longest = 16384;
+    check_format(format);
+    if (std::max(format.width, format.height) > longest) {
+        throw InvalidArgument(fmt::format("a video of {} x {} cannot be written: at most {} x {} can", format.width,
+                                          format.height, longest, longest));
+    }
+}
+
 int even(Index size) { return static_cast<int>(size + size % 2); }
 
 }  // namespace
@@ -120,7 +130,7 @@ struct VideoWriter::Impl {
 };
 
 VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rate)
-    : format((av::check_format(format_), format_)), output(path) {
+    : format((check_video(format_), format_)), output(path) {
     av::silence();
     // 65535 is the largest denominator that MPEG-4 has
     const AVRational per_second = av_d2q(rate, 65535);
@@ -193,7 +203,7 @@ void VideoWriter::Impl::encode(const AVFrame* picture) {
 
 void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
     if (!output.file().is_open()) throw InvalidArgument("the video is finished or has failed");
-    av::check_frame(format, frame);
+    check_frame(format, frame);
     av::copy_to_picture(format, frame, *padded);
     extend_edges(format, *padded);
     // the encoder may still hold the last picture
@@ -219,8 +229,8 @@ void VideoWriter::write(std::span<const std::uint8_t> frame) { impl_->write(fram
 void VideoWriter::finish() { impl_->finish(); }
 
 void write_png(const std::string& path, FrameFormat format, std::span<const std::uint8_t> frame) {
-    av::check_format(format);
-    av::check_frame(format, frame);
+    check_format(format);
+    check_frame(format, frame);
     av::silence();
     const av::Picture picture =
         av::make_picture(av::pixel_format(format), static_cast<int>(format.width), static_cast<int>(format.height));

@@ -9,9 +9,9 @@
 
 namespace quoin::video {
 
-/// Writes an .mp4 whose frames any player shows: H.264 (libx264, constant rate factor 18) where FFmpeg has it, otherwise
-/// MPEG-4 part 2 of high quality; YUV 4:2:0, BT.709 of limited range, index first. Odd widths and heights are made even
-/// by repeating the last column and row.
+/// Writes an .mp4 whose frames any player shows: H.264 (libx264, constant rate factor 18) where FFmpeg has it,
+/// otherwise MPEG-4 part 2 of high quality; YUV 4:2:0, BT.709 of limited range, index first. Odd widths and heights are
+/// made even by repeating the last column and row.
 ///
 /// The file appears at `finish`, complete, and a writer destroyed before leaves nothing.
 class VideoWriter {
@@ -31,7 +31,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Writes one frame as a PNG, which appears complete or not at all. Throws InvalidArgument, UnwritableFile, OutOfMemory.
+/// Writes one frame as a PNG, which appears complete or not at all. Throws InvalidArgument, UnwritableFile,
+/// OutOfMemory.
 void write_png(const std::string& path, FrameFormat format, std::span<const std::uint8_t> frame);
 
 }  // namespace quoin::video

@@ -1,0 +1,985 @@
+extern "C" {
+#include <libavutil/dict.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <array>
+#include <cctype>
+#include <map>
+#include <regex>
+
+#include "checks.hpp"
+#include "io_files.hpp"
+#include "video/av.hpp"
+#include "video/contact_sheet.hpp"
+#include "video/convergence_plot.hpp"
+#include "video/frame_reader.hpp"
+#include "video/image_list.hpp"
+#include "video/lettering.hpp"
+#include "video/video_writer.hpp"
+
+namespace quoin::test {
+namespace {
+
+using namespace quoin::video;
+using Pixels = std::vector<std::uint8_t>;
+using Frames = std::vector<Pixels>;
+
+/// A picture without structure, another one for each k.
+Pixels noise(const FrameFormat& format, unsigned k) {
+    Pixels pixels(static_cast<std::size_t>(format.bytes()));
+    std::uint32_t state = 2654435761u * (k + 1);
+    for (std::uint8_t& pixel : pixels) {
+        state = 1664525u * state + 1013904223u;
+        pixel = static_cast<std::uint8_t>(state >> 24);
+    }
+    return pixels;
+}
+
+/// A smooth picture that moves with k.
+Pixels waves(const FrameFormat& format, unsigned k) {
+    Pixels pixels(static_cast<std::size_t>(format.bytes()));
+    for (std::size_t p = 0; p < pixels.size(); ++p) {
+        const double c = static_cast<double>(p % format.channels),
+                     x = static_cast<double>(p / format.channels % format.width),
+                     y = static_cast<double>(p / format.channels / format.width);
+        pixels[p] = static_cast<std::uint8_t>(127.5 + 100 * std::sin(0.1 * x + 0.2 * k + c) * std::cos(0.07 * y));
+    }
+    return pixels;
+}
+
+/// A picture with structure that moves, and noise.
+Pixels drifting_noise(const FrameFormat& format, unsigned k) {
+    Pixels pixels = waves(format, k);
+    const Pixels grain = noise(format, k);
+    for (std::size_t p = 0; p < pixels.size(); ++p)
+        pixels[p] = static_cast<std::uint8_t>(pixels[p] * 3 / 4 + grain[p] / 4);
+    return pixels;
+}
+
+Frames read_all(FrameReader& reader) {
+    Frames frames;
+    Pixels frame(static_cast<std::size_t>(reader.format().bytes()));
+    while (reader.next(frame)) frames.push_back(frame);
+    EXPECT_EQ(reader.position(), static_cast<Index>(frames.size()));
+    EXPECT_FALSE(reader.next(frame));
+    return frames;
+}
+Frames read_all(const std::string& path, FrameSelection selection = {}) {
+    FrameReader reader(path, selection);
+    return read_all(reader);
+}
+
+/// Writes the pictures of `draw` through one of FFmpeg's encoders, into the container of the path's extension.
+void compose_video(const std::string& path, const char* codec_name, AVPixelFormat pixel_format, int width, int height,
+                   int frames, const std::function<void(AVFrame&, int)>& draw,
+                   AVColorRange range = AVCOL_RANGE_UNSPECIFIED, AVColorSpace space = AVCOL_SPC_UNSPECIFIED,
+                   int step = 1) {
+    av::silence();
+    const auto ok = [&](int status) { ASSERT_GE(status, 0) << path << ": " << av::reason(status); };
+    const AVCodec* codec = avcodec_find_encoder_by_name(codec_name);
+    ASSERT_NE(codec, nullptr) << codec_name;
+    const av::Codec encoder = av::own<av::Codec>(avcodec_alloc_context3(codec));
+    encoder->width = width;
+    encoder->height = height;
+    encoder->pix_fmt = pixel_format;
+    encoder->time_base = {1, 25};
+    encoder->framerate = {25, 1};
+    encoder->color_range = range;
+    encoder->colorspace = space;
+    encoder->gop_size = 5;
+    encoder->bit_rate = 4'000'000;
+    encoder->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
+    AVFormatContext* context = nullptr;
+    ok(avformat_alloc_output_context2(&context, nullptr, nullptr, path.c_str()));
+    const av::Muxer muxer(context);
+    if (muxer->oformat->flags & AVFMT_GLOBALHEADER) encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    ok(avcodec_open2(encoder.get(), codec, nullptr));
+    AVStream* stream = avformat_new_stream(muxer.get(), nullptr);
+    stream->time_base = encoder->time_base;
+    stream->avg_frame_rate = encoder->framerate;
+    ok(avcodec_parameters_from_context(stream->codecpar, encoder.get()));
+    ok(avio_open(&muxer->pb, path.c_str(), AVIO_FLAG_WRITE));
+    AVDictionary* options = nullptr;
+    av_dict_set(&options, "movflags", "+faststart", 0);  // of .mov; a cut one has its index then
+    ok(avformat_write_header(muxer.get(), &options));
+    av_dict_free(&options);
+    const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
+    for (int k = 0; k <= frames; ++k) {
+        av::Picture picture;
+        if (k < frames) {
+            picture = av::make_picture(pixel_format, width, height);
+            picture->color_range = range;
+            picture->colorspace = space;
+            picture->pts = Index{step} * k;
+            draw(*picture, k);
+        }
+        ok(avcodec_send_frame(encoder.get(), picture.get()));
+        while (avcodec_receive_packet(encoder.get(), packet.get()) == 0) {
+            if (packet->duration == 0) packet->duration = 1;
+            av_packet_rescale_ts(packet.get(), encoder->time_base, stream->time_base);
+            ok(av_interleaved_write_frame(muxer.get(), packet.get()));
+        }
+    }
+    ok(av_write_trailer(muxer.get()));
+    ok(avio_closep(&muxer->pb));
+}
+
+void overwrite_with_noise(std::string& bytes, std::size_t begin, std::size_t size) {
+    ASSERT_LE(begin + size, bytes.size());
+    const Pixels junk = noise({static_cast<Index>(size), 1, 1}, 10);
+    std::copy(junk.begin(), junk.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+/// Planes of one value each.
+std::function<void(AVFrame&, int)> flat(std::array<int, 3> yuv) {
+    return [yuv](AVFrame& picture, int) {
+        const AVPixFmtDescriptor* descriptor = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(picture.format));
+        for (int c = 0; c < 3; ++c) {
+            const int rows = c == 0 ? picture.height : AV_CEIL_RSHIFT(picture.height, descriptor->log2_chroma_h);
+            std::memset(picture.data[c], yuv[c], static_cast<std::size_t>(rows) * picture.linesize[c]);
+        }
+    };
+}
+
+/// Waves as luma, no colour.
+void draw_waves(AVFrame& picture, int k) {
+    flat({0, 128, 128})(picture, k);
+    const FrameFormat format{picture.width, picture.height, 1};
+    av::copy_to_picture(format, waves(format, static_cast<unsigned>(k)), picture);
+}
+
+/// Where the packets of a file lie in it, in the order of the file.
+std::vector<std::size_t> packet_positions(const std::string& path) {
+    AVFormatContext* context = nullptr;
+    EXPECT_EQ(avformat_open_input(&context, path.c_str(), nullptr, nullptr), 0);
+    const av::Demuxer demuxer(context);
+    const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
+    std::vector<std::size_t> positions;
+    while (av_read_frame(demuxer.get(), packet.get()) == 0) {
+        positions.push_back(static_cast<std::size_t>(packet->pos));
+        av_packet_unref(packet.get());
+    }
+    return positions;
+}
+
+double psnr(const Pixels& a, const Pixels& b) {
+    double squares = 0;
+    for (std::size_t p = 0; p < a.size(); ++p) squares += std::pow(double{1} * a[p] - b[p], 2);
+    return 10 * std::log10(255. * 255. * static_cast<double>(a.size()) / squares);
+}
+
+class VideoTest : public IoTest {
+protected:
+    /// A grey image of one pixel.
+    void write_pixel(const std::string& name, std::uint8_t value) const {
+        write_png(path(name), {1, 1, 1}, Pixels{value});
+    }
+    /// The pixels of images of one pixel, in the order that they are read in.
+    Pixels pixels_of(const std::string& input) const {
+        Pixels pixels;
+        for (const Pixels& frame : read_all(path(input))) pixels.push_back(frame.at(0));
+        return pixels;
+    }
+    std::string write_video(const std::string& name, const FrameFormat& format, int frames, double rate = 25,
+                            Pixels (*picture)(const FrameFormat&, unsigned) = waves) const {
+        VideoWriter writer(path(name), format, rate);
+        for (int k = 0; k < frames; ++k) writer.write(picture(format, static_cast<unsigned>(k)));
+        writer.finish();
+        return path(name);
+    }
+};
+
+void expect_unreadable_frames(const std::string& path, const std::string& why, FrameSelection selection = {}) {
+    expect_refusal<UnreadableFile>(path, why, [&] { read_all(path, selection); });
+}
+
+TEST_F(VideoTest, PngComesBackBitForBit) {
+    constexpr FrameFormat formats[] = {{1, 1, 1}, {5, 3, 1}, {5, 3, 3}, {640, 1, 1}, {1, 333, 3}, {257, 129, 3}};
+    for (const FrameFormat& format : formats) {
+        const Pixels pixels = noise(format, 1);
+        write_png(path("a.png"), format, pixels);
+        FrameReader reader(path("a.png"), {.color = format.channels == 3});
+        EXPECT_EQ(reader.format(), format);
+        EXPECT_EQ(reader.frames_expected(), 1);
+        EXPECT_EQ(reader.rate(), 25);
+        EXPECT_EQ(read_all(reader), Frames{pixels});
+        EXPECT_EQ(names(), std::set<std::string>{"a.png"});
+    }
+}
+
+TEST_F(VideoTest, LosslessGreyVideoComesBackBitForBit) {
+    constexpr FrameFormat format{33, 17, 1};
+    compose_video(path("grey.mkv"), "ffv1", AV_PIX_FMT_GRAY8, 33, 17, 9, [&](AVFrame& picture, int k) {
+        av::copy_to_picture(format, noise(format, static_cast<unsigned>(k)), picture);
+    });
+    const Frames frames = read_all(path("grey.mkv"));
+    ASSERT_EQ(frames.size(), 9u);
+    for (unsigned k = 0; k < 9; ++k) EXPECT_EQ(frames[k], noise(format, k)) << k;
+}
+
+TEST_F(VideoTest, GreyIsLumaOfFullRange) {
+    const auto every_luma = [](AVFrame& picture, int) {
+        flat({0, 128, 128})(picture, 0);
+        for (int i = 0; i < picture.height; ++i) {
+            for (int j = 0; j < 256; ++j) picture.data[0][i * picture.linesize[0] + j] = static_cast<std::uint8_t>(j);
+        }
+    };
+    for (const AVPixelFormat format : {AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUV444P}) {
+        for (const AVColorRange range : {AVCOL_RANGE_UNSPECIFIED, AVCOL_RANGE_MPEG, AVCOL_RANGE_JPEG}) {
+            compose_video(path("luma.mkv"), "ffv1", format, 256, 4, 1, every_luma, range);
+            const Pixels frame = read_all(path("luma.mkv")).at(0);
+            for (int y = 0; y < 256; ++y) {
+                const double stretched = std::clamp((y - 16) * 255. / 219, 0., 255.);
+                EXPECT_EQ(frame[3 * 256 + y], range == AVCOL_RANGE_JPEG ? y : std::lround(stretched))
+                    << y << " " << range;
+            }
+        }
+    }
+}
+
+TEST_F(VideoTest, GreyOfColorWeighsTheChannelsAndKeepsGrey) {
+    constexpr FrameFormat format{256, 2, 3};
+    Pixels grey(static_cast<std::size_t>(format.bytes()));
+    for (std::size_t p = 0; p < grey.size(); ++p) grey[p] = static_cast<std::uint8_t>(p / 3 % 256);
+    write_png(path("grey.png"), format, grey);
+    const Pixels frame = read_all(path("grey.png")).at(0);
+    for (std::size_t p = 0; p < frame.size(); ++p) EXPECT_EQ(frame[p], p % 256);
+    // BT.601's weights, by FFmpeg's 15-bit arithmetic
+    write_png(path("primaries.png"), {3, 1, 3}, Pixels{255, 0, 0, 0, 255, 0, 0, 0, 255});
+    const Pixels luma = read_all(path("primaries.png")).at(0);
+    EXPECT_NEAR(luma[0], 0.299 * 255, 1);
+    EXPECT_NEAR(luma[1], 0.587 * 255, 1);
+    EXPECT_NEAR(luma[2], 0.114 * 255, 1);
+}
+
+TEST_F(VideoTest, DeeperPicturesAreRoundedToWithinOne) {
+    compose_video(path("deep.mkv"), "ffv1", AV_PIX_FMT_GRAY16LE, 256, 8, 1, [](AVFrame& picture, int) {
+        for (int i = 0; i < 8; ++i) {
+            for (int j = 0; j < 256; ++j) {
+                const int value = 257 * j + 16 * (i - 4);
+                reinterpret_cast<std::uint16_t*>(picture.data[0] + i * picture.linesize[0])[j] =
+                    static_cast<std::uint16_t>(std::clamp(value, 0, 65535));
+            }
+        }
+    });
+    const Pixels frame = read_all(path("deep.mkv")).at(0);
+    for (std::size_t p = 0; p < frame.size(); ++p) EXPECT_NEAR(frame[p], static_cast<double>(p % 256), 1);
+}
+
+TEST_F(VideoTest, ColorFollowsTheMatrixOfTheStream) {
+    // R = Y + 2(1 − Kr) Cr, B = Y + 2(1 − Kb) Cb, G from Y = Kr R + Kg G + Kb B; ranges 219 and 224
+    const std::array<int, 3> yuv{110, 90, 170};
+    const auto expected = [&](double Kr, double Kb) {
+        const double Y = (yuv[0] - 16) / 219., Cb = (yuv[1] - 128) / 224., Cr = (yuv[2] - 128) / 224.;
+        const double R = Y + 2 * (1 - Kr) * Cr, B = Y + 2 * (1 - Kb) * Cb, G = (Y - Kr * R - Kb * B) / (1 - Kr - Kb);
+        return std::array{255 * R, 255 * G, 255 * B};
+    };
+    const auto bt601 = expected(0.299, 0.114), bt709 = expected(0.2126, 0.0722);
+    const auto check = [&](AVColorSpace space, int height, const std::array<double, 3>& rgb) {
+        SCOPED_TRACE(fmt::format("space {} height {}", static_cast<int>(space), height));
+        compose_video(path("flat.mkv"), "ffv1", AV_PIX_FMT_YUV420P, 32, height, 1, flat(yuv), AVCOL_RANGE_MPEG, space);
+        const Pixels frame = read_all(path("flat.mkv"), {.color = true}).at(0);
+        for (std::size_t p = 0; p < frame.size(); ++p) ASSERT_NEAR(frame[p], rgb[p % 3], 1) << p;
+    };
+    check(AVCOL_SPC_BT709, 576, bt709);
+    check(AVCOL_SPC_SMPTE170M, 720, bt601);
+    check(AVCOL_SPC_UNSPECIFIED, 576, bt601);
+    check(AVCOL_SPC_UNSPECIFIED, 720, bt709);
+}
+
+TEST_F(VideoTest, Mp4ComesBackWithinItsQuantiser) {
+    // At constant rate factor 18 quantisers stay at or below 24, where a step is 10: an orthonormal transform's
+    // coefficients, and so the pixels in the mean, are off by at most that; 255/219 for the range. MPEG-4's step of 4
+    // is below.
+    const double bound = 20 * std::log10(255 / (10 * 255. / 219));
+    for (const FrameFormat& format : {FrameFormat{96, 64, 1}, FrameFormat{96, 64, 3}, FrameFormat{33, 17, 1}}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}", format.width, format.height, format.channels));
+        write_video("a.mp4", format, 30, 30000. / 1001);
+        EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+        FrameReader reader(path("a.mp4"), {.color = format.channels == 3});
+        EXPECT_NEAR(reader.rate(), 30000. / 1001, 1e-9);
+        EXPECT_EQ(reader.frames_expected(), 30);
+        const FrameFormat even{format.width + format.width % 2, format.height + format.height % 2, format.channels};
+        EXPECT_EQ(reader.format(), even);
+        const Frames frames = read_all(reader);
+        EXPECT_EQ(reader.damage(), "");
+        ASSERT_EQ(frames.size(), 30u);
+        for (unsigned k = 0; k < 30; ++k) {
+            Pixels cropped;
+            for (Index i = 0; i < format.height; ++i) {
+                const auto row = frames[k].begin() + i * even.width * even.channels;
+                cropped.insert(cropped.end(), row, row + format.width * format.channels);
+            }
+            EXPECT_GT(psnr(cropped, waves(format, k)), bound) << k;
+        }
+        const std::string bytes = file_bytes("a.mp4");
+        EXPECT_LT(bytes.find("moov"), bytes.find("mdat"));
+    }
+}
+
+TEST_F(VideoTest, Mp4KeepsRangeAndColor) {
+    const auto come_back = [&](const Pixels& color, Index channels, double within) {
+        const FrameFormat format{32, 32, channels};
+        Pixels frame(static_cast<std::size_t>(format.bytes()));
+        for (std::size_t p = 0; p < frame.size(); ++p) frame[p] = color[p % color.size()];
+        VideoWriter writer(path("flat.mp4"), format, 25);
+        writer.write(frame);
+        writer.finish();
+        for (const Pixels& back : read_all(path("flat.mp4"), {.color = channels == 3})) {
+            for (std::size_t p = 0; p < back.size(); ++p) ASSERT_NEAR(back[p], frame[p], within) << p;
+        }
+    };
+    // A flat block has one coefficient, off by half a step of 10 over a block of 4 x 4: 1.25, and by 1/2 as it is
+    // rounded.
+    for (int grey = 0; grey < 256; grey += 15) come_back({static_cast<std::uint8_t>(grey)}, 1, 1.75 * 255 / 219 + 0.5);
+    // Blue is 2(1 − 0.0722)·255/224 times a chroma that is off by as much.
+    for (const Pixels& color : {Pixels{255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {20, 120, 220}, {255, 255, 255}}) {
+        come_back(color, 3, 1.75 * (255 / 219. + 1.86 * 255 / 224) + 0.5);
+    }
+}
+
+TEST_F(VideoTest, OddSizesAreMadeEvenByRepetitionAndNotByScaling) {
+    constexpr FrameFormat format{33, 17, 1};
+    Pixels frame(static_cast<std::size_t>(format.bytes()), 40);
+    for (Index i = 0; i < format.height; ++i) frame[i * format.width + 32] = 210;  // the last column
+    for (Index j = 0; j < format.width; ++j) frame[16 * format.width + j] = 210;   // the last row
+    VideoWriter writer(path("odd.mp4"), format, 25);
+    writer.write(frame);
+    writer.finish();
+    const Pixels back = read_all(path("odd.mp4")).at(0);
+    for (Index i = 0; i < 18; ++i) {
+        for (Index j = 0; j < 34; ++j)
+            EXPECT_NEAR(back[i * 34 + j], i >= 16 || j >= 32 ? 210 : 40, 25) << i << " " << j;
+    }
+    for (const FrameFormat& tiny : {FrameFormat{1, 1, 3}, FrameFormat{1, 50, 1}, FrameFormat{51, 1, 3}}) {
+        write_video("tiny.mp4", tiny, 3);
+        EXPECT_EQ(read_all(path("tiny.mp4")).size(), 3u);
+    }
+}
+
+TEST_F(VideoTest, NaturalOrder) {
+    const std::vector<std::string> sorted{"",
+                                          "a",
+                                          "a1",
+                                          "a01",
+                                          "a2",
+                                          "a10",
+                                          "a10b2",
+                                          "a10b10",
+                                          "a99999999999999999999998",
+                                          "a99999999999999999999999",
+                                          "b",
+                                          "b1/c2",
+                                          "b1/c10"};
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        for (std::size_t j = 0; j < sorted.size(); ++j) {
+            const bool tied = (sorted[i] == "a1" && sorted[j] == "a01") || (sorted[i] == "a01" && sorted[j] == "a1");
+            if (!tied) {
+                EXPECT_EQ(natural_less(sorted[i], sorted[j]), i < j) << sorted[i] << " " << sorted[j];
+            }
+        }
+    }
+    EXPECT_NE(natural_less("a1", "a01"), natural_less("a01", "a1"));
+    EXPECT_TRUE(natural_less("img2.png", "img10.png"));
+}
+
+TEST_F(VideoTest, DirectoryIsReadInNaturalOrderWithoutItsOtherFiles) {
+    fs::create_directory(path("d"));
+    write_pixel("d/img10.png", 10);
+    write_pixel("d/img2.png", 2);
+    write_pixel("d/img1.PNG", 1);
+    write_file("d/notes.txt", "no image");
+    write_file("d/.hidden.png", "no image");
+    fs::create_directory(path("d/folder.png"));
+    EXPECT_EQ(pixels_of("d"), (Pixels{1, 2, 10}));
+    EXPECT_EQ(pixels_of("d/"), (Pixels{1, 2, 10}));
+    FrameReader reader(path("d"));
+    EXPECT_EQ(reader.frames_expected(), 3);
+    EXPECT_EQ(reader.rate(), 25);
+}
+
+TEST_F(VideoTest, EveryKindOfImageIsRead) {
+    constexpr FrameFormat format{24, 16, 1};
+    const std::map<std::string, const char*> lossless{
+        {"png", "png"}, {"bmp", "bmp"}, {"tif", "tiff"}, {"tiff", "tiff"}, {"pgm", "pgm"}};
+    for (const auto& [extension, codec] : lossless) {
+        compose_video(path("a." + extension), codec, AV_PIX_FMT_GRAY8, 24, 16, 1,
+                      [&](AVFrame& picture, int) { av::copy_to_picture(format, noise(format, 3), picture); });
+        EXPECT_EQ(read_all(path("a." + extension)), Frames{noise(format, 3)}) << extension;
+        // as whatever it is named
+        fs::rename(path("a." + extension), path("b.webp"));
+        EXPECT_EQ(read_all(path("b.webp")), Frames{noise(format, 3)}) << extension;
+    }
+    for (const char* extension : {"jpg", "jpeg"}) {
+        compose_video(path(std::string("a.") + extension), "mjpeg", AV_PIX_FMT_YUV420P, 24, 16, 1, draw_waves,
+                      AVCOL_RANGE_JPEG);
+        EXPECT_GT(psnr(read_all(path(std::string("a.") + extension)).at(0), waves(format, 0)), 30) << extension;
+    }
+    compose_video(path("a.ppm"), "ppm", AV_PIX_FMT_RGB24, 24, 16, 1, [&](AVFrame& picture, int) {
+        av::copy_to_picture({24, 16, 3}, noise({24, 16, 3}, 4), picture);
+    });
+    EXPECT_EQ(read_all(path("a.ppm"), {.color = true}), Frames{noise({24, 16, 3}, 4)});
+}
+
+TEST_F(VideoTest, Patterns) {
+    for (const int k : {0, 3, 7, 10, 12, 100}) {
+        write_pixel(fmt::format("in{:03}.png", k), static_cast<std::uint8_t>(k));
+        write_pixel(fmt::format("x{}.png", k), static_cast<std::uint8_t>(k + 1));
+    }
+    write_pixel("in0012.png", 200);  // no printf writes this
+    write_pixel("in1234.png", 201);
+    write_pixel("x007.png", 202);
+    write_pixel("x.png", 203);
+    write_pixel("xa.png", 204);
+    write_pixel("50%1.png", 205);
+    EXPECT_EQ(pixels_of("in%03d.png"), (Pixels{0, 3, 7, 10, 12, 100, 201}));
+    EXPECT_EQ(pixels_of("x%d.png"), (Pixels{1, 4, 8, 11, 13, 101}));
+    EXPECT_EQ(pixels_of("50%%%d.png"), (Pixels{205}));
+    EXPECT_EQ(pixels_of("in*0.png"), (Pixels{0, 10, 100}));
+    EXPECT_EQ(pixels_of("x?.png"), (Pixels{1, 4, 8, 204}));
+    EXPECT_EQ(pixels_of("x[37].png"), (Pixels{4, 8}));
+    // a file is itself, whatever its name
+    write_pixel("x[3].png", 77);
+    write_pixel("in%03d.png", 78);
+    EXPECT_EQ(pixels_of("x[3].png"), (Pixels{77}));
+    EXPECT_EQ(pixels_of("in%03d.png"), (Pixels{78}));
+}
+
+TEST_F(VideoTest, RelativePaths) {
+    write_pixel("a1.png", 5);
+    const fs::path before = fs::current_path();
+    fs::current_path(directory_);
+    for (const char* input : {"a1.png", "a%d.png", "a*", "."}) {
+        EXPECT_EQ(read_all(input), Frames{Pixels{5}}) << input;
+    }
+    VideoWriter writer("a.mp4", {16, 16, 1}, 25);
+    fs::current_path(before);
+    writer.write(Pixels(256, 9));
+    writer.finish();
+    EXPECT_EQ(names(), (std::set<std::string>{"a.mp4", "a1.png"}));
+}
+
+TEST_F(VideoTest, SelectionOfFrames) {
+    constexpr FrameFormat format{32, 24, 1};
+    const std::string video = write_video("a.mp4", format, 20);
+    for (int k = 0; k < 20; ++k)
+        write_png(path(fmt::format("{}.png", k)), format, waves(format, static_cast<unsigned>(k)));
+    for (const std::string& input : {video, path("%d.png")}) {
+        const Frames all = read_all(input);
+        ASSERT_EQ(all.size(), 20u);
+        const auto select = [&](Index start, Index frames, Index expected) {
+            SCOPED_TRACE(fmt::format("{} {} {}", input, start, frames));
+            FrameReader reader(input, {.start = start, .frames = frames});
+            EXPECT_EQ(reader.frames_expected(), expected);
+            EXPECT_EQ(reader.position(), 0);
+            EXPECT_EQ(read_all(reader), std::vector(all.begin() + start, all.begin() + start + expected));
+        };
+        select(0, 7, 7);
+        select(5, -1, 15);
+        select(13, 4, 4);
+        select(13, 100, 7);
+        select(19, 1, 1);
+        for (const Index start : {20, 1000}) {
+            EXPECT_THROW(FrameReader(input, {.start = start}), InvalidArgument);
+        }
+    }
+}
+
+TEST_F(VideoTest, SelectionOutOfRange) {
+    write_pixel("a.png", 1);
+    for (const FrameSelection& selection : {FrameSelection{.start = -1},
+                                            {.frames = 0},
+                                            {.frames = -2},
+                                            {.width = -1},
+                                            {.height = -5},
+                                            {.width = Index{1} << 40},
+                                            {.width = 1 << 20, .height = 1 << 20}}) {
+        EXPECT_THROW(FrameReader(path("a.png"), selection), InvalidArgument);
+    }
+    FrameReader reader(path("a.png"));
+    Pixels two(2);
+    EXPECT_THROW(reader.next(two), InvalidArgument);
+    EXPECT_THROW(reader.next({}), InvalidArgument);
+}
+
+TEST_F(VideoTest, ShrinkingAveragesOverAreas) {
+    constexpr FrameFormat format{40, 24, 1};
+    const Pixels pixels = noise(format, 5);
+    write_png(path("a.png"), format, pixels);
+    const Pixels half = read_all(path("a.png"), {.width = 20, .height = 12}).at(0);
+    for (Index i = 0; i < 12; ++i) {
+        for (Index j = 0; j < 20; ++j) {
+            const auto at = [&](Index y, Index x) { return pixels[(2 * i + y) * 40 + 2 * j + x]; };
+            EXPECT_NEAR(half[i * 20 + j], (at(0, 0) + at(0, 1) + at(1, 0) + at(1, 1)) / 4., 1) << i << " " << j;
+        }
+    }
+}
+
+TEST_F(VideoTest, OneGivenSizeKeepsTheProportions) {
+    write_png(path("a.png"), {40, 24, 1}, noise({40, 24, 1}, 6));
+    const auto format = [&](Index width, Index height) {
+        return FrameReader(path("a.png"), {.width = width, .height = height}).format();
+    };
+    EXPECT_EQ(format(0, 0), (FrameFormat{40, 24, 1}));
+    EXPECT_EQ(format(20, 0), (FrameFormat{20, 12, 1}));
+    EXPECT_EQ(format(0, 8), (FrameFormat{13, 8, 1}));
+    EXPECT_EQ(format(13, 0), (FrameFormat{13, 8, 1}));
+    EXPECT_EQ(format(1, 0), (FrameFormat{1, 1, 1}));
+    EXPECT_EQ(format(7, 100), (FrameFormat{7, 100, 1}));
+}
+
+TEST_F(VideoTest, NearestKeepsLabels) {
+    constexpr FrameFormat format{30, 20, 1};
+    Pixels labels = noise(format, 7);
+    for (std::uint8_t& label : labels) label = label < 128 ? 0 : label < 200 ? 85 : 255;
+    write_png(path("labels.png"), format, labels);
+    for (const auto& [width, height] : {std::pair<Index, Index>{10, 7}, {15, 10}, {61, 43}}) {
+        const FrameSelection selection{.width = width, .height = height, .nearest = true};
+        const Pixels scaled = read_all(path("labels.png"), selection).at(0);
+        for (const std::uint8_t label : scaled) {
+            EXPECT_TRUE(label == 0 || label == 85 || label == 255) << int{label};
+        }
+    }
+    const Pixels twice = read_all(path("labels.png"), {.width = 60, .height = 40, .nearest = true}).at(0);
+    for (Index i = 0; i < 40; ++i) {
+        for (Index j = 0; j < 60; ++j) EXPECT_EQ(twice[i * 60 + j], labels[i / 2 * 30 + j / 2]) << i << " " << j;
+    }
+}
+
+TEST_F(VideoTest, GreyAsColorHasEqualChannels) {
+    constexpr FrameFormat format{19, 7, 1};
+    const Pixels grey = noise(format, 8);
+    write_png(path("grey.png"), format, grey);
+    const Pixels color = read_all(path("grey.png"), {.color = true}).at(0);
+    for (std::size_t p = 0; p < color.size(); ++p) EXPECT_EQ(color[p], grey[p / 3]);
+}
+
+TEST_F(VideoTest, FramesExpectedIsTheContainersWord) {
+    const auto expected = [&](const std::string& name) { return FrameReader(path(name)).frames_expected(); };
+    for (const char* name : {"a.avi", "a.mov", "a.mkv", "a.ts"}) {
+        compose_video(path(name), "mpeg2video", AV_PIX_FMT_YUV420P, 64, 48, 12, draw_waves);
+        EXPECT_EQ(read_all(path(name)).size(), 12u) << name;
+    }
+    EXPECT_EQ(expected("a.avi"), 12);
+    EXPECT_EQ(expected("a.mov"), 12);
+    EXPECT_EQ(expected("a.mkv"), -1);
+    EXPECT_EQ(expected("a.ts"), -1);
+    EXPECT_EQ(FrameReader(path("a.mkv"), {.frames = 5}).frames_expected(), -1);
+    // whose header counts the empty frames between its frames
+    compose_video(path("gaps.avi"), "mjpeg", AV_PIX_FMT_YUV420P, 64, 48, 12, draw_waves, AVCOL_RANGE_JPEG,
+                  AVCOL_SPC_UNSPECIFIED, 2);
+    EXPECT_EQ(read_all(path("gaps.avi")).size(), 12u);
+    EXPECT_EQ(expected("gaps.avi"), -1);
+}
+
+TEST_F(VideoTest, NoInput) {
+    expect_unreadable_frames(path("no.mp4"), "No such file or directory");
+    expect_unreadable_frames(path("no.png"), "No such file or directory");
+    expect_unreadable_frames(path("no/in%d.png"), "No such file or directory");
+    expect_unreadable_frames("", "No such file or directory");
+    expect_unreadable_frames(path("no*.png"), "no file matches");
+    expect_unreadable_frames(path("no%04d.png"), "no file matches");
+    fs::create_directory(path("empty"));
+    write_file("empty/notes.txt", "no image");
+    expect_unreadable_frames(path("empty"), "holds no image");
+    expect_unreadable_frames(write_file("empty.avi", ""), "is empty");
+    expect_unreadable_frames("/dev/null", "is not a regular file");
+}
+
+TEST_F(VideoTest, NoPermission) {
+    const std::string video = write_video("a.mp4", {16, 16, 1}, 2);
+    fs::create_directory(path("d"));
+    write_pixel("d/a.png", 1);
+    fs::permissions(video, fs::perms::none);
+    fs::permissions(path("d"), fs::perms::none);
+    const OrdinaryUser user;
+    expect_unreadable_frames(video, "Permission denied");
+    expect_unreadable_frames(path("d"), "Permission denied");
+    expect_unreadable_frames(path("d/in%d.png"), "Permission denied");
+}
+
+TEST_F(VideoTest, NeitherVideoNorImage) {
+    const Pixels bytes = noise({20'000, 1, 1}, 9);
+    const std::string garbage(bytes.begin(), bytes.end());
+    for (const char* name : {"garbage", "garbage.mp4", "garbage.avi"}) {
+        expect_unreadable_frames(write_file(name, garbage), "cannot be read as a video or an image");
+    }
+    for (const char* extension : {"png", "jpg", "bmp", "tiff", "webp", "pgm"}) {
+        expect_unreadable_frames(write_file(std::string("garbage.") + extension, garbage), "could not be decoded");
+    }
+    expect_unreadable_frames(write_file("text.csv", "1, 2, 3\n4, 5, 6\n"), "cannot be read as a video or an image");
+    // sound alone: half a second of silence
+    std::string wave("RIFF\x64\x1f\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\x40\x1f\0\0",
+                     44);
+    expect_unreadable_frames(write_file("sound.wav", wave + std::string(8000, '\x80')), "holds no video");
+}
+
+TEST_F(VideoTest, PlaylistOpensNoOtherFile) {
+    compose_video(path("a.ts"), "mpeg2video", AV_PIX_FMT_YUV420P, 64, 48, 10, draw_waves);
+    write_file("a.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:0.4,\n" + path("a.ts") + "\n#EXT-X-ENDLIST\n");
+    expect_unreadable_frames(path("a.m3u8"), "");
+}
+
+TEST_F(VideoTest, VideoWithoutAWholeFrame) {
+    write_video("a.mp4", {64, 48, 1}, 5);
+    std::string bytes = file_bytes("a.mp4");
+    const std::size_t data = bytes.find("mdat") + 4;
+    overwrite_with_noise(bytes, data, bytes.size() - data);
+    expect_unreadable_frames(write_file("junk.mp4", bytes), "no frame could be decoded");
+    // the index is not whole
+    expect_unreadable_frames(write_file("head.mp4", file_bytes("a.mp4").substr(0, 300)), "");
+}
+
+TEST_F(VideoTest, ImagesThatDoNotDecodeAreNamed) {
+    constexpr FrameFormat format{64, 48, 1};
+    fs::create_directory(path("d"));
+    for (int k = 0; k < 30; ++k)
+        write_png(path(fmt::format("d/{}.png", k)), format, noise(format, static_cast<unsigned>(k)));
+    const std::string whole = file_bytes("d/17.png");
+    for (const std::string& broken :
+         {whole.substr(0, whole.size() / 2), whole.substr(0, 30), std::string("png"), std::string()}) {
+        write_file("d/17.png", broken);
+        FrameReader reader(path("d"));
+        Pixels frame(static_cast<std::size_t>(format.bytes()));
+        for (int k = 0; k < 17; ++k) EXPECT_TRUE(reader.next(frame));
+        expect_refusal<UnreadableFile>(path("d/17.png"), broken.empty() ? "is empty" : "the image could not be decoded",
+                                       [&] { reader.next(frame); });
+    }
+    compose_video(path("a.jpg"), "mjpeg", AV_PIX_FMT_YUV420P, 64, 48, 1, draw_waves, AVCOL_RANGE_JPEG);
+    const std::string jpeg = file_bytes("a.jpg");
+    expect_unreadable_frames(write_file("cut.jpg", jpeg.substr(0, jpeg.size() * 2 / 3)),
+                             "the image could not be decoded");
+}
+
+TEST_F(VideoTest, SizeThatChangesBetweenImages) {
+    fs::create_directory(path("d"));
+    for (int k = 0; k < 5; ++k) write_png(path(fmt::format("d/{}.png", k)), {8, 6, 1}, Pixels(48));
+    write_png(path("d/3.png"), {8, 7, 1}, Pixels(56));
+    expect_refusal<UnreadableFile>(path("d/3.png"), "frame 3 is 8 x 7, and those before it are 8 x 6",
+                                   [&] { read_all(path("d")); });
+    expect_refusal<UnreadableFile>(path("d/3.png"), "frame 3 is 8 x 7", [&] { read_all(path("d"), {.start = 1}); });
+    EXPECT_EQ(read_all(path("d"), {.frames = 3}).size(), 3u);
+    EXPECT_EQ(read_all(path("d"), {.start = 4}).size(), 1u);
+}
+
+TEST_F(VideoTest, SizeThatChangesWithinAVideo) {
+    for (const auto& [extension, codec] : {std::pair{"mjpeg", "mjpeg"}, {"ts", "mpeg2video"}}) {
+        const auto name = [extension = std::string(extension)](const char* stem) { return stem + ("." + extension); };
+        compose_video(path(name("a")), codec, AV_PIX_FMT_YUV420P, 64, 48, 10, draw_waves, AVCOL_RANGE_JPEG);
+        compose_video(path(name("b")), codec, AV_PIX_FMT_YUV420P, 96, 64, 10, draw_waves, AVCOL_RANGE_JPEG);
+        write_file(name("both"), file_bytes(name("a")) + file_bytes(name("b")));
+        // at the change a decoder may drop the frame that it holds
+        const bool exact = codec == std::string("mjpeg");
+        expect_unreadable_frames(path(name("both")),
+                                 std::string(exact ? "frame 10" : "") + " is 96 x 64, and those before it are 64 x 48");
+        EXPECT_EQ(read_all(path(name("both")), {.frames = exact ? 10 : 9}).size(), exact ? 10u : 9u);
+    }
+}
+
+TEST_F(VideoTest, TruncatedVideoGivesItsWholeFrames) {
+    write_video("a.mp4", {128, 96, 1}, 60, 25, drifting_noise);
+    std::vector<std::string> inputs{"a.mp4"};
+    const auto compose = [&](const char* name, const char* codec, AVColorRange range = AVCOL_RANGE_UNSPECIFIED) {
+        if (avcodec_find_encoder_by_name(codec) == nullptr) return;
+        compose_video(path(name), codec, AV_PIX_FMT_YUV420P, 128, 96, 60, draw_waves, range);
+        inputs.push_back(name);
+    };
+    compose("b.avi", "mjpeg", AVCOL_RANGE_JPEG);
+    compose("c.mkv", "ffv1");
+    compose("d.avi", "mpeg4");
+    compose("e.ts", "mpeg2video");
+    compose("f.ts", "mpeg4");
+    compose("g.ts", "libx264");
+    compose("h.mov", "mjpeg", AVCOL_RANGE_JPEG);
+    for (const std::string& name : inputs) {
+        const Frames whole = read_all(path(name));
+        ASSERT_EQ(whole.size(), 60u) << name;
+        const std::string bytes = file_bytes(name);
+        std::vector<std::size_t> cuts;
+        for (const std::size_t percent : {55, 70, 91}) cuts.push_back(bytes.size() * percent / 100);
+        if (name == "a.mp4" || name == "h.mov") cuts.push_back(packet_positions(path(name)).at(40));
+        for (const std::size_t cut : cuts) {
+            SCOPED_TRACE(fmt::format("{} at {} of {}", name, cut, bytes.size()));
+            write_file("cut-" + name, bytes.substr(0, cut));
+            for (int again = 0; again < 3; ++again) {
+                FrameReader reader(path("cut-" + name));
+                const Frames frames = read_all(reader);
+                EXPECT_LT(frames.size(), 60u);
+                EXPECT_GT(frames.size(), 10u);
+                EXPECT_TRUE(std::equal(frames.begin(), frames.end(), whole.begin()));
+                // a transport stream that is cut between two frames is whole
+                if (!name.ends_with(".ts") || !reader.damage().empty()) {
+                    const std::string start = fmt::format("decoding failed after {} frames: ", frames.size());
+                    EXPECT_TRUE(reader.damage().starts_with(start) && reader.damage().size() > start.size())
+                        << reader.damage();
+                }
+                const Index expected = reader.frames_expected();
+                EXPECT_TRUE(expected == 60 || expected == -1) << expected;
+            }
+            // ends before the damage: nothing to say
+            FrameReader reader(path("cut-" + name), {.frames = 5});
+            EXPECT_EQ(read_all(reader).size(), 5u);
+            EXPECT_EQ(reader.damage(), "");
+        }
+    }
+}
+
+TEST_F(VideoTest, DamageInTheMiddleEndsTheVideoThere) {
+    write_video("a.mp4", {128, 96, 1}, 60, 25, drifting_noise);
+    const Frames whole = read_all(path("a.mp4"));
+    std::string bytes = file_bytes("a.mp4");
+    const std::size_t data = bytes.find("mdat"), middle = data + (bytes.size() - data) / 2;
+    overwrite_with_noise(bytes, middle, 4000);
+    FrameReader reader(write_file("junk.mp4", bytes));
+    const Frames frames = read_all(reader);
+    EXPECT_GT(frames.size(), 5u);
+    EXPECT_LT(frames.size(), 60u);
+    EXPECT_TRUE(std::equal(frames.begin(), frames.end(), whole.begin()));
+    EXPECT_TRUE(reader.damage().starts_with(fmt::format("decoding failed after {} frames: ", frames.size())))
+        << reader.damage();
+    try {
+        FrameReader(path("junk.mp4"), {.start = 59});
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const InvalidArgument& error) {
+        EXPECT_NE(std::string(error.what()).find(reader.damage()), std::string::npos) << error.what();
+    }
+}
+
+TEST_F(VideoTest, FFmpegsMessagesAreKeptOffStderr) {
+    write_video("a.mp4", {128, 96, 1}, 30, 25, drifting_noise);
+    std::string bytes = file_bytes("a.mp4");
+    overwrite_with_noise(bytes, bytes.size() / 2, bytes.size() / 4);
+    write_file("junk.mp4", bytes);
+    write_file("junk.png", bytes);
+    testing::internal::CaptureStderr();
+    FrameReader reader(path("junk.mp4"));
+    read_all(reader);
+    EXPECT_NE(reader.damage(), "");
+    EXPECT_THROW(FrameReader(path("junk.png")), UnreadableFile);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(VideoTest, RecordingThatStartsBetweenKeyFrames) {
+    compose_video(path("a.ts"), "mpeg2video", AV_PIX_FMT_YUV420P, 128, 96, 30, draw_waves);
+    const std::string bytes = file_bytes("a.ts");
+    const Frames whole = read_all(path("a.ts"));
+    const std::size_t packet = 188;
+    FrameReader reader(write_file("late.ts", bytes.substr(bytes.size() / 3 / packet * packet)));
+    const Frames frames = read_all(reader);
+    EXPECT_EQ(reader.damage(), "");
+    ASSERT_GT(frames.size(), 10u);
+    ASSERT_LT(frames.size(), 30u);
+    EXPECT_TRUE(std::equal(frames.rbegin(), frames.rend(), whole.rbegin()));
+}
+
+TEST_F(VideoTest, UnfinishedVideoLeavesNothing) {
+    write_file("a.mp4", "before");
+    {
+        VideoWriter writer(path("a.mp4"), {32, 32, 1}, 25);
+        VideoWriter moved = std::move(writer);
+        for (unsigned k = 0; k < 50; ++k) moved.write(noise({32, 32, 1}, k));
+        EXPECT_EQ(names().size(), 2u);
+    }
+    EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+    EXPECT_EQ(file_bytes("a.mp4"), "before");
+    write_video("a.mp4", {32, 32, 1}, 3);
+    EXPECT_EQ(read_all(path("a.mp4")).size(), 3u);
+    EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+}
+
+TEST_F(VideoTest, WriterChecksItsArguments) {
+    const double no_rates[] = {0, -1, nan, inf, 1e-12};
+    for (const double rate : no_rates)
+        EXPECT_THROW(VideoWriter(path("a.mp4"), {16, 16, 1}, rate), InvalidArgument) << rate;
+    for (const FrameFormat& format : {FrameFormat{0, 16, 1},
+                                      {16, 0, 1},
+                                      {-2, 16, 1},
+                                      {16, 16, 2},
+                                      {16, 16, 4},
+                                      {Index{1} << 33, 2, 1},
+                                      {1 << 20, 1 << 20, 1}}) {
+        EXPECT_THROW(VideoWriter(path("a.mp4"), format, 25), InvalidArgument);
+        EXPECT_THROW(write_png(path("a.png"), format, Pixels(16)), InvalidArgument);
+    }
+    EXPECT_THROW(VideoWriter(path("a.mp4"), {16'385, 2, 1}, 25), InvalidArgument);
+    EXPECT_THROW(write_png(path("a.png"), {4, 4, 1}, Pixels(15)), InvalidArgument);
+    EXPECT_THROW(VideoWriter(path("a.mp4"), {16, 16, 1}, 25).finish(), InvalidArgument);
+    EXPECT_EQ(names(), std::set<std::string>{});
+    VideoWriter writer(path("a.mp4"), {16, 16, 1}, 25);
+    EXPECT_THROW(writer.write(Pixels(255)), InvalidArgument);
+    EXPECT_THROW(writer.write({}), InvalidArgument);
+    writer.write(Pixels(256));
+    writer.finish();
+    EXPECT_THROW(writer.write(Pixels(256)), InvalidArgument);
+    EXPECT_THROW(writer.finish(), InvalidArgument);
+    EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+}
+
+TEST_F(VideoTest, UnwritablePaths) {
+    const auto expect_unwritable = [&](const std::string& target, const std::string& why) {
+        expect_refusal<UnwritableFile>(target, why, [&] { VideoWriter(target, {16, 16, 1}, 25); });
+        expect_refusal<UnwritableFile>(target, why, [&] { write_png(target, {1, 1, 1}, Pixels{1}); });
+    };
+    expect_unwritable(path("no/such/a"), "No such file or directory");
+    expect_unwritable(directory_.string(), "names a directory");
+    fs::permissions(directory_,
+                    fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
+    const OrdinaryUser user;
+    expect_unwritable(path("a"), "Permission denied");
+}
+
+TEST_F(VideoTest, FullDiskLeavesNothing) {
+    const FrameFormat format{256, 256, 3};
+    write_file("a.mp4", "before");
+    {
+        const FileSizeLimit limit(20'000);
+        expect_refusal<UnwritableFile>(path("a.png"), "File too large",
+                                       [&] { write_png(path("a.png"), format, noise(format, 1)); });
+        VideoWriter writer(path("a.mp4"), format, 25);
+        expect_refusal<UnwritableFile>(path("a.mp4"), "File too large", [&] {
+            for (unsigned k = 0; k < 200; ++k) writer.write(noise(format, k));
+        });
+        EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+        EXPECT_THROW(writer.write(noise(format, 0)), InvalidArgument);
+        EXPECT_THROW(writer.finish(), InvalidArgument);
+        // H.264 comes out at the end
+        VideoWriter brief(path("a.mp4"), format, 25);
+        expect_refusal<UnwritableFile>(path("a.mp4"), "File too large", [&] {
+            brief.write(noise(format, 0));
+            brief.finish();
+        });
+    }
+    EXPECT_EQ(file_bytes("a.mp4"), "before");
+    EXPECT_EQ(names(), std::set<std::string>{"a.mp4"});
+}
+
+TEST(Frame, SizesBeyond32Bits) { EXPECT_EQ((FrameFormat{65'536, 65'536, 3}.bytes()), Index{12'884'901'888}); }
+
+std::array<int, 3> pixel(const Image& image, Index x, Index y) {
+    const std::uint8_t* p = image.pixels.data() + 3 * (y * image.format.width + x);
+    return {p[0], p[1], p[2]};
+}
+
+TEST(ContactSheet, PutsEveryFrameInItsPlace) {
+    constexpr FrameFormat grey{60, 40, 1}, color{60, 40, 3};
+    const Pixels a = noise(grey, 1), b = noise(color, 2), c = noise(grey, 3), d = noise(color, 4);
+    for (const std::vector<std::string>& titles : {std::vector<std::string>{"Original", "Mask"}, {"", ""}}) {
+        const Image sheet = contact_sheet({{{grey, a}, {color, b}}, {{grey, c}, {color, d}}}, titles);
+        const Index heading = sheet.format.height - 2 * 40 - 4;
+        EXPECT_EQ(sheet.format.width, 2 * 60 + 4);
+        EXPECT_EQ(sheet.format.channels, 3);
+        EXPECT_EQ(sheet.pixels.size(), static_cast<std::size_t>(sheet.format.bytes()));
+        EXPECT_EQ(heading == 0, titles[0].empty());
+        for (Index y = 0; y < 40; ++y) {
+            for (Index x = 0; x < 60; ++x) {
+                const std::size_t p = static_cast<std::size_t>(y * 60 + x);
+                EXPECT_EQ(pixel(sheet, x, heading + y), (std::array<int, 3>{a[p], a[p], a[p]}));
+                EXPECT_EQ(pixel(sheet, 64 + x, heading + y),
+                          (std::array<int, 3>{b[3 * p], b[3 * p + 1], b[3 * p + 2]}));
+                EXPECT_EQ(pixel(sheet, x, heading + 44 + y), (std::array<int, 3>{c[p], c[p], c[p]}));
+                EXPECT_EQ(pixel(sheet, 64 + x, heading + 44 + y),
+                          (std::array<int, 3>{d[3 * p], d[3 * p + 1], d[3 * p + 2]}));
+            }
+        }
+        for (Index y = 0; y < sheet.format.height; ++y) EXPECT_EQ(pixel(sheet, 62, y), (std::array{255, 255, 255}));
+        const Image row = side_by_side({{grey, a}, {color, b}}, titles);
+        EXPECT_EQ(row.format, (FrameFormat{124, heading + 40, 3}));
+        EXPECT_TRUE(std::equal(row.pixels.begin(), row.pixels.end(), sheet.pixels.begin()));
+    }
+}
+
+TEST(ContactSheet, TitlesStayInTheirColumns) {
+    for (const Index width : {1, 4, 5, 6, 11, 50, 400}) {
+        const FrameFormat format{width, 300, 1};
+        const Pixels white(static_cast<std::size_t>(format.bytes()), 255);
+        const Image sheet = side_by_side({{format, white}, {format, white}}, {"", "HHHHHHHHHHHH"});
+        for (Index y = 0; y < sheet.format.height; ++y) {
+            for (Index x = 0; x < width + 4; ++x) EXPECT_EQ(pixel(sheet, x, y), (std::array{255, 255, 255})) << width;
+        }
+    }
+}
+
+TEST(ContactSheet, ChecksItsFrames) {
+    const Pixels pixels(16);
+    const FrameView frame{{4, 4, 1}, pixels}, wide{{8, 2, 1}, pixels}, empty{{4, 4, 1}, {}};
+    EXPECT_THROW(contact_sheet({}, {"a"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{}}, {}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, frame}, {frame}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, wide}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, empty}}, {"a", "b"}), InvalidArgument);
+}
+
+TEST(Lettering, EveryLetterIsDrawnAndDiffers) {
+    std::set<std::string> seen;
+    for (const char c : std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+=/%()_# ")) {
+        const auto draw = [](char letter) {
+            Image image{{5, 7, 3}, Pixels(105)};
+            draw_text(image, 0, 0, std::string(1, letter), 1, {255, 255, 255});
+            return std::string(image.pixels.begin(), image.pixels.end());
+        };
+        EXPECT_TRUE(seen.insert(draw(c)).second) << c;
+        EXPECT_EQ(draw(static_cast<char>(std::tolower(c))), draw(c)) << c;
+    }
+}
+
+TEST(Lettering, ScalesAndIsCutOffAtTheEdges) {
+    Image one{{text_width(2, 1), text_height(1), 3}, {}}, three{{text_width(2, 3), text_height(3), 3}, {}};
+    one.pixels.resize(static_cast<std::size_t>(one.format.bytes()));
+    three.pixels.resize(static_cast<std::size_t>(three.format.bytes()));
+    draw_text(one, 0, 0, "QR", 1, {9, 8, 7});
+    draw_text(three, 0, 0, "QR", 3, {9, 8, 7});
+    for (Index y = 0; y < three.format.height; ++y) {
+        for (Index x = 0; x < three.format.width; ++x) EXPECT_EQ(pixel(three, x, y), pixel(one, x / 3, y / 3));
+    }
+    for (const Index x : {-100, -4, 0, 8, 100}) {
+        for (const Index y : {-100, -4, 0, 5, 100}) draw_text(one, x, y, "QUOIN", 4, {1, 2, 3});
+    }
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
+    return n;
+}
+
+TEST(ConvergencePlot, DrawsEveryFinitePoint) {
+    std::vector<RobustPcaStep> steps;
+    for (Index k = 1; k <= 40; ++k) {
+        RobustPcaStep step;
+        step.iteration = k;
+        step.residual = std::pow(0.7, k);
+        step.rank = k / 3;
+        steps.push_back(step);
+    }
+    const auto check = [](const std::string& svg) {
+        EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+        EXPECT_EQ(svg.find("nan"), svg.npos);
+        EXPECT_EQ(svg.find("inf"), svg.npos);
+        EXPECT_EQ(count(svg, "<text"), count(svg, "</text>"));
+        // what is drawn is on the canvas
+        const std::regex number("c[xy]=\"([^\"]*)\"");
+        for (std::sregex_iterator match(svg.begin(), svg.end(), number); match != std::sregex_iterator(); ++match) {
+            const double value = std::stod((*match)[1]);
+            EXPECT_TRUE(0 <= value && value <= 720) << value;
+        }
+        return count(svg, "<circle");
+    };
+    EXPECT_EQ(check(convergence_svg(steps, 1e-5)), 80u);
+    EXPECT_NE(convergence_svg(steps, 1e-5).find("tolerance 1e-05"), std::string::npos);
+    EXPECT_EQ(convergence_svg(steps).find("tolerance"), std::string::npos);
+    EXPECT_EQ(check(convergence_svg(std::span(steps).first(1))), 2u);
+    EXPECT_EQ(check(convergence_svg({})), 0u);
+    const double breaks[] = {nan, 0, inf};
+    for (const double residual : breaks) {
+        std::vector<RobustPcaStep> broken = steps;
+        broken[20].residual = residual;
+        EXPECT_EQ(check(convergence_svg(broken)), 79u);
+        for (RobustPcaStep& step : broken) step.residual = residual;
+        EXPECT_EQ(check(convergence_svg(broken)), 40u);
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
