@@ -25,16 +25,20 @@ const ReflectorForest<T, D>& lapack_forest(const QR<T, D>& f, const char* what) 
         to_string(f.report().method)));
 }
 
+/// V of reflectors that are stored below the diagonal of A: its ones and zeros too.
+template <class T, class D>
+Matrix<T, D> unit_lower(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> V = copy_of(ctx, A);
+    set_root<T>(ctx, V.view());
+    return V;
+}
+
 }  // namespace
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::v(Context<D>& ctx) const {
     const auto& forest = lapack_forest(*this, "V");
-    const Index k = std::min(rows(), cols());
-    Matrix<T, D> V(ctx, rows(), k);
-    copy<T>(ctx, forest.A.view().col_block({0, k}), V.view());
-    set_root<T>(ctx, V.view());
-    return V;
+    return unit_lower(ctx, forest.A.view().col_block({0, std::min(rows(), cols())}));
 }
 
 template <class T, class D>
@@ -52,20 +56,24 @@ template <class T, class D>
 Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
     const auto& forest = lapack_forest(*this, "T");
     const Index m = rows(), k = std::min(m, cols());
-    const Matrix<T, D> V = v(ctx);
     Matrix<T, D> Tf(ctx, k, k);
     set_zero(ctx, Tf.view());
-    for (const Panel& panel : forest.panels) {
+    for (std::size_t s = 0; s < forest.panels.size(); ++s) {
+        const Panel& panel = forest.panels[s];
         const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width};
         const auto T22 = Tf.view().block(here, here), T12 = Tf.view().block(before, here);
         copy_triangle<T>(ctx, forest.panel_t(panel), T22);
         if (T12.empty()) continue;
-        // T₁₂ = −T₁ (V₁ᵀV₂) T₂; V₂ is zero above its first row
+        // G = V₁ᵀV₂; V₂ is zero above its first row, and from there on V₁ lies in A as it is
+        const Matrix<T, D> V2 = unit_lower(ctx, forest.panel_a(panel));
         Matrix<T, D> G(ctx, T12.rows, T12.cols), W(ctx, T12.rows, T12.cols);
-        const auto below = V.view().row_block({panel.first, m});
-        multiply_transposed<T>(ctx, below.col_block(before), below.col_block(here), G.view());
+        multiply_transposed<T>(ctx, forest.A.view().block({panel.first, m}, before), V2.view(), G.view());
+        // T₁₂ = −T₁ G T₂, a block row of the triangle T₁ at a time
         set_zero(ctx, W.view());
-        subtract_product<T>(ctx, Tf.view().block(before, before), G.view(), W.view());
+        for (std::size_t r = 0; r < s; ++r) {
+            const Range row{forest.panels[r].first, forest.panels[r + 1].first}, right{row.begin, panel.first};
+            subtract_product<T>(ctx, Tf.view().block(row, right), G.view().row_block(right), W.view().row_block(row));
+        }
         negate<T>(ctx, W.view());
         subtract_product<T>(ctx, W.view(), T22, T12);
     }
