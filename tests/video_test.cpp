@@ -971,6 +971,11 @@ TEST(ConvergencePlot, DrawsEveryFinitePoint) {
     EXPECT_EQ(convergence_svg(steps).find("tolerance"), std::string::npos);
     EXPECT_EQ(check(convergence_svg(std::span(steps).first(1))), 2u);
     EXPECT_EQ(check(convergence_svg({})), 0u);
+    // a second window's curves begin anew: no line leads back to its first iteration
+    std::vector<RobustPcaStep> windows = steps;
+    windows.insert(windows.end(), steps.begin(), steps.begin() + 10);
+    EXPECT_EQ(check(convergence_svg(windows)), 100u);
+    EXPECT_EQ(count(convergence_svg(windows), "h0"), 2 * count(convergence_svg(steps), "h0"));
     const double breaks[] = {nan, 0, inf};
     for (const double residual : breaks) {
         std::vector<RobustPcaStep> broken = steps;

@@ -65,6 +65,7 @@ public:
                 move = 'M';
                 continue;
             }
+            if (k > 0 && iterations[k] <= iterations[k - 1]) move = 'M';
             // a point between two gaps is drawn by the round ends of nothing
             path += fmt::format("{}{:.1f},{:.1f}{}", move, x(iterations[k]), p.y(values[k]), move == 'M' ? "h0" : "");
             move = 'L';
@@ -98,16 +99,17 @@ private:
 std::string convergence_svg(std::span<const RobustPcaStep> steps, double tolerance) {
     std::vector<double> iterations, residuals, ranks;
     const double decades = tolerance > 0 ? std::log10(tolerance) : 0;
-    double low = decades, high = decades, top_rank = 1;
+    double low = decades, high = decades, top_rank = 1, last = 2;
     for (const RobustPcaStep& step : steps) {
         iterations.push_back(static_cast<double>(step.iteration));
+        last = std::max(last, iterations.back());
         ranks.push_back(static_cast<double>(step.rank));
         top_rank = std::max(top_rank, ranks.back());
         residuals.push_back(std::log10(step.residual));
         if (std::isfinite(residuals.back()))
             low = std::min(low, residuals.back()), high = std::max(high, residuals.back());
     }
-    const double first = steps.empty() ? 1 : iterations.front(), last = steps.empty() ? 2 : iterations.back();
+    const double first = steps.empty() ? 1 : iterations.front();
     Figure figure(first, std::max(last, first + 1));
     const Panel residual{20, 250, std::floor(low - 0.2), std::max(std::ceil(high), 1 + std::floor(low - 0.2))},
         rank{286, 430, 0, 1.05 * top_rank};
