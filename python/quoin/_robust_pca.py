@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from typing import Any, Callable, Literal, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,8 @@ def _default_tolerance(dtype: Any) -> float:
 def robust_pca(
     M: Any,
     *,
-    pursuit: Literal["alm", "alternating"] = "alm",
-    route: Literal["auto", "qr", "gram"] = "auto",
+    pursuit: str = "alm",
+    route: str = "auto",
     lam: float | None = None,
     mu: float | None = None,
     rho: float = 1.5,
@@ -122,16 +122,18 @@ def robust_pca(
     (2, 'converged', True)
     """
     array, give_back = to_numpy(M)
-    known = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
+    known: Any = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmask(array)
         if mask is not np.ma.nomask:
             known = ~mask if known is None else known & ~mask
         array = array.data
     array = exactly_2d(to_float(array, "robust_pca"))
-    starts = [None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
-              for start in (L, Y)]
-    for name, other in (("observed", known), ("L", starts[0]), ("Y", starts[1])):
+    first_L, first_Y = (
+        None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
+        for start in (L, Y)
+    )
+    for name, other in (("observed", known), ("L", first_L), ("Y", first_Y)):
         if other is not None and other.shape != array.shape:
             raise InvalidArgument(f"{name} must have the shape {array.shape} of M, and has {other.shape}")
     if max_rank is not None and max_rank < 1:
@@ -141,7 +143,7 @@ def robust_pca(
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
         return go_on is None or bool(go_on)
 
-    low, sparse, multipliers, step, taken, end = _core.robust_pca(
+    result: Any = _core.robust_pca(
         array,
         pursuit,
         route,
@@ -152,11 +154,13 @@ def robust_pca(
         max_iterations,
         max_rank or 0,
         None if known is None else known.view(np.uint8),
-        *starts,
+        first_L,
+        first_Y,
         None if callback is None else on_step,
         threads_number(threads),
     )
-    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, taken, end)
+    low, sparse, multipliers, step, *rest = result
+    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, *rest)
 
 
 def _least_absolute_scores(
@@ -284,7 +288,7 @@ class RobustPCA:
         return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags, TransformerTags  # only scikit-learn asks
+        from sklearn.utils import Tags, TargetTags, TransformerTags  # type: ignore[import-not-found]  # only scikit-learn asks
 
         return Tags(
             estimator_type=None,
