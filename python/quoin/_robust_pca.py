@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from typing import Any, Callable, Literal, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,8 @@ def _default_tolerance(dtype: Any) -> float:
 def robust_pca(
     M: Any,
     *,
-    pursuit: Literal["alm", "alternating"] = "alm",
-    route: Literal["auto", "qr", "gram"] = "auto",
+    pursuit: str = "alm",
+    route: str = "auto",
     lam: float | None = None,
     mu: float | None = None,
     rho: float = 1.5,
@@ -122,16 +122,18 @@ def robust_pca(
     (2, 'converged', True)
     """
     array, give_back = to_numpy(M)
-    known = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
+    known: Any = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmask(array)
         if mask is not np.ma.nomask:
             known = ~mask if known is None else known & ~mask
         array = array.data
     array = exactly_2d(to_float(array, "robust_pca"))
-    starts = [None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
-              for start in (L, Y)]
-    for name, other in (("observed", known), ("L", starts[0]), ("Y", starts[1])):
+    first_L, first_Y = (
+        None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
+        for start in (L, Y)
+    )
+    for name, other in (("observed", known), ("L", first_L), ("Y", first_Y)):
         if other is not None and other.shape != array.shape:
             raise InvalidArgument(f"{name} must have the shape {array.shape} of M, and has {other.shape}")
     if max_rank is not None and max_rank < 1:
@@ -141,7 +143,7 @@ def robust_pca(
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
         return go_on is None or bool(go_on)
 
-    low, sparse, multipliers, step, taken, end = _core.robust_pca(
+    result: Any = _core.robust_pca(
         array,
         pursuit,
         route,
@@ -152,11 +154,13 @@ def robust_pca(
         max_iterations,
         max_rank or 0,
         None if known is None else known.view(np.uint8),
-        *starts,
+        first_L,
+        first_Y,
         None if callback is None else on_step,
         threads_number(threads),
     )
-    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, taken, end)
+    low, sparse, multipliers, step, *rest = result
+    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, *rest)
 
 
 def _least_absolute_scores(
@@ -164,9 +168,9 @@ def _least_absolute_scores(
 ) -> tuple[np.ndarray, bool]:
     """C of min ‖x − c V‖₁ for every row x of X, V the components, and whether all rows came within tol·‖x‖₁ of it.
 
-    Alternating directions on x = c V + s (Boyd et al. 2011, section 6.1), each row with its own κ = 1/μ and its own end, so
-    that a row's scores do not depend on the others. u/κ is nearly feasible for the dual, max x yᵀ: |y| <= 1, V yᵀ = 0; made
-    feasible it bounds the distance from the minimum.
+    Alternating directions on x = c V + s (Boyd et al. 2011, section 6.1), each row with its own κ = 1/μ and its own
+    end, so that a row's scores do not depend on the others. u/κ is nearly feasible for the dual, max x yᵀ: |y| <= 1,
+    V yᵀ = 0; made feasible it bounds the distance from the minimum.
     """
     scores = X @ components.T
     rest = X - scores @ components
@@ -193,7 +197,7 @@ def _least_absolute_scores(
 
 
 class RobustPCA:
-    """Principal components of a matrix with gross errors: an estimator in the manner of scikit-learn, without needing it.
+    """Principal components of a matrix with gross errors: an estimator in scikit-learn's manner that does not need it.
 
     X = L + S with L of low rank and S sparse (`robust_pca`); the components are right singular vectors of L. X is not
     centred: the pursuit has L take up what a mean would, as one more component if need be, and a mean over columns with
@@ -270,7 +274,8 @@ class RobustPCA:
         """Set parameters by name."""
         for name in params:
             if name not in self._defaults():
-                raise InvalidArgument(f"{type(self).__name__} has no parameter {name!r}; it has {list(self._defaults())}")
+                names = ", ".join(self._defaults())
+                raise InvalidArgument(f"{type(self).__name__} has no parameter {name!r}; it has {names}")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -284,7 +289,8 @@ class RobustPCA:
         return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags, TransformerTags  # only scikit-learn asks
+        # only scikit-learn asks
+        from sklearn.utils import Tags, TargetTags, TransformerTags  # type: ignore[import-not-found]
 
         return Tags(
             estimator_type=None,
@@ -325,7 +331,8 @@ class RobustPCA:
                 del self.feature_names_in_
         elif features != self.n_features_in_:
             raise InvalidArgument(
-                f"X has {features} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                f"X has {features} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input"
             )
         elif names is not None and not np.array_equal(names, getattr(self, "feature_names_in_", names)):
             raise InvalidArgument("The feature names should match those that were passed during fit, in their order")
@@ -362,8 +369,8 @@ class RobustPCA:
         return self
 
     def transform(self, X: Any) -> Any:
-        """Scores C (n_samples, n_components_) of the rows of X: each minimises ‖x − c V‖₁, and is c of x = c V + s exactly
-        where s is sparse enough. A projection, x Vᵀ, would spread every gross error over all scores.
+        """Scores C (n_samples, n_components_) of the rows of X: each minimises ‖x − c V‖₁, and is c of x = c V + s
+        exactly where s is sparse enough. A projection, x Vᵀ, would spread every gross error over all scores.
         """
         self._require_fitted()
         array, give_back = self._samples(X, fitting=False)

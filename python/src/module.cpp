@@ -252,7 +252,7 @@ void bind_type(nb::module_& module, const char* suffix) {
     module.def("lstsq", &solve_least_squares<T>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
                "threads"_a, "check_finite"_a);
     module.def("svd", &singular_values<T>, "a"_a.noconvert(), "vectors"_a, "method"_a, "threads"_a, "check_finite"_a);
-    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lambda"_a, "mu"_a, "rho"_a,
+    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
                "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
                "on_step"_a.none(), "threads"_a);
 

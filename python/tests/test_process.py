@@ -1,5 +1,6 @@
 """Threads, signals, other libraries' arrays, documentation."""
 
+import ast
 import concurrent.futures
 import doctest
 import os
@@ -149,6 +150,13 @@ def test_guide():
     guide = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
     result = doctest.testfile(str(guide), module_relative=False)
     assert result.attempted > 10 and result.failed == 0
+
+
+def test_the_stub_of_the_extension_module_is_python():
+    stub = pathlib.Path(quoin.__file__).parent / "_core.pyi"
+    if not stub.exists():
+        pytest.skip("built without stubs")
+    assert {"qr", "robust_pca"} <= {getattr(node, "name", "") for node in ast.walk(ast.parse(stub.read_text()))}
 
 
 def test_every_public_name_is_documented():

@@ -253,7 +253,8 @@ def test_parameters():
     pca = quoin.RobustPCA(n_components=2, lam=0.3)
     assert repr(pca) == "RobustPCA(n_components=2, lam=0.3)" and repr(quoin.RobustPCA()) == "RobustPCA()"
     parameters = pca.get_params()
-    assert parameters["n_components"] == 2 and parameters["max_iter"] == 1000 and parameters == pca.get_params(deep=False)
+    assert parameters["n_components"] == 2 and parameters["max_iter"] == 1000
+    assert parameters == pca.get_params(deep=False)
     assert pca.set_params(tol=1e-3, rho=1.2) is pca and (pca.tol, pca.rho) == (1e-3, 1.2)
     assert quoin.RobustPCA(**pca.get_params()).get_params() == pca.get_params()
     with pytest.raises(quoin.InvalidArgument, match="gamma"):
