@@ -20,6 +20,7 @@ class RobustPCAStep(NamedTuple):
 
     iteration: int
     residual: float
+    dual_residual: float
     objective: float
     rank: int
     nonzeros: int
@@ -35,6 +36,7 @@ class RobustPCAResult(NamedTuple):
     Y: Any
     iterations: int
     residual: float
+    dual_residual: float
     objective: float
     rank: int
     nonzeros: int
@@ -89,7 +91,8 @@ def robust_pca(
     rho : float
         Growth of μ in an iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more iterations.
     tol : float, optional
-        Of ‖M − L − S‖ / ‖M‖; by default 1e-7, and 1e-5 in float32.
+        Of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, of which 1e-3
+        is a good answer; by default 1e-7, and 1e-5 in float32.
     max_rank : int, optional
         Of L.
     observed : array_like of bool, shape (M, N), optional

@@ -205,8 +205,8 @@ nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, doub
         return by_rows ? A.transposed() : A;
     };
     const auto to_tuple = [](const RobustPcaStep& step) {
-        return nb::make_tuple(step.iteration, step.residual, step.objective, step.rank, step.nonzeros, step.mu,
-                              step.seconds);
+        return nb::make_tuple(step.iteration, step.residual, step.dual_residual, step.objective, step.rank,
+                              step.nonzeros, step.mu, step.seconds);
     };
     RobustPcaOptions<T> options;
     options.pursuit = parse_pursuit(pursuit);
