@@ -83,11 +83,26 @@ void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const M
     fmt::print("wrote          {}, {}\n", L_path, S_path);
 }
 
-void run_rpca(const RpcaArguments& arguments) {
+const std::string of_frames = "Videos and images";  // heading of their options in --help
+
+/// Refuses options that the input has no use for.
+void check_options(const CLI::App& command, const RpcaArguments& arguments, bool matrix) {
+    if (!matrix && arguments.nan_is_missing) throw CLI::ValidationError("--nan-is-missing", "is for matrices");
+    for (const CLI::Option* option : command.get_options()) {
+        if (matrix && option->count() > 0 && option->get_group() == of_frames) {
+            throw CLI::ValidationError(option->get_name(),
+                                       "is for videos and images, and " + arguments.input + " is a matrix");
+        }
+    }
+}
+
+void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
     if (arguments.synthetic != arguments.input.empty()) {
         throw CLI::ValidationError("INPUT", "give either an input or --synthetic");
     }
-    if (arguments.synthetic || !is_matrix(arguments.input)) {
+    const bool matrix = !arguments.synthetic && is_matrix(arguments.input);
+    check_options(command, arguments, matrix);
+    if (!matrix) {
 #ifdef QUOIN_HAVE_VIDEO
         run_rpca_frames(arguments);
         return;
@@ -153,7 +168,6 @@ void add_rpca(CLI::App& program) {
     add_memory_argument(command, arguments->memory);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
 #ifdef QUOIN_HAVE_VIDEO
-    const std::string of_frames = "Videos and images";
     command.add_option("--start", arguments->start, "First frame, from 0")->group(of_frames);
     command.add_option("--frames", arguments->frames, "At most so many frames")->group(of_frames)->type_name("N");
     command
@@ -217,7 +231,7 @@ void add_rpca(CLI::App& program) {
         "          quoin rpca M.npy --out parts --method alternating\n\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
         "residual, objective, lambda; of frames also phases (seconds), and precision, recall and f against masks.");
-    command.callback([arguments] { run_rpca(*arguments); });
+    command.callback([arguments, &command] { run_rpca(command, *arguments); });
 }
 
 }  // namespace quoin::cli

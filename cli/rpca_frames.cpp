@@ -29,7 +29,9 @@ constexpr Index least_window = 10;
 
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
 Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column) {
-    if (arguments.window < 0 || arguments.carry < 0) throw InvalidArgument("--window and --carry must not be negative");
+    if (arguments.window < 0 || arguments.window == 1)
+        throw InvalidArgument("--window must be at least 2, or 0: Quoin chooses");
+    if (arguments.carry < 0) throw InvalidArgument("--carry must not be negative");
     const double cap = memory_cap(arguments.memory);
     const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - arguments.carry;
     const Index expected = frames.expected();

@@ -26,6 +26,7 @@ VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input
     if (!arguments.ground_truth.empty())
         throw InvalidArgument("--synthetic has its own masks: leave --ground-truth out");
     if (arguments.start < 0) throw InvalidArgument("--start must not be negative");
+    if (arguments.frames < -1) throw InvalidArgument("--frames must be positive, or -1 for all");
     name_ = "synthetic scene";
     frames_ = arguments.frames < 0 ? 100 : arguments.frames;
     const bool scaled = arguments.width > 0;

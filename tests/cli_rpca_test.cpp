@@ -210,7 +210,12 @@ TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
     expect_error(quoin_run("rpca images --out d --start 2"), invalid, {"2"});
     expect_error(quoin_run("rpca images --out d --lambda -1"), invalid, {"lambda"});
     expect_error(quoin_run("rpca images --out d --threshold -1"), invalid, {"threshold"});
-    expect_error(quoin_run("rpca images --out d --window -1"), invalid, {"window"});
+    expect_error(quoin_run("rpca images --out d --window 1"), invalid, {"window"});
+    expect_error(quoin_run("rpca images --out d --carry -1"), invalid, {"carry"});
+    expect_error(quoin_run("rpca --synthetic --out d --frames -2"), invalid, {"--frames"});
+    expect_error(quoin_run("rpca images --out d --nan-is-missing"), usage_error, {"--nan-is-missing"});
+    save("M.npy", random_normal<double>(30, 5));
+    expect_error(quoin_run("rpca M.npy --out d --window 3"), usage_error, {"--window", "M.npy"});
     expect_error(quoin_run("rpca images --out d --write-scene s"), invalid, {"--synthetic"});
     expect_error(quoin_run("rpca --synthetic --out d --scale 20x20"), invalid, {"20x20"});
     expect_error(quoin_run("rpca --synthetic --out d --frames 1"), invalid, {"2 frames"});
