@@ -5,7 +5,6 @@
 #include "algorithms/factorization.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
-#include "host/tuning.hpp"
 #include "lapack/in_place.hpp"
 #include "lapack/tuning.hpp"
 
@@ -67,62 +66,6 @@ void apply_block(bool transpose, const Stack& s, Index t, Index c, MatrixView<co
                  Range columns, MatrixView<T> C_top, MatrixView<T> C, T* work) {
     apply_reflector(transpose, block_of(s, t, c, V, Tf), columns.size(), C_top.at(c * s.nb, columns.begin), C_top.ld,
                     C.at(s.leaf(t).begin, columns.begin), C.ld, work);
-}
-
-/// One leaf of many rows as the matrix [R; B], whose reflectors have I on top: its panels are factored as all tall ones are.
-template <class T>
-void factor_tall_leaf(Context<Host>& ctx, const Stack& s, Range rows, MatrixView<T> R, MatrixView<T> B,
-                      MatrixView<T> Tf) {
-    const Index n = s.n;
-    Matrix<T> A(n + rows.size(), n);
-    const auto A_top = A.view().row_block({0, n}), A_rest = A.view().row_block({n, A.rows()});
-    copy_triangle<T>(ctx, R, A_top);
-    copy<T>(ctx, B.row_block(rows), A_rest);
-    factor_in_place<T>(ctx, s.nb, A.view(), Tf);
-    store_triangle<T>(ctx, A_top, R);
-    copy<T>(ctx, A_rest, B.row_block(rows));
-}
-
-/// Block c of leaf t is factored when the blocks above it and left of it are, and updates the columns right of it. What lies
-/// on one antidiagonal t + c may be done at once, together with the blocks that wait for nothing but these.
-template <class T>
-void factor_short_leaves(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) {
-    struct Task {
-        Index t, c;     // the block that updates; c = −1: none
-        Range columns;  // of what it updates
-        bool factors;   // these columns, then
-    };
-    const Index leaves = s.leaves(), blocks = block_count(s), n = s.n, nb = s.nb;
-    Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(factor_work(nb), 2 * nb * std::max(nb, tile_cols)));
-    std::vector<Task> tasks;
-    for (Index d = -1; d < leaves + blocks - 2; ++d) {
-        tasks.clear();
-        if (d + 1 < leaves) tasks.push_back({d + 1, -1, {0, std::min(nb, n)}, true});
-        double flops = 0;
-        const Index c_first = std::max<Index>(0, d - leaves + 1), c_last = std::min(d, blocks - 2);
-        for (Index c = c_first; c <= c_last; ++c) {
-            tasks.push_back({d - c, c, {(c + 1) * nb, std::min(n, (c + 2) * nb)}, true});
-            flops += 4.0 * s.leaf_rows * nb * (n - (c + 1) * nb);
-        }
-        for (Index c = c_first; c <= c_last; ++c) {
-            for (Index j = (c + 2) * nb; j < n; j += tile_cols) {
-                tasks.push_back({d - c, c, {j, std::min(n, j + tile_cols)}, false});
-            }
-        }
-        const Index count = static_cast<Index>(tasks.size());
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index i = 0; i < count; ++i) {
-            const Task& task = tasks[i];
-            T* work = buffers.mine();
-            if (task.c >= 0) apply_block<T>(true, s, task.t, task.c, B, Tf, task.columns, R, B, work);
-            if (!task.factors) continue;
-            const Index first = task.columns.begin, k = task.columns.size();
-            const Range rows = s.leaf(task.t);
-            factor_stacked_block(stacked_rows(s.l, rows.size(), first + k), k, R.at(first, first), R.ld,
-                                 B.at(rows.begin, first), B.ld, Tf.at(0, task.t * n + first), Tf.ld, work);
-        }
-    }
 }
 
 /// Columns of C that one task takes through all leaves: fewer where there are few, so that there are several tasks.
@@ -198,19 +141,53 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
 
 }  // namespace
 
+/// Block c of leaf t is factored when the blocks above it and left of it are, and updates the columns right of it. What lies
+/// on one antidiagonal t + c may be done at once, together with the blocks that wait for nothing but these.
 template <class T>
 void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) {
     if (s.rows == 0 || s.n == 0) return;
-    if (s.l == 0 && s.leaf_rows >= Tuning<Host>::reconstruct_rows(s.nb)) {
-        for (Index t = 0; t < s.leaves(); ++t) {
-            factor_tall_leaf<T>(ctx, s, s.leaf(t), R, B, Tf.col_block({t * s.n, (t + 1) * s.n}));
-        }
-        return;
-    }
+    struct Task {
+        Index t, c;     // the block that updates; c = −1: none
+        Range columns;  // of what it updates
+        bool factors;   // these columns, then
+    };
+    const Index leaves = s.leaves(), blocks = block_count(s), n = s.n, nb = s.nb;
     Arena::Frame frame(ctx.state().arena);
-    const Trapezoid<T> full(frame, s, B);
-    factor_short_leaves<T>(ctx, s, R, full.view, Tf);
-    full.store();
+    const Trapezoid<T> trapezoid(frame, s, B);
+    const MatrixView<T> V = trapezoid.view;
+    // one block's leaves wait for each other
+    ThreadBuffers<T> buffers(frame, blocks == 1 ? 1 : ctx.threads(),
+                             std::max(factor_work(nb), 2 * nb * std::max(nb, tile_cols)));
+    std::vector<Task> tasks;
+    for (Index d = -1; d < leaves + blocks - 2; ++d) {
+        tasks.clear();
+        if (d + 1 < leaves) tasks.push_back({d + 1, -1, {0, std::min(nb, n)}, true});
+        double flops = 0;
+        const Index c_first = std::max<Index>(0, d - leaves + 1), c_last = std::min(d, blocks - 2);
+        for (Index c = c_first; c <= c_last; ++c) {
+            tasks.push_back({d - c, c, {(c + 1) * nb, std::min(n, (c + 2) * nb)}, true});
+            flops += 4.0 * s.leaf_rows * nb * (n - (c + 1) * nb);
+        }
+        for (Index c = c_first; c <= c_last; ++c) {
+            for (Index j = (c + 2) * nb; j < n; j += tile_cols) {
+                tasks.push_back({d - c, c, {j, std::min(n, j + tile_cols)}, false});
+            }
+        }
+        const Index count = static_cast<Index>(tasks.size());
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
+        for (Index i = 0; i < count; ++i) {
+            const Task& task = tasks[i];
+            T* work = buffers.mine();
+            if (task.c >= 0) apply_block<T>(true, s, task.t, task.c, V, Tf, task.columns, R, V, work);
+            if (!task.factors) continue;
+            const Index first = task.columns.begin, k = task.columns.size();
+            const Range rows = s.leaf(task.t);
+            factor_stacked_block(stacked_rows(s.l, rows.size(), first + k), k, R.at(first, first), R.ld,
+                                 V.at(rows.begin, first), V.ld, Tf.at(0, task.t * n + first), Tf.ld, work);
+        }
+        ctx.state().add_flops(flops);
+    }
+    trapezoid.store();
 }
 
 template <class T>
@@ -348,10 +325,11 @@ const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T
 
 template <class T>
 double stacked_workspace(const Stack& s, Index p) {
-    // a tall leaf with R on it and its panels' sums, or V with its zeros; the strip of C, and 64 partial sums of VᵀC
-    const double n = s.n, leaf = std::min(s.rows, s.leaf_rows);
+    // V with its zeros, or a leaf of it; each thread's work; the strip of C, and 64 partial sums of VᵀC
+    const double n = s.n, nb = s.nb, leaf = std::min(s.rows, s.leaf_rows), columns = std::min<Index>(p, 4 * tile_cols);
+    const double threads = s.nb < s.n ? omp_get_max_threads() : 1;
     return sizeof(T) *
-           ((n + leaf) * n + 4 * tile_cols * (n + s.rows) + 64 * s.nb * (n + std::min<Index>(p, 4 * tile_cols)));
+           (leaf * n + threads * nb * (3 * nb + 2 * tile_cols) + 4 * tile_cols * (n + s.rows) + 66 * nb * columns);
 }
 
 template <class T>
