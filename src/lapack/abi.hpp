@@ -71,6 +71,10 @@ private:
     std::chrono::steady_clock::time_point start_;
 };
 
+/// Where ?lamtsqr and ?gemqr must not be passed on: the reference takes row blocks of order < mb < max(m, n) rows for several,
+/// and from the right writes m·nb numbers into the mb·nb of `work` that it asks for.
+inline bool reference_fails(bool left, Index m, Index order, Index mb) { return mb > order || (!left && mb < m); }
+
 /// What LAPACKE returns where it finds no memory to work in; Fortran's LAPACK has no code for that.
 inline constexpr int out_of_memory_info = -1010;
 

@@ -75,7 +75,8 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
     if (!query && !nothing) {
         const bool is_tau = nb == 1 && (mb <= k || mb >= order);
         serve(
-            Call(routine, m, n, k), apply_pays(order, others, k) && (is_tau || panels_pay(nb)),
+            Call(routine, m, n, k),
+            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && (is_tau || panels_pay(nb))),
             row_blocks_workspace<T>(order, k, mb, nb, others),
             [&](Context<Host>& ctx) {
                 const MatrixView<const T> V(A, order, k, *lda);

@@ -118,9 +118,21 @@ void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau)
 }
 
 template <class T>
-void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
+Matrix<T> upper_factors(Index nb, Index n, MatrixView<const T> Tf) {
+    Matrix<T> upper(Tf.rows, Tf.cols);
+    for (Index j = 0; j < Tf.cols; ++j) {
+        const Index top = j % n % nb + 1;
+        std::copy_n(Tf.at(0, j), top, upper.view().at(0, j));
+        std::fill_n(upper.view().at(top, j), Tf.rows - top, T(0));
+    }
+    return upper;
+}
+
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf) {
     const auto panels = lapack_panels(A.rows, A.cols, nb);
-    quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, Tf});
+    Matrix<T> upper = upper_factors<T>(nb, A.cols, Tf);
+    quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, upper.view()});
 }
 
 template <class T>
@@ -134,7 +146,8 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C) {
     const auto panels = lapack_panels(V.rows, V.cols, nb);
-    apply_panels<T>(ctx, side, op, {panels, V, Tf}, C);
+    const Matrix<T> upper = upper_factors<T>(nb, V.cols, Tf);
+    apply_panels<T>(ctx, side, op, {panels, V, upper.view()}, C);
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                   \
@@ -143,7 +156,8 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
     template double reflector_workspace<T>(Index, Index, Index);                                               \
     template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
-    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);                     \
+    template Matrix<T> upper_factors<T>(Index, Index, MatrixView<const T>);                                    \
+    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<const T>);               \
     template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \
     template const char* factor_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);              \
     template void apply_in_place<T>(Context<Host>&, Side, Op, Index, MatrixView<const T>, MatrixView<const T>, \

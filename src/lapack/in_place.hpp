@@ -30,15 +30,19 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
 
 /// The same with T kept as ?geqrt keeps it: Tf is nb × min(m, n), the upper triangular factor of each nb columns of V in
-/// its own columns.
+/// its own columns; what lies below them is not read.
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
 template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C);
+/// A copy of Tf, of one or more leaves of n columns, with zeros below the diagonals of its blocks, where a caller's T may hold
+/// anything.
+template <class T>
+Matrix<T> upper_factors(Index nb, Index n, MatrixView<const T> Tf);
 /// A (m×n, m >= n), which holds V of n reflectors, := the first n columns of Q.
 template <class T>
-void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
+void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
 /// The width of panels that `factor_in_place` takes where nobody asks for one, at most min(m, n).
 template <class T>
 Index factor_width(Index m, Index n);

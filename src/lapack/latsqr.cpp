@@ -58,7 +58,8 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && !nothing) {
         serve(
-            Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
+            Call(routine, m, n, k),
+            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && panels_pay(nb)),
             row_blocks_workspace<T>(order, k, mb, nb, others),
             [&](Context<Host>& ctx) {
                 return apply_row_blocks<T>(
@@ -74,7 +75,8 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
 /// Both differ in their workspace alone: `least`(nb) is the least, `wanted`(nb) what a query tells, nb <= n.
 template <class T, class Int, class Next, class Least, class Wanted>
 void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_, T* A,
-             const Int* lda, T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info, Least least, Wanted wanted) {
+             const Int* lda, const T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info, Least least,
+             Wanted wanted) {
     const Index m = *m_, n = *n_, mb = *mb_, nb = std::min<Index>(*nb_, n);
     const bool query = *lwork == -1;
     *info = m < 0                                ? -1
@@ -91,7 +93,7 @@ void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, cons
             Call(routine, m, n, n), form_pays(m, n, n) && panels_pay(nb), row_blocks_workspace<T>(m, n, mb, nb, n),
             [&](Context<Host>& ctx) {
                 return form_row_blocks<T>(ctx, mb, nb, MatrixView<T>(A, m, n, *lda),
-                                          MatrixView<T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
+                                          MatrixView<const T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
             },
             next, [&] { next(m_, n_, mb_, nb_, A, lda, Tf, ldt, work, lwork, info); }, info);
     }
@@ -106,13 +108,13 @@ inline Index orgtsqr_row_wanted(Index, Index n, Index nb) { return nb * std::max
 
 }  // namespace
 
-#define QUOIN_ORGTSQR(T, Int, p, before, after, name, NAME)                                                        \
-    QUOIN_LAPACK_ABI void before##p##name##after(const Int* m, const Int* n, const Int* mb, const Int* nb, T* A,   \
-                                                 const Int* lda, T* Tf, const Int* ldt, T* work, const Int* lwork, \
-                                                 Int* info) {                                                      \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                        \
-        orgtsqr<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info,        \
-                        name##_least, name##_wanted);                                                              \
+#define QUOIN_ORGTSQR(T, Int, p, before, after, name, NAME)                                                      \
+    QUOIN_LAPACK_ABI void before##p##name##after(const Int* m, const Int* n, const Int* mb, const Int* nb, T* A, \
+                                                 const Int* lda, const T* Tf, const Int* ldt, T* work,           \
+                                                 const Int* lwork, Int* info) {                                  \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                      \
+        orgtsqr<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info,      \
+                        name##_least, name##_wanted);                                                            \
     }
 #define QUOIN_LATSQR(T, Int, p, before, after)                                                                         \
     QUOIN_LAPACK_ABI void before##p##latsqr##after(const Int* m, const Int* n, const Int* mb, const Int* nb, T* A,     \

@@ -68,6 +68,27 @@ void apply_block(bool transpose, const Stack& s, Index t, Index c, MatrixView<co
                     C.at(s.leaf(t).begin, columns.begin), C.ld, work);
 }
 
+/// Exponents e_j that bring the columns of [R; B] diag(2^-e_j) to where squares neither over- nor underflow; empty where they
+/// are there, or hold NaN or Inf.
+template <class T>
+Matrix<int> safe_exponents(Context<Host>& ctx, MatrixView<const T> R, MatrixView<const T> B) {
+    const Index n = R.cols;
+    Matrix<T> triangle(n, n);
+    copy_triangle<T>(ctx, R, triangle.view());
+    Matrix<int> of_R(n, 1), of_B(n, 1);
+    Matrix<Scan> found(2, 1);
+    const auto look = [&](int safe) {
+        scan<T>(ctx, triangle.view(), safe, of_R.view(), found.view().row_block({0, 1}));
+        scan<T>(ctx, B, safe, of_B.view(), found.view().row_block({1, 2}));
+    };
+    look(safe_exponent<T>);
+    if (!found(0, 0).scaled && !found(1, 0).scaled) return {};
+    look(-1);
+    if (found(0, 0).bad_row >= 0 || found(1, 0).bad_row >= 0) return {};
+    for (Index j = 0; j < n; ++j) of_R(j, 0) = std::max(of_R(j, 0), of_B(j, 0));
+    return of_R;
+}
+
 /// Columns of C that one task takes through all leaves: fewer where there are few, so that there are several tasks.
 Index tile_for(Index p) { return p > 4 * tile_cols ? tile_cols : tile_cols / 2; }
 
@@ -155,6 +176,12 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
     Arena::Frame frame(ctx.state().arena);
     const Trapezoid<T> trapezoid(frame, s, B);
     const MatrixView<T> V = trapezoid.view;
+    // [R; B] D has the same V
+    const Matrix<int> exponents = safe_exponents<T>(ctx, R, V);
+    if (exponents.rows() > 0) {
+        scale_columns<T>(ctx, exponents.view(), -1, Part::Upper, R);
+        scale_columns<T>(ctx, exponents.view(), -1, Part::All, V);
+    }
     // one block's leaves wait for each other
     ThreadBuffers<T> buffers(frame, blocks == 1 ? 1 : ctx.threads(),
                              std::max(factor_work(nb), 2 * nb * std::max(nb, tile_cols)));
@@ -187,6 +214,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
         }
         ctx.state().add_flops(flops);
     }
+    if (exponents.rows() > 0) scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, R);
     trapezoid.store();
 }
 
@@ -194,7 +222,8 @@ template <class T>
 void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& s, MatrixView<const T> V, MatrixView<const T> Tf,
                    MatrixView<T> C_top, MatrixView<T> C) {
     if (s.rows == 0 || s.n == 0 || C.empty()) return;
-    if (side == Side::Left) return apply_from_left<T>(ctx, op, s, V, Tf, C_top, C);
+    const Matrix<T> upper = upper_factors<T>(s.nb, s.n, Tf);
+    if (side == Side::Left) return apply_from_left<T>(ctx, op, s, V, upper.view(), C_top, C);
     // [C_top C] op(Q) = (op(Q)ᵀ [C_topᵀ; Cᵀ])ᵀ, some rows at a time
     const Index step = std::min<Index>(C.rows, 4 * tile_cols);
     Matrix<T> strip(s.n + s.rows, step);
@@ -204,7 +233,7 @@ void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& s, MatrixV
         const auto B_top = B.row_block({0, s.n}), B_rest = B.row_block({s.n, B.rows});
         transpose<T>(ctx, C_top.row_block(rows), B_top);
         transpose<T>(ctx, C.row_block(rows), B_rest);
-        apply_from_left<T>(ctx, op == Op::None ? Op::Transpose : Op::None, s, V, Tf, B_top, B_rest);
+        apply_from_left<T>(ctx, op == Op::None ? Op::Transpose : Op::None, s, V, upper.view(), B_top, B_rest);
         transpose<T>(ctx, B_top, C_top.row_block(rows));
         transpose<T>(ctx, B_rest, C.row_block(rows));
     }
@@ -222,7 +251,7 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
         const auto Q = V.row_block(s.leaf(t));
         one.rows = Q.rows;
         const auto V_t = V_leaf.view().row_block({0, Q.rows});
-        const auto T_t = Tf.col_block({t * n, (t + 1) * n});
+        const Matrix<T> T_t = upper_factors<T>(s.nb, n, Tf.col_block({t * n, (t + 1) * n}));
         copy<T>(ctx, Q, V_t);
         const double flops = 2.0 * Q.rows * n * n;
         // [E; Q] := H [E; 0]; block c finds zeros left of column c nb
@@ -231,8 +260,8 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
             const Range columns{j * tile, std::min(n, (j + 1) * tile)};
             fill_zero(Q.rows, columns.size(), Q.at(0, columns.begin), Q.ld);
             for (Index c = (columns.end - 1) / s.nb; c >= 0; --c) {
-                apply_block<T>(false, one, 0, c, V_t, T_t, {std::max(columns.begin, c * s.nb), columns.end}, E, Q,
-                               buffers.mine());
+                apply_block<T>(false, one, 0, c, V_t, T_t.view(), {std::max(columns.begin, c * s.nb), columns.end}, E,
+                               Q, buffers.mine());
             }
         }
         ctx.state().add_flops(flops);
@@ -304,7 +333,7 @@ const char* apply_row_blocks(Context<Host>& ctx, Side side, Op op, Index mb, Ind
 }
 
 template <class T>
-const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
+const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<const T> Tf) {
     const RowBlocks blocks(A.rows, A.cols, mb, nb);
     const Index n = A.cols;
     const auto top = blocks.top(A);
@@ -346,7 +375,7 @@ double row_blocks_workspace(Index m, Index n, Index mb, Index nb, Index p) {
     template const char* factor_row_blocks<T>(Context<Host>&, Index, Index, MatrixView<T>, MatrixView<T>);           \
     template const char* apply_row_blocks<T>(Context<Host>&, Side, Op, Index, Index, MatrixView<const T>,            \
                                              MatrixView<const T>, MatrixView<T>);                                    \
-    template const char* form_row_blocks<T>(Context<Host>&, Index, Index, MatrixView<T>, MatrixView<T>);             \
+    template const char* form_row_blocks<T>(Context<Host>&, Index, Index, MatrixView<T>, MatrixView<const T>);       \
     template double row_blocks_workspace<T>(Index, Index, Index, Index, Index);                                      \
     template double stacked_workspace<T>(const Stack&, Index);
 QUOIN_INSTANTIATE(float)

@@ -31,7 +31,7 @@ template <class T>
 void factor_stacked(Context<Host>& ctx, const Stack& stack, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf);
 
 /// [C_top; C] := op(Q_0 Q_1 …) [C_top; C], C_top n×p and C rows×p, or from the right with their transposes' shapes.
-/// 4 rows n p flops.
+/// What lies below the diagonals of T is not read. 4 rows n p flops.
 template <class T>
 void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& stack, MatrixView<const T> V,
                    MatrixView<const T> Tf, MatrixView<T> C_top, MatrixView<T> C);
@@ -50,7 +50,7 @@ const char* apply_row_blocks(Context<Host>& ctx, Side side, Op op, Index mb, Ind
                              MatrixView<const T> Tf, MatrixView<T> C);
 /// A, which holds V, := the first n columns of its Q.
 template <class T>
-const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<T> Tf);
+const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
 /// Columns of T for an m×n matrix.
 inline Index row_block_t_cols(Index m, Index n, Index mb) {
     return mb > n && mb < m ? n * ((m - n + mb - n - 1) / (mb - n)) : n;
