@@ -103,15 +103,15 @@ Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixV
     return info;
 }
 
-/// Of `work`, for k = min(m, n).
+/// Of `work`.
 struct Sizes {
     Index least, wanted;
 };
 
 template <class T, class Int, class Next>
-void gels(const char* routine, Next* next, Sizes (*sizes)(Index k, Index nrhs), const char* trans, const Int* m_,
-          const Int* n_, const Int* nrhs_, T* A, const Int* lda, T* B, const Int* ldb, T* work, const Int* lwork,
-          bool query, Int* info) {
+void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Index nrhs), const char* trans,
+          const Int* m_, const Int* n_, const Int* nrhs_, T* A, const Int* lda, T* B, const Int* ldb, T* work,
+          const Int* lwork, bool query, Int* info) {
     const Index m = *m_, n = *n_, nrhs = *nrhs_, k = std::min(m, n);
     const bool transposed = is(trans, 'T');
     *info = !transposed && !is(trans, 'N')      ? -1
@@ -122,7 +122,7 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index k, Index nrhs), 
             : *ldb < std::max<Index>({1, m, n}) ? -8
                                                 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    const auto [least, wanted] = sizes(k, nrhs);
+    const auto [least, wanted] = sizes(m, n, nrhs);
     work[0] = workspace_size<T>(wanted);
     if (!query && *lwork < least) {
         *info = -10;
@@ -146,18 +146,19 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index k, Index nrhs), 
 /// Columns of a panel of the routine behind.
 constexpr Index panel = 32;
 
-inline Sizes gels_sizes(Index k, Index nrhs) {
-    const Index columns = std::max(k, nrhs);
+inline Sizes gels_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n), columns = std::max(k, nrhs);
     return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * panel)};
 }
-inline Sizes gelst_sizes(Index k, Index nrhs) {
-    const Index least = std::max<Index>(1, k + std::max(k, nrhs));
+inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
+    const Index least = gels_sizes(m, n, nrhs).least;
     return {least, least * panel};
 }
-inline Sizes getsls_sizes(Index k, Index nrhs) {
-    // T of the least size, and tau's product
-    const Index least = k == 0 || nrhs == 0 ? 1 : k + 5 + std::max(k, nrhs);
-    return {least, least};
+inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n);
+    if (k == 0 || nrhs == 0) return {1, 1};
+    // T of ?geqr or ?gelq of the least size, and their least work: that of ?gelq is n in some references
+    return {k + 5 + std::max(k, nrhs), k + 5 + std::max(n, nrhs)};
 }
 
 }  // namespace

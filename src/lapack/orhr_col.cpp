@@ -45,7 +45,13 @@ void orhr_col(const char* routine, Next* next, const Int* m_, const Int* n_, con
                            MatrixView<T>(d, n, 1));
             return "reconstruction";
         },
-        next, [&] { next(m_, n_, nb_, A, lda, Tf, ldt, d, info); }, info);
+        next,
+        [&] {
+            // some references write nb rows of T, which has min(nb, n)
+            const Int width = static_cast<Int>(nb);
+            next(m_, n_, &width, A, lda, Tf, ldt, d, info);
+        },
+        info);
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ public:
         const Int m = A.rows, n = A.cols, nrhs = B.cols, lda = A.ld, ldb = B.ld, k = std::min(m, n);
         const auto routine = solver == Solver::Gels ? f.gels : solver == Solver::Gelst ? f.gelst : f.getsls;
         const bool nothing = k == 0 || nrhs == 0;
-        const Int least = solver != Solver::Getsls ? k + std::max(k, nrhs) : nothing ? 1 : k + 5 + std::max(k, nrhs);
+        const Int least = solver != Solver::Getsls ? k + std::max(k, nrhs) : nothing ? 1 : k + 5 + std::max(n, nrhs);
         Int info = 99;
         with_work(size, std::max<Int>(1, least), [&](T* work, const Int* lwork) {
             routine(letter(op), &m, &n, &nrhs, A.data, &lda, B.data, &ldb, work, lwork, &info, 1);
