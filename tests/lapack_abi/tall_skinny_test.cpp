@@ -131,7 +131,8 @@ TYPED_TEST(LapackTallSkinny, SixQuantitiesOfRowBlocks) {
     }
     // the second, where C's products are shared out by rows
     if (!quick()) cases.insert(cases.end(), {{2500, 33, 300, 16}, {20000, 16, 9000, 16}});
-    for (const auto& [m, n, mb, nb] : cases) {
+    for (const auto& shape : cases) {
+        const Index m = shape[0], n = shape[1], mb = shape[2], nb = shape[3];
         const Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n);
         SCOPED_TRACE(testing::Message() << m << " x " << n << ", mb " << mb << ", nb " << nb);
         const Work size = nb == 5 ? Work::Queried : Work::Minimal;
@@ -234,8 +235,9 @@ TYPED_TEST_SUITE(LapackTallSkinnyExchange, Precisions);
 
 TYPED_TEST(LapackTallSkinnyExchange, EitherReadsWhatTheOtherWrote) {
     using T = TypeParam;
-    for (const auto& [m, n, mb, nb] :
+    for (const auto& shape :
          std::vector<std::array<Index, 4>>{{3000, 60, 500, 32}, {700, 130, 300, 16}, {2000, 48, 9000, 48}}) {
+        const Index m = shape[0], n = shape[1], mb = shape[2], nb = shape[3];
         const Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n), C = generate<T>(Gallery::RandomNormal, m, 60, 3),
                         C_top = generate<T>(Gallery::RandomNormal, n, 60, 4);
         const double scale = frobenius_norm<T>(C.view());
