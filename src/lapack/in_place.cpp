@@ -57,6 +57,18 @@ void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> for
     }
 }
 
+/// A copy of Tf with zeros below the diagonals of its blocks, where a caller's T may hold anything.
+template <class T>
+Matrix<T> upper_factors(Index nb, MatrixView<const T> Tf) {
+    Matrix<T> upper(Tf.rows, Tf.cols);
+    for (Index j = 0; j < Tf.cols; ++j) {
+        const Index top = j % nb + 1;
+        std::copy_n(Tf.at(0, j), top, upper.view().at(0, j));
+        std::fill_n(upper.view().at(top, j), Tf.rows - top, T(0));
+    }
+    return upper;
+}
+
 /// C := op(Q) C or C := C op(Q).
 template <class T>
 void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host> forest, MatrixView<T> C) {
@@ -118,20 +130,9 @@ void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau)
 }
 
 template <class T>
-Matrix<T> upper_factors(Index nb, Index n, MatrixView<const T> Tf) {
-    Matrix<T> upper(Tf.rows, Tf.cols);
-    for (Index j = 0; j < Tf.cols; ++j) {
-        const Index top = j % n % nb + 1;
-        std::copy_n(Tf.at(0, j), top, upper.view().at(0, j));
-        std::fill_n(upper.view().at(top, j), Tf.rows - top, T(0));
-    }
-    return upper;
-}
-
-template <class T>
 void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf) {
     const auto panels = lapack_panels(A.rows, A.cols, nb);
-    Matrix<T> upper = upper_factors<T>(nb, A.cols, Tf);
+    Matrix<T> upper = upper_factors<T>(nb, Tf);
     quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, upper.view()});
 }
 
@@ -146,7 +147,7 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C) {
     const auto panels = lapack_panels(V.rows, V.cols, nb);
-    const Matrix<T> upper = upper_factors<T>(nb, V.cols, Tf);
+    const Matrix<T> upper = upper_factors<T>(nb, Tf);
     apply_panels<T>(ctx, side, op, {panels, V, upper.view()}, C);
 }
 
@@ -156,7 +157,6 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
     template double reflector_workspace<T>(Index, Index, Index);                                               \
     template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
-    template Matrix<T> upper_factors<T>(Index, Index, MatrixView<const T>);                                    \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<const T>);               \
     template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \
     template const char* factor_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);              \

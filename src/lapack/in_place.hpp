@@ -36,10 +36,6 @@ const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, Matri
 template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C);
-/// A copy of Tf, of one or more leaves of n columns, with zeros below the diagonals of its blocks, where a caller's T may hold
-/// anything.
-template <class T>
-Matrix<T> upper_factors(Index nb, Index n, MatrixView<const T> Tf);
 /// A (m×n, m >= n), which holds V of n reflectors, := the first n columns of Q.
 template <class T>
 void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);

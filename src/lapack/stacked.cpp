@@ -60,12 +60,26 @@ BlockReflector<T> block_of(const Stack& s, Index t, Index c, MatrixView<const T>
 
 Index block_count(const Stack& s) { return (s.n + s.nb - 1) / s.nb; }
 
+/// The same, T copied to `to` (nb×nb) with the zeros below its diagonal, where a caller's T may hold anything.
+template <class T>
+BlockReflector<T> upper_block_of(const Stack& s, Index t, Index c, MatrixView<const T> V, MatrixView<const T> Tf,
+                                 T* to) {
+    BlockReflector<T> H = block_of(s, t, c, V, Tf);
+    copy_upper(H.k, H.k, H.Tk, H.ldt, to, H.k);
+    H.Tk = to;
+    H.ldt = H.k;
+    return H;
+}
+
+/// Elements that `apply_block` needs for p columns.
+Index block_work(Index nb, Index p) { return nb * (nb + 2 * p); }
+
 /// [C_top; C](:, columns) := op(H) [C_top; C](:, columns) for block c of leaf t.
 template <class T>
 void apply_block(bool transpose, const Stack& s, Index t, Index c, MatrixView<const T> V, MatrixView<const T> Tf,
                  Range columns, MatrixView<T> C_top, MatrixView<T> C, T* work) {
-    apply_reflector(transpose, block_of(s, t, c, V, Tf), columns.size(), C_top.at(c * s.nb, columns.begin), C_top.ld,
-                    C.at(s.leaf(t).begin, columns.begin), C.ld, work);
+    apply_reflector(transpose, upper_block_of(s, t, c, V, Tf, work), columns.size(), C_top.at(c * s.nb, columns.begin),
+                    C_top.ld, C.at(s.leaf(t).begin, columns.begin), C.ld, work + s.nb * s.nb);
 }
 
 /// Exponents e_j that bring the columns of [R; B] diag(2^-e_j) to where squares neither over- nor underflow; empty where they
@@ -99,11 +113,12 @@ void apply_tall_leaf(Context<Host>& ctx, Op op, const Stack& s, Index t, MatrixV
     const Index p = C.cols, blocks = block_count(s);
     const RowChunks chunks(s.leaf(t).size(), tall_leaf_chunk);
     Arena::Frame frame(ctx.state().arena);
-    T *parts = frame.take<T>(chunks.count * s.nb * p), *W = frame.take<T>(s.nb * p), *TW = frame.take<T>(s.nb * p);
+    T *parts = frame.take<T>(chunks.count * s.nb * p), *W = frame.take<T>(s.nb * p), *TW = frame.take<T>(s.nb * p),
+      *upper = frame.take<T>(s.nb * s.nb);
     T* C_leaf = C.at(s.leaf(t).begin, 0);
     for (Index b = 0; b < blocks; ++b) {
         const Index c = op == Op::Transpose ? b : blocks - 1 - b;
-        const BlockReflector<T> H = block_of(s, t, c, V, Tf);
+        const BlockReflector<T> H = upper_block_of(s, t, c, V, Tf, upper);
         const Index k = H.k;
         const double flops = 2.0 * H.h * k * p;
         // W = C_top + VᵀC;  W := op(T) W
@@ -146,7 +161,7 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
     const double flops = 4.0 * s.rows * s.n * p;
     Arena::Frame frame(ctx.state().arena);
     const Trapezoid<const T> full(frame, s, V);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), 2 * s.nb * tile);
+    ThreadBuffers<T> buffers(frame, ctx.threads(), block_work(s.nb, tile));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index j = 0; j < tiles; ++j) {
         const Range columns{j * tile, std::min(p, (j + 1) * tile)};
@@ -184,7 +199,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
     }
     // one block's leaves wait for each other
     ThreadBuffers<T> buffers(frame, blocks == 1 ? 1 : ctx.threads(),
-                             std::max(factor_work(nb), 2 * nb * std::max(nb, tile_cols)));
+                             std::max(factor_work(nb), block_work(nb, std::max(nb, tile_cols))));
     std::vector<Task> tasks;
     for (Index d = -1; d < leaves + blocks - 2; ++d) {
         tasks.clear();
@@ -222,8 +237,7 @@ template <class T>
 void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& s, MatrixView<const T> V, MatrixView<const T> Tf,
                    MatrixView<T> C_top, MatrixView<T> C) {
     if (s.rows == 0 || s.n == 0 || C.empty()) return;
-    const Matrix<T> upper = upper_factors<T>(s.nb, s.n, Tf);
-    if (side == Side::Left) return apply_from_left<T>(ctx, op, s, V, upper.view(), C_top, C);
+    if (side == Side::Left) return apply_from_left<T>(ctx, op, s, V, Tf, C_top, C);
     // [C_top C] op(Q) = (op(Q)ᵀ [C_topᵀ; Cᵀ])ᵀ, some rows at a time
     const Index step = std::min<Index>(C.rows, 4 * tile_cols);
     Matrix<T> strip(s.n + s.rows, step);
@@ -233,7 +247,7 @@ void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& s, MatrixV
         const auto B_top = B.row_block({0, s.n}), B_rest = B.row_block({s.n, B.rows});
         transpose<T>(ctx, C_top.row_block(rows), B_top);
         transpose<T>(ctx, C.row_block(rows), B_rest);
-        apply_from_left<T>(ctx, op == Op::None ? Op::Transpose : Op::None, s, V, upper.view(), B_top, B_rest);
+        apply_from_left<T>(ctx, op == Op::None ? Op::Transpose : Op::None, s, V, Tf, B_top, B_rest);
         transpose<T>(ctx, B_top, C_top.row_block(rows));
         transpose<T>(ctx, B_rest, C.row_block(rows));
     }
@@ -245,13 +259,13 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
     set_identity<T>(ctx, 0, E);
     Stack one = s;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), 2 * s.nb * tile);
+    ThreadBuffers<T> buffers(frame, ctx.threads(), block_work(s.nb, tile));
     Matrix<T> V_leaf(std::min(s.rows, s.leaf_rows), n);
     for (Index t = s.leaves() - 1; t >= 0; --t) {
         const auto Q = V.row_block(s.leaf(t));
         one.rows = Q.rows;
         const auto V_t = V_leaf.view().row_block({0, Q.rows});
-        const Matrix<T> T_t = upper_factors<T>(s.nb, n, Tf.col_block({t * n, (t + 1) * n}));
+        const auto T_t = Tf.col_block({t * n, (t + 1) * n});
         copy<T>(ctx, Q, V_t);
         const double flops = 2.0 * Q.rows * n * n;
         // [E; Q] := H [E; 0]; block c finds zeros left of column c nb
@@ -260,8 +274,8 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
             const Range columns{j * tile, std::min(n, (j + 1) * tile)};
             fill_zero(Q.rows, columns.size(), Q.at(0, columns.begin), Q.ld);
             for (Index c = (columns.end - 1) / s.nb; c >= 0; --c) {
-                apply_block<T>(false, one, 0, c, V_t, T_t.view(), {std::max(columns.begin, c * s.nb), columns.end}, E,
-                               Q, buffers.mine());
+                apply_block<T>(false, one, 0, c, V_t, T_t, {std::max(columns.begin, c * s.nb), columns.end}, E, Q,
+                               buffers.mine());
             }
         }
         ctx.state().add_flops(flops);
