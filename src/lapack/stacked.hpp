@@ -2,8 +2,6 @@
 
 // Reflectors stacked under a triangle (?tpqrt), and chains of them, which are the row blocks of ?latsqr: a flat tree.
 
-#include "quoin/context.hpp"
-#include "quoin/options.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::lapack {
