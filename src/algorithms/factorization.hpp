@@ -158,6 +158,11 @@ template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);
 
+/// Its T = −U S L⁻ᵀ from Q₁ − S = L U: LU holds L below its diagonal, U the upper triangle with zeros below, all n×n.
+template <class T, class D>
+void reconstruct_t(Context<D>& ctx, MatrixView<const T, D> LU, MatrixView<const T, D> U, MatrixView<const T, D> signs,
+                   MatrixView<T, D> Tf);
+
 /// C := op(Q) C for the m×m Q around the thin Q, C with m rows.
 template <class T, class D>
 void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T, D>& kernel, Op op, MatrixView<T, D> C);

@@ -30,6 +30,20 @@ void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>
 }  // namespace
 
 template <class T, class D>
+void reconstruct_t(Context<D>& ctx, MatrixView<const T, D> LU, MatrixView<const T, D> U, MatrixView<const T, D> signs,
+                   MatrixView<T, D> Tf) {
+    const Index n = LU.cols;
+    // Tᵀ = −L⁻¹ S Uᵀ
+    transpose<T>(ctx, U, Tf);
+    flip_rows<T>(ctx, signs, Tf);
+    solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU, Tf);
+    Matrix<T, D> Tt(ctx, n, n);
+    transpose<T>(ctx, Tf, Tt.view());
+    copy_triangle<T>(ctx, Tt.view(), Tf);
+    negate<T>(ctx, Tf);
+}
+
+template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf) {
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
@@ -49,14 +63,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
         return;
     }
     copy_triangle<T>(ctx, LU.view(), U.view());
-    // T = −U S L⁻ᵀ, so Tᵀ = −L⁻¹ S Uᵀ
-    transpose<T>(ctx, U.view(), Tf);
-    flip_rows<T>(ctx, signs.view(), Tf);
-    solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU.view(), Tf);
-    Matrix<T, D> Tt(ctx, n, n);
-    transpose<T>(ctx, Tf, Tt.view());
-    copy_triangle<T>(ctx, Tt.view(), Tf);
-    negate<T>(ctx, Tf);
+    reconstruct_t<T, D>(ctx, LU.view(), U.view(), signs.view(), Tf);
     // V₁ = L, V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
     Matrix<Sum<T, D>, D> U_sum(ctx, n, n), UR2(ctx, n, n);
     multiply_upper<T>(ctx, {}, U.view(), U_sum.view());
@@ -69,6 +76,8 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                \
+    template void reconstruct_t<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>,             \
+                                      MatrixView<const T, D>, MatrixView<T, D>);                               \
     template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, \
                                                 MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

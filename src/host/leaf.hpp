@@ -44,15 +44,15 @@ void apply_leaf(bool transpose, bool staircase, Index m, Index n, Index ib, cons
     }
 }
 
-/// Rows of a stacked block that columns up to `last` reach: all of a rectangle, the triangle's part of a triangle.
-inline Index stacked_rows(bool triangle, Index h, Index last) { return triangle ? std::min(h, last) : h; }
+/// Rows of a stacked block that columns up to `last` reach, where its last l rows end on a diagonal: l = 0 is a rectangle,
+/// l = h a triangle.
+inline Index stacked_rows(Index l, Index h, Index last) { return std::min(h, h - l + last); }
 
-/// [R; B] = Q [R'; 0] (tpqrt): R n×n upper triangular, B h×n, a rectangle or (h = n, zeros below) a triangle.
+/// [R; B] = Q [R'; 0] (tpqrt): R n×n upper triangular, B h×n with zeros below the diagonal of its last l rows.
 template <class T>
-void factor_stacked(bool triangle, Index h, Index n, Index ib, T* R, Index ldr, T* B, Index ldb, T* Tf, Index ldt,
-                    T* work) {
+void factor_stacked(Index l, Index h, Index n, Index ib, T* R, Index ldr, T* B, Index ldb, T* Tf, Index ldt, T* work) {
     for (Index c = 0; c < n; c += ib) {
-        const Index k = std::min(ib, n - c), hc = stacked_rows(triangle, h, c + k);
+        const Index k = std::min(ib, n - c), hc = stacked_rows(l, h, c + k);
         T *R11 = R + c + c * ldr, *B1 = B + c * ldb;
         factor_stacked_block(hc, k, R11, ldr, B1, ldb, Tf + c * ldt, ldt, work);
         apply_reflector(true, BlockReflector<T>{k, nullptr, 0, B1, ldb, hc, Tf + c * ldt, ldt}, n - c - k,
@@ -62,15 +62,14 @@ void factor_stacked(bool triangle, Index h, Index n, Index ib, T* R, Index ldr, 
 
 /// [C_top; C] := op(Q) [C_top; C] for Q of `factor_stacked` (tpmqrt). C_top n×p, C h×p; staircase as in `apply_leaf`.
 template <class T>
-void apply_stacked(bool transpose, bool staircase, bool triangle, Index h, Index n, Index ib, const T* V, Index ldv,
+void apply_stacked(bool transpose, bool staircase, Index l, Index h, Index n, Index ib, const T* V, Index ldv,
                    const T* Tf, Index ldt, Index p, T* C_top, Index ldct, T* C, Index ldc, T* work) {
     const Index blocks = (n + ib - 1) / ib;
     for (Index b = 0; b < blocks; ++b) {
         const Index c = (transpose ? b : blocks - 1 - b) * ib, k = std::min(ib, n - c);
         const Index first = staircase ? c : 0;
         apply_reflector(
-            transpose,
-            BlockReflector<T>{k, nullptr, 0, V + c * ldv, ldv, stacked_rows(triangle, h, c + k), Tf + c * ldt, ldt},
+            transpose, BlockReflector<T>{k, nullptr, 0, V + c * ldv, ldv, stacked_rows(l, h, c + k), Tf + c * ldt, ldt},
             p - first, C_top + c + first * ldct, ldct, C + first * ldc, ldc, work);
     }
 }

@@ -28,7 +28,7 @@ void factor_domain(const PanelTree& tree, Index d, MatrixView<std::conditional_t
             factor_leaf(h, n, ib, leaf, h, Tl, ldt, work);
             copy_upper(n, n, leaf, h, R, n);
         } else {
-            factor_stacked(false, h, n, ib, R, n, leaf, h, Tl, ldt, work);
+            factor_stacked(0, h, n, ib, R, n, leaf, h, Tl, ldt, work);
         }
         if constexpr (keep) copy_block(h, n, leaf, h, A_leaf.data, A_leaf.ld);
     }
@@ -84,7 +84,7 @@ void factor_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Matrix
         for (Index d = head + stride; d < std::min(domains, head + span); d += stride) {
             T* A_member = A.at(tree.domain(d).begin, 0);
             copy_upper(n, n, A_member, A.ld, B, n);
-            factor_stacked(true, n, n, ib, R, n, B, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, work);
+            factor_stacked(n, n, n, ib, R, n, B, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, work);
             store_upper(n, n, B, n, A_member, A.ld);
         }
         store_upper(n, n, R, n, A_head, A.ld);
@@ -120,7 +120,7 @@ void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<c
                     const Index t = transpose ? s : leaves - s;
                     const Range r = tree.leaf(d, t);
                     copy_block(r.size(), q, C_tile.at(r.begin, 0), C.ld, C_leaf, r.size());
-                    apply_stacked(transpose, false, false, r.size(), n, ib, A.at(r.begin, 0), A.ld,
+                    apply_stacked(transpose, false, 0, r.size(), n, ib, A.at(r.begin, 0), A.ld,
                                   t_at(Tf, tree.t_of_leaf(d, t)), Tf.ld, q, C_top, n, C_leaf, r.size(), work);
                     copy_block(r.size(), q, C_leaf, r.size(), C_tile.at(r.begin, 0), C.ld);
                 }
@@ -164,7 +164,7 @@ void apply_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Op op, 
                 const Index row = tree.domain(d).begin;
                 copy_upper(n, n, A.at(row, 0), A.ld, V, n);
                 copy_block(n, q, C_tile.at(row, 0), C.ld, C_member, n);
-                apply_stacked(transpose, false, true, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, q, C_head, n,
+                apply_stacked(transpose, false, n, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, q, C_head, n,
                               C_member, n, work);
                 copy_block(n, q, C_member, n, C_tile.at(row, 0), C.ld);
             }
@@ -193,7 +193,7 @@ void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixVi
             copy_upper(n, n, A_member, A.ld, V, n);
             // [E; E_member] := H [E; 0]; all three are upper triangular
             fill_zero(n, n, E_member, n);
-            apply_stacked(false, true, true, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, n, E, n, E_member, n,
+            apply_stacked(false, true, n, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, n, E, n, E_member, n,
                           work);
             store_upper(n, n, E_member, n, A_member, A.ld);
         }
@@ -220,7 +220,7 @@ void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, Mat
             copy_block(h, n, A_leaf.data, A_leaf.ld, V, h);
             fill_zero(h, n, Q, h);
             if (t > 0) {
-                apply_stacked(false, true, false, h, n, ib, V, h, Tl, Tf.ld, n, E, n, Q, h, work);
+                apply_stacked(false, true, 0, h, n, ib, V, h, Tl, Tf.ld, n, E, n, Q, h, work);
             } else {
                 copy_block(n, n, E, n, Q, h);
                 apply_leaf(false, true, h, n, ib, V, h, Tl, Tf.ld, n, Q, h, work);

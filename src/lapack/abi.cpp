@@ -1,8 +1,12 @@
 #include "lapack/abi.hpp"
 
+#include <link.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace quoin::lapack {
 
@@ -19,7 +23,35 @@ bool verbose() {
     return asked;
 }
 
+/// Paths of the libraries of the process.
+std::vector<std::string> loaded_libraries() {
+    std::vector<std::string> paths;
+    dl_iterate_phdr(
+        [](dl_phdr_info* library, std::size_t, void* to) {
+            static_cast<std::vector<std::string>*>(to)->emplace_back(library->dlpi_name);
+            return 0;
+        },
+        &paths);
+    return paths;
+}
+
 }  // namespace
+
+void* next_symbol(const char* symbol) {
+    if (void* next = dlsym(RTLD_NEXT, symbol)) return next;
+    Dl_info own{};
+    dladdr(reinterpret_cast<void*>(&next_symbol), &own);
+    for (const std::string& path : loaded_libraries()) {
+        void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (!library) continue;
+        void* address = dlsym(library, symbol);
+        dlclose(library);
+        // a library that needs this one finds this one's
+        Dl_info where{};
+        if (address && dladdr(address, &where) && where.dli_fbase != own.dli_fbase) return address;
+    }
+    return nullptr;
+}
 
 bool may_pass_on() {
     static const bool allowed = flag("QUOIN_PASS_ON", true);
@@ -29,8 +61,11 @@ bool may_pass_on() {
 template <class Int>
 void report_illegal(const char* routine, Int argument) {
     using Xerbla = void(const char*, const Int*, std::size_t);
-    static const auto xerbla =
-        reinterpret_cast<Xerbla*>(dlsym(RTLD_DEFAULT, sizeof(Int) == 8 ? "xerbla_64_" : "xerbla_"));
+    static const auto xerbla = [] {
+        // where the reference itself has 64-bit integers, so has its xerbla_
+        void* address = sizeof(Int) == 8 ? dlsym(RTLD_DEFAULT, "xerbla_64_") : nullptr;
+        return reinterpret_cast<Xerbla*>(address ? address : dlsym(RTLD_DEFAULT, "xerbla_"));
+    }();
     if (xerbla) {
         xerbla(routine, &argument, std::strlen(routine));
     } else {

@@ -11,14 +11,12 @@ namespace {
 /// What ?geqrf recommends for `work`: panels of 32 columns, for the routine behind this one.
 constexpr Index panel = 32;
 
-template <class T, class Int, class PassOn>
-Int factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, bool can_pass_on, PassOn pass_on) {
-    Call call(routine, m, n, std::min(m, n));
-    if (can_pass_on && may_pass_on() && !factor_pays(m, n)) return pass_on();
-    return serve<Int>(
-        call, routine, factor_workspace<T>(m, n),
-        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, MatrixView<T>(A, m, n, lda), tau); }, can_pass_on,
-        pass_on);
+template <class T, class Int, class Next, class PassOn>
+void factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, Next* next, PassOn pass_on, Int* info) {
+    serve(
+        Call(routine, m, n, std::min(m, n)), factor_pays(m, n), factor_workspace<T>(m, n),
+        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, MatrixView<T>(A, m, n, lda), tau); }, next, pass_on,
+        info);
 }
 
 template <class T, class Int, class Next>
@@ -34,10 +32,8 @@ void geqrf(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const T wanted = workspace_size<T>(k == 0 ? 1 : n * panel);
     if (!query && k > 0) {
-        *info = factor<T, Int>(routine, m, n, A, *lda, tau, next != nullptr, [&] {
-            next(m_, n_, A, lda, tau, work, lwork, info);
-            return *info;
-        });
+        factor(
+            routine, m, n, A, *lda, tau, next, [&] { next(m_, n_, A, lda, tau, work, lwork, info); }, info);
     }
     work[0] = wanted;
 }
@@ -49,24 +45,22 @@ void geqr2(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
     *info = m < 0 ? -1 : n < 0 ? -2 : *lda < std::max<Index>(1, m) ? -4 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (std::min(m, n) == 0) return;
-    *info = factor<T, Int>(routine, m, n, A, *lda, tau, next != nullptr, [&] {
-        next(m_, n_, A, lda, tau, work, info);
-        return *info;
-    });
+    factor(
+        routine, m, n, A, *lda, tau, next, [&] { next(m_, n_, A, lda, tau, work, info); }, info);
 }
 
 }  // namespace
 
-#define QUOIN_GEQRF(T, Int, p, suffix)                                                                        \
-    QUOIN_LAPACK_ABI void p##geqrf##suffix(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
-                                           const Int* lwork, Int* info) {                                     \
-        static const auto next = next_routine(&p##geqrf##suffix, #p "geqrf" #suffix);                         \
-        geqrf<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRF"), next, m, n, A, lda, tau, work, lwork, info);             \
-    }                                                                                                         \
-    QUOIN_LAPACK_ABI void p##geqr2##suffix(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
-                                           Int* info) {                                                       \
-        static const auto next = next_routine(&p##geqr2##suffix, #p "geqr2" #suffix);                         \
-        geqr2<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR2"), next, m, n, A, lda, tau, work, info);                    \
+#define QUOIN_GEQRF(T, Int, p, before, after)                                                                        \
+    QUOIN_LAPACK_ABI void before##p##geqrf##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
+                                                  const Int* lwork, Int* info) {                                     \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqrf##after);                                         \
+        geqrf<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRF"), next, m, n, A, lda, tau, work, lwork, info);                    \
+    }                                                                                                                \
+    QUOIN_LAPACK_ABI void before##p##geqr2##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
+                                                  Int* info) {                                                       \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr2##after);                                         \
+        geqr2<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR2"), next, m, n, A, lda, tau, work, info);                           \
     }
 QUOIN_LAPACK_EXPORT(QUOIN_GEQRF)
 #undef QUOIN_GEQRF

@@ -8,18 +8,16 @@ namespace quoin::lapack {
 
 namespace {
 
-template <class T, class Int, class PassOn>
-Int factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T* Tf, Index ldt, bool can_pass_on,
-           PassOn pass_on) {
+template <class T, class Int, class Next, class PassOn>
+void factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T* Tf, Index ldt, Next* next,
+            PassOn pass_on, Int* info) {
     const Index k = std::min(m, n);
-    Call call(routine, m, n, k);
-    if (can_pass_on && may_pass_on() && !(factor_pays(m, n) && panels_pay(nb))) return pass_on();
-    return serve<Int>(
-        call, routine, factor_workspace<T>(m, n),
+    serve(
+        Call(routine, m, n, k), factor_pays(m, n) && panels_pay(nb), factor_workspace<T>(m, n),
         [&](Context<Host>& ctx) {
             return factor_in_place<T>(ctx, nb, MatrixView<T>(A, m, n, lda), MatrixView<T>(Tf, nb, k, ldt));
         },
-        can_pass_on, pass_on);
+        next, pass_on, info);
 }
 
 template <class T, class Int, class Next>
@@ -34,10 +32,8 @@ void geqrt(const char* routine, Next* next, const Int* m_, const Int* n_, const 
                                            : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (k == 0) return;
-    *info = factor<T, Int>(routine, m, n, nb, A, *lda, Tf, *ldt, next != nullptr, [&] {
-        next(m_, n_, nb_, A, lda, Tf, ldt, work, info);
-        return *info;
-    });
+    factor(
+        routine, m, n, nb, A, *lda, Tf, *ldt, next, [&] { next(m_, n_, nb_, A, lda, Tf, ldt, work, info); }, info);
 }
 
 template <class T, class Int, class Next>
@@ -47,10 +43,8 @@ void geqrt3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A,
     *info = n < 0 ? -2 : m < n ? -1 : *lda < std::max<Index>(1, m) ? -4 : *ldt < std::max<Index>(1, n) ? -6 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (n == 0) return;
-    *info = factor<T, Int>(routine, m, n, n, A, *lda, Tf, *ldt, next != nullptr, [&] {
-        next(m_, n_, A, lda, Tf, ldt, info);
-        return *info;
-    });
+    factor(
+        routine, m, n, n, A, *lda, Tf, *ldt, next, [&] { next(m_, n_, A, lda, Tf, ldt, info); }, info);
 }
 
 template <class T, class Int, class Next>
@@ -72,44 +66,35 @@ void gemqrt(const char* routine, Next* next, const char* side, const char* trans
                                                  : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (m == 0 || n == 0 || k == 0) return;
-    Call call(routine, m, n, k);
-    const auto pass_on = [&] {
-        next(side, trans, m_, n_, k_, nb_, V, ldv, Tf, ldt, C, ldc, work, info, 1, 1);
-        return *info;
-    };
-    if (next && may_pass_on() && !(apply_pays(order, others, k) && panels_pay(nb))) {
-        *info = pass_on();
-        return;
-    }
-    *info = serve<Int>(
-        call, routine, reflector_workspace<T>(order, others, k),
+    serve(
+        Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
+        reflector_workspace<T>(order, others, k),
         [&](Context<Host>& ctx) {
-            apply_in_place<T>(ctx, left ? Side::Left : Side::Right, is(trans, 'N') ? Op::None : Op::Transpose, nb,
-                              MatrixView<const T>(V, order, k, *ldv), MatrixView<const T>(Tf, nb, k, *ldt),
-                              MatrixView<T>(C, m, n, *ldc));
+            apply_in_place<T>(ctx, side_of(side), op_of(trans), nb, MatrixView<const T>(V, order, k, *ldv),
+                              MatrixView<const T>(Tf, nb, k, *ldt), MatrixView<T>(C, m, n, *ldc));
             return "blocked";
         },
-        next != nullptr, pass_on);
+        next, [&] { next(side, trans, m_, n_, k_, nb_, V, ldv, Tf, ldt, C, ldc, work, info, 1, 1); }, info);
 }
 
 }  // namespace
 
-#define QUOIN_GEQRT(T, Int, p, suffix)                                                                                \
-    QUOIN_LAPACK_ABI void p##geqrt##suffix(const Int* m, const Int* n, const Int* nb, T* A, const Int* lda, T* Tf,    \
-                                           const Int* ldt, T* work, Int* info) {                                      \
-        static const auto next = next_routine(&p##geqrt##suffix, #p "geqrt" #suffix);                                 \
+#define QUOIN_GEQRT(T, Int, p, before, after)                                                                         \
+    QUOIN_LAPACK_ABI void before##p##geqrt##after(const Int* m, const Int* n, const Int* nb, T* A, const Int* lda,    \
+                                                  T* Tf, const Int* ldt, T* work, Int* info) {                        \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqrt##after);                                          \
         geqrt<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRT"), next, m, n, nb, A, lda, Tf, ldt, work, info);                    \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void p##geqrt3##suffix(const Int* m, const Int* n, T* A, const Int* lda, T* Tf, const Int* ldt,  \
-                                            Int* info) {                                                              \
-        static const auto next = next_routine(&p##geqrt3##suffix, #p "geqrt3" #suffix);                               \
+    QUOIN_LAPACK_ABI void before##p##geqrt3##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,           \
+                                                   const Int* ldt, Int* info) {                                       \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqrt3##after);                                         \
         geqrt3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRT3"), next, m, n, A, lda, Tf, ldt, info);                            \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void p##gemqrt##suffix(const char* side, const char* trans, const Int* m, const Int* n,          \
-                                            const Int* k, const Int* nb, const T* V, const Int* ldv, const T* Tf,     \
-                                            const Int* ldt, T* C, const Int* ldc, T* work, Int* info, std::size_t,    \
-                                            std::size_t) {                                                            \
-        static const auto next = next_routine(&p##gemqrt##suffix, #p "gemqrt" #suffix);                               \
+    QUOIN_LAPACK_ABI void before##p##gemqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                   const Int* k, const Int* nb, const T* V, const Int* ldv,           \
+                                                   const T* Tf, const Int* ldt, T* C, const Int* ldc, T* work,        \
+                                                   Int* info, std::size_t, std::size_t) {                             \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqrt##after);                                         \
         gemqrt<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQRT"), next, side, trans, m, n, k, nb, V, ldv, Tf, ldt, C, ldc, work, \
                        info);                                                                                         \
     }

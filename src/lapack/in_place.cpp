@@ -57,6 +57,18 @@ void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> for
     }
 }
 
+/// A copy of Tf with zeros below the diagonals of its blocks, where a caller's T may hold anything.
+template <class T>
+Matrix<T> upper_factors(Index nb, MatrixView<const T> Tf) {
+    Matrix<T> upper(Tf.rows, Tf.cols);
+    for (Index j = 0; j < Tf.cols; ++j) {
+        const Index top = j % nb + 1;
+        std::copy_n(Tf.at(0, j), top, upper.view().at(0, j));
+        std::fill_n(upper.view().at(top, j), Tf.rows - top, T(0));
+    }
+    return upper;
+}
+
 /// C := op(Q) C or C := C op(Q).
 template <class T>
 void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host> forest, MatrixView<T> C) {
@@ -80,32 +92,32 @@ double reflector_workspace(Index rows, Index cols, Index k) {
 }
 
 template <class T>
-const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
-    const Index m = A.rows, n = A.cols, k = std::min(m, n);
-    Plan plan = plan_in_place<T>(m, n);
-    const bool one_panel = is_cholesky(plan.method);
-    if (one_panel) plan.reconstruct_rows = 1;
-    const auto panels = lapack_panels(m, n, one_panel ? k : plan.panel_width);
-    Matrix<T> Tf(panels.empty() ? 0 : panels.front().tree.width, k);
-    const ForestView<T, Host> forest{panels, A, Tf.view()};
-    factor_scaled(ctx, plan, forest);
-    const MatrixView<T> taus(tau, k, 1);
-    for (const Panel& panel : panels) {
-        copy_diagonal<T>(ctx, forest.panel_t(panel), taus.row_block({panel.first, panel.first + panel.tree.width}));
-    }
-    return one_panel ? "one panel, by reconstruction" : "householder";
+Index factor_width(Index m, Index n) {
+    return factor_as_one_panel(m, n) ? std::max<Index>(1, n) : plan_in_place<T>(m, n).panel_width;
 }
 
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
+    const Index m = A.rows, n = A.cols;
+    const bool one_panel = factor_as_one_panel(m, n) && nb >= n;
     Options options;
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
     options.panel_width = nb;
     options.check_finite = false;
-    const auto panels = lapack_panels(A.rows, A.cols, nb);
-    factor_scaled(ctx, plan_qr<T>(ctx, A.rows, A.cols, options), ForestView<T, Host>{panels, A, Tf});
-    return "householder";
+    Plan plan = plan_qr<T>(ctx, m, n, options);
+    if (one_panel) plan.reconstruct_rows = 1;
+    factor_scaled(ctx, plan, ForestView<T, Host>{lapack_panels(m, n, nb), A, Tf});
+    return one_panel ? "one panel, by reconstruction" : "householder";
+}
+
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
+    const Index m = A.rows, n = A.cols, k = std::min(m, n), nb = factor_width<T>(m, n);
+    Matrix<T> Tf(std::min(nb, k), k);
+    const char* method = factor_in_place<T>(ctx, nb, A, Tf.view());
+    for (Index j = 0; j < k; ++j) tau[j] = Tf(j % nb, j);
+    return method;
 }
 
 template <class T>
@@ -115,6 +127,13 @@ void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau)
     Matrix<T> Tf = rebuild_t<T>(ctx, panels, A.col_block({0, k}), tau);
     set_identity<T>(ctx, -k, A.col_block({k, n}));
     quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, Tf.view()});
+}
+
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf) {
+    const auto panels = lapack_panels(A.rows, A.cols, nb);
+    Matrix<T> upper = upper_factors<T>(nb, Tf);
+    quoin::form_q_in_place(ctx, ForestView<T, Host>{panels, A, upper.view()});
 }
 
 template <class T>
@@ -128,14 +147,17 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C) {
     const auto panels = lapack_panels(V.rows, V.cols, nb);
-    apply_panels<T>(ctx, side, op, {panels, V, Tf}, C);
+    const Matrix<T> upper = upper_factors<T>(nb, Tf);
+    apply_panels<T>(ctx, side, op, {panels, V, upper.view()}, C);
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                   \
     template double factor_workspace<T>(Index, Index);                                                         \
+    template Index factor_width<T>(Index, Index);                                                              \
     template double reflector_workspace<T>(Index, Index, Index);                                               \
     template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
+    template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<const T>);               \
     template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \
     template const char* factor_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<T>);              \
     template void apply_in_place<T>(Context<Host>&, Side, Op, Index, MatrixView<const T>, MatrixView<const T>, \

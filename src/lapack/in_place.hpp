@@ -30,11 +30,17 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
 
 /// The same with T kept as ?geqrt keeps it: Tf is nb × min(m, n), the upper triangular factor of each nb columns of V in
-/// its own columns.
+/// its own columns; what lies below them is not read.
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
 template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<const T> V, MatrixView<const T> Tf,
                     MatrixView<T> C);
+/// A (m×n, m >= n), which holds V of n reflectors, := the first n columns of Q.
+template <class T>
+void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
+/// The width of panels that `factor_in_place` takes where nobody asks for one, at most min(m, n).
+template <class T>
+Index factor_width(Index m, Index n);
 
 }  // namespace quoin::lapack

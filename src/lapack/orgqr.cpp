@@ -28,22 +28,13 @@ void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const 
         work[0] = query ? wanted : T(1);
         return;
     }
-    Call call(routine, m, n, k);
-    const auto pass_on = [&] {
-        next(m_, n_, k_, A, lda, tau, work, lwork, info);
-        return *info;
-    };
-    if (next && may_pass_on() && !form_pays(m, n, k)) {
-        *info = pass_on();
-    } else {
-        *info = serve<Int>(
-            call, routine, reflector_workspace<T>(m, n, k),
-            [&](Context<Host>& ctx) {
-                form_q_in_place<T>(ctx, k, MatrixView<T>(A, m, n, *lda), tau);
-                return "blocked";
-            },
-            next != nullptr, pass_on);
-    }
+    serve(
+        Call(routine, m, n, k), form_pays(m, n, k), reflector_workspace<T>(m, n, k),
+        [&](Context<Host>& ctx) {
+            form_q_in_place<T>(ctx, k, MatrixView<T>(A, m, n, *lda), tau);
+            return "blocked";
+        },
+        next, [&] { next(m_, n_, k_, A, lda, tau, work, lwork, info); }, info);
     work[0] = wanted;
 }
 
@@ -67,39 +58,30 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
     const bool nothing = m == 0 || n == 0 || k == 0;
     const T wanted = nothing ? T(1) : workspace_size<T>(others * panel + t_size);
     if (!query && !nothing) {
-        Call call(routine, m, n, k);
-        const auto pass_on = [&] {
-            next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1);
-            return *info;
-        };
-        if (next && may_pass_on() && !apply_pays(order, others, k)) {
-            *info = pass_on();
-        } else {
-            *info = serve<Int>(
-                call, routine, reflector_workspace<T>(order, others, k),
-                [&](Context<Host>& ctx) {
-                    apply_in_place<T>(ctx, left ? Side::Left : Side::Right, is(trans, 'N') ? Op::None : Op::Transpose,
-                                      MatrixView<const T>(A, order, k, *lda), tau, MatrixView<T>(C, m, n, *ldc));
-                    return "blocked";
-                },
-                next != nullptr, pass_on);
-        }
+        serve(
+            Call(routine, m, n, k), apply_pays(order, others, k), reflector_workspace<T>(order, others, k),
+            [&](Context<Host>& ctx) {
+                apply_in_place<T>(ctx, side_of(side), op_of(trans), MatrixView<const T>(A, order, k, *lda), tau,
+                                  MatrixView<T>(C, m, n, *ldc));
+                return "blocked";
+            },
+            next, [&] { next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1); }, info);
     }
     work[0] = wanted;
 }
 
 }  // namespace
 
-#define QUOIN_ORGQR(T, Int, p, suffix)                                                                             \
-    QUOIN_LAPACK_ABI void p##orgqr##suffix(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,         \
-                                           const T* tau, T* work, const Int* lwork, Int* info) {                   \
-        static const auto next = next_routine(&p##orgqr##suffix, #p "orgqr" #suffix);                              \
+#define QUOIN_ORGQR(T, Int, p, before, after)                                                                      \
+    QUOIN_LAPACK_ABI void before##p##orgqr##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,  \
+                                                  const T* tau, T* work, const Int* lwork, Int* info) {            \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr##after);                                       \
         orgqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORGQR"), next, m, n, k, A, lda, tau, work, lwork, info);               \
     }                                                                                                              \
-    QUOIN_LAPACK_ABI void p##ormqr##suffix(                                                                        \
+    QUOIN_LAPACK_ABI void before##p##ormqr##after(                                                                 \
         const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
         const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info, std::size_t, std::size_t) {      \
-        static const auto next = next_routine(&p##ormqr##suffix, #p "ormqr" #suffix);                              \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr##after);                                       \
         ormqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORMQR"), next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
                       info);                                                                                       \
     }

@@ -18,11 +18,21 @@ inline bool factor_as_one_panel(Index m, Index n) { return n <= 128 && m >= 16 *
 /// Whether Quoin is the faster one: below, the system's LAPACK serves.
 inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 * m * n * std::min(m, n) >= 2e6; }
 inline bool form_pays(Index m, Index n, Index k) { return k >= 16 && 1.0 * m * n * k >= 2e6; }
+/// ?orhr_col: 1000×64 in 0.07 against 0.05 ms and 500×400 in 1.1 against 1.0, 2000×192 in 0.46 against 0.58 (as above).
+inline bool reconstruct_pays(Index m, Index n) {
+    const double flops = 1.0 * m * n * n;
+    return (m >= 8 * n && flops >= 1e7) || flops >= 3e8;
+}
+/// ?geqr, where the system's has one reflector a panel.
+inline bool geqr_pays(Index m, Index n) { return std::min(m, n) >= 8 && 1.0 * m * n * std::min(m, n) >= 2e5; }
 /// A few columns of C move V through memory once, whoever multiplies.
 inline bool apply_pays(Index rows, Index cols, Index k) {
     if (cols < 8) return k >= 48 && 1.0 * rows * k >= 1e5;
     return k >= 16 && 1.0 * rows * cols * k >= 2e6;
 }
+
+/// Rows of a stacked leaf that are shared out among the cores where C has few columns, and the least that one core takes.
+inline constexpr Index tall_leaf_rows = 8192, tall_leaf_chunk = 2048;
 
 /// Panels that the caller chose: narrow ones are the system's.
 inline bool panels_pay(Index nb) { return nb >= 16; }

@@ -11,44 +11,77 @@
 /// LAPACK's Fortran routines as a caller sees them, taken by name from one shared library.
 namespace quoin::test::fortran {
 
+#ifdef QUOIN_LAPACK_ILP64
+inline constexpr bool ilp64 = true;
+#else
+inline constexpr bool ilp64 = false;
+#endif
+
+enum class Owner { Quoin, System };
+
 template <class T, class Int>
-struct Routines {
-    using Geqrf = void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*);
-    using Geqr2 = void(const Int*, const Int*, T*, const Int*, T*, T*, Int*);
-    using Orgqr = void(const Int*, const Int*, const Int*, T*, const Int*, const T*, T*, const Int*, Int*);
-    using Ormqr = void(const char*, const char*, const Int*, const Int*, const Int*, const T*, const Int*, const T*, T*,
-                       const Int*, T*, const Int*, Int*, std::size_t, std::size_t);
+class Routines {
+    using In = const Int*;
+    using Letter = const char*;
+    using Length = std::size_t;
 
-    using Geqrt = void(const Int*, const Int*, const Int*, T*, const Int*, T*, const Int*, T*, Int*);
-    using Geqrt3 = void(const Int*, const Int*, T*, const Int*, T*, const Int*, Int*);
-    using Gemqrt = void(const char*, const char*, const Int*, const Int*, const Int*, const Int*, const T*, const Int*,
-                        const T*, const Int*, T*, const Int*, T*, Int*, std::size_t, std::size_t);
-
-    Geqrf* geqrf;
-    Geqr2* geqr2;
-    Orgqr* orgqr;
-    Ormqr* ormqr;
-    Geqrt* geqrt;
-    Geqrt3* geqrt3;
-    Gemqrt* gemqrt;
-
-    explicit Routines(void* library)
-        : geqrf(find<Geqrf>(library, "geqrf")),
-          geqr2(find<Geqr2>(library, "geqr2")),
-          orgqr(find<Orgqr>(library, "orgqr")),
-          ormqr(find<Ormqr>(library, "ormqr")),
-          geqrt(find<Geqrt>(library, "geqrt")),
-          geqrt3(find<Geqrt3>(library, "geqrt3")),
-          gemqrt(find<Gemqrt>(library, "gemqrt")) {}
+public:
+    Routines(void* library, Owner owner) : library_(library), owner_(owner) {}
 
 private:
+    void* library_;
+    Owner owner_;
+
+    /// In an ILP64 build of Quoin dgeqrf_ has 64-bit integers, and those of 32 bits go by scipy_dgeqrf_.
     template <class F>
-    static F* find(void* library, const std::string& name) {
-        const std::string symbol = (std::is_same_v<T, double> ? "d" : "s") + name + (sizeof(Int) == 8 ? "_64_" : "_");
-        void* address = dlsym(library, symbol.c_str());
+    F* find(const std::string& name) const {
+        const bool wide = sizeof(Int) == 8;
+        const std::string symbol = (ilp64 && !wide && owner_ == Owner::Quoin ? "scipy_" : "") +
+                                   std::string(sizeof(T) == 8 ? "d" : "s") + name + (wide && !ilp64 ? "_64_" : "_");
+        void* address = dlsym(library_, symbol.c_str());
         EXPECT_NE(address, nullptr) << symbol << " is not exported";
         return reinterpret_cast<F*>(address);
     }
+
+    using Geqrf = void(In, In, T*, In, T*, T*, In, Int*);
+    using Geqr2 = void(In, In, T*, In, T*, T*, Int*);
+    using Orgqr = void(In, In, In, T*, In, const T*, T*, In, Int*);
+    using Ormqr = void(Letter, Letter, In, In, In, const T*, In, const T*, T*, In, T*, In, Int*, Length, Length);
+    using Geqrt = void(In, In, In, T*, In, T*, In, T*, Int*);
+    using Geqrt3 = void(In, In, T*, In, T*, In, Int*);
+    using Gemqrt = void(Letter, Letter, In, In, In, In, const T*, In, const T*, In, T*, In, T*, Int*, Length, Length);
+    using Tpqrt = void(In, In, In, In, T*, In, T*, In, T*, In, T*, Int*);
+    using Tpmqrt = void(Letter, Letter, In, In, In, In, In, const T*, In, const T*, In, T*, In, T*, In, T*, Int*,
+                        Length, Length);
+    using Latsqr = void(In, In, In, In, T*, In, T*, In, T*, In, Int*);
+    using Lamtsqr = void(Letter, Letter, In, In, In, In, In, const T*, In, const T*, In, T*, In, T*, In, Int*, Length,
+                         Length);
+    using Orgtsqr = void(In, In, In, In, T*, In, const T*, In, T*, In, Int*);
+    using OrhrCol = void(In, In, In, T*, In, T*, In, T*, Int*);
+    using Geqr = void(In, In, T*, In, T*, In, T*, In, Int*);
+    using Gemqr = void(Letter, Letter, In, In, In, const T*, In, const T*, In, T*, In, T*, In, Int*, Length, Length);
+    using Gels = void(Letter, In, In, In, T*, In, T*, In, T*, In, Int*, Length);
+
+public:
+    Geqrf* geqrf = find<Geqrf>("geqrf");
+    Geqr2* geqr2 = find<Geqr2>("geqr2");
+    Orgqr* orgqr = find<Orgqr>("orgqr");
+    Ormqr* ormqr = find<Ormqr>("ormqr");
+    Geqrt* geqrt = find<Geqrt>("geqrt");
+    Geqrt3* geqrt3 = find<Geqrt3>("geqrt3");
+    Gemqrt* gemqrt = find<Gemqrt>("gemqrt");
+    Tpqrt* tpqrt = find<Tpqrt>("tpqrt");
+    Tpmqrt* tpmqrt = find<Tpmqrt>("tpmqrt");
+    Latsqr* latsqr = find<Latsqr>("latsqr");
+    Lamtsqr* lamtsqr = find<Lamtsqr>("lamtsqr");
+    Orgtsqr* orgtsqr = find<Orgtsqr>("orgtsqr");
+    Orgtsqr* orgtsqr_row = find<Orgtsqr>("orgtsqr_row");
+    OrhrCol* orhr_col = find<OrhrCol>("orhr_col");
+    Geqr* geqr = find<Geqr>("geqr");
+    Gemqr* gemqr = find<Gemqr>("gemqr");
+    Gels* gels = find<Gels>("gels");
+    Gels* gelst = find<Gels>("gelst");
+    Gels* getsls = find<Gels>("getsls");
 };
 
 /// The library under test, which this program is linked with in front of its LAPACK.

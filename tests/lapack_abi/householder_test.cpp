@@ -1,6 +1,5 @@
-// ?geqrf, ?geqr2, ?orgqr, ?ormqr, ?geqrt, ?geqrt3 and ?gemqrt through their Fortran names: the six residuals, workspace, argument errors, and
-// exchange with the system's LAPACK. The names with 64-bit integers have no LAPACK behind them here, so that Quoin's own
-// code serves them at every size.
+// ?geqrf, ?geqr2, ?orgqr, ?ormqr, ?geqrt, ?geqrt3 and ?gemqrt: the six residuals, workspace, argument errors, and exchange
+// with the system's LAPACK.
 
 #include <cmath>
 #include <limits>
@@ -8,102 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "checks.hpp"
-#include "gallery.hpp"
-#include "lapack_abi/fortran.hpp"
+#include "lapack_abi/lapack.hpp"
 
 namespace quoin::test {
 namespace {
-
-using fortran::Complaint;
-using fortran::Routines;
-using fortran::take_complaint;
-
-enum class Work { Minimal, Queried };
-
-/// One LAPACK, with the bookkeeping of its callers.
-template <class T, class Int>
-class Lapack {
-public:
-    explicit Lapack(void* library) : f(library) {}
-
-    std::vector<T> geqrf(MatrixView<T> A, Work size, bool unblocked = false) const {
-        const Int m = A.rows, n = A.cols, lda = A.ld;
-        std::vector<T> tau(std::min(m, n) + 1, poison);
-        Int info = 99;
-        if (unblocked) {
-            std::vector<T> work(std::max<Int>(1, n));
-            f.geqr2(&m, &n, A.data, &lda, tau.data(), work.data(), &info);
-        } else {
-            with_work(size, m == 0 ? 1 : std::max<Int>(1, n), [&](T* work, const Int* lwork) {
-                f.geqrf(&m, &n, A.data, &lda, tau.data(), work, lwork, &info);
-            });
-        }
-        EXPECT_EQ(info, 0);
-        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
-        tau.pop_back();
-        return tau;
-    }
-    void orgqr(MatrixView<T> A, Int k, const std::vector<T>& tau, Work size) const {
-        const Int m = A.rows, n = A.cols, lda = A.ld;
-        Int info = 99;
-        with_work(size, std::max<Int>(1, n), [&](T* work, const Int* lwork) {
-            f.orgqr(&m, &n, &k, A.data, &lda, tau.data(), work, lwork, &info);
-        });
-        EXPECT_EQ(info, 0);
-    }
-    void ormqr(Side side, Op op, MatrixView<const T> V, const std::vector<T>& tau, MatrixView<T> C, Work size) const {
-        const Int m = C.rows, n = C.cols, k = V.cols, lda = V.ld, ldc = C.ld;
-        const char *side_name = side == Side::Left ? "L" : "r", *op_name = op == Op::None ? "n" : "T";
-        Int info = 99;
-        with_work(size, std::max<Int>(1, side == Side::Left ? n : m), [&](T* work, const Int* lwork) {
-            f.ormqr(side_name, op_name, &m, &n, &k, V.data, &lda, tau.data(), C.data, &ldc, work, lwork, &info, 1, 1);
-        });
-        EXPECT_EQ(info, 0);
-    }
-
-    /// nb = 0: geqrt3, one T.
-    void geqrt(Int nb, MatrixView<T> A, MatrixView<T> Tf) const {
-        const Int m = A.rows, n = A.cols, lda = A.ld, ldt = Tf.ld;
-        std::vector<T> work(std::max<Int>(1, nb * n));
-        Int info = 99;
-        if (nb == 0) {
-            f.geqrt3(&m, &n, A.data, &lda, Tf.data, &ldt, &info);
-        } else {
-            f.geqrt(&m, &n, &nb, A.data, &lda, Tf.data, &ldt, work.data(), &info);
-        }
-        EXPECT_EQ(info, 0);
-    }
-    void gemqrt(Side side, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) const {
-        const Int m = C.rows, n = C.cols, k = V.cols, nb = Tf.rows, ldv = V.ld, ldt = Tf.ld, ldc = C.ld;
-        std::vector<T> work(std::max<Int>(1, nb * std::max(m, n)));
-        Int info = 99;
-        f.gemqrt(side == Side::Left ? "l" : "R", op == Op::None ? "N" : "t", &m, &n, &k, &nb, V.data, &ldv, Tf.data,
-                 &ldt, C.data, &ldc, work.data(), &info, 1, 1);
-        EXPECT_EQ(info, 0);
-    }
-
-    Routines<T, Int> f;
-
-private:
-    static constexpr T poison = std::numeric_limits<T>::quiet_NaN();
-
-    /// call(work, lwork) with a workspace of the least size, or of the size that a query asks for.
-    template <class F>
-    static void with_work(Work size, Int least, F call) {
-        Int lwork = -1;
-        if (size == Work::Queried) {
-            T answer = poison;
-            call(&answer, &lwork);
-            lwork = static_cast<Int>(answer);
-            ASSERT_GE(lwork, least);
-        } else {
-            lwork = least;
-        }
-        std::vector<T> work(lwork);
-        call(work.data(), &lwork);
-    }
-};
 
 /// The first Q.cols columns of Q, of the reflectors in V's first k columns.
 template <class T, class Int>
@@ -111,15 +18,6 @@ void form_q(const Lapack<T, Int>& lapack, MatrixView<const T> V, Index k, const 
             Work size) {
     for (Index j = 0; j < k; ++j) std::copy_n(V.at(0, j), V.rows, Q.at(0, j));
     lapack.orgqr(Q, static_cast<Int>(k), tau, size);
-}
-
-template <class T>
-Matrix<T> upper(MatrixView<const T> A, Index k) {
-    Matrix<T> R = filled<T>(k, A.cols, 0);
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index i = 0; i < std::min(k, j + 1); ++i) R(i, j) = A(i, j);
-    }
-    return R;
 }
 
 /// The six quantities of A = QR as `lapack` computes it, in padded memory.
@@ -184,18 +82,7 @@ std::vector<std::pair<Index, Index>> shapes() {
 }
 
 template <class Types>
-class LapackHouseholder : public testing::Test {
-protected:
-    using T = std::tuple_element_t<0, Types>;
-    using Int = std::tuple_element_t<1, Types>;
-    const Lapack<T, Int> quoin{fortran::quoin_library()};
-};
-using AllTypes = testing::Types<std::tuple<float, std::int32_t>, std::tuple<double, std::int32_t>
-#ifdef QUOIN_LAPACK_ILP64
-                                ,
-                                std::tuple<float, std::int64_t>, std::tuple<double, std::int64_t>
-#endif
-                                >;
+class LapackHouseholder : public OverAllTypes<Types> {};
 TYPED_TEST_SUITE(LapackHouseholder, AllTypes);
 
 TYPED_TEST(LapackHouseholder, SixQuantitiesOverAllShapes) {
@@ -285,27 +172,8 @@ TYPED_TEST(LapackHouseholder, NanPropagates) {
     }
 }
 
-/// The system's routines know 32-bit integers only.
 template <class T>
-class LapackExchange : public testing::Test {
-protected:
-    const Lapack<T, std::int32_t> quoin{fortran::quoin_library()};
-    const Lapack<T, std::int32_t> system{fortran::system_library()};
-
-    /// Either library's `call` reports that argument of xROUTINE, in info and to xerbla.
-    template <class Call>
-    void expect_refusal(const std::string& routine, std::int32_t argument, Call call) const {
-        const std::string name = (std::is_same_v<T, double> ? "D" : "S") + routine;
-        for (const auto* lapack : {&quoin, &system}) {
-            std::int32_t info = 99;
-            take_complaint();
-            call(lapack->f, &info);
-            EXPECT_EQ(info, -argument) << routine;
-            EXPECT_EQ(take_complaint(), (Complaint{name, argument}));
-        }
-    }
-};
-using Precisions = testing::Types<float, double>;
+class LapackExchange : public Exchange<T> {};
 TYPED_TEST_SUITE(LapackExchange, Precisions);
 
 TYPED_TEST(LapackExchange, EitherAcceptsTheReflectorsOfTheOther) {

@@ -1,0 +1,182 @@
+// ?gels, ?gelst and ?getsls: least squares and minimum norm solutions with a matrix of full rank.
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "algorithms/factorization.hpp"
+#include "lapack/abi.hpp"
+#include "lapack/in_place.hpp"
+#include "lapack/tuning.hpp"
+
+namespace quoin::lapack {
+
+namespace {
+
+/// 2^e with e from this away from 0 is beyond what the reference computes with as it is: smlnum = tiny / eps, bignum.
+template <class T>
+constexpr int most_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
+
+/// ilogb of A's largest entry where it is beyond ±most_exponent, 0 where not or where A holds NaN or Inf; nothing if A = 0.
+template <class T>
+std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
+    Matrix<int> exponents(A.cols, 1);
+    Matrix<Scan> found(1, 1);
+    scan<T>(ctx, A, most_exponent<T>, exponents.view(), found.view());
+    const Scan result = read_scan(ctx, found.view());
+    if (result.bad_row >= 0) return 0;
+    // exponent 0 is also that of a column of zeros
+    const auto is_zero = [&](Index j) {
+        return std::all_of(A.at(0, j), A.at(0, j) + A.rows, [](T a) { return a == 0; });
+    };
+    std::optional<int> largest;
+    for (Index j = 0; j < A.cols; ++j) {
+        if (exponents(j, 0) == 0 && is_zero(j)) continue;
+        largest = std::max(largest.value_or(exponents(j, 0)), exponents(j, 0));
+        if (!result.scaled) break;
+    }
+    return largest && std::abs(*largest) <= most_exponent<T> ? 0 : largest;
+}
+
+/// A := 2^e A
+template <class T>
+void scale(Context<Host>& ctx, int e, MatrixView<T> A) {
+    if (e == 0) return;
+    Matrix<int> exponents(A.cols, 1);
+    std::fill_n(exponents.data(), A.cols, e);
+    scale_columns<T>(ctx, exponents.view(), 1, Part::All, A);
+}
+
+template <class T>
+void set_zero(MatrixView<T> A) {
+    for (Index j = 0; j < A.cols; ++j) std::fill_n(A.at(0, j), A.rows, T(0));
+}
+
+/// F (tall) = Q R in place, then min ‖F X − B‖ or the X of least norm with FᵀX = B, in place of B, which has F's rows. Returns
+/// the first j (one-based) where R_jj = 0, and 0 where X is there.
+template <class T>
+Index solve(Context<Host>& ctx, bool transposed, MatrixView<T> F, MatrixView<T> B) {
+    const Index n = F.cols, nb = factor_width<T>(F.rows, n);
+    Matrix<T> Tf(nb, n);
+    factor_in_place<T>(ctx, nb, F, Tf.view());
+    const auto R = F.row_block({0, n}), B_top = B.row_block({0, n});
+    // QᵀB = [C₁; C₂],   R X = C₁
+    if (!transposed) apply_in_place<T>(ctx, Side::Left, Op::Transpose, nb, F, Tf.view(), B);
+    for (Index j = 0; j < n; ++j) {
+        if (R(j, j) == 0) return j + 1;
+    }
+    solve_triangle<T>(ctx, Triangle::Upper, transposed ? Op::Transpose : Op::None, R, B_top);
+    // Rᵀ Y = B,   X = Q [Y; 0]
+    if (transposed) {
+        set_zero(B.row_block({n, B.rows}));
+        apply_in_place<T>(ctx, Side::Left, Op::None, nb, F, Tf.view(), B);
+    }
+    return 0;
+}
+
+/// min ‖op(A) X − B‖ where op(A) is tall, and the X of least norm with op(A) X = B where it is wide; B has max(m, n) rows.
+/// A becomes its QR factorization, or the LQ one where m < n. Returns info.
+template <class T>
+Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixView<T> B) {
+    const bool wide = A.rows < A.cols;
+    const auto right_side = B.row_block({0, transposed ? A.cols : A.rows});
+    const std::optional<int> a = exponent_of<T>(ctx, A);
+    if (!a) {
+        set_zero(B);
+        return 0;
+    }
+    const int b = exponent_of<T>(ctx, right_side).value_or(0);
+    scale(ctx, -*a, A);
+    scale(ctx, -b, right_side);
+    Index info;
+    if (wide) {
+        // Aᵀ = Q R:   A = Rᵀ Qᵀ
+        Matrix<T> At(A.cols, A.rows);
+        transpose<T>(ctx, A, At.view());
+        info = solve<T>(ctx, !transposed, At.view(), B);
+        transpose<T>(ctx, At.view(), A);
+    } else {
+        info = solve<T>(ctx, transposed, A, B);
+    }
+    // (2^−a op(A)) (2^(a−b) X) = 2^−b B
+    if (info == 0) scale(ctx, b - *a, B.row_block({0, transposed ? A.rows : A.cols}));
+    return info;
+}
+
+/// Of `work`.
+struct Sizes {
+    Index least, wanted;
+};
+
+template <class T, class Int, class Next>
+void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Index nrhs), const char* trans,
+          const Int* m_, const Int* n_, const Int* nrhs_, T* A, const Int* lda, T* B, const Int* ldb, T* work,
+          const Int* lwork, bool query, Int* info) {
+    const Index m = *m_, n = *n_, nrhs = *nrhs_, k = std::min(m, n);
+    const bool transposed = is(trans, 'T');
+    *info = !transposed && !is(trans, 'N')      ? -1
+            : m < 0                             ? -2
+            : n < 0                             ? -3
+            : nrhs < 0                          ? -4
+            : *lda < std::max<Index>(1, m)      ? -6
+            : *ldb < std::max<Index>({1, m, n}) ? -8
+                                                : 0;
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    const auto [least, wanted] = sizes(m, n, nrhs);
+    work[0] = workspace_size<T>(wanted);
+    if (!query && *lwork < least) {
+        *info = -10;
+        return report_illegal<Int>(routine, 10);
+    }
+    if (query) return;
+    const MatrixView<T> AA(A, m, n, *lda), BB(B, std::max(m, n), nrhs, *ldb);
+    if (k == 0 || nrhs == 0) return set_zero(BB);
+    const Index rows = BB.rows;
+    serve(
+        Call(routine, m, n, nrhs), factor_pays(m, n),
+        factor_workspace<T>(rows, k) + reflector_workspace<T>(rows, nrhs, k) + (m < n ? sizeof(T) * 1.0 * m * n : 0),
+        [&](Context<Host>& ctx) {
+            *info = static_cast<Int>(solve_scaled<T>(ctx, transposed, AA, BB));
+            return m < n ? "transposed" : "householder";
+        },
+        next, [&] { next(trans, m_, n_, nrhs_, A, lda, B, ldb, work, lwork, info, 1); }, info);
+    if (*info == 0) work[0] = workspace_size<T>(wanted);
+}
+
+/// Columns of a panel of the routine behind.
+constexpr Index panel = 32;
+
+inline Sizes gels_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n), columns = std::max(k, nrhs);
+    return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * panel)};
+}
+inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
+    const Index least = gels_sizes(m, n, nrhs).least;
+    return {least, least * panel};
+}
+inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n);
+    if (k == 0 || nrhs == 0) return {1, 1};
+    // T of ?geqr or ?gelq of the least size, and their least work: that of ?gelq is n in some references
+    return {k + 5 + std::max(k, nrhs), k + 5 + std::max(n, nrhs)};
+}
+
+}  // namespace
+
+#define QUOIN_GELS_AS(T, Int, p, before, after, name, NAME, query)                                                     \
+    QUOIN_LAPACK_ABI void before##p##name##after(const char* trans, const Int* m, const Int* n, const Int* nrhs, T* A, \
+                                                 const Int* lda, T* B, const Int* ldb, T* work, const Int* lwork,      \
+                                                 Int* info, std::size_t) {                                             \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                            \
+        gels<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, name##_sizes, trans, m, n, nrhs, A, lda, B, ldb, work, lwork,   \
+                     query, info);                                                                                     \
+    }
+#define QUOIN_GELS(T, Int, p, before, after)                              \
+    QUOIN_GELS_AS(T, Int, p, before, after, gels, "GELS", *lwork == -1)   \
+    QUOIN_GELS_AS(T, Int, p, before, after, gelst, "GELST", *lwork == -1) \
+    QUOIN_GELS_AS(T, Int, p, before, after, getsls, "GETSLS", *lwork == -1 || *lwork == -2)
+QUOIN_LAPACK_EXPORT(QUOIN_GELS)
+#undef QUOIN_GELS
+#undef QUOIN_GELS_AS
+
+}  // namespace quoin::lapack

@@ -1,0 +1,115 @@
+// ?geqr and ?gemqr: A = Q R in the form that is fastest for its shape, and products with Q.
+//
+// T begins as the reference's does, T(1:3) = its size, MB and NB, and has the factors of ?latsqr (row blocks of MB, panels of
+// NB) from T(6) on, so that either library reads what the other wrote. Quoin writes MB = M, one row block; NB = 1, where T is
+// tau, in a T of the least size.
+
+#include "lapack/abi.hpp"
+#include "lapack/in_place.hpp"
+#include "lapack/stacked.hpp"
+#include "lapack/tuning.hpp"
+
+namespace quoin::lapack {
+
+namespace {
+
+constexpr Index header = 5;
+
+template <class T, class Int, class Next>
+void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, T* Tf, const Int* tsize,
+          T* work, const Int* lwork, Int* info) {
+    const Index m = *m_, n = *n_, k = std::min(m, n);
+    *info = m < 0 ? -1 : n < 0 ? -2 : *lda < std::max<Index>(1, m) ? -4 : 0;
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    // the sizes that a query tells are those of the library that will factor
+    const bool pays = geqr_pays(m, n);
+    const auto pass_on = [&] { next(m_, n_, A, lda, Tf, tsize, work, lwork, info); };
+    const auto asks = [](Int size) { return size == -1 || size == -2; };
+    const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
+    if (query && next && may_pass_on() && !pays) return pass_on();
+    const Index least_t = n + header, least_work = std::max<Index>(1, n);
+    *info = !query && *tsize < least_t ? -6 : !query && *lwork < n ? -8 : 0;
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    Index nb = k == 0 ? 1 : factor_width<T>(m, n);
+    if (!query && *tsize < nb * n + header) nb = 1;
+    const auto describe = [&] {
+        Tf[0] = workspace_size<T>(least && *tsize != -1 ? least_t : nb * n + header);
+        Tf[1] = workspace_size<T>(m);
+        Tf[2] = static_cast<T>(nb);
+        work[0] = workspace_size<T>(least && *lwork != -1 ? least_work : std::max<Index>(1, nb * n));
+    };
+    if (query || k == 0) return describe();
+    serve(
+        Call(routine, m, n, k), pays, factor_workspace<T>(m, n),
+        [&](Context<Host>& ctx) {
+            const MatrixView<T> V(A, m, n, *lda);
+            describe();
+            return nb == 1 ? factor_in_place<T>(ctx, V, Tf + header)
+                           : factor_in_place<T>(ctx, nb, V, MatrixView<T>(Tf + header, nb, k));
+        },
+        next, pass_on, info);
+}
+
+template <class T, class Int, class Next>
+void gemqr(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+           const Int* k_, const T* A, const Int* lda, const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work,
+           const Int* lwork, Int* info) {
+    const Index m = *m_, n = *n_, k = *k_;
+    const bool left = is(side, 'L'), query = *lwork == -1, nothing = std::min({m, n, k}) == 0;
+    const Index order = left ? m : n, others = left ? n : m;
+    const bool described = *tsize >= header;
+    const Index mb = described ? static_cast<Index>(Tf[1]) : 0, nb = described ? static_cast<Index>(Tf[2]) : 0;
+    const Index least = nothing ? 1 : std::max<Index>(1, (left ? n : mb) * nb);
+    *info = !left && !is(side, 'R')              ? -1
+            : !is(trans, 'N') && !is(trans, 'T') ? -2
+            : m < 0                              ? -3
+            : n < 0                              ? -4
+            : k < 0 || k > order                 ? -5
+            : *lda < std::max<Index>(1, order)   ? -7
+            : !described                         ? -9
+            : *ldc < std::max<Index>(1, m)       ? -11
+            : !query && *lwork < least           ? -13
+            : nb < 1 && !nothing                 ? -8
+                                                 : 0;
+    if (*info != 0) return report_illegal<Int>(routine, -*info);
+    if (!query && !nothing) {
+        const bool is_tau = nb == 1 && (mb <= k || mb >= order);
+        serve(
+            Call(routine, m, n, k),
+            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && (is_tau || panels_pay(nb))),
+            row_blocks_workspace<T>(order, k, mb, nb, others),
+            [&](Context<Host>& ctx) {
+                const MatrixView<const T> V(A, order, k, *lda);
+                const MatrixView<T> CC(C, m, n, *ldc);
+                if (!is_tau) {
+                    const MatrixView<const T> factors(Tf + header, nb, row_block_t_cols(order, k, mb));
+                    return apply_row_blocks<T>(ctx, side_of(side), op_of(trans), mb, nb, V, factors, CC);
+                }
+                apply_in_place<T>(ctx, side_of(side), op_of(trans), V, Tf + header, CC);
+                return "blocked";
+            },
+            next, [&] { next(side, trans, m_, n_, k_, A, lda, Tf, tsize, C, ldc, work, lwork, info, 1, 1); }, info);
+    }
+    work[0] = workspace_size<T>(least);
+}
+
+}  // namespace
+
+#define QUOIN_GEQR(T, Int, p, before, after)                                                                         \
+    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,            \
+                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {           \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                          \
+        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);                \
+    }                                                                                                                \
+    QUOIN_LAPACK_ABI void before##p##gemqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                  const Int* k, const T* A, const Int* lda, const T* Tf,             \
+                                                  const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, \
+                                                  Int* info, std::size_t, std::size_t) {                             \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                         \
+        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,    \
+                      lwork, info);                                                                                  \
+    }
+QUOIN_LAPACK_EXPORT(QUOIN_GEQR)
+#undef QUOIN_GEQR
+
+}  // namespace quoin::lapack
