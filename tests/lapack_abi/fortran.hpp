@@ -11,7 +11,7 @@
 /// LAPACK's Fortran routines as a caller sees them, taken by name from one shared library.
 namespace quoin::test::fortran {
 
-#ifdef QUOIN_LAPACK_ILP64
+#ifdef QUOIN_ILP64
 inline constexpr bool ilp64 = true;
 #else
 inline constexpr bool ilp64 = false;
