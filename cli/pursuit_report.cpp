@@ -83,16 +83,11 @@ PursuitLine::~PursuitLine() {
 
 void PursuitLine::draw(const RobustPcaStep& step, const std::string& label, double windows_left) {
     if (!isatty(STDERR_FILENO) || (!drawn_ && step.seconds < 1)) return;
-    if (step.iteration <= first_ || first_residual_ == 0) first_ = step.iteration, first_residual_ = step.residual;
-    const double per_second = rate(step);
-    // the residual falls by about one factor an iteration
-    const double fall = std::log(first_residual_ / step.residual) / static_cast<double>(step.iteration - first_);
-    const double steps_left = std::log(step.residual / tolerance_) / fall;
+    const double steps_left = std::max(0.0, std::log(step.residual / tolerance_) / std::log(rho_));
     const double left =
-        (steps_left + windows_left * (static_cast<double>(step.iteration) + steps_left)) / std::max(per_second, 1e-9);
+        (steps_left + windows_left * (static_cast<double>(step.iteration) + steps_left)) / std::max(rate(step), 1e-9);
     fmt::print(stderr, "\r\x1b[K{}iteration {}  residual {:.1e}  rank {}  {:.1f} it/s{}", label, step.iteration,
-               step.residual, step.rank, per_second,
-               std::isfinite(left) && left > 0 ? fmt::format("  {:.0f} s left", left) : "");
+               step.residual, step.rank, rate(step), rho_ > 1 ? fmt::format("  {:.0f} s left", left) : "");
     std::fflush(stderr);
     drawn_ = true;
 }

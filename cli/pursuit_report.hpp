@@ -37,7 +37,9 @@ private:
 /// One line on stderr, rewritten after each iteration, where stderr is a terminal and a pursuit outlasts a second.
 class PursuitLine {
 public:
-    explicit PursuitLine(double tolerance) : tolerance_(tolerance) {}
+    /// `rho`: the growth of μ, by which the residual falls an iteration once it falls; 1: constant μ, and nobody knows when
+    /// it ends.
+    PursuitLine(double tolerance, double rho) : tolerance_(tolerance), rho_(rho) {}
     ~PursuitLine();
     PursuitLine(const PursuitLine&) = delete;
     PursuitLine& operator=(const PursuitLine&) = delete;
@@ -46,8 +48,7 @@ public:
     void draw(const RobustPcaStep& step, const std::string& label = "", double windows_left = 0);
 
 private:
-    double tolerance_, first_residual_ = 0;
-    Index first_ = 0;
+    double tolerance_, rho_;
     bool drawn_ = false;
 };
 

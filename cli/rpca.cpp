@@ -56,7 +56,7 @@ void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const M
         }
         options.observed = observed.view();
     }
-    std::optional<PursuitLine> line(arguments.tolerance);
+    std::optional<PursuitLine> line(std::in_place, arguments.tolerance, arguments.growth());
     options.on_step = [&](const RobustPcaStep& step) {
         line->draw(step);
         return true;

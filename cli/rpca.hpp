@@ -24,6 +24,8 @@ struct RpcaArguments {
     double threshold = 0.06;
     std::string ground_truth, write_scene;
 
+    /// Of μ an iteration.
+    double growth() const { return method == Pursuit::InexactAlm ? rho : 1; }
     template <class T>
     RobustPcaOptions<T> options() const {
         RobustPcaOptions<T> options;

@@ -109,7 +109,7 @@ public:
             L_.emplace(directory_.file("L.npy"), format_.bytes());
             S_.emplace(directory_.file("S.npy"), format_.bytes());
         }
-        line_.emplace(arguments_.tolerance);
+        line_.emplace(arguments_.tolerance, arguments_.growth());
         while (next_window(ctx)) {
         }
         line_.reset();
