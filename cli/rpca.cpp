@@ -177,7 +177,7 @@ void add_rpca(CLI::App& program) {
                 const Shape shape = parse_shape("--scale", text);
                 arguments->width = shape.rows, arguments->height = shape.cols;
             },
-            "Width and height to work at, as 384x288")
+            "Width and height to work at, as 384x288; 384x0 keeps the proportions")
         ->group(of_frames)
         ->type_name("WxH");
     CLI::Option* const color =
