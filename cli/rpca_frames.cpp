@@ -40,7 +40,7 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
     if (in_memory < least) {
         refuse_memory_cap(
             frames.name(), cap, bytes_per_column * static_cast<double>(least + arguments.carry),
-            fmt::format("a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
+            fmt::format("for a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
     }
     const Index most = std::min(wanted, in_memory);
     if (arguments.window > 0 || expected <= 0) return most;
