@@ -1,0 +1,147 @@
+// The pictures that `quoin rpca` makes: contact sheet, letters, plot of the convergence.
+
+#include <array>
+#include <regex>
+
+#include "video/contact_sheet.hpp"
+#include "video/convergence_plot.hpp"
+#include "video/lettering.hpp"
+#include "video_files.hpp"
+
+namespace quoin::test {
+namespace {
+
+TEST(Frame, SizesBeyond32Bits) { EXPECT_EQ((FrameFormat{65'536, 65'536, 3}.bytes()), Index{12'884'901'888}); }
+
+std::array<int, 3> pixel(const Image& image, Index x, Index y) {
+    const std::uint8_t* p = image.pixels.data() + 3 * (y * image.format.width + x);
+    return {p[0], p[1], p[2]};
+}
+
+TEST(ContactSheet, PutsEveryFrameInItsPlace) {
+    constexpr FrameFormat grey{60, 40, 1}, color{60, 40, 3};
+    const Pixels a = noise(grey, 1), b = noise(color, 2), c = noise(grey, 3), d = noise(color, 4);
+    for (const std::vector<std::string>& titles : {std::vector<std::string>{"Original", "Mask"}, {"", ""}}) {
+        const Image sheet = contact_sheet({{{grey, a}, {color, b}}, {{grey, c}, {color, d}}}, titles);
+        const Index heading = sheet.format.height - 2 * 40 - 4;
+        EXPECT_EQ(sheet.format.width, 2 * 60 + 4);
+        EXPECT_EQ(sheet.format.channels, 3);
+        EXPECT_EQ(sheet.pixels.size(), static_cast<std::size_t>(sheet.format.bytes()));
+        EXPECT_EQ(heading == 0, titles[0].empty());
+        for (Index y = 0; y < 40; ++y) {
+            for (Index x = 0; x < 60; ++x) {
+                const std::size_t p = static_cast<std::size_t>(y * 60 + x);
+                EXPECT_EQ(pixel(sheet, x, heading + y), (std::array<int, 3>{a[p], a[p], a[p]}));
+                EXPECT_EQ(pixel(sheet, 64 + x, heading + y),
+                          (std::array<int, 3>{b[3 * p], b[3 * p + 1], b[3 * p + 2]}));
+                EXPECT_EQ(pixel(sheet, x, heading + 44 + y), (std::array<int, 3>{c[p], c[p], c[p]}));
+                EXPECT_EQ(pixel(sheet, 64 + x, heading + 44 + y),
+                          (std::array<int, 3>{d[3 * p], d[3 * p + 1], d[3 * p + 2]}));
+            }
+        }
+        for (Index y = 0; y < sheet.format.height; ++y) EXPECT_EQ(pixel(sheet, 62, y), (std::array{255, 255, 255}));
+        const Image row = side_by_side({{grey, a}, {color, b}}, titles);
+        EXPECT_EQ(row.format, (FrameFormat{124, heading + 40, 3}));
+        EXPECT_TRUE(std::equal(row.pixels.begin(), row.pixels.end(), sheet.pixels.begin()));
+    }
+}
+
+TEST(ContactSheet, TitlesStayInTheirColumns) {
+    for (const Index width : {1, 4, 5, 6, 11, 50, 400}) {
+        const FrameFormat format{width, 300, 1};
+        const Pixels white(static_cast<std::size_t>(format.bytes()), 255);
+        const Image sheet = side_by_side({{format, white}, {format, white}}, {"", "HHHHHHHHHHHH"});
+        for (Index y = 0; y < sheet.format.height; ++y) {
+            for (Index x = 0; x < width + 4; ++x) EXPECT_EQ(pixel(sheet, x, y), (std::array{255, 255, 255})) << width;
+        }
+    }
+}
+
+TEST(ContactSheet, ChecksItsFrames) {
+    const Pixels pixels(16);
+    const FrameView frame{{4, 4, 1}, pixels}, wide{{8, 2, 1}, pixels}, empty{{4, 4, 1}, {}};
+    EXPECT_THROW(contact_sheet({}, {"a"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{}}, {}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, frame}, {frame}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, wide}}, {"a", "b"}), InvalidArgument);
+    EXPECT_THROW(contact_sheet({{frame, empty}}, {"a", "b"}), InvalidArgument);
+}
+
+TEST(Lettering, EveryLetterIsDrawnAndDiffers) {
+    std::set<std::string> seen;
+    for (const char c : std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+=/%()_# ")) {
+        const auto draw = [](char letter) {
+            Image image{{5, 7, 3}, Pixels(105)};
+            draw_text(image, 0, 0, std::string(1, letter), 1, {255, 255, 255});
+            return std::string(image.pixels.begin(), image.pixels.end());
+        };
+        EXPECT_TRUE(seen.insert(draw(c)).second) << c;
+        EXPECT_EQ(draw(static_cast<char>(std::tolower(c))), draw(c)) << c;
+    }
+}
+
+TEST(Lettering, ScalesAndIsCutOffAtTheEdges) {
+    Image one{{text_width(2, 1), text_height(1), 3}, {}}, three{{text_width(2, 3), text_height(3), 3}, {}};
+    one.pixels.resize(static_cast<std::size_t>(one.format.bytes()));
+    three.pixels.resize(static_cast<std::size_t>(three.format.bytes()));
+    draw_text(one, 0, 0, "QR", 1, {9, 8, 7});
+    draw_text(three, 0, 0, "QR", 3, {9, 8, 7});
+    for (Index y = 0; y < three.format.height; ++y) {
+        for (Index x = 0; x < three.format.width; ++x) EXPECT_EQ(pixel(three, x, y), pixel(one, x / 3, y / 3));
+    }
+    for (const Index x : {-100, -4, 0, 8, 100}) {
+        for (const Index y : {-100, -4, 0, 5, 100}) draw_text(one, x, y, "QUOIN", 4, {1, 2, 3});
+    }
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
+    return n;
+}
+
+TEST(ConvergencePlot, DrawsEveryFinitePoint) {
+    std::vector<RobustPcaStep> steps;
+    for (Index k = 1; k <= 40; ++k) {
+        RobustPcaStep step;
+        step.iteration = k;
+        step.residual = std::pow(0.7, k);
+        step.rank = k / 3;
+        steps.push_back(step);
+    }
+    const auto check = [](const std::string& svg) {
+        EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+        EXPECT_EQ(svg.find("nan"), svg.npos);
+        EXPECT_EQ(svg.find("inf"), svg.npos);
+        EXPECT_EQ(count(svg, "<text"), count(svg, "</text>"));
+        // what is drawn is on the canvas
+        const std::regex number("c[xy]=\"([^\"]*)\"");
+        for (std::sregex_iterator match(svg.begin(), svg.end(), number); match != std::sregex_iterator(); ++match) {
+            const double value = std::stod((*match)[1]);
+            EXPECT_TRUE(0 <= value && value <= 720) << value;
+        }
+        return count(svg, "<circle");
+    };
+    EXPECT_EQ(check(convergence_svg(steps, 1e-5)), 80u);
+    EXPECT_NE(convergence_svg(steps, 1e-5).find("tolerance 1e-05"), std::string::npos);
+    EXPECT_EQ(convergence_svg(steps).find("tolerance"), std::string::npos);
+    EXPECT_EQ(check(convergence_svg(std::span(steps).first(1))), 2u);
+    EXPECT_EQ(check(convergence_svg({})), 0u);
+    // a second window's curves begin anew: no line leads back to its first iteration
+    std::vector<RobustPcaStep> windows = steps;
+    windows.insert(windows.end(), steps.begin(), steps.begin() + 10);
+    EXPECT_EQ(check(convergence_svg(windows)), 100u);
+    EXPECT_EQ(count(convergence_svg(windows), "h0"), 2 * count(convergence_svg(steps), "h0"));
+    const double breaks[] = {nan, 0, inf};
+    for (const double residual : breaks) {
+        std::vector<RobustPcaStep> broken = steps;
+        broken[20].residual = residual;
+        EXPECT_EQ(check(convergence_svg(broken)), 79u);
+        for (RobustPcaStep& step : broken) step.residual = residual;
+        EXPECT_EQ(check(convergence_svg(broken)), 40u);
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
