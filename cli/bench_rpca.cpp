@@ -69,15 +69,13 @@ void bench_robust_pca(const BenchArguments& arguments) {
             };
             const RobustPca<float> f = robust_pca<float>(ctx, M.view(), options);
             const double rate = static_cast<double>(f.last.iteration) / f.last.seconds;
-            const char* const method = pursuit == Pursuit::InexactAlm ? "alm" : "alternating";
-            const char* const by = route == ThresholdRoute::Qr ? "qr" : "gram";
             if (arguments.common.json) {
                 JsonLine json;
                 json.add("rows", M.rows())
                     .add("cols", frames)
                     .add("dtype", "f32")
-                    .add("method", method)
-                    .add("route", by);
+                    .add("method", to_string(pursuit))
+                    .add("route", to_string(route));
                 json.add("iterations", f.last.iteration).add("iterations_per_second", rate);
                 json.add("residual", f.last.residual).add("rank", f.last.rank).add("objective", f.last.objective);
                 json.add_measured("seconds_to_1e-3", reached[0].at ? reached[0].at->seconds : -1);
@@ -90,7 +88,7 @@ void bench_robust_pca(const BenchArguments& arguments) {
             };
             fmt::print("{:<40}  {:>12.1f}  {:>20}  {:>20}\n",
                        fmt::format("{}, singular values by {}",
-                                   pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ", by),
+                                   pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ", to_string(route)),
                        rate, cell(reached[0]), cell(reached[1]));
             std::fflush(stdout);
         }

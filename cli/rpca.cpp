@@ -23,14 +23,12 @@ namespace {
 
 Pursuit parse_pursuit(const std::string& argument, const std::string& text) {
     return parse_name(argument, text, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
-                      [](Pursuit pursuit) { return pursuit == Pursuit::InexactAlm ? "alm" : "alternating"; });
+                      [](Pursuit pursuit) { return to_string(pursuit); });
 }
 
 ThresholdRoute parse_route(const std::string& argument, const std::string& text) {
     return parse_name(argument, text, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
-                      [](ThresholdRoute route) {
-                          return route == ThresholdRoute::Auto ? "auto" : route == ThresholdRoute::Qr ? "qr" : "gram";
-                      });
+                      [](ThresholdRoute route) { return to_string(route); });
 }
 
 template <class T>

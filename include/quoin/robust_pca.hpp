@@ -121,6 +121,10 @@ private:
     Matrix<T, D> M_;           // the carried columns, the window's columns, room
 };
 
+/// "alm", "alternating".
+const char* to_string(Pursuit pursuit);
+/// "auto", "qr", "gram".
+const char* to_string(ThresholdRoute route);
 /// "converged", "iteration-limit", "stopped", "stalled".
 const char* to_string(PursuitEnd end);
 

@@ -35,15 +35,16 @@ QForm parse_q(const char* name) {
 }
 
 Pursuit parse_pursuit(const std::string& name) {
-    if (name == "alm") return Pursuit::InexactAlm;
-    if (name == "alternating") return Pursuit::AlternatingDirections;
+    for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
+        if (to_string(pursuit) == name) return pursuit;
+    }
     throw InvalidArgument("pursuit must be 'alm' or 'alternating', and is '" + name + "'");
 }
 
 ThresholdRoute parse_route(const std::string& name) {
-    if (name == "auto") return ThresholdRoute::Auto;
-    if (name == "qr") return ThresholdRoute::Qr;
-    if (name == "gram") return ThresholdRoute::Gram;
+    for (const ThresholdRoute route : {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram}) {
+        if (to_string(route) == name) return route;
+    }
     throw InvalidArgument("route must be 'auto', 'qr' or 'gram', and is '" + name + "'");
 }
 

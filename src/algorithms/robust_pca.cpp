@@ -226,6 +226,23 @@ auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> opti
     return window;
 }
 
+const char* to_string(Pursuit pursuit) {
+    switch (pursuit) {
+        case Pursuit::InexactAlm: return "alm";
+        case Pursuit::AlternatingDirections: return "alternating";
+    }
+    return "";
+}
+
+const char* to_string(ThresholdRoute route) {
+    switch (route) {
+        case ThresholdRoute::Auto: return "auto";
+        case ThresholdRoute::Qr: return "qr";
+        case ThresholdRoute::Gram: return "gram";
+    }
+    return "";
+}
+
 const char* to_string(PursuitEnd end) {
     switch (end) {
         case PursuitEnd::Converged: return "converged";
