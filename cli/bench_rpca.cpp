@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "bench.hpp"
@@ -59,11 +58,8 @@ void bench_robust_pca(const BenchArguments& arguments) {
             options.tolerance = reached[1].tolerance;
             options.max_iterations = most_iterations;
             options.on_step = [&](const RobustPcaStep& step) {
-                // what a pursuit with constant μ stops by: of pictures its residual alone is small at once
-                const double error =
-                    pursuit == Pursuit::InexactAlm ? step.residual : std::max(step.residual, step.dual_residual);
                 for (Reached& r : reached) {
-                    if (!r.at && error <= r.tolerance) r.at = step;
+                    if (!r.at && step.error <= r.tolerance) r.at = step;
                 }
                 return true;
             };
@@ -97,9 +93,11 @@ void bench_robust_pca(const BenchArguments& arguments) {
     for (const PublishedRate& row : published)
         fmt::print("{:<40}  {:>12.1f}\n", fmt::format("2011: {}", row.code), row.iterations_per_second);
     fmt::print(
-        "\nseconds, and iterations in parentheses, to ‖M − L − S‖ / ‖M‖. The paper's iteration is that with constant "
-        "μ\n"
-        "by QR; its video was another one of the same size.\n");
+        "\nseconds, and iterations in parentheses, to ‖M − L − S‖ / ‖M‖, with constant μ to the dual residual as well, "
+        "of\n"
+        "at most {} iterations. The paper's iteration is that with constant μ by QR; its video was another one of the\n"
+        "same size, and took over 500.\n",
+        most_iterations);
 }
 
 }  // namespace quoin::cli

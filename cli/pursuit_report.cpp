@@ -35,8 +35,6 @@ RobustPcaStep PursuitReport::total() const {
     return total;
 }
 
-bool PursuitReport::converged() const { return end() == PursuitEnd::Converged; }
-
 PursuitEnd PursuitReport::end() const {
     for (const Window& window : windows_) {
         if (window.end != PursuitEnd::Converged) return window.end;
@@ -66,8 +64,9 @@ void PursuitReport::print(double tolerance) const {
     fmt::print("end            {} after {} iterations{}, {:.3g} s, {:.3g} iterations/s\n", to_string(end()),
                sum.iteration, windows_.size() < 2 ? "" : fmt::format(" in {} windows", windows_.size()), sum.seconds,
                rate(sum));
-    if (!converged()) {
-        fmt::print("warning        the residual is above --tol {:.1e}{}\n", tolerance,
+    if (end() != PursuitEnd::Converged) {
+        fmt::print("warning        the {}residual is above --tol {:.1e}{}\n", sum.residual > tolerance ? "" : "dual ",
+                   tolerance,
                    end() == PursuitEnd::Stalled ? ", and the type cannot come nearer" : ": raise --iterations");
     }
     fmt::print("L              rank {}\n", sum.rank);

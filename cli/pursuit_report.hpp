@@ -14,7 +14,6 @@ public:
     /// Rows and columns of a window, and the last step of its pursuit.
     void add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda);
 
-    bool converged() const;
     double seconds() const { return total().seconds; }
     /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda: the sum of the
     /// windows' iterations, seconds, nonzeros and objectives, the largest of the rest; with more than one, all of them.

@@ -97,6 +97,10 @@ TEST_F(Rpca, SeparatesTheSyntheticScene) {
     EXPECT_GE(json_number(outcome.out, "f"), 0.95) << outcome.out;
     EXPECT_NE(outcome.out.find("\"temporal_median\": {\"precision\": "), std::string::npos) << outcome.out;
 
+    const Outcome early =
+        quoin_run("rpca --synthetic --scale 64x48 --frames 20 --method alternating --iterations 5 --tol 1e-2 --out d");
+    EXPECT_NE(early.out.find("the dual residual is above --tol"), std::string::npos) << early.out;
+
     const Outcome text = quoin_run("rpca --synthetic --scale 45x33 --frames 12 --color --dtype f64 --out d");
     ASSERT_EQ(text.exit_code, 0) << text.err;
     EXPECT_NE(text.out.find("12 frames of 45x33, colour, f64"), std::string::npos) << text.out;

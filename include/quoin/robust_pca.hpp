@@ -25,6 +25,7 @@ struct RobustPcaStep {
     Index iteration = 0;       ///< 1, 2, …
     double residual = 0;       ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
     double dual_residual = 0;  ///< μ‖S − S'‖_F / ‖Y‖_F, S' that of the iteration before
+    double error = 0;          ///< what `tolerance` bounds: the residual; with constant μ the larger of the two
     double objective = 0;      ///< ‖L‖_* + λ‖S‖₁
     Index rank = 0;            ///< of L
     Index nonzeros = 0;        ///< of S

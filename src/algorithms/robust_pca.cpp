@@ -84,7 +84,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
 
     const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
     if (norms.squares == 0) {
-        for (auto* matrix : {&f.L, &f.S, &f.Y}) scaled_copy<T>(ctx, 0, M, options.observed, matrix->view());
+        for (auto* matrix : {&f.L, &f.S, &f.Y}) set_zero(ctx, matrix->view());
         return f;
     }
     if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
@@ -97,7 +97,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     if (options.L.data) {
         copy<T>(ctx, options.L, f.L.view());
     } else {
-        scaled_copy<T>(ctx, 0, M, options.observed, f.L.view());
+        set_zero(ctx, f.L.view());
     }
     if (options.Y.data) {
         copy<T>(ctx, options.Y, f.Y.view());
@@ -105,7 +105,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         // Y = M / max(‖M‖₂, ‖M‖_max / λ)
         scaled_copy<T>(ctx, 1 / std::max(norm2, norms.largest / lambda), M, options.observed, f.Y.view());
     } else {
-        scaled_copy<T>(ctx, 0, M, options.observed, f.Y.view());
+        set_zero(ctx, f.Y.view());
     }
 
     set_zero(ctx, f.S.view());
@@ -134,24 +134,20 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         const CorrectionSums corrected =
             multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view());
 
-        f.last = {iteration,
-                  std::sqrt(corrected.residual / norms.squares),
-                  mu * std::sqrt(sparse.change / corrected.multipliers),
-                  nuclear + lambda * sparse.sum,
-                  rank,
-                  sparse.nonzeros,
-                  mu,
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+        const double residual = std::sqrt(corrected.residual / norms.squares),
+                     dual_residual = mu * std::sqrt(sparse.change / corrected.multipliers);
+        f.last = {iteration, residual, dual_residual,
+                  // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
+                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * sparse.sum, rank,
+                  sparse.nonzeros, mu, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
-        // growing μ forces L and S to their limits; constant μ is at the optimum only where neither residual is left
-        const double error = grows ? f.last.residual : std::max(f.last.residual, f.last.dual_residual);
-        if (error <= options.tolerance) {
+        if (f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
             break;
         }
-        since_least = error < least ? 0 : since_least + 1;
-        least = std::min(least, error);
-        if (!std::isfinite(error) || since_least >= patience) {
+        since_least = f.last.error < least ? 0 : since_least + 1;
+        least = std::min(least, f.last.error);
+        if (!std::isfinite(f.last.error) || since_least >= patience) {
             f.end = PursuitEnd::Stalled;
             break;
         }

@@ -62,7 +62,7 @@ void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T> A, Matri
     over_chunks<char>(ctx, RowChunks(A.rows, 512), 20.0 * A.rows * A.cols, [&](Range rows) {
         for (Index j = 0; j < A.cols; ++j) {
             for (Index i = rows.begin; i < rows.end; ++i) {
-                B(i, j) = factor != 0 && seen(observed, i, j) ? f * A(i, j) : T(0);
+                B(i, j) = seen(observed, i, j) ? f * A(i, j) : T(0);
             }
         }
         return char(0);
