@@ -34,7 +34,7 @@ ThresholdRoute parse_route(const std::string& argument, const std::string& text)
 template <class T>
 void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
-    const double bytes = 6.0 * sizeof(T) * static_cast<double>(m) * static_cast<double>(n),
+    const double bytes = matrices_held * sizeof(T) * static_cast<double>(m) * static_cast<double>(n),
                  cap = memory_cap(arguments.memory);
     if (bytes > cap) {
         throw OutOfMemory(

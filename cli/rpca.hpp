@@ -7,6 +7,9 @@
 
 namespace quoin::cli {
 
+/// Matrices as large as M that a pursuit may hold: M, L, S, Y, the QR's copy of an iterate, and room.
+inline constexpr double matrices_held = 6;
+
 /// The command line of `quoin rpca`.
 struct RpcaArguments {
     CommonArguments common;

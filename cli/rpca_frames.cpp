@@ -91,8 +91,7 @@ public:
           frames_(arguments),
           format_(frames_.format()),
           pixels_(format_.width * format_.height),
-          // M, L, S, Y and the QR's copy of an iterate, and the background that is carried
-          window_(window_frames(arguments, frames_, 6.0 * sizeof(T) * static_cast<double>(format_.bytes()))),
+          window_(window_frames(arguments, frames_, matrices_held * sizeof(T) * static_cast<double>(format_.bytes()))),
           windows_(format_.bytes(), arguments.carry),
           directory_(arguments.out) {
         if (!(arguments.threshold >= 0)) {
@@ -167,29 +166,26 @@ private:
         const auto window = windows_.pursue(ctx, options);
         report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
 
-        if (frames_.has_labels()) score(M, window.S(), labels);
+        const std::vector<T> medians = frames_.has_labels() ? row_medians<T>(M) : std::vector<T>();
         const Stopwatch writing;
-        write(M, window.L(), window.S());
+        write(M, window.L(), window.S(), medians, labels);
         write_seconds_ += writing.seconds();
         return count == window_;
     }
 
-    void score(MatrixView<const T> M, MatrixView<const T> S, const std::vector<std::vector<std::uint8_t>>& labels) {
-        const std::vector<T> medians = row_medians<T>(M);
-        std::vector<std::uint8_t> mask(static_cast<std::size_t>(pixels_));
+    /// Scores the mask of a frame, and beside it that of the temporal median.
+    void score(const T* m, const std::vector<T>& medians, std::span<const std::uint8_t> mask,
+               std::span<const std::uint8_t> labels) {
         std::vector<T> difference(medians.size());
-        for (Index j = 0; j < M.cols; ++j) {
-            const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
-            if (truth.empty()) continue;
-            set_mask(S.at(0, j), format_.channels, arguments_.threshold, mask);
-            score_.add(mask, truth);
-            std::transform(medians.begin(), medians.end(), M.at(0, j), difference.begin(), std::minus<T>());
-            set_mask(difference.data(), format_.channels, arguments_.threshold, mask);
-            median_score_.add(mask, truth);
-        }
+        std::vector<std::uint8_t> median_mask(mask.size());
+        std::transform(medians.begin(), medians.end(), m, difference.begin(), std::minus<T>());
+        set_mask(difference.data(), format_.channels, arguments_.threshold, median_mask);
+        score_.add(mask, labels);
+        median_score_.add(median_mask, labels);
     }
 
-    void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S) {
+    void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S, const std::vector<T>& medians,
+               const std::vector<std::vector<std::uint8_t>>& labels) {
         const auto image = [](video::FrameFormat format) {
             return video::Image{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
         };
@@ -205,6 +201,8 @@ private:
             set_levels(
                 S.at(0, j), [](double s) { return std::abs(s); }, frame.foreground);
             set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+            const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
+            if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
             outputs_->add(frame);
         }
         if (L_) L_->append(L);
@@ -215,7 +213,7 @@ private:
         JsonLine json;
         json.add("input", frames_.name()).add("frames", frames_.position());
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
-        json.add("dtype", to_string(sizeof(T) == 4 ? DType::F32 : DType::F64)).add("window", window_);
+        json.add("dtype", to_string(arguments_.dtype)).add("window", window_);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
         json.add("threshold", arguments_.threshold);
@@ -230,8 +228,7 @@ private:
 
     void print() const {
         fmt::print("{}: {} frames of {}x{}, {}, {}\n", frames_.name(), frames_.position(), format_.width,
-                   format_.height, format_.channels == 3 ? "colour" : "grey",
-                   to_string(sizeof(T) == 4 ? DType::F32 : DType::F64));
+                   format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
         report_.print(arguments_.tolerance);
         fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
