@@ -355,6 +355,11 @@ TYPED_TEST(LapackTallSkinnyExchange, IllegalArguments) {
             f.latsqr(&c.m, &c.n, &c.mb, &c.nb, A, &c.lda, Tf, &c.ldt, work, &c.lwork, info);
         });
     }
+    const auto refused_by_orgtsqr = [&](const Latsqr& c) {
+        this->expect_refusal("ORGTSQR", c.argument, [&](const auto& f, Int* info) {
+            f.orgtsqr(&c.m, &c.n, &c.mb, &c.nb, A, &c.lda, Tf, &c.ldt, work, &c.lwork, info);
+        });
+    };
     for (const Latsqr& c : {Latsqr{-1, 0, 1, 1, 1, 1, 2, 1},
                             {0, -1, 1, 1, 1, 1, 2, 2},
                             {1, 2, 3, 1, 1, 1, 9, 2},
@@ -363,18 +368,12 @@ TYPED_TEST(LapackTallSkinnyExchange, IllegalArguments) {
                             {2, 1, 2, 1, 1, 1, 9, 6},
                             {2, 1, 2, 1, 2, 0, 9, 8},
                             {2, 1, 2, 1, 2, 1, 0, 10}}) {
-        this->expect_refusal("ORGTSQR", c.argument, [&](const auto& f, Int* info) {
-            f.orgtsqr(&c.m, &c.n, &c.mb, &c.nb, A, &c.lda, Tf, &c.ldt, work, &c.lwork, info);
-        });
+        refused_by_orgtsqr(c);
         this->expect_refusal("ORGTSQR_ROW", c.argument, [&](const auto& f, Int* info) {
             f.orgtsqr_row(&c.m, &c.n, &c.mb, &c.nb, A, &c.lda, Tf, &c.ldt, work, &c.lwork, info);
         });
     }
-    const Latsqr one_short{2, 1, 2, 1, 2, 1, 2, 10};
-    this->expect_refusal("ORGTSQR", 10, [&](const auto& f, Int* info) {
-        f.orgtsqr(&one_short.m, &one_short.n, &one_short.mb, &one_short.nb, A, &one_short.lda, Tf, &one_short.ldt, work,
-                  &one_short.lwork, info);
-    });
+    refused_by_orgtsqr({2, 1, 2, 1, 2, 1, 2, 10});  // one short
     struct Lamtsqr {
         const char *side, *trans;
         Int m, n, k, mb, nb, lda, ldt, ldc, lwork, argument;
