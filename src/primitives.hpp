@@ -222,11 +222,11 @@ void signed_lu(Context<Host>& ctx, MatrixView<T, Host> Q, MatrixView<T, Host> si
 
 // Where n <= Tuning<D>::most_top_cols there is also, in one step and behind a gate, without waiting:
 //
-//     void reconstruct_top(Context<D>& ctx, Q, double limit, R, V, Tf, U, signs, Gate<D> gate);
+//     void reconstruct_top(Context<D>& ctx, A, Y, double limit, R, V, Tf, U, signs, Gate<D> gate);
 //
-// Q − diag(signs) = L U for the top block Q (n×n) of orthonormal columns, T = −U S L⁻ᵀ, V := L (V may be Q), R := S R,
-// written above L as well. All n×n, U in Sum<T, D> with zeros below. The gate is closed (Growth), and V and R as they were,
-// where ‖(Q − S)⁻¹‖_F > limit.
+// For the top block Q = A Y⁻¹ of orthonormal columns (Y upper triangular, or without data: Q = A): Q − diag(signs) = L U,
+// T = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, Y and U in Sum<T, D>, U without zeros below.
+// The gate is closed (Growth), and V and R stay as they were, where ‖(Q − S)⁻¹‖_F > limit.
 
 /// X := L⁻ᵀX or U⁻ᵀX and so on for an n×n triangle: X := op(A)⁻¹ X. n²p flops.
 enum class Triangle { UnitLower, Upper };

@@ -17,14 +17,19 @@ constexpr double inverse_norm_limit = 8;
 
 /// `reconstruct_top` in single steps, for any n. Waits.
 template <class T, class D>
-void reconstruct_top_in_steps(Context<D>& ctx, MatrixView<const T, D> Q, double limit, MatrixView<T, D> R,
-                              MatrixView<T, D> V, MatrixView<T, D> Tf, MatrixView<Sum<T, D>, D> U,
+void reconstruct_top_in_steps(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const Sum<T, D>, D> Y, double limit,
+                              MatrixView<T, D> R, MatrixView<T, D> V, MatrixView<T, D> Tf, MatrixView<Sum<T, D>, D> U,
                               MatrixView<T, D> signs, Gate<D> gate) {
+    using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     Verdict verdict = read_gate(ctx, gate);
     if (verdict.closed()) return;
-    const Index n = Q.cols;
+    const Index n = A.cols;
     Matrix<T, D> LU(ctx, n, n), upper(ctx, n, n);
-    copy<T>(ctx, Q, LU.view());
+    if (Y.data) {
+        solve_and_gram<T>(ctx, A, Factors{Y}, LU.view(), {});
+    } else {
+        copy<T>(ctx, A, LU.view());
+    }
     signed_lu<T>(ctx, LU.view(), signs);
     if (!(inverse_norm_estimate<T>(ctx, LU.view()) <= limit)) {
         verdict.close(0, Verdict::Growth, -1);
@@ -62,17 +67,11 @@ void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Su
     const auto V1 = A.row_block({0, n}), V2 = A.row_block({n, A.rows});
     const double limit = inverse_norm_limit * std::sqrt(static_cast<double>(n));
     Matrix<Sum<T, D>, D> U(ctx, n, n), UR2;
-    Matrix<T, D> top;
-    if (R2.data) {
-        top = Matrix<T, D>(ctx, n, n);
-        solve_and_gram<T>(ctx, V1, Factors{R2}, top.view(), {}, gate);
-    }
-    const MatrixView<const T, D> Q1 = R2.data ? top.view() : V1;
     // Q₁ − S = L U,  V₁ = L
     if (n > Tuning<D>::most_top_cols) {
-        reconstruct_top_in_steps<T, D>(ctx, Q1, limit, R, V1, Tf, U.view(), signs, gate);
+        reconstruct_top_in_steps<T, D>(ctx, V1, R2, limit, R, V1, Tf, U.view(), signs, gate);
     } else if constexpr (Tuning<D>::most_top_cols > 0) {
-        reconstruct_top<T>(ctx, Q1, limit, R, V1, Tf, U.view(), signs, gate);
+        reconstruct_top<T>(ctx, V1, R2, limit, R, V1, Tf, U.view(), signs, gate);
     }
     // V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
     if (R2.data) {

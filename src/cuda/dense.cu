@@ -334,17 +334,18 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 }
 
 template <class T>
-void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
-                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> Y, double limit,
+                     MatrixView<T, Cuda> R, MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
                      MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
-    const Index n = Q.cols;
+    const Index n = A.cols;
     if (n == 0) return;
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
-    QUOIN_CUDA_CHECK(cuda::reconstruct_top<T>({static_cast<int>(n), Q.data, Q.ld, R.data, R.ld, V.data, V.ld, Tf.data,
-                                               Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, gate.data},
-                                              ctx.stream()));
-    ctx.state().add_flops(10.0 / 3.0 * n * n * n);
+    QUOIN_CUDA_CHECK(
+        cuda::reconstruct_top<T>({static_cast<int>(n), A.data, A.ld, Y.data, Y.ld, R.data, R.ld, V.data, V.ld, Tf.data,
+                                  Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, gate.data},
+                                 ctx.stream()));
+    ctx.state().add_flops((Y.data ? 10.0 : 7.0) / 3.0 * n * n * n);
 }
 
 template <class T>
@@ -360,9 +361,9 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
                                        MatrixView<T, Cuda>, Gate<Cuda>);                                          \
     template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
-    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>,      \
-                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,          \
-                                     MatrixView<T, Cuda>, Gate<Cuda>);                                            \
+    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const double, Cuda>,   \
+                                     double, MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>,       \
+                                     MatrixView<double, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                  \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

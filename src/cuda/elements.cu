@@ -1,11 +1,12 @@
 // Element-wise primitives. Each is one kernel of elementwise.cuh, but for the two with a shape of their own:
 //
-//   scan       a block owns 256·16 rows of one column and leaves the largest magnitude's bits; a second kernel, a block
-//              a column, takes the maximum over those; a third, one block, draws the conclusions, and looks for the row of
-//              an entry that is not finite. 1 read of A. Bound by memory.
+//   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
+//              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
+//              A. Bound by memory.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 
+#include <algorithm>
 #include <type_traits>
 
 #include "cuda/elementwise.cuh"
@@ -41,43 +42,14 @@ __device__ B block_max(B value) {
     return value;
 }
 
-template <class T>
-__global__ void __launch_bounds__(scan_threads)
-    largest_of_rows(MatrixView<const T, Cuda> A, Index count, Bits<T>* parts) {
-    for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
-        for (Index s = blockIdx.x; s < count; s += gridDim.x) {
-            const Index end = min(A.rows, (s + 1) * scan_rows);
-            Bits<T> top = 0;
-            for (Index i = s * scan_rows + threadIdx.x; i < end; i += scan_threads) {
-                top = max(top, magnitude_bits(A.data[i + j * A.ld]));
-            }
-            top = block_max(top);
-            if (threadIdx.x == 0) parts[s + j * count] = top;
-            __syncthreads();
-        }
-    }
-}
-
-template <class T>
-__global__ void __launch_bounds__(scan_threads)
-    largest_of_columns(Index n, Index count, const Bits<T>* parts, Bits<T>* largest) {
-    for (Index j = blockIdx.x; j < n; j += gridDim.x) {
-        Bits<T> top = 0;
-        for (Index s = threadIdx.x; s < count; s += scan_threads) top = max(top, parts[s + j * count]);
-        top = block_max(top);
-        if (threadIdx.x == 0) largest[j] = top;
-        __syncthreads();
-    }
-}
-
 /// Exponents from the largest magnitudes, the first entry that is not finite, and whether to scale. One block.
 template <class T>
-__global__ void __launch_bounds__(scan_threads)
-    conclude_scan(MatrixView<const T, Cuda> A, const Bits<T>* largest, int safe, int* exponents, Scan* found) {
+__device__ void conclude_scan(const MatrixView<const T, Cuda>& A, const volatile Bits<T>* largest, int safe,
+                              int* exponents, Scan* found) {
     const int n = static_cast<int>(A.cols);
     int first = n, beyond = 0;
     for (int j = threadIdx.x; j < n; j += scan_threads) {
-        const Bits<T> top = A.rows > 0 ? largest[j] : 0;
+        const Bits<T> top = largest[j];
         const bool finite = top < infinity_bits(T());
         if (!finite) first = min(first, j);
         exponents[j] = finite && top > 0 ? ilogb(magnitude(top)) : 0;
@@ -98,6 +70,33 @@ __global__ void __launch_bounds__(scan_threads)
         for (int j = threadIdx.x; j < n; j += scan_threads) exponents[j] = 0;
     }
     if (threadIdx.x == 0) *found = bad_col < n ? Scan{bad_row, bad_col, false} : Scan{-1, -1, scaled};
+}
+
+/// largest and blocks_done are 0 on entry.
+template <class T>
+__global__ void __launch_bounds__(scan_threads)
+    scan_kernel(MatrixView<const T, Cuda> A, Index count, Bits<T>* largest, unsigned* blocks_done, int safe,
+                int* exponents, Scan* found) {
+    for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        for (Index s = blockIdx.x; s < count; s += gridDim.x) {
+            const Index end = min(A.rows, (s + 1) * scan_rows);
+            Bits<T> top = 0;
+            for (Index i = s * scan_rows + threadIdx.x; i < end; i += scan_threads) {
+                top = max(top, magnitude_bits(A.data[i + j * A.ld]));
+            }
+            top = block_max(top);
+            if (threadIdx.x == 0) atomicMax(&largest[j], top);
+            __syncthreads();
+        }
+    }
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(blocks_done, 1u) + 1 == gridDim.x * gridDim.y;
+        __threadfence();
+    }
+    __syncthreads();
+    if (last) conclude_scan(A, largest, safe, exponents, found);
 }
 
 /// Blocks that share a column's rows.
@@ -143,18 +142,13 @@ void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<
           MatrixView<Scan, Cuda> found) {
     const Index n = A.cols, count = (A.rows + scan_rows - 1) / scan_rows;
     Arena::Frame frame(ctx);
-    Bits<T>*parts = frame.take<Bits<T>>(count * n), *largest = frame.take<Bits<T>>(n);
-    if (!A.empty()) {
-        const dim3 grid(static_cast<unsigned>(std::min<Index>(count, 1 << 20)),
-                        static_cast<unsigned>(std::min<Index>(n, 65535)));
-        largest_of_rows<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, parts);
-        check_launch("largest_of_rows");
-        largest_of_columns<T><<<static_cast<unsigned>(std::min<Index>(n, 1 << 20)), scan_threads, 0, ctx.stream()>>>(
-            n, count, parts, largest);
-        check_launch("largest_of_columns");
-    }
-    conclude_scan<T><<<1, scan_threads, 0, ctx.stream()>>>(A, largest, safe, exponents.data, found.data);
-    check_launch("conclude_scan");
+    auto* const largest = frame.take<Bits<T>>(n + 1);  // and a counter of blocks
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, static_cast<std::size_t>(n + 1) * sizeof(Bits<T>), ctx.stream()));
+    const dim3 grid(static_cast<unsigned>(std::clamp<Index>(count, 1, 1 << 15)),
+                    static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
+    scan_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, largest, reinterpret_cast<unsigned*>(largest + n),
+                                                            safe, exponents.data, found.data);
+    check_launch("scan_kernel");
 }
 
 Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) { return *ctx.state().read_back(found.data, 1); }

@@ -137,10 +137,10 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
-/// Q − S = L U, T = −U S L⁻ᵀ, V := L below S R, for n <= 128.
+/// A Y⁻¹ − S = L U, T = −U S L⁻ᵀ, V := L below S R, for n <= 128.
 template <class T>
-void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
-                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> Y, double limit,
+                     MatrixView<T, Cuda> R, MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
                      MatrixView<T, Cuda> signs, Gate<Cuda> gate);
 /// X := op(A)⁻¹ X for a triangle A.
 template <class T>

@@ -2,8 +2,9 @@
 // over cuBLAS. Its sums over rows are split: A is cut into runs of h rows, one batched GEMM leaves the n×p product of each,
 // and `sum_parts` adds them in order, in double.
 //
-//   sum_parts  a block owns 32 elements of C, thread (e, s) the parts s, s + 32, … of element e; the 32 sums of an element
-//              are then added in order of s. 8.25 KiB shared. Reads every part once. Bound by memory.
+//   sum_parts  as many threads an element of C as there are parts, 32 at most, in blocks of 1024: thread (e, s) of `slices`
+//              adds the parts s, s + slices, … of element e; the sums of an element are then added in order of s. 8 KiB
+//              shared. Reads every part once. Bound by memory.
 
 #include <limits>
 #include <vector>
@@ -18,28 +19,28 @@ namespace {
 
 using namespace cuda;
 
-constexpr int sum_width = 32, sum_slices = 32;
+constexpr int sum_threads = 1024;
 
 /// C := Σ parts (+ C where `accumulate`); strictly below the diagonal 0 where `upper`.
 template <class T, class TC>
-__global__ void __launch_bounds__(sum_width* sum_slices)
-    sum_parts(Index count, const T* parts, bool accumulate, bool upper, MatrixView<TC, Cuda> C) {
-    __shared__ double slices[sum_slices][sum_width + 1];
+__global__ void __launch_bounds__(sum_threads)
+    sum_parts(Index count, int slices, const T* parts, bool accumulate, bool upper, MatrixView<TC, Cuda> C) {
+    __shared__ double sums[sum_threads];
     const Index size = C.rows * C.cols;
-    const int e = threadIdx.x % sum_width, s = threadIdx.x / sum_width;
-    for (Index first = Index(blockIdx.x) * sum_width; first < size; first += Index(gridDim.x) * sum_width) {
+    const int width = sum_threads / slices, e = threadIdx.x % width, s = threadIdx.x / width;
+    for (Index first = Index(blockIdx.x) * width; first < size; first += Index(gridDim.x) * width) {
         const Index at = first + e;
         double sum = 0;
         if (at < size) {
-            for (Index c = s; c < count; c += sum_slices) sum += static_cast<double>(parts[at + c * size]);
+            for (Index c = s; c < count; c += slices) sum += static_cast<double>(parts[at + c * size]);
         }
-        slices[s][e] = sum;
+        sums[threadIdx.x] = sum;
         __syncthreads();
         if (s == 0 && at < size) {
             const Index i = at % C.rows, j = at / C.rows;
             TC& c_ij = C.data[i + j * C.ld];
             double total = accumulate ? static_cast<double>(c_ij) : 0;
-            for (int slice = 0; slice < sum_slices; ++slice) total += slices[slice][e];
+            for (int slice = 0; slice < slices; ++slice) total += sums[slice * width + e];
             c_ij = upper && i > j ? TC(0) : static_cast<TC>(total);
         }
         __syncthreads();
@@ -67,8 +68,11 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
         gemm_of_rows<T>(ctx, 1, rest, A.row_block({whole * h, A.rows}), B.row_block({whole * h, A.rows}),
                         parts + whole * n * p);
     }
-    const auto blocks = static_cast<unsigned>(std::min<Index>((n * p + sum_width - 1) / sum_width, 1 << 20));
-    sum_parts<<<blocks, sum_width * sum_slices, 0, ctx.stream()>>>(count, parts, accumulate, upper, C);
+    int slices = 1;
+    while (slices < 32 && slices < count) slices *= 2;
+    const Index width = sum_threads / slices;
+    const auto blocks = static_cast<unsigned>(std::min<Index>((n * p + width - 1) / width, 1 << 20));
+    sum_parts<<<blocks, sum_threads, 0, ctx.stream()>>>(count, slices, parts, accumulate, upper, C);
     check_launch("sum_parts");
 }
 

@@ -11,16 +11,15 @@ namespace quoin {
 template <>
 struct Tuning<Cuda> {
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms:
-    ///                    f32: 64     128     192    f64: 64     128     192
-    ///   8192 × 128         0.374   0.359                0.554   0.514
-    ///   8192 × 256         0.759   0.765                1.163   1.172
-    ///   8192 × 512         1.60    1.67                 2.51    2.72
-    ///   8192 × 1024        3.32    3.41    3.28         5.02    5.45    4.23
-    ///   8192 × 4096                16.5    15.5                 22.3    18.7
-    ///   8192²                      39.3    37.0                 45.8    40.7
-    ///   10 000²                    65.6    58.1                 72.5    60.1
-    /// Panels of 192 columns are reconstructed (reconstruct_rows), those of 64 and 128 factored column by column.
-    static Index panel_width(Index k) { return k <= 128 ? 128 : k < 1024 ? 64 : 192; }
+    ///                    f32: 64      96     128     192    f64: 64      96     128     192
+    ///   8192 × 64          0.132                            0.155
+    ///   8192 × 128         0.251   0.267   0.212            0.316   0.332   0.274
+    ///   8192 × 1024        2.86    2.34    2.17    3.15     3.46    2.90    2.68    4.02
+    ///   8192 × 4096        16.7    15.0    12.6             18.6    15.6    14.1
+    ///   8192²              46.0    39.8    30.4    35.2     50.5    41.4    33.1    40.8
+    ///   10 000²                            54.8    54.9                     55.1    59.4
+    /// Those of 192 columns are reconstructed in single steps (most_top_cols).
+    static Index panel_width(Index k) { return k <= 64 ? 64 : 128; }
     /// Columns of a T inside a leaf: one T a leaf.
     static Index inner_block(Index n) { return n; }
     static constexpr Index tree_width = 32;
@@ -39,9 +38,9 @@ struct Tuning<Cuda> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 128;
-    /// Rows from which on a panel is reconstructed. The steps between the Gram matrices cost the host some 0.3 ms, which
-    /// wide panels repay; narrow ones where their kernel's registers do not hold them.
-    static Index reconstruct_rows(Index width) { return 4 * width; }
+    /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
+    /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
+    static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index m) { return m >= 65536 ? 192 : 0; }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies

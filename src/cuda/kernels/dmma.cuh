@@ -37,6 +37,12 @@ __device__ __forceinline__ Tile16x8 operator-(const Tile16x8& D) { return {{-D.v
 /// The D of one product as the A of another, (κ, κ') = (2t, 2t+1).
 __device__ __forceinline__ Tile16x8 as_left_operand(const Tile16x8& D) { return {{D.v[0], D.v[2], D.v[1], D.v[3]}}; }
 
+/// Panels of 8 rows in shared memory, column after column: the unit of 16 bytes with rows 2q and 2q + 1 of column x. Units are
+/// permuted so that a thread may read its column, and a warp fragments with (κ, κ') = (2t, 2t+1), without bank conflicts.
+__device__ __forceinline__ double2* unit_of(double* panel, int x, int q) {
+    return reinterpret_cast<double2*>(panel) + x * 4 + (q ^ (x / 2 % 4));
+}
+
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 

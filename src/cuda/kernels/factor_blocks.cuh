@@ -14,6 +14,7 @@
 // Rows of A: a warp takes 16 as tiles 16×8 (dmma.cuh) whose rows g and g+8 are A's rows 2g and 2g+1, so that a lane reads
 // and writes pairs. In X := A R⁻¹ the order of rows is free.
 
+#include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
 
 namespace quoin::cuda {
@@ -59,14 +60,16 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
     if (tile < col_tiles) {
         double* const inverse = blocks + (tile * (col_tiles + 1) - tile * (tile - 1) / 2) * 64;
         const double* const D = inverse + 64;
-        double y[8];
-        // R_ii y = e_column
+        double y[8], reciprocals[8];
+#pragma unroll
+        for (int r = 0; r < 8; ++r) reciprocals[r] = reciprocal_of(D[r + r * 8]);
+            // R_ii y = e_column
 #pragma unroll
         for (int r = 7; r >= 0; --r) {
             double sum = r == column ? 1.0 : 0.0;
 #pragma unroll
             for (int q = r + 1; q < 8; ++q) sum -= D[r + q * 8] * y[q];
-            y[r] = r > column ? 0.0 : sum / D[r + r * 8];
+            y[r] = r > column ? 0.0 : sum * reciprocals[r];
         }
 #pragma unroll
         for (int r = 0; r < 8; ++r) inverse[r + column * 8] = y[r];

@@ -24,8 +24,8 @@
 // n³/3 flops for R and as many for R⁻¹; n² numbers read, n² written. Bound by latency: n reciprocals one after the other,
 // and four barriers for every 8.
 
+#include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
-#include "cuda/kernels/reciprocal.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -35,18 +35,13 @@ constexpr int factor_threads = tile_threads + 32;
 
 struct FactorShared {
     double panel[factor_max_cols * 8];
-    double solved[2][factor_max_cols * 8];  ///< of this step, and of the last, which late warps still read
-    double U[8][8], reciprocal[8];          ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
+    double solved[2][factor_max_cols * 8];        ///< of this step, and of the last, which late warps still read
+    __align__(16) double U[8][8], reciprocal[8];  ///< R_kk with its rows scaled to a unit diagonal, and 1/r_jj
     double diagonal[factor_max_cols];
     double sums[tile_warps][2];
     __align__(16) short places[tile_warps + 1][16];
     int unusable, failed;
 };
-
-/// The 16-byte unit q of column x of a panel: rows 2q and 2q + 1.
-__device__ __forceinline__ double2* unit_of(double* panel, int x, int q) {
-    return reinterpret_cast<double2*>(panel) + x * 4 + (q ^ (x / 2 % 4));
-}
 
 /// Named barriers of the block.
 constexpr int cross_ready = 1, block_factored = 2, panel_solved = 3;
@@ -129,39 +124,36 @@ __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, i
     }
 }
 
-/// R_kk of the 8×8 block at the panel's columns 8k …, lane j holding its column j mod 8: a_lj −= a_il a_ij / a_ii by rows
-/// i, so that one reciprocal follows the other, and the roots come at once behind them. Returns −1, or the first column
-/// without a positive, finite pivot. R (at its block) is stored where it lies inside n.
+/// R_kk of the 8×8 block at the panel's columns 8k …, from its L U = (D R_kk)ᵀ R_kk: the roots come at once behind the
+/// reciprocals, and L is R_kk with unit diagonal, transposed. Returns −1, or the first column without a positive, finite
+/// pivot. R (at its block) is stored where it lies inside n.
 __device__ __forceinline__ int factor_block(FactorShared& shared, int k, int n, double* R, Index ldr) {
-    const int lane = threadIdx.x % 32, j = lane % 8;
-    double a[8], pivot_j = 1;
+    const int lane = threadIdx.x % 32, r = lane / 8, j = lane % 8;
+    double a[2];
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-        const double2 pair = *unit_of(shared.panel, 8 * k + j, q);
-        a[2 * q] = pair.x;
-        a[2 * q + 1] = pair.y;
+    for (int h = 0; h < 2; ++h) {
+        // the upper triangle, and its mirror image
+        const int row = min(r + 4 * h, j), col = max(r + 4 * h, j);
+        a[h] = reinterpret_cast<const double*>(unit_of(shared.panel, 8 * k + col, row / 2))[row % 2];
     }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const double pivot = __shfl_sync(~0u, a[i], i);
-        if (j == i) pivot_j = pivot;
-        const double u = a[i] * reciprocal_of(pivot);
-#pragma unroll
-        for (int l = i + 1; l < 8; ++l) a[l] -= __shfl_sync(~0u, a[i], l) * u;
-        if (lane < 8) shared.U[i][j] = u;
-    }
-    const bool good = pivot_j > 0 && pivot_j <= 1.7976931348623157e308;
-    const unsigned bad = __ballot_sync(~0u, !good);
+    const double pivot = factor_block_lu(a).value;
+    const bool good = pivot > 0 && pivot <= 1.7976931348623157e308;
+    const unsigned bad = __ballot_sync(~0u, !good && lane < 8);
     const int failed = bad ? 8 * k + __ffs(bad) - 1 : -1;
-    const double reciprocal_j = rsqrt(pivot_j);
-    if (lane < 8) shared.reciprocal[j] = reciprocal_j;
+    const double reciprocal = rsqrt(pivot);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        if (r + 4 * h > j) shared.U[j][r + 4 * h] = a[h];
+    }
+    if (lane < 8) shared.reciprocal[lane] = reciprocal;
     if (lane == 0) shared.failed = failed;
     __syncwarp();
     barrier_sync<block_factored, factor_threads>();
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const double r = a[i] * __shfl_sync(~0u, reciprocal_j, i);
-        if (lane < 8 && i <= j && 8 * k + j < n) R[8 * k + i + (8 * k + j) * ldr] = r;
+    for (int h = 0; h < 2; ++h) {
+        const int i = r + 4 * h;
+        const double entry = a[h] * __shfl_sync(~0u, reciprocal, i);
+        if (i <= j && 8 * k + j < n) R[8 * k + i + (8 * k + j) * ldr] = entry;
     }
     return failed;
 }
@@ -215,23 +207,25 @@ __global__ void __launch_bounds__(factor_threads, 1)
     }
     __syncthreads();
 
-    // −G, continued by −I beyond n
+    // −G, continued by −I beyond n; all of it on its way before any of it is looked at
     double square = 0, trace = 0;
-    tiles.for_each(~0u, [&](Tile16x8& D, int strip, int col) {
+    const auto for_each_entry = [&](auto f) {
+        tiles.for_each(~0u, [&](Tile16x8& D, int strip, int col) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int i = 16 * strip + g + e / 2 * 8, j = 8 * col + 2 * t + e % 2;
-            D.v[e] = i == j ? -1.0 : 0.0;
-            if (i > j || j >= n) continue;
-            const double a = G[i + j * ldg];
-            D.v[e] = -a;
-            square += i < j ? 2 * a * a : (1 - a) * (1 - a);
-            if (i < j) continue;
-            trace += a;
-            shared.diagonal[j] = a + demands.shift * a;
-            D.v[e] = -shared.diagonal[j];
-            if (!(a > low && a < high)) atomicMin(&shared.unusable, j);
-        }
+            for (int e = 0; e < 4; ++e) f(D.v[e], 16 * strip + g + e / 2 * 8, 8 * col + 2 * t + e % 2);
+        });
+    };
+    for_each_entry([&](double& d, int i, int j) { d = i <= j && j < n ? G[i + j * ldg] : 0.0; });
+    for_each_entry([&](double& d, int i, int j) {
+        const double a = d;
+        d = i == j ? -1.0 : -a;
+        if (i > j || j >= n) return;
+        square += i < j ? 2 * a * a : (1 - a) * (1 - a);
+        if (i < j) return;
+        trace += a;
+        shared.diagonal[j] = a + demands.shift * a;
+        d = -shared.diagonal[j];
+        if (!(a > low && a < high)) atomicMin(&shared.unusable, j);
     });
     square = tile_sum(shared, 0, square);
     trace = tile_sum(shared, 1, trace);

@@ -1,41 +1,45 @@
 #pragma once
 
-// The n×n part of Householder reconstruction (Ballard et al. 2014), n <= 128, by one block of 16×16 threads:
+// The n×n part of Householder reconstruction (Ballard et al. 2014), n <= 128, by one block of ⌈n/16⌉ warps:
 //
-//     Q − S = L U,  T = −U S L⁻ᵀ,  V := L,  R := S R above it
+//     Q = A Y⁻¹,  Q − S = L U,  T = −U S L⁻ᵀ,  V := L,  R := S R above it
 //
-// Thread (x, y) holds the elements (x + 16a, y + 16b) of Q in registers; step k is one of Gauss and Jordan in place, without
-// pivoting, so that (Q − S)⁻¹ is there at the end, and on the way row k of U, column k of L and row k of L⁻¹ were:
+// Warp w holds the rows 16w … of Q as 16×8 tiles (dmma.cuh). Step k is one of Gauss and Jordan in place, by blocks of 8 and
+// without pivoting, so that (Q − S)⁻¹ is there at the end, and on the way block row k of U and of L⁻¹ and block column k
+// of L were:
 //
 //           k
-//      ┌────┬───────┐    s_k = −sgn q_kk,  p = q_kk − s_k, which is u_kk
-//      │    │       │    row k is published: L⁻¹(k, :) before the diagonal, U(k, :) from it on
-//    k ├────┼───────┤    l_i = q_ik / p is L(i, k) below row k
-//      │    │       │    q_ij −= l_i q_kj  (i ≠ k, j ≠ k),   q_ik = −l_i,   q_kj /= p,   q_kk = 1/p
-//      └────┴───────┘
+//      ┌────┬───────┐    Q_kk − S_k = L_kk U_kk, s_k = −sgn of the pivot;  W = (Q_kk − S_k)⁻¹ by one warp (block_lu.cuh)
+//      │    │       │    P = Q(k, :), but P(:, k) = I;  N = −Q(:, k) W, but N(k, :) = W
+//    k ├────┼───────┤    Q(k, :) = Q(:, k) := 0,  Q += N P
+//      │    │       │    L(:, k) = −N L_kk below the diagonal;  P := L_kk⁻¹ P, which is L⁻¹(k, :) before the diagonal
+//      └────┴───────┘    and U(k, :) behind it
 //
-// T by f64 tensor-core products of 16×8 tiles, the triangles masked where they are crossed.
+// A warp's rows of N stay in its registers; P lies in shared memory, and W. The warp that holds block row k + 1 updates,
+// publishes P and inverts; the others meanwhile update, and half of them turn the last P into L⁻¹ and U. Beyond n Q is 0,
+// and so Q − S the identity.
 //
-// Shared: 16P·(16P + 8) numbers, P = ⌈n/16⌉ rounded up to even, for the published rows (136 KB for n = 128 in f64), and two
-// columns. 2n³ flops for the elimination, n³/3 for T. Bound by latency up to n = 64 (a barrier and a reciprocal a column), by
-// the f64 rate of one multiprocessor beyond.
+// Shared: P and two 8×8 blocks for every step, 145 KB for n = 128; Y's blocks (factor_blocks.cuh) lie in P's place before.
+// 2n³ flops for the elimination, n³ for Q, n³/3 for T, in f64: bound by the tensor cores of one multiprocessor, and by the
+// latency of n reciprocals one after the other.
 
-#include <utility>
-
+#include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
-#include "cuda/kernels/reciprocal.cuh"
+#include "cuda/kernels/factor_blocks.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int top_threads = 256;
+constexpr int top_max_cols = 128;
 
-/// All n×n; L is scratch. V may be Q.
+/// All n×n; Y may be null: Q = A then. L is scratch. V may be A.
 template <class T>
 struct TopOperands {
     int n;
-    const T* Q;
-    Index ldq;
+    const T* A;
+    Index lda;
+    const double* Y;
+    Index ldy;
     T* R;
     Index ldr;
     T* V;
@@ -51,158 +55,239 @@ struct TopOperands {
     Verdict* verdict;
 };
 
-__host__ __device__ constexpr int top_ld(int P) { return 16 * P + 8; }
+template <int col_tiles>
+struct TopShared {
+    static constexpr int panel = 8 * col_tiles * 8;
+    double P[col_tiles][panel];        ///< column x: 8 numbers
+    double diagonal[col_tiles][8][8];  ///< U_kk, and L_kk⁻¹ strictly below
+    double L[col_tiles][8][8];         ///< L_kk strictly below the diagonal, zeros elsewhere
+    double W[8][8];                    ///< of this step, column by column
+    double signs[8 * col_tiles];
+    double squares[col_tiles / 2];
+};
 
-template <class T, int P>
-__global__ void __launch_bounds__(top_threads, 1) reconstruct_top_kernel(TopOperands<T> p) {
-    extern __shared__ __align__(16) unsigned char published[];
-    __shared__ T column[2][16 * P], signs[16 * P], squares[top_threads / 32];
+constexpr int top_threads(int col_tiles) { return 16 * col_tiles; }
+
+template <class T, int col_tiles>
+__global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_kernel(TopOperands<T> p) {
+    extern __shared__ __align__(16) unsigned char memory[];
     if (p.verdict->closed()) return;
-    constexpr int ld = top_ld(P);
-    T* const X = reinterpret_cast<T*>(published);
-    const int x = threadIdx.x % 16, y = threadIdx.x / 16, n = p.n;
+    auto& shared = *reinterpret_cast<TopShared<col_tiles>*>(memory);
+    constexpr int warps = col_tiles / 2;
+    const int n = p.n, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int steps = ceil_div(n, 8);
+    const auto row = [&](int e) { return 16 * warp + g + e / 2 * 8; };
+    const auto col = [&](int c, int e) { return 8 * c + 2 * t + e % 2; };
 
-    T q[P][P];
+    Tile16x8 Q[col_tiles];
 #pragma unroll
-    for (int a = 0; a < P; ++a) {
+    for (int c = 0; c < col_tiles; ++c) {
 #pragma unroll
-        for (int b = 0; b < P; ++b) {
-            const int i = x + 16 * a, j = y + 16 * b;
-            q[a][b] = i < n && j < n ? p.Q[i + j * p.ldq] : T(0);
+        for (int e = 0; e < 4; ++e) {
+            const int i = row(e), j = col(c, e);
+            Q[c].v[e] = i < n && j < n ? static_cast<double>(p.A[i + j * p.lda]) : 0.0;
         }
     }
-    // row and column k, k in [16K, 16K + 16)
-    const auto publish = [&]<int K>(int k) {
-        if (x == k % 16) {
+    if (p.Y) {
+        static_assert(factor_block_count(col_tiles) * 64 * sizeof(double) <= sizeof(shared.P));
+        double* const blocks = shared.P[0];
+        load_factor<col_tiles, top_threads(col_tiles)>(blocks, n, p.Y, p.ldy);
+        solve_rows(Q, blocks);
+        __syncthreads();
+    }
+
+    // by the warp that holds block row k: P, W and all of the diagonal block
+    const auto publish = [&](int k) {
+        const bool lower_half = k % 2;
 #pragma unroll
-            for (int b = 0; b < P; ++b) X[k + (y + 16 * b) * ld] = q[K][b];
+        for (int c = 0; c < col_tiles; ++c) {
+            double(&v)[4] = Q[c].v;
+            double* const to = reinterpret_cast<double*>(unit_of(shared.P[k], 8 * c + 2 * t, g / 2)) + g % 2;
+            to[0] = lower_half ? v[2] : v[0];
+            to[8] = lower_half ? v[3] : v[1];
+            v[0] = lower_half ? v[0] : 0.0;
+            v[1] = lower_half ? v[1] : 0.0;
+            v[2] = lower_half ? 0.0 : v[2];
+            v[3] = lower_half ? 0.0 : v[3];
         }
-        if (y == k % 16) {
+        __syncwarp();
+        const int r = lane / 8, j = lane % 8;
+        double a[2];
 #pragma unroll
-            for (int a = 0; a < P; ++a) column[k % 2][x + 16 * a] = q[a][K];
+        for (int h = 0; h < 2; ++h) {
+            double& p_ij = reinterpret_cast<double*>(unit_of(shared.P[k], 8 * k + j, (r + 4 * h) / 2))[r % 2];
+            a[h] = p_ij;
+            p_ij = r + 4 * h == j ? 1.0 : 0.0;
         }
+        const double sign = invert_signed_block(a, shared.L[k], shared.diagonal[k]);
+        if (lane < 8) shared.signs[8 * k + lane] = sign;
+#pragma unroll
+        for (int h = 0; h < 2; ++h) shared.W[j][r + 4 * h] = a[h];
     };
-    const auto eliminate = [&]<int K>() {
+    // ptxas 13.0 makes "0 or Q" a predicate of the product that adds to Q, and that the wrong way round: it must not see the 0
+    const double zero = n > top_max_cols ? 1.0 : 0.0;
+    if (warp == 0) publish(0);
 #pragma unroll 1
-        for (int k = 16 * K; k < min(16 * K + 16, n); ++k) {
-            __syncthreads();
-            const bool row_k = x == k % 16, column_k = y == k % 16;
-            const T q_kk = column[k % 2][k], sign = q_kk >= 0 ? T(-1) : T(1), pivot = q_kk - sign;
-            const T reciprocal = reciprocal_of(pivot);
-            T l[P], u[P];
+    for (int k = 0; k < steps; ++k) {
+        const bool has_row_k = warp == k / 2;
+        // Q(:, k), and Q := 0 there; −I in block row k
+        Tile16x8 column = {};
 #pragma unroll
-            for (int a = 0; a < P; ++a) l[a] = column[k % 2][x + 16 * a] * reciprocal;
+        for (int c = 0; c < col_tiles; ++c) {
 #pragma unroll
-            for (int b = 0; b < P; ++b) u[b] = X[k + (y + 16 * b) * ld];
-            if (column_k) {
-#pragma unroll
-                for (int a = 0; a < P; ++a) {
-                    const int i = x + 16 * a;
-                    if (i > k && i < n) p.L[i + k * p.ldl] = l[a];
-                    q[a][K] = 0;
-                }
-                u[K] = 1;
+            for (int e = 0; e < 4; ++e) {
+                column.v[e] = c == k ? Q[c].v[e] : column.v[e];
+                Q[c].v[e] = c == k ? zero : Q[c].v[e];
             }
-            if (row_k) {
-                // 0 − (−1/p) u_j
-                l[K] = -reciprocal;
-#pragma unroll
-                for (int b = 0; b < P; ++b) q[K][b] = 0;
-            }
-#pragma unroll
-            for (int a = 0; a < P; ++a) {
-#pragma unroll
-                for (int b = 0; b < P; ++b) q[a][b] -= l[a] * u[b];
-            }
-            if (k + 1 < 16 * K + 16) {
-                publish.template operator()<K>(k + 1);
-            } else if constexpr (K + 1 < P) {
-                publish.template operator()<K + 1>(k + 1);
-            }
-            if (row_k && column_k) signs[k] = sign;
         }
-    };
-    publish.template operator()<0>(0);
-    [&]<int... K>(std::integer_sequence<int, K...>) { (eliminate.template operator()<K>(), ...); }
-    (std::make_integer_sequence<int, P>{});
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            if (has_row_k && e / 2 == k % 2) column.v[e] = g == 2 * t + e % 2 ? -1.0 : 0.0;
+        }
+        __syncthreads();
+        // N = −Q(:, k) W,  Q += N P
+        const double2 w = *reinterpret_cast<const double2*>(&shared.W[g][2 * t]);
+        Tile16x8 N = {};
+        multiply_add(N, as_left_operand(-column), {{w.x, w.y}});
+        const Tile16x8 left = as_left_operand(N);
+#pragma unroll
+        for (int c = 0; c < col_tiles; ++c) {
+            const double2 right = *unit_of(shared.P[k], 8 * c + g, t);
+            multiply_add(Q[c], left, {{right.x, right.y}});
+        }
+        __syncthreads();
+        const int next = k + 1 < steps ? (k + 1) / 2 : 0;
+        if (k + 1 < steps && warp == next) publish(k + 1);
+        // L(:, k) = −N L_kk, + the part of N itself
+        Tile16x8 L = -N;
+        multiply_add(L, as_left_operand(-N), {{shared.L[k][2 * t][g], shared.L[k][2 * t + 1][g]}});
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            const int i = row(e), j = col(k, e);
+            if (i >= 8 * k + 8 && i < n) p.L[i + j * p.ldl] = static_cast<T>(L.v[e]);
+        }
+        if ((next < warps / 2) != (warp < warps / 2)) {
+            // P(:, x) := L_kk⁻¹ P(:, x)
+            const int x = threadIdx.x % (8 * col_tiles);
+            double b[8], c[8];
+#pragma unroll
+            for (int q = 0; q < 4; ++q) {
+                const double2 pair = *unit_of(shared.P[k], x, q);
+                b[2 * q] = c[2 * q] = pair.x;
+                b[2 * q + 1] = c[2 * q + 1] = pair.y;
+            }
+#pragma unroll
+            for (int i = 1; i < 8; ++i) {
+#pragma unroll
+                for (int l = 0; l < i; ++l) c[i] += shared.diagonal[k][i][l] * b[l];
+            }
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                if (x / 8 == k) c[i] = shared.diagonal[k][i][x % 8];
+            }
+#pragma unroll
+            for (int q = 0; q < 4; ++q) *unit_of(shared.P[k], x, q) = {c[2 * q], c[2 * q + 1]};
+        }
+    }
 
     // ‖(Q − S)⁻¹‖_F²
-    T square = 0;
+    double square = 0;
 #pragma unroll
-    for (int a = 0; a < P; ++a) {
+    for (int c = 0; c < col_tiles; ++c) {
 #pragma unroll
-        for (int b = 0; b < P; ++b) square += q[a][b] * q[a][b];
+        for (int e = 0; e < 4; ++e) {
+            if (row(e) < n && col(c, e) < n) square += Q[c].v[e] * Q[c].v[e];
+        }
     }
     for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    if (lane == 0) squares[warp] = square;
+    if (lane == 0) shared.squares[warp] = square;
     __syncthreads();
-    if (threadIdx.x < n) {
-        // u_kk = q_kk − s_k
-        X[threadIdx.x * (ld + 1)] -= signs[threadIdx.x];
-        p.signs[threadIdx.x] = signs[threadIdx.x];
-    }
-    __syncthreads();
-    double total = 0;
-    for (int w = 0; w < top_threads / 32; ++w) total += static_cast<double>(squares[w]);
-    if (!(total <= p.limit * p.limit)) {
+    square = 0;
+    for (int w = 0; w < warps; ++w) square += shared.squares[w];
+    if (!(square <= p.limit * p.limit)) {
         if (threadIdx.x == 0) p.verdict->close(p.verdict->step, Verdict::Growth, -1);
         return;
     }
 
-    // T(i, j) = −Σ_{i <= l <= j} u_il s_l w_jl, W = L⁻¹
-    const int col_tiles = ceil_div(n, 8), tiles = ceil_div(n, 16) * col_tiles;
-    for (int at = warp; at < tiles; at += top_threads / 32) {
-        const int i0 = at / col_tiles * 16, j0 = at % col_tiles * 8, j = j0 + g;
-        const auto u = [&](int i, int l) {
-            return i <= l && l < n ? static_cast<double>(X[i + l * ld] * signs[l]) : 0.0;
-        };
-        const auto w = [&](int l) { return l < j ? static_cast<double>(X[j + l * ld]) : l == j ? 1.0 : 0.0; };
-        Tile16x8 D = {};
-#pragma unroll 2
-        for (int l = i0; l < j0 + 8; l += 8) {
-            const int l0 = l + t, l1 = l + t + 4;
-            multiply_add(D, Tile16x8{{u(i0 + g, l0), u(i0 + g + 8, l0), u(i0 + g, l1), u(i0 + g + 8, l1)}},
-                         Tile8x8{{w(l0), w(l1)}});
-        }
+    const auto in_panel = [&](int i, int j) {
+        return reinterpret_cast<const double*>(unit_of(shared.P[i / 8], j, i % 8 / 2))[i % 2];
+    };
+    // T(:, j) = −U S W(j, :)ᵀ,  W = L⁻¹, by tile columns, a long and a short one a warp
+    for (int half = 0; half < 2; ++half) {
+        const int c = half ? col_tiles - 1 - warp : warp;
+        if (c >= steps) continue;
+        Tile16x8 D[warps] = {};
+        for (int b = 0; b <= c; ++b) {
+            // the lanes' columns, so that they read from different banks
+            const int l0 = 8 * b + t % 2 + t / 2 * 4, l1 = l0 + 2, j = 8 * c + g;
+            const auto w = [&](int l) { return l < j ? in_panel(j, l) : l == j ? 1.0 : 0.0; };
+            const Tile8x8 right{{-shared.signs[l0] * w(l0), -shared.signs[l1] * w(l1)}};
+            const double* const u0 = reinterpret_cast<const double*>(unit_of(shared.P[0], l0, g / 2)) + g % 2;
+            const double* const u1 = reinterpret_cast<const double*>(unit_of(shared.P[0], l1, g / 2)) + g % 2;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int i = i0 + g + e / 2 * 8, c = j0 + 2 * t + e % 2;
-            if (i < n && c < n) p.Tf[i + c * p.ldt] = i <= c ? static_cast<T>(-D.v[e]) : T(0);
-        }
-    }
-#pragma unroll
-    for (int b = 0; b < P; ++b) {
-#pragma unroll
-        for (int a = 0; a < P; ++a) {
-            const int i = x + 16 * a, j = y + 16 * b;
-            if (i >= n || j >= n) continue;
-            p.U[i + j * p.ldu] = i <= j ? static_cast<double>(X[i + j * ld]) : 0.0;
-            if (i <= j) {
-                p.V[i + j * p.ldv] = p.R[i + j * p.ldr] = signs[i] * p.R[i + j * p.ldr];
-            } else {
-                p.V[i + j * p.ldv] = p.L[i + j * p.ldl];
+            for (int r = 0; r < warps; ++r) {
+                if (2 * r > b) continue;
+                const int i = 16 * r + g, top = 2 * r * shared.panel, bottom = top + shared.panel;
+                multiply_add(D[r],
+                             {{i <= l0 ? u0[top] : 0.0, i + 8 <= l0 ? u0[bottom] : 0.0, i <= l1 ? u1[top] : 0.0,
+                               i + 8 <= l1 ? u1[bottom] : 0.0}},
+                             right);
             }
         }
+#pragma unroll
+        for (int r = 0; r < warps; ++r) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int i = 16 * r + g + e / 2 * 8, j = col(c, e);
+                if (i < n && j < n) p.Tf[i + j * p.ldt] = i <= j ? static_cast<T>(D[r].v[e]) : T(0);
+            }
+        }
+    }
+    if (threadIdx.x < n) p.signs[threadIdx.x] = static_cast<T>(shared.signs[threadIdx.x]);
+    // a thread reads what it needs of several columns before it writes: each trip to memory costs as much as all of them
+    constexpr int chunks = col_tiles / 4, batch = 8;
+    for (int j0 = warp; j0 < n; j0 += batch * warps) {
+        T found[batch][chunks];
+        const auto for_each = [&](auto f) {
+#pragma unroll
+            for (int h = 0; h < batch; ++h) {
+#pragma unroll
+                for (int c = 0; c < chunks; ++c) {
+                    const int i = 32 * c + lane, j = j0 + h * warps;
+                    if (i < n && j < n) f(i, j, found[h][c]);
+                }
+            }
+        };
+        for_each([&](int i, int j, T& x) { x = i <= j ? p.R[i + j * p.ldr] : p.L[i + j * p.ldl]; });
+        for_each([&](int i, int j, T x) {
+            if (i <= j) {
+                x *= static_cast<T>(shared.signs[i]);
+                p.R[i + j * p.ldr] = x;
+                p.U[i + j * p.ldu] = in_panel(i, j);
+            } else if (i / 8 == j / 8) {
+                x = static_cast<T>(shared.L[j / 8][i % 8][j % 8]);
+            }
+            p.V[i + j * p.ldv] = x;
+        });
     }
 }
 
 /// 0 < n <= 128. Does not wait.
 template <class T>
 cudaError_t reconstruct_top(const TopOperands<T>& operands, cudaStream_t stream) {
-    const auto launch = [&]<int P>() {
-        constexpr int bytes = 16 * P * top_ld(P) * int(sizeof(T));
-        const auto kernel = reconstruct_top_kernel<T, P>;
+    const auto launch = [&]<int col_tiles>() {
+        constexpr int bytes = sizeof(TopShared<col_tiles>);
+        const auto kernel = reconstruct_top_kernel<T, col_tiles>;
         const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
-        kernel<<<1, top_threads, bytes, stream>>>(operands);
+        kernel<<<1, top_threads(col_tiles), bytes, stream>>>(operands);
         return cudaGetLastError();
     };
     switch (ceil_div(operands.n, 32)) {
-        case 1: return launch.template operator()<2>();
-        case 2: return launch.template operator()<4>();
-        case 3: return launch.template operator()<6>();
-        case 4: return launch.template operator()<8>();
+        case 1: return launch.template operator()<4>();
+        case 2: return launch.template operator()<8>();
+        case 3: return launch.template operator()<12>();
+        case 4: return launch.template operator()<16>();
         default: return cudaErrorInvalidValue;
     }
 }
