@@ -24,7 +24,11 @@ std::shared_ptr<CudaWorker> worker_of_thread(int device) {
     for (const auto& worker : workers) {
         if (worker->device() == device && !worker->used_by(std::this_thread::get_id())) return worker;
     }
-    workers.push_back(std::make_shared<CudaWorker>(device));
+    try {
+        workers.push_back(std::make_shared<CudaWorker>(device));
+    } catch (const DeviceFailure& failure) {
+        throw DeviceFailure("GPU " + std::to_string(device) + " cannot be used: " + failure.what());
+    }
     return workers.back();
 }
 

@@ -448,6 +448,7 @@ void bind_cuda(nb::module_ module) {
     bind_type<double, Cuda>(module, "64");
     bind_type<float, Cuda>(module, "32");
     module.def("plan", &plan<Cuda>);
+    module.def("require", [](int device) { worker_of_thread(device); });
     module.def("gpus", [] {
         GpuSurvey survey;
         {

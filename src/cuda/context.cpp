@@ -124,8 +124,8 @@ Staging::~Staging() {
 }  // namespace cuda
 
 CurrentDevice::CurrentDevice(int device) {
-    QUOIN_CUDA_CHECK(cudaGetDevice(&before_));
-    if (device != before_) QUOIN_CUDA_CHECK(cudaSetDevice(device));
+    cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (device != before_) cuda::check(cudaSetDevice(device), "cudaSetDevice");
 }
 CurrentDevice::~CurrentDevice() {
     int current = before_;
