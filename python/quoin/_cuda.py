@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 
-_LEGACY_STREAM = 1  # DLPack's name of CUDA's default stream, and CUDA's own beside 0
+_LEGACY_STREAM = 1  # the name that DLPack and CUDA give to the default stream
 
 
 class _Torch:
@@ -152,10 +152,10 @@ class OnGpu:
         return GpuArray(array, self)
 
     def capsule(self, array: Any) -> Any:
-        """`array` by DLPack, ready for the current stream."""
+        """`array` by DLPack, ready for the stream of `where`; nothing to do if that is the library's current one."""
         library = self._library
         with library.current():
-            return array.__dlpack__(stream=library.stream() or _LEGACY_STREAM)
+            return array.__dlpack__(stream=_LEGACY_STREAM if library.synchronise else -1)
 
     def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
         with self._library.current():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -467,14 +468,14 @@ def plan(
     dtype = np.dtype(dtype)
     if dtype != _FLOAT32 and dtype != _FLOAT64:
         raise TypeError(f"quoin.plan supports float32 and float64; the dtype is {dtype}")
-    name, _, index = str(device).partition(":")
-    if name == "cpu":
-        return Plan(**_core.plan(m, n, dtype == _FLOAT32, method, q, threads_number(threads)))
-    if name != "cuda" or not (index or "0").isdecimal():
+    named = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
+    if not named:
         raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {str(device)!r}")
+    if named[0] == "cpu":
+        return Plan(**_core.plan(m, n, dtype == _FLOAT32, method, q, threads_number(threads)))
     if not hasattr(_core, "cuda"):
         raise InvalidArgument("quoin was built without CUDA")
-    where = _core.cuda.Call(int(index or 0), 0, False, None)
+    where = _core.cuda.Call(int(named[1] or 0), 0, False, None)
     return Plan(**_core.cuda.plan(m, n, dtype == _FLOAT32, method, q, where))
 
 
