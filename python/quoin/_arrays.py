@@ -12,7 +12,7 @@ from ._cuda import GpuArray, OnGpu
 
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
-_CPU, _CUDA = 1, 2  # DLPack's kDLCPU and kDLCUDA
+_CPU, _CUDA, _CUDA_HOST = 1, 2, 3  # DLPack's numbers; the last is pinned host memory
 
 
 def _identity(array: Any) -> Any:
@@ -56,7 +56,7 @@ def located(array: Any) -> tuple[Any, Place]:
         if int(kind) == _CUDA:
             place = OnGpu(array, int(device))
             return place.take(array), place
-        if int(kind) != _CPU:
+        if int(kind) not in (_CPU, _CUDA_HOST):
             raise TypeError(
                 "quoin computes on arrays in host memory or in that of an NVIDIA GPU; this one lies elsewhere "
                 f"(DLPack device type {int(kind)})"

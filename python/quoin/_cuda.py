@@ -110,11 +110,9 @@ class _ArrayAPI:
 
 
 def _library_of(array: Any) -> Any:
-    module = type(array).__module__.partition(".")[0]
-    if "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor):
-        return _Torch
-    if module == "cupy":
-        return _CuPy
+    for module, kind, library in (("torch", "Tensor", _Torch), ("cupy", "ndarray", _CuPy)):
+        if module in sys.modules and isinstance(array, getattr(sys.modules[module], kind)):
+            return library
     if hasattr(array, "__array_namespace__"):
         return _ArrayAPI
     raise TypeError(

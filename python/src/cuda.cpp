@@ -20,10 +20,10 @@ CudaWorker::~CudaWorker() {
 
 std::shared_ptr<CudaWorker> worker_of_thread(int device) {
     static thread_local std::vector<std::shared_ptr<CudaWorker>> workers;
-    const nb::gil_scoped_release released;
     for (const auto& worker : workers) {
         if (worker->device() == device && !worker->used_by(std::this_thread::get_id())) return worker;
     }
+    const nb::gil_scoped_release released;
     try {
         workers.push_back(std::make_shared<CudaWorker>(device));
     } catch (const DeviceFailure& failure) {

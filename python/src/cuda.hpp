@@ -35,31 +35,18 @@ public:
     /// `work(ctx)` between the caller's work on its stream and what follows there. The calling thread is `caller`.
     template <class Work>
     void run(const CudaCall& call, std::thread::id caller, Work&& work) {
-        const std::lock_guard lock(mutex_);
-        user_ = caller;
+        const Turn turn(*this, caller);
         const auto caller_stream = reinterpret_cast<CudaStream>(call.stream);
-        const CurrentDevice current(call.device);
         ctx_->clear_stop();
         ctx_->follow(caller_stream);
-        const auto settle = [&] {
-            user_ = std::thread::id();
-            if (call.synchronise) {
-                ctx_->wait();
-            } else {
-                ctx_->precede(caller_stream);
-            }
-        };
         try {
             work(*ctx_);
         } catch (...) {
-            try {
-                settle();
-            } catch (const Error&) {
-                // the first failure is the one to report
-            }
+            ctx_->precede(caller_stream);
             throw;
         }
-        settle();
+        ctx_->precede(caller_stream);
+        if (call.synchronise) ctx_->wait();
     }
     void request_stop() noexcept { ctx_->request_stop(); }
     int device() const { return device_; }
@@ -67,6 +54,18 @@ public:
     bool used_by(std::thread::id thread) const { return user_ == thread; }
 
 private:
+    /// One thread's turn, on the worker's device.
+    struct Turn {
+        Turn(CudaWorker& worker, std::thread::id caller)
+            : lock(worker.mutex_), current(worker.device_), user(worker.user_) {
+            user = caller;
+        }
+        ~Turn() { user = std::thread::id(); }
+        const std::lock_guard<std::mutex> lock;
+        const CurrentDevice current;
+        std::atomic<std::thread::id>& user;
+    };
+
     const int device_;
     std::optional<Context<Cuda>> ctx_;
     std::mutex mutex_;

@@ -212,6 +212,7 @@ nb::tuple singular_values(const Array<T, D>& a, bool vectors, const char* method
     SVD<T, D> f;
     run_released(home, where_for(where, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols),
                  [&](Context<D>& ctx) { f = svd<T, D>(ctx, ColumnMajor<T, D>(ctx, A).view, vectors, options); });
+    if (!vectors) return nb::make_tuple(nb::none(), to_vector(home, where, f.s), nb::none());
     return nb::make_tuple(to_array(home, where, std::move(f.U)), to_vector(home, where, f.s),
                           to_array(home, where, std::move(f.Vt)));
 }

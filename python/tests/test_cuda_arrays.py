@@ -14,7 +14,7 @@ from quoin import _core
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-SHAPES = [(1, 1), (1, 4), (4, 1), (3, 3), (5, 3), (3, 5), (33, 32), (200, 17), (1000, 64), (64, 200), (20000, 100)]
+SHAPES = [(1, 1), (1, 4), (5, 3), (3, 5), (200, 17), (64, 200), (1000, 64), (20000, 100)]
 DTYPES = [np.float32, np.float64]
 
 
@@ -95,8 +95,8 @@ class Torch:
         assert a.device.type == "cuda" and a.device.index == self.xp.cuda.current_device()
         return a.cpu().numpy()
 
-    def fortran(self, a):
-        return a.mT.contiguous().mT
+    def orders(self, a):
+        return [a, a.mT.contiguous().mT]
 
 
 class CuPy:
@@ -110,8 +110,8 @@ class CuPy:
     def get(self, a):
         return self.xp.asnumpy(a)
 
-    def fortran(self, a):
-        return self.xp.asfortranarray(a)
+    def orders(self, a):
+        return [a, self.xp.asfortranarray(a)]
 
 
 class JAX:
@@ -126,11 +126,11 @@ class JAX:
         return self.xp.asarray(A)
 
     def get(self, a):
-        assert next(iter(a.devices())).platform == "gpu"
+        assert a.devices() == self.xp.zeros(1).devices()
         return np.asarray(a)
 
-    def fortran(self, a):
-        return pytest.skip("JAX has no Fortran order")
+    def orders(self, a):
+        return [a]  # JAX has no Fortran order
 
 
 @pytest.fixture
@@ -160,11 +160,22 @@ def spread(rng, *shape, dtype=np.float64):
     return A.astype(dtype)
 
 
-def assert_relative(mine, reference, n):
-    """‖mine − reference‖ of order n·u of ‖reference‖."""
+def assert_near(mine, reference, n, scale=None):
+    """‖mine − reference‖ of order n·u of `scale`, ‖reference‖ by default, u that of the reference."""
     assert mine.shape == reference.shape
-    u_n = 10 * max(1, n) * float(np.finfo(mine.dtype).eps)
-    assert np.linalg.norm(wide(mine) - wide(reference)) <= u_n * np.linalg.norm(wide(reference))
+    scale = np.linalg.norm(wide(reference)) if scale is None else scale
+    assert np.linalg.norm(wide(mine) - wide(reference)) <= 10 * n * float(np.finfo(reference.dtype).eps) * scale
+
+
+def thin_q(h, tau, dtype):
+    """H_1 ⋯ H_k [I; 0] of LAPACK's reflectors, in the next longer type."""
+    h, tau = wide(h), wide(tau)
+    k, m = len(tau), h.shape[1]
+    Q = np.eye(m, k, dtype=h.dtype)
+    for j in reversed(range(k)):
+        v = np.concatenate([np.zeros(j), [1.0], h[j, j + 1 :]])
+        Q -= np.outer(tau[j] * v, v @ Q)
+    return Q.astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -175,7 +186,7 @@ def test_modes(rng, library, mode, shape, dtype):
         pytest.skip("Q would be large")
     A = spread(rng, *shape, dtype=dtype)
     a = library.put(A)
-    for given in (a, library.fortran(a)) if library.kind.__module__ != "jax" else (a,):
+    for given in library.orders(a):
         ours = quoin.qr(given, mode)
         theirs = np.linalg.qr(A, mode)
         if mode == "r":
@@ -197,20 +208,10 @@ def test_modes(rng, library, mode, shape, dtype):
             departure = np.abs(R.T @ R - wide(A).T @ wide(A))
             assert np.all(departure <= bound(A) * np.outer(norms, norms))
         else:
-            h, tau = (wide(array) for array in ours)
-            Q = np.eye(shape[0])[:, : min(shape)] if shape[0] > 1000 else np.eye(shape[0])
-            if Q.shape[1] < shape[0]:
-                for j in reversed(range(min(shape))):
-                    v = np.concatenate([np.zeros(j), [1.0], h[j, j + 1 :]])
-                    Q = Q - np.outer(tau[j] * v, v @ Q)
-                R = np.triu(h.T)[: min(shape)]
-            else:
-                for j in range(min(shape)):
-                    v = np.concatenate([np.zeros(j), [1.0], h[j, j + 1 :]])
-                    Q = Q - np.outer(Q @ v, tau[j] * v)
-                R = np.triu(h.T)
-            assert_orthonormal(Q.astype(dtype))
-            assert_product(Q.astype(dtype), R.astype(dtype), A)
+            h, tau = ours
+            Q = thin_q(h, tau, dtype)
+            assert_orthonormal(Q)
+            assert_product(Q, np.triu(h.T)[: len(tau)], A)
     assert np.array_equal(library.get(a), A)
 
 
@@ -225,8 +226,8 @@ def test_empty_matrices(library, mode, shape):
 
 
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
-@pytest.mark.parametrize("batch", [(0,), (1,), (3,), (2, 3), (2, 0, 3)])
-@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5)])
+@pytest.mark.parametrize("batch", [(0,), (3,), (2, 3)])
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6)])
 def test_a_batch_is_its_matrices(rng, library, mode, batch, shape):
     A = rng.standard_normal(batch + shape)
     ours, theirs = quoin.qr(library.put(A), mode), np.linalg.qr(A, mode)
@@ -258,17 +259,17 @@ def test_strided_arrays(rng, library):
     A = rng.standard_normal((2, 61, 40))
     a = library.put(A)
     for key in (np.s_[0, ::2, 1::3], np.s_[:, 5:, :7], np.s_[1, :, :20], np.s_[::-1, 1::2, ::2], np.s_[0, ::-1, ::-1]):
-        if library.kind.__module__.startswith("torch") and "-1" in str(key):
+        if isinstance(library, Torch) and "-1" in str(key):
             continue
         for given, host in ((a[key], A[key]), (a[key].swapaxes(-1, -2), A[key].swapaxes(-1, -2))):
             Q, R = quoin.qr(given)
             assert_orthonormal(library.get(Q))
             assert_product(library.get(Q), library.get(R), host)
-    for b in (a[0, :, 3], a[0, ::2, 3]) + (() if library.kind.__module__.startswith("torch") else (a[0, ::-1, 3],)):
-        x = quoin.lstsq(a[0, : len(b), :5], b).x
+    for b in (a[0, :, 3], a[0, ::2, 3]) + (() if isinstance(library, Torch) else (a[0, ::-1, 3],)):
+        x, _, condition, _ = quoin.lstsq(a[0, : len(b), :5], b)
         assert isinstance(x, library.kind) and tuple(x.shape) == (5,)
         reference = np.linalg.lstsq(A[0, : len(b), :5], library.get(b))[0]
-        assert_relative(library.get(x), reference, 100)
+        assert_near(library.get(x), reference, 5 * condition**2)
 
 
 def test_torch_expanded_and_inference(rng, torch):
@@ -300,16 +301,15 @@ def test_factorizations(rng, library, shape, dtype):
         there = f.apply(library.put(given), trans=True, side=side)
         back = f.apply(there, side=side)
         assert isinstance(there, library.kind)
-        assert_relative(library.get(back), given, m if m < 1000 else n)
+        assert_near(library.get(back), given, k)
     there = library.get(f.apply(library.put(C), trans=True))
-    assert_relative(there[:k], Q.T @ C, m if m < 1000 else 100 * n)
-    vector = f.apply(library.put(C[:, 0]), trans=True)
-    assert_relative(library.get(vector), there[:, 0], n)
-    assert np.array_equal(library.get(f.q[2:5, :k]), Q[2:5])
+    assert_near(there[:k], Q.T @ C, k, np.linalg.norm(C))
+    assert_near(library.get(f.apply(library.put(C[:, 0]), trans=True)), there[:, 0], k)
+    assert_near(library.get(f.q[2:5, :k]), Q[2:5], k, 1.0)
     assert tuple(f.q[3].shape) == (m,) and tuple(f.q[3, 1:3].shape) == (2,) and f.q[1, 1].shape == ()
     if m >= n:
-        x = f.lstsq(library.put(A @ np.ones((n, 2), dtype))).x
-        assert_relative(library.get(x), np.ones((n, 2), dtype), 100 * n)
+        x, _, condition, _ = f.lstsq(library.put(A @ np.ones((n, 2), dtype)))
+        assert_near(library.get(x), np.ones((n, 2), dtype), n * condition)
 
 
 def test_reflectors(rng, library):
@@ -333,16 +333,16 @@ def test_lstsq_and_svd(rng, library, shape, dtype):
     x, norms, condition, report = quoin.lstsq(library.put(A), library.put(b))
     reference = np.linalg.lstsq(A.astype(np.float64), b.astype(np.float64), rcond=None)[0].astype(dtype)
     assert isinstance(x, library.kind) and isinstance(norms, library.kind) and tuple(norms.shape) == (2,)
-    assert_relative(library.get(x), reference, 10 * condition)
+    assert_near(library.get(x), reference, k * condition)
     one = quoin.lstsq(library.put(A), library.put(b[:, 0]))
     assert one.x.shape == (shape[1],) and one.residual_norms.shape == ()
-    assert_relative(library.get(one.x), reference[:, 0], 10 * condition)
+    assert_near(library.get(one.x), reference[:, 0], k * condition)
 
     U, S, Vh = (library.get(array) for array in quoin.svd(library.put(A)))
     assert_orthonormal(U)
     assert_orthonormal(np.ascontiguousarray(Vh.T))
-    assert_relative((wide(U) * wide(S)) @ wide(Vh), wide(A), 10 * k if dtype == np.float64 else 10 * k * 2**29)
-    assert_relative(library.get(quoin.svd(library.put(A), compute_uv=False)), S, 10 * k)
+    assert_near((wide(U) * wide(S)) @ wide(Vh), A, k)
+    assert_near(library.get(quoin.svd(library.put(A), compute_uv=False)), S, k)
 
 
 def test_streams_of_rows(rng, library):
@@ -353,7 +353,7 @@ def test_streams_of_rows(rng, library):
         r.partial_fit(library.put(block), library.put(block @ x))
         q.partial_fit(library.put(block))
     assert r.n_rows == q.n_rows == 900
-    assert_relative(library.get(r.solve().x), x, 100)
+    assert_near(library.get(r.solve().x), x, 8 * r.solve().condition)
     assert isinstance(r.R, library.kind)
     R = library.get(q.R)
     Q = np.vstack([library.get(q.q_rows(library.put(block))) for block in reversed(blocks)][::-1])
@@ -410,7 +410,7 @@ def test_libraries_mix_on_one_gpu(rng, gpu):
     A = rng.standard_normal((300, 6))
     x = quoin.lstsq(torch.put(A), cupy.put(A @ np.ones(6))).x
     assert isinstance(x, torch.kind)
-    assert_relative(torch.get(x), np.ones(6), 100)
+    assert_near(torch.get(x), np.ones(6), 20)
     assert isinstance(quoin.factor(torch.put(A)).apply(cupy.put(A)), cupy.kind)
 
 
@@ -454,7 +454,7 @@ def test_on_the_callers_stream(rng, torch, order, compute):
         del a, Q, R
         torch.full((4000, 30), float("nan"), dtype=source.dtype, device="cuda")  # takes memory that is free again
     stream.synchronize()
-    assert_relative(product.cpu().numpy(), A, 100)
+    assert_near(product.cpu().numpy(), A, 30)
     assert_product(Q2.cpu().numpy(), R2.cpu().numpy(), A)
 
 
@@ -469,7 +469,7 @@ def test_nothing_waits_that_need_not(rng, torch):
         assert not stream.query()
         product = Q @ R
     stream.synchronize()
-    assert_relative(product.cpu().numpy(), a.cpu().numpy(), 100)
+    assert_near(product.cpu().numpy(), a.cpu().numpy(), 30)
 
 
 def test_on_cupys_stream(rng, gpu):
@@ -484,7 +484,7 @@ def test_on_cupys_stream(rng, gpu):
             a.fill(np.nan)
             product = Q @ R
             stream.synchronize()
-        assert_relative(cupy.asnumpy(product), A, 100)
+        assert_near(cupy.asnumpy(product), A, 30)
         assert_product(cupy.asnumpy(Q), cupy.asnumpy(R), A)
         del Q, R, stream
         assert_product(cupy.asnumpy(f.q()), cupy.asnumpy(f.R), A)
