@@ -39,14 +39,17 @@ public:
         const auto caller_stream = reinterpret_cast<CudaStream>(call.stream);
         ctx_->clear_stop();
         ctx_->follow(caller_stream);
+        const auto settle = [&] {
+            ctx_->precede(caller_stream);
+            if (call.synchronise) ctx_->wait();
+        };
         try {
             work(*ctx_);
         } catch (...) {
-            ctx_->precede(caller_stream);
+            settle();
             throw;
         }
-        ctx_->precede(caller_stream);
-        if (call.synchronise) ctx_->wait();
+        settle();
     }
     void request_stop() noexcept { ctx_->request_stop(); }
     int device() const { return device_; }
