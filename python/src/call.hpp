@@ -115,7 +115,8 @@ void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
 
     ContextLease lease(threads);
     Context<Host>& ctx = lease.get();
-    watch_signals(flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
+    watch_signals(
+        flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
 }
 
 /// Has Quoin's exceptions raised as the classes of quoin._errors.

@@ -16,7 +16,8 @@ namespace quoin::python {
 struct CudaCall {
     int device = 0;
     std::uintptr_t stream = 0;
-    bool synchronise = false;  ///< the caller's library has no stream to order: results are complete when the call returns
+    bool synchronise =
+        false;         ///< the caller's library has no stream to order: results are complete when the call returns
     nb::object empty;  ///< empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array in C order
 };
 
@@ -92,8 +93,9 @@ void run_released(const Home<Cuda>& home, const CudaCall& call, double flops, Wo
     if (home.worker->used_by(caller)) {
         throw InvalidArgument("a signal handler cannot use the object whose call it interrupts");
     }
-    watch_signals(flops >= flops_without_signals, [&] { home.worker->run(call, caller, work); },
-                  [&] { home.worker->request_stop(); });
+    watch_signals(
+        flops >= flops_without_signals, [&] { home.worker->run(call, caller, work); },
+        [&] { home.worker->request_stop(); });
 }
 
 /// B := A; A is column-major or row-major.
@@ -122,8 +124,8 @@ public:
     CudaArray(const CudaCall& call, const std::vector<std::size_t>& shape, bool zeros = false) {
         nb::list lengths;
         for (const std::size_t length : shape) lengths.append(length);
-        const auto made = nb::cast<nb::tuple>(
-            call.empty(nb::tuple(lengths), sizeof(T) == 4 ? "float32" : "float64", zeros));
+        const auto made =
+            nb::cast<nb::tuple>(call.empty(nb::tuple(lengths), sizeof(T) == 4 ? "float32" : "float64", zeros));
         array_ = made[0];
         memory_ = nb::cast<nb::ndarray<T, nb::device::cuda>>(made[1]);
     }
@@ -177,24 +179,23 @@ template <class T>
 nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
     const CudaArray<T> out(call, {cols, rows});
-    run_released(home, call, 0, [&](Context<Cuda>& ctx) {
-        copy<T>(ctx, std::as_const(M).view(), out.matrix(0, M.rows(), M.cols()));
-    });
+    run_released(home, call, 0,
+                 [&](Context<Cuda>& ctx) { copy<T>(ctx, std::as_const(M).view(), out.matrix(0, M.rows(), M.cols())); });
     return out.transposed();
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& x) {
     const CudaArray<T> out(call, {static_cast<std::size_t>(x.rows())});
-    run_released(home, call, 0, [&](Context<Cuda>& ctx) {
-        copy<T>(ctx, std::as_const(x).view(), out.matrix(0, x.rows(), 1));
-    });
+    run_released(home, call, 0,
+                 [&](Context<Cuda>& ctx) { copy<T>(ctx, std::as_const(x).view(), out.matrix(0, x.rows(), 1)); });
     return out.array();
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::vector<T>& x) {
     const CudaArray<T> out(call, {x.size()});
     const MatrixView<const T> column(x.data(), static_cast<Index>(x.size()), 1);
-    run_released(home, call, 0, [&](Context<Cuda>& ctx) { copy_to_device<T>(ctx, column, out.matrix(0, column.rows, 1)); });
+    run_released(home, call, 0,
+                 [&](Context<Cuda>& ctx) { copy_to_device<T>(ctx, column, out.matrix(0, column.rows, 1)); });
     return out.array();
 }
 

@@ -102,8 +102,7 @@ nb::object factor_batch(const Array<T, D>& array, char mode, const char* method,
     const Home<D> home(where);
     run_released(home, where_for(where, m, n), flops_of_qr(m, n) * count, [&](Context<D>& ctx) {
         for (Index b = 0; b < count; ++b) {
-            QR<T, D> f =
-                factor_matrix<T>(ctx, batch[b], options, first ? first->work(b, m, n) : Matrix<T, D>());
+            QR<T, D> f = factor_matrix<T>(ctx, batch[b], options, first ? first->work(b, m, n) : Matrix<T, D>());
             if (raw) {
                 LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));
                 first->put(ctx, b, std::move(lapack.V_R));
@@ -180,9 +179,8 @@ nb::dict to_dict(const Plan& plan) {
 
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
-    return nb::make_tuple(to_array(home, where, std::move(solution.X)),
-                          to_vector(home, where, solution.residual_norms), solution.condition,
-                          to_dict(solution.report));
+    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
+                          solution.condition, to_dict(solution.report));
 }
 
 template <class T, class D>
@@ -277,12 +275,10 @@ template <class T, class D>
 void bind_type(nb::module_& module, const std::string& suffix) {
     using namespace nb::literals;
     module.def("qr", &factor_batch<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a, "where"_a, "check_finite"_a);
-    module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a, "q"_a, "where"_a, "check_finite"_a,
-               "verify"_a);
+    module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a, "q"_a, "where"_a, "check_finite"_a, "verify"_a);
     module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
                "where"_a, "check_finite"_a);
-    module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a, "where"_a,
-               "check_finite"_a);
+    module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
 
     using F = Held<QR<T, D>, D>;
     // what `make(f, ctx)` of some flops gives, a Matrix, as the caller's array
@@ -323,7 +319,9 @@ void bind_type(nb::module_& module, const std::string& suffix) {
              [=](const F& f, Index i0, Index i1, Index j0, Index j1, const Where<D>& where) {
                  const double width = std::min(i1 - i0, j1 - j0);
                  return matrix(f, where, 4.0 * f.object.rows() * f.object.cols() * width,
-                               [=](const QR<T, D>& f, Context<D>& ctx) { return f.q_block(ctx, {i0, i1}, {j0, j1}); });
+                               [=](const QR<T, D>& f, Context<D>& ctx) {
+                                   return f.q_block(ctx, {i0, i1}, {j0, j1});
+                               });
              })
         .def("apply",
              [=](const F& f, const Array<T, D>& c, bool left, bool transpose, const Where<D>& where) {
@@ -332,8 +330,8 @@ void bind_type(nb::module_& module, const std::string& suffix) {
                  return matrix(f, where, 4.0 * f.object.rows() * f.object.cols() * columns,
                                [=](const QR<T, D>& f, Context<D>& ctx) {
                                    Matrix<T, D> QC = copy_of<T>(ctx, C);
-                                   f.apply_q(ctx, left ? Side::Left : Side::Right,
-                                             transpose ? Op::Transpose : Op::None, QC.view());
+                                   f.apply_q(ctx, left ? Side::Left : Side::Right, transpose ? Op::Transpose : Op::None,
+                                             QC.view());
                                    return QC;
                                });
              })
@@ -348,11 +346,12 @@ void bind_type(nb::module_& module, const std::string& suffix) {
 
     using R = Held<StreamingR<T, D>, D>;
     nb::class_<R>(module, ("StreamingR" + suffix).c_str())
-        .def("__init__",
-             [](R* self, Index n, Index p, const Where<D>& where) {
-                 const Home<D> home(where);
-                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
-             })
+        .def(
+            "__init__",
+            [](R* self, Index n, Index p, const Where<D>& where) {
+                const Home<D> home(where);
+                run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
+            })
         .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
         .def("append",
              [](R& stream, const Array<T, D>& a, const Array<T, D>& b, const Where<D>& where) {
@@ -441,11 +440,12 @@ nb::dict info() {
 void bind_cuda(nb::module_ module) {
     using namespace nb::literals;
     nb::class_<CudaCall>(module, "Call")
-        .def("__init__",
-             [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
-                 new (self) CudaCall{device, stream, synchronise, std::move(empty)};
-             },
-             "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
+        .def(
+            "__init__",
+            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
+                new (self) CudaCall{device, stream, synchronise, std::move(empty)};
+            },
+            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
     bind_type<double, Cuda>(module, "64");
     bind_type<float, Cuda>(module, "32");
     module.def("plan", &plan<Cuda>);

@@ -125,7 +125,10 @@ Staging::~Staging() {
 
 CurrentDevice::CurrentDevice(int device) {
     cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
-    if (device != before_) cuda::check(cudaSetDevice(device), "cudaSetDevice");
+    if (device == before_) return;
+    const cudaError_t status = cudaSetDevice(device);
+    if (status != cudaSuccess) cudaGetLastError();  // no failure of what follows on the device that stays current
+    cuda::check(status, "cudaSetDevice");
 }
 CurrentDevice::~CurrentDevice() {
     int current = before_;
