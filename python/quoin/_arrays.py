@@ -41,6 +41,9 @@ class OnHost:
     def where(self, threads: int) -> int:
         return threads
 
+    def operand(self, array: np.ndarray) -> np.ndarray:
+        return array
+
 
 ON_HOST = OnHost()
 Place = OnHost | OnGpu

@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 
 _LEGACY_STREAM = 1  # the name that DLPack and CUDA give to the default stream
+_NOTHING_TO_WAIT_FOR = -1  # DLPack's: a consumer that works behind the current stream anyway
 
 
 class _Torch:
@@ -37,6 +38,9 @@ class _Torch:
 
     def contiguous(self, array: Any) -> Any:
         return array.contiguous()
+
+    def export(self, array: Any, stream: int) -> Any:
+        return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
         make = self._torch.zeros if zeros else self._torch.empty
@@ -68,6 +72,9 @@ class _CuPy:
 
     def contiguous(self, array: Any) -> Any:
         return self._cupy.ascontiguousarray(array)
+
+    def export(self, array: Any, stream: int) -> Any:
+        return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
         return (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
@@ -103,6 +110,11 @@ class _ArrayAPI:
 
     def contiguous(self, array: Any) -> Any:
         return array
+
+    def export(self, array: Any, stream: int) -> Any:
+        if hasattr(array, "block_until_ready"):  # JAX's
+            return array.block_until_ready().__dlpack__()
+        return array.__dlpack__(stream=_LEGACY_STREAM if stream == _NOTHING_TO_WAIT_FOR else stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
         make = self._xp.zeros if zeros else self._xp.empty
@@ -149,16 +161,18 @@ class OnGpu:
     def take(self, array: Any) -> GpuArray:
         return GpuArray(array, self)
 
-    def capsule(self, array: Any) -> Any:
-        """`array` by DLPack, ready for the stream of `where`; nothing to do if that is the library's current one."""
-        library = self._library
-        with library.current():
-            return array.__dlpack__(stream=_LEGACY_STREAM if library.synchronise else -1)
+    def operand(self, array: GpuArray) -> Any:
+        """What the extension module takes: the array by DLPack. What its library does not export is its own error."""
+        library, theirs = self._library, array._place._library
+        stream = _NOTHING_TO_WAIT_FOR if type(theirs) is type(library) else library.stream() or _LEGACY_STREAM
+        with theirs.current():
+            return theirs.export(array._array, stream)
 
     def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
-        with self._library.current():
-            array = self._library.new(shape, dtype, zeros)
-        return array, self.capsule(array)
+        library = self._library
+        with library.current():
+            array = library.new(shape, dtype, zeros)
+            return array, library.export(array, _NOTHING_TO_WAIT_FOR)
 
 
 class GpuArray:
@@ -170,9 +184,6 @@ class GpuArray:
 
     def __getitem__(self, key: Any) -> GpuArray:
         return self._place.take(self._array[key])
-
-    def __dlpack__(self, **_: Any) -> Any:
-        return self._place.capsule(self._array)
 
     @property
     def ndim(self) -> int:

@@ -171,7 +171,7 @@ def qr(
         result = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
     else:
         where = place.where(threads_number(threads))
-        result = place.core.qr(a, _MODES[mode], method, where, check_finite)
+        result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite)
         result = place.give_back(result) if mode == "r" else [place.give_back(array) for array in result]
     if mode == "r":
         return result
@@ -306,14 +306,14 @@ class Factorization:
         vector = C.ndim == 1
         if vector:
             C = C[:, None] if side == "left" else C[None, :]
-        result = self._f.apply(exactly_2d(C), side == "left", bool(trans), place.where(self._threads))
+        result = self._f.apply(place.operand(exactly_2d(C)), side == "left", bool(trans), place.where(self._threads))
         return place.give_back(result.reshape(-1) if vector else result)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N); as `quoin.lstsq`."""
         b, place = self._operand(b, "lstsq")
         B = b[:, None] if b.ndim == 1 else exactly_2d(b)
-        result = self._f.lstsq(B, -1.0 if rcond is None else rcond, place.where(self._threads))
+        result = self._f.lstsq(place.operand(B), -1.0 if rcond is None else rcond, place.where(self._threads))
         return _solution(result, b.ndim, place)
 
 
@@ -350,7 +350,7 @@ def factor(
     a, place = located(a)
     a = exactly_2d(to_float(a, "factor"))
     n_threads = threads_number(threads)
-    core = place.core.factor(a, method, q, place.where(n_threads), check_finite, verify)
+    core = place.core.factor(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
     return Factorization(core, place, n_threads)
 
 
@@ -407,7 +407,8 @@ def lstsq(
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     B = b[:, None] if b.ndim == 1 else exactly_2d(b)
     where = place.where(threads_number(threads))
-    result = place.core.lstsq(a, B, -1.0 if rcond is None else rcond, method, where, check_finite)
+    A, B = place.operand(a), place.operand(B)
+    result = place.core.lstsq(A, B, -1.0 if rcond is None else rcond, method, where, check_finite)
     return _solution(result, b.ndim, place)
 
 
@@ -437,7 +438,7 @@ def svd(
     """
     a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
-    U, S, Vh = place.core.svd(a, compute_uv, method, place.where(threads_number(threads)), check_finite)
+    U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, place.where(threads_number(threads)), check_finite)
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
 
 

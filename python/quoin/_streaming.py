@@ -91,7 +91,7 @@ class StreamingR(_Stream):
             else:
                 B = b[:, None] if b.ndim == 1 else exactly_2d(b)
             stream = self._begin(block, place, "StreamingR", B.shape[1])
-            stream.append(block, B, place.where(self._threads))
+            stream.append(place.operand(block), place.operand(B), place.where(self._threads))
             if self._stream is None and b is not None:
                 self._b_ndim = b.ndim
             self._began(stream, block, place)
@@ -125,7 +125,7 @@ class StreamingQR(_Stream):
         with self._lock:
             block, place = self._block(rows)
             stream = self._begin(block, place, "StreamingQR")
-            stream.append(block, place.where(self._threads))
+            stream.append(place.operand(block), place.where(self._threads))
             self._began(stream, block, place)
         return self
 
@@ -134,4 +134,4 @@ class StreamingQR(_Stream):
         with self._lock:
             stream = self._fitted()
             block, place = self._block(rows)
-            return place.give_back(stream.q_rows(block, place.where(self._threads)))
+            return place.give_back(stream.q_rows(place.operand(block), place.where(self._threads)))
