@@ -47,7 +47,6 @@ class OnHost:
 
 ON_HOST = OnHost()
 Place = OnHost | OnGpu
-Array = np.ndarray | GpuArray
 
 
 def located(array: Any) -> tuple[Any, Place]:

@@ -128,7 +128,7 @@ def _library_of(array: Any) -> Any:
     if hasattr(array, "__array_namespace__"):
         return _ArrayAPI
     raise TypeError(
-        f"quoin takes arrays in a GPU's memory from PyTorch, CuPy, JAX and libraries that follow the array API standard; "
+        "quoin takes arrays in a GPU's memory from PyTorch, CuPy, JAX and libraries that follow the array API standard; "
         f"this one is a {type(array).__module__}.{type(array).__qualname__}"
     )
 
@@ -217,7 +217,10 @@ class GpuArray:
         strides = library.strides(self._array)
         if self.ndim == 0 or strides is None:
             return self
-        (m, row), (n, col) = [*zip(self.shape, strides), (1, 1)][-3 if self.ndim > 1 else 0 :][:2]
+        if self.ndim == 1:  # a column
+            (m, n), (row, col) = (self.shape[0], 1), (strides[0], 1)
+        else:
+            (m, n), (row, col) = self.shape[-2:], strides[-2:]
         by_columns = (m <= 1 or row == 1) and (n <= 1 or col >= max(1, m))
         by_rows = (n <= 1 or col == 1) and (m <= 1 or row >= max(1, n))
         if by_columns or by_rows:
