@@ -33,6 +33,18 @@ void* allocate_device(DeviceQueue& queue, std::size_t bytes);
 void free_device(DeviceQueue& queue, void* p) noexcept;
 }  // namespace detail
 
+/// Makes a device current for the calling thread, and at its end the one that was. Throws DeviceFailure where there is none
+/// of that number.
+class CurrentDevice {
+public:
+    explicit CurrentDevice(int device);
+    CurrentDevice(const CurrentDevice&) = delete;
+    ~CurrentDevice();
+
+private:
+    int before_ = 0;
+};
+
 /// A stream of the current device, the libraries' handles and an arena of workspace.
 ///
 /// Work is enqueued on the stream; a call waits for it only where it needs a number on the host, and then says so.
@@ -57,6 +69,10 @@ public:
     ~Context();
 
     CudaStream stream() const;
+    /// Work that is enqueued from now on starts behind what is on `other`, a stream of the same device.
+    void follow(CudaStream other);
+    /// What is enqueued on `other` from now on starts behind the work so far.
+    void precede(CudaStream other);
     /// Waits until everything enqueued so far is done. Throws DeviceFailure if something of it failed.
     void wait() const;
 
@@ -93,6 +109,16 @@ public:
           data_(static_cast<T*>(detail::allocate_device(*queue_, detail::checked_bytes(rows, cols, sizeof(T))))),
           rows_(rows),
           cols_(cols) {}
+    /// Over memory that somebody else owns and keeps; A.ld must be max(1, A.rows). A factorization in its matrix's own
+    /// memory is made there.
+    static Matrix over(MatrixView<T, Cuda> A) {
+        if (A.ld != std::max<Index>(1, A.rows)) throw InvalidArgument("Matrix::over: ld must be max(1, rows)");
+        Matrix borrowed;
+        borrowed.data_ = A.data;
+        borrowed.rows_ = A.rows;
+        borrowed.cols_ = A.cols;
+        return borrowed;
+    }
     Matrix(Matrix&& other) noexcept { swap(other); }
     Matrix& operator=(Matrix&& other) noexcept {
         swap(other);
@@ -101,7 +127,7 @@ public:
     Matrix(const Matrix&) = delete;
     Matrix& operator=(const Matrix&) = delete;
     ~Matrix() {
-        if (data_) detail::free_device(*queue_, data_);
+        if (queue_ && data_) detail::free_device(*queue_, data_);
     }
 
     Index rows() const { return rows_; }
@@ -119,7 +145,7 @@ private:
         std::swap(rows_, other.rows_);
         std::swap(cols_, other.cols_);
     }
-    std::shared_ptr<detail::DeviceQueue> queue_;
+    std::shared_ptr<detail::DeviceQueue> queue_;  // null: the memory is somebody else's
     T* data_ = nullptr;
     Index rows_ = 0;
     Index cols_ = 0;
@@ -164,6 +190,13 @@ Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
     copy_to_host<T>(ctx, A, B.view());
     return B;
 }
+
+/// B := A, on the device.
+template <class T>
+void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
+/// B := Aᵀ, on the device: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
+template <class T>
+void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
 
 /// As on the host (least_squares.hpp), but κ₁(R) itself from R⁻¹ in double: n³/3 flops and 2n² numbers of workspace. Waits.
 template <class T>

@@ -7,6 +7,7 @@
 ((1000, 20), (20, 20), True)
 """
 
+from . import _core
 from ._errors import (
     DeviceFailure,
     Error,
@@ -35,7 +36,7 @@ from ._functions import (
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
 
-__version__ = info()["version"]
+__version__: str = _core.info()["version"]
 
 __all__ = [
     "DeviceFailure",

@@ -1,4 +1,4 @@
-"""Arrays of any library in, NumPy arrays for the extension module, the caller's kind of array out."""
+"""Arrays of any library in, NumPy or GPU arrays for the extension module, the caller's kind of array out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any, Callable
 
 import numpy as np
 
+from . import _core
+from ._cuda import GpuArray, OnGpu
+
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
-_CPU = 1  # DLPack's kDLCPU
+_CPU, _CUDA, _CUDA_HOST = 1, 2, 3  # DLPack's numbers; the last is pinned host memory
 
 
 def _identity(array: Any) -> Any:
@@ -24,24 +27,62 @@ def _from_dlpack_of(array: Any) -> Callable[[Any], Any]:
     return getattr(module, "from_dlpack", _identity)
 
 
-def to_numpy(array: Any) -> tuple[np.ndarray, Callable[[Any], Any]]:
-    """`array` as a NumPy array, without a copy where it is one or speaks DLPack, and the way back for results."""
+class OnHost:
+    """Where a call on arrays in host memory computes, and the way back to the caller's kind of array."""
+
+    core: Any = _core
+
+    def __init__(self, give_back: Callable[[Any], Any] = _identity):
+        self.give_back = give_back
+
+    def __str__(self) -> str:
+        return "the host"
+
+    def where(self, threads: int) -> int:
+        return threads
+
+    def operand(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+
+ON_HOST = OnHost()
+Place = OnHost | OnGpu
+
+
+def located(array: Any) -> tuple[Any, Place]:
+    """`array` as a NumPy array, without a copy where it is one or speaks DLPack, or as a GpuArray; and its place."""
     if isinstance(array, np.ndarray):
-        return array, _identity
+        return array, ON_HOST
     if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
-        device = array.__dlpack_device__()[0]
-        if int(device) != _CPU:
+        kind, device = array.__dlpack_device__()
+        if int(kind) == _CUDA:
+            place = OnGpu(array, int(device))
+            return place.take(array), place
+        if int(kind) not in (_CPU, _CUDA_HOST):
             raise TypeError(
-                "quoin computes on arrays in host memory; this one lies on another device "
-                f"(DLPack device type {int(device)})"
+                "quoin computes on arrays in host memory or in that of an NVIDIA GPU; this one lies elsewhere "
+                f"(DLPack device type {int(kind)})"
             )
-        return np.from_dlpack(array), _from_dlpack_of(array)
+        return np.from_dlpack(array), OnHost(_from_dlpack_of(array))
     if hasattr(array, "toarray"):
         raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
-    return np.asarray(array), _identity
+    return np.asarray(array), ON_HOST
 
 
-def to_float(array: np.ndarray, function: str) -> np.ndarray:
+def require_one_place(function: str, one: Place, other: Place) -> None:
+    if str(one) != str(other):
+        raise TypeError(f"quoin.{function} needs its arrays in one place; one lies on {one}, another on {other}")
+
+
+def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
+    """As `located`, for functions that compute on the host only."""
+    array, place = located(array)
+    if not isinstance(place, OnHost):
+        raise TypeError(f"quoin.{function} on CUDA arrays is not supported yet; this one lies on {place}")
+    return array, place
+
+
+def to_float(array: Any, function: str) -> Any:
     """float32 and float64 as they are, in native byte order; integers and booleans as float64; TypeError otherwise."""
     dtype = array.dtype
     if dtype == _FLOAT64 or dtype == _FLOAT32:
@@ -53,15 +94,17 @@ def to_float(array: np.ndarray, function: str) -> np.ndarray:
     else:
         raise TypeError(
             f"quoin.{function} supports float32 and float64, and computes integers and booleans in float64; "
-            f"the array is {dtype}"
+            f"the array is {getattr(array, 'dtype_name', dtype)}"
         )
+    if isinstance(result, GpuArray):
+        return result.dense()
     # elements that do not lie at multiples of their size have no strides in elements
     if any(stride % result.itemsize for stride in result.strides) or not result.flags.aligned:
         result = result.copy(order="C")
     return result
 
 
-def at_least_2d(array: np.ndarray) -> np.ndarray:
+def at_least_2d(array: Any) -> Any:
     if array.ndim < 2:
         raise np.linalg.LinAlgError(
             f"{array.ndim}-dimensional array given. Array must be at least two-dimensional"
@@ -69,7 +112,7 @@ def at_least_2d(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def exactly_2d(array: np.ndarray) -> np.ndarray:
+def exactly_2d(array: Any) -> Any:
     if array.ndim != 2:
         raise np.linalg.LinAlgError(f"{array.ndim}-dimensional array given. Array must be two-dimensional")
     return array

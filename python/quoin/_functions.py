@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Literal, NamedTuple, overload
+import re
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, at_least_2d, exactly_2d, threads_number, to_float, to_numpy
+from ._arrays import (
+    _FLOAT32,
+    _FLOAT64,
+    Place,
+    at_least_2d,
+    exactly_2d,
+    located,
+    require_one_place,
+    threads_number,
+    to_float,
+)
 from ._errors import InvalidArgument
 
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
@@ -149,17 +160,21 @@ def qr(
            [0.   , 5.016]])
     """
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
-        give_back = None
+        place = None
     else:
-        a, give_back = to_numpy(a)
+        a, place = located(a)
         a = at_least_2d(to_float(a, "qr"))
     if mode not in _MODES:
         raise InvalidArgument(f"mode must be 'reduced', 'complete', 'r' or 'raw', and is {mode!r}")
-    result: Any = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
+    result: Any
+    if place is None:
+        result = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
+    else:
+        where = place.where(threads_number(threads))
+        result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite)
+        result = place.give_back(result) if mode == "r" else [place.give_back(array) for array in result]
     if mode == "r":
-        return give_back(result) if give_back else result
-    if give_back:
-        result = [give_back(array) for array in result]
+        return result
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
 
 
@@ -171,7 +186,7 @@ class _Q:
 
     def __call__(self) -> Any:
         owner = self._owner
-        return owner._give_back(owner._f.q(owner._threads))
+        return owner._place.give_back(owner._f.q(owner._where()))
 
     def __getitem__(self, key: Any) -> Any:
         owner = self._owner
@@ -190,17 +205,26 @@ class _Q:
                 i = range(m)[index]
                 ranges.append((i, i + 1))
                 picked.append(0)
-        block = owner._f.q_block(*ranges[0], *ranges[1], owner._threads)[tuple(picked)]
-        return owner._give_back(block) if isinstance(block, np.ndarray) else block
+        block = owner._f.q_block(*ranges[0], *ranges[1], owner._where())[tuple(picked)]
+        return block if isinstance(block, np.generic) else owner._place.give_back(block)
 
 
 class Factorization:
     """A = QR with Q held implicitly; made by `factor`. Calls from several threads at once are safe."""
 
-    def __init__(self, core: Any, give_back: Callable[[Any], Any], threads: int):
+    def __init__(self, core: Any, place: Place, threads: int):
         self._f = core
-        self._give_back = give_back
+        self._place = place
         self._threads = threads
+
+    def _where(self) -> Any:
+        return self._place.where(self._threads)
+
+    def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
+        """`array` in the type of the factorization, and its place, which must be the factorization's."""
+        array, place = located(array)
+        require_one_place(f"Factorization.{function}", self._place, place)
+        return to_float(array, f"Factorization.{function}").astype(self.plan.dtype, copy=False), place
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -217,7 +241,7 @@ class Factorization:
     @property
     def R(self) -> Any:
         """R, shape (min(M, N), N), a new array at each call."""
-        return self._give_back(self._f.r(self._threads))
+        return self._place.give_back(self._f.r(self._where()))
 
     @property
     def q(self) -> _Q:
@@ -238,17 +262,17 @@ class Factorization:
         >>> bool(np.allclose(np.eye(50) - f.V @ f.T @ f.V.T, f.q[:, :]))
         True
         """
-        return self._give_back(self._f.v(self._threads))
+        return self._place.give_back(self._f.v(self._where()))
 
     @property
     def T(self) -> Any:
         """T of Q = I − V T Vᵀ, shape (K, K), upper triangular; M·K² flops. Not a transpose."""
-        return self._give_back(self._f.t(self._threads))
+        return self._place.give_back(self._f.t(self._where()))
 
     @property
     def tau(self) -> Any:
         """The diagonal of T, shape (K,): LAPACK's tau."""
-        return self._give_back(self._f.tau(self._threads))
+        return self._place.give_back(self._f.tau(self._where()))
 
     @property
     def report(self) -> Report:
@@ -278,21 +302,19 @@ class Factorization:
         """
         if side not in ("left", "right"):
             raise InvalidArgument(f"side must be 'left' or 'right', and is {side!r}")
-        C, give_back = to_numpy(C)
-        C = to_float(C, "Factorization.apply")
+        C, place = self._operand(C, "apply")
         vector = C.ndim == 1
         if vector:
             C = C[:, None] if side == "left" else C[None, :]
-        work = np.array(exactly_2d(C), dtype=self.plan.dtype, order="F", copy=True)
-        self._f.apply_in_place(work, side == "left", bool(trans), self._threads)
-        return give_back(work.reshape(-1) if vector else work)
+        result = self._f.apply(place.operand(exactly_2d(C)), side == "left", bool(trans), place.where(self._threads))
+        return place.give_back(result.reshape(-1) if vector else result)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N); as `quoin.lstsq`."""
-        b, give_back = to_numpy(b)
-        b = to_float(b, "Factorization.lstsq").astype(self.plan.dtype, copy=False)
+        b, place = self._operand(b, "lstsq")
         B = b[:, None] if b.ndim == 1 else exactly_2d(b)
-        return _solution(self._f.lstsq(B, -1.0 if rcond is None else rcond, self._threads), b, give_back)
+        result = self._f.lstsq(place.operand(B), -1.0 if rcond is None else rcond, place.where(self._threads))
+        return _solution(result, b.ndim, place)
 
 
 def factor(
@@ -325,18 +347,19 @@ def factor(
     >>> f.report.residual < 1e-14
     True
     """
-    a, give_back = to_numpy(a)
+    a, place = located(a)
     a = exactly_2d(to_float(a, "factor"))
     n_threads = threads_number(threads)
-    return Factorization(_core.factor(a, method, q, n_threads, check_finite, verify), give_back, n_threads)
+    core = place.core.factor(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
+    return Factorization(core, place, n_threads)
 
 
-def _solution(result: Any, b: np.ndarray, give_back: Callable[[Any], Any]) -> LstsqResult:
+def _solution(result: Any, ndim: int, place: Place) -> LstsqResult:
+    """For right-hand sides of `ndim` dimensions."""
     X, norms, condition, report = result
-    norms = np.array(norms, dtype=X.dtype)
-    if b.ndim == 1:
-        return LstsqResult(give_back(X[:, 0]), give_back(norms.reshape(())), condition, Report(**report))
-    return LstsqResult(give_back(X), give_back(norms), condition, Report(**report))
+    if ndim == 1:
+        X, norms = X[:, 0], norms.reshape(())
+    return LstsqResult(place.give_back(X), place.give_back(norms), condition, Report(**report))
 
 
 def lstsq(
@@ -375,15 +398,18 @@ def lstsq(
     >>> x.round(12)
     array([2., 1.])
     """
-    a, give_back = to_numpy(a)
+    a, place = located(a)
     a = exactly_2d(to_float(a, "lstsq"))
-    b, _ = to_numpy(b)
+    b, place_of_b = located(b)
+    require_one_place("lstsq", place, place_of_b)
     b = to_float(b, "lstsq")
     dtype = np.promote_types(a.dtype, b.dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     B = b[:, None] if b.ndim == 1 else exactly_2d(b)
-    result = _core.lstsq(a, B, -1.0 if rcond is None else rcond, method, threads_number(threads), check_finite)
-    return _solution(result, b, give_back)
+    where = place.where(threads_number(threads))
+    A, B = place.operand(a), place.operand(B)
+    result = place.core.lstsq(A, B, -1.0 if rcond is None else rcond, method, where, check_finite)
+    return _solution(result, b.ndim, place)
 
 
 def svd(
@@ -410,14 +436,20 @@ def svd(
     >>> bool(np.allclose((U * S) @ Vh, A))
     True
     """
-    a, give_back = to_numpy(a)
+    a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
-    U, S, Vh = _core.svd(a, compute_uv, method, threads_number(threads), check_finite)
-    return SVDResult(give_back(U), give_back(S), give_back(Vh)) if compute_uv else give_back(S)
+    U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, place.where(threads_number(threads)), check_finite)
+    return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
 
 
 def plan(
-    m: int, n: int, dtype: Any = np.float64, method: str = "auto", q: str = "any", threads: int | None = None
+    m: int,
+    n: int,
+    dtype: Any = np.float64,
+    method: str = "auto",
+    q: str = "any",
+    threads: int | None = None,
+    device: Any = "cpu",
 ) -> Plan:
     """What would be done with an m×n matrix, without doing it.
 
@@ -425,6 +457,8 @@ def plan(
     ----------
     q : {'any', 'none', 'explicit', 'reflectors'}
         What will be asked of the factorization: anything, R alone, the thin Q, or LAPACK's format.
+    device : str
+        Where the matrix lies: 'cpu', 'cuda' or 'cuda:1', as PyTorch names devices.
 
     Examples
     --------
@@ -435,16 +469,29 @@ def plan(
     dtype = np.dtype(dtype)
     if dtype != _FLOAT32 and dtype != _FLOAT64:
         raise TypeError(f"quoin.plan supports float32 and float64; the dtype is {dtype}")
-    return Plan(**_core.plan(m, n, dtype == _FLOAT32, method, q, threads_number(threads)))
+    named = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
+    if not named:
+        raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {str(device)!r}")
+    if named[0] == "cpu":
+        return Plan(**_core.plan(m, n, dtype == _FLOAT32, method, q, threads_number(threads)))
+    if not hasattr(_core, "cuda"):
+        raise InvalidArgument("quoin was built without CUDA")
+    where = _core.cuda.Call(int(named[1] or 0), 0, False, None)
+    return Plan(**_core.cuda.plan(m, n, dtype == _FLOAT32, method, q, where))
 
 
 def info() -> dict[str, Any]:
-    """Version, kernels, BLAS and number of threads, for bug reports.
+    """Version, kernels, BLAS, number of threads and what there is of CUDA, for bug reports.
+
+    'cuda' says why no GPU is used, or of which version the driver is; 'gpus' names them. To ask takes a moment, and memory on each.
 
     Examples
     --------
     >>> import quoin
     >>> sorted(quoin.info())
-    ['blas', 'blas_core', 'blas_warning', 'compiler', 'kernels', 'threads', 'version']
+    ['blas', 'blas_core', 'blas_warning', 'compiler', 'cuda', 'gpus', 'kernels', 'threads', 'version']
     """
-    return _core.info()
+    if not hasattr(_core, "cuda"):
+        return {**_core.info(), "cuda": "built without CUDA", "gpus": []}
+    gpus, driver, problem = _core.cuda.gpus()
+    return {**_core.info(), "cuda": problem or f"driver for CUDA {driver}", "gpus": gpus}

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, threads_number, to_float, to_numpy
+from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, on_host, threads_number, to_float
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
 
@@ -124,8 +124,8 @@ def robust_pca(
     >>> result.rank, result.end, bool(np.allclose(result.L, low, atol=1e-4))
     (2, 'converged', True)
     """
-    array, give_back = to_numpy(M)
-    known: Any = None if observed is None else np.asarray(to_numpy(observed)[0], dtype=bool)
+    array, place = on_host(M, "robust_pca")
+    known: Any = None if observed is None else np.asarray(on_host(observed, "robust_pca")[0], dtype=bool)
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmask(array)
         if mask is not np.ma.nomask:
@@ -133,7 +133,7 @@ def robust_pca(
         array = array.data
     array = exactly_2d(to_float(array, "robust_pca"))
     first_L, first_Y = (
-        None if start is None else to_float(to_numpy(start)[0], "robust_pca").astype(array.dtype, copy=False)
+        None if start is None else to_float(on_host(start, "robust_pca")[0], "robust_pca").astype(array.dtype, copy=False)
         for start in (L, Y)
     )
     for name, other in (("observed", known), ("L", first_L), ("Y", first_Y)):
@@ -163,7 +163,7 @@ def robust_pca(
         threads_number(threads),
     )
     low, sparse, multipliers, step, *rest = result
-    return RobustPCAResult(give_back(low), give_back(sparse), give_back(multipliers), *step, *rest)
+    return RobustPCAResult(*map(place.give_back, (low, sparse, multipliers)), *step, *rest)
 
 
 def _least_absolute_scores(
@@ -308,7 +308,7 @@ class RobustPCA:
     def _samples(self, X: Any, fitting: bool) -> tuple[np.ndarray, Callable[[Any], Any]]:
         """X as finite float32 or float64 rows with the features of `fit`, and the way back for results."""
         names = _feature_names(X)
-        array, give_back = to_numpy(X)
+        array, place = on_host(X, type(self).__name__)
         if array.dtype.kind == "c":
             raise InvalidArgument("Complex data not supported by quoin.RobustPCA")
         if array.dtype != _FLOAT32 and array.dtype != _FLOAT64:
@@ -339,7 +339,7 @@ class RobustPCA:
             )
         elif names is not None and not np.array_equal(names, getattr(self, "feature_names_in_", names)):
             raise InvalidArgument("The feature names should match those that were passed during fit, in their order")
-        return array, give_back
+        return array, place.give_back
 
     def fit(self, X: Any, y: Any = None) -> RobustPCA:
         """Split X (n_samples, n_features) = L + S. `y` is not used. Warns where the pursuit does not converge."""
@@ -394,11 +394,11 @@ class RobustPCA:
     def inverse_transform(self, C: Any) -> Any:
         """C V (n_samples, n_features), the low-rank part of the rows that have the scores C."""
         self._require_fitted()
-        array, give_back = to_numpy(C)
+        array, place = on_host(C, "RobustPCA.inverse_transform")
         array = exactly_2d(to_float(array, "RobustPCA.inverse_transform"))
         if array.shape[1] != self.n_components_:
             raise InvalidArgument(f"C has {array.shape[1]} columns, and there are {self.n_components_} components")
-        return give_back(array @ self.components_)
+        return place.give_back(array @ self.components_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """robustpca0, robustpca1, … for the scores, as scikit-learn names them."""

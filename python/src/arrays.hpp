@@ -7,18 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "quoin/quoin.hpp"
+#include "call.hpp"
 
 namespace quoin::python {
 
-namespace nb = nanobind;
-
-/// An array of T in host memory, of any strides, that is only read.
-template <class T>
-using Array = nb::ndarray<const T, nb::device::cpu>;
+/// An array of T in the memory of D, of any strides, that is only read.
+template <class T, class D = Host>
+using Array = nb::ndarray<const T, std::conditional_t<std::is_same_v<D, Host>, nb::device::cpu, nb::device::cuda>>;
 
 /// One matrix of an array's last two dimensions.
-template <class T>
+template <class T, class D = Host>
 struct StridedMatrix {
     const T* data = nullptr;
     Index rows = 0, cols = 0, row_stride = 1, col_stride = 1;
@@ -32,7 +30,7 @@ struct StridedMatrix {
         return (cols <= 1 || col_stride == 1) && (rows <= 1 || row_stride >= std::max<Index>(1, cols));
     }
     StridedMatrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
-    MatrixView<const T> view() const { return {data, rows, cols, cols > 1 ? col_stride : std::max<Index>(1, rows)}; }
+    MatrixView<const T, D> view() const { return {data, rows, cols, cols > 1 ? col_stride : std::max<Index>(1, rows)}; }
     RowMajorView<const T> row_major_view() const {
         return {data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
     }
@@ -45,23 +43,30 @@ struct StridedMatrix {
     }
 };
 
-/// A as a column-major view: of its own memory, or of a copy.
+/// A column-major copy of A.
 template <class T>
+Matrix<T> copy_of(Context<Host>&, const StridedMatrix<T, Host>& A) {
+    return A.gathered();
+}
+
+/// A as a column-major view: of its own memory, or of a copy.
+template <class T, class D>
 struct ColumnMajor {
-    explicit ColumnMajor(const StridedMatrix<T>& A)
-        : copy(A.column_major() ? Matrix<T>() : A.gathered()), view(A.column_major() ? A.view() : copy.view()) {}
+    ColumnMajor(Context<D>& ctx, const StridedMatrix<T, D>& A)
+        : copy(A.column_major() ? Matrix<T, D>() : copy_of<T>(ctx, A)),
+          view(A.column_major() ? A.view() : std::as_const(copy).view()) {}
     ColumnMajor(const ColumnMajor&) = delete;
     ColumnMajor& operator=(const ColumnMajor&) = delete;
 
-    Matrix<T> copy;
-    MatrixView<const T> view;
+    Matrix<T, D> copy;
+    MatrixView<const T, D> view;
 };
 
 /// The matrices in the last two dimensions of an array of at least two; the leading ones are the batch, in C order.
-template <class T>
+template <class T, class D>
 class Batch {
 public:
-    explicit Batch(const Array<T>& array) : array_(array) {
+    explicit Batch(const Array<T, D>& array) : array_(array) {
         for (std::size_t d = 0; d + 2 < array.ndim(); ++d) {
             shape_.push_back(array.shape(d));
             count_ *= static_cast<Index>(array.shape(d));
@@ -71,7 +76,7 @@ public:
     Index count() const { return count_; }
     Index rows() const { return array_.shape(array_.ndim() - 2); }
     Index cols() const { return array_.shape(array_.ndim() - 1); }
-    StridedMatrix<T> operator[](Index b) const {
+    StridedMatrix<T, D> operator[](Index b) const {
         Index offset = 0;
         for (std::size_t d = shape_.size(); d-- > 0;) {
             const Index extent = shape_[d];
@@ -83,10 +88,16 @@ public:
     }
 
 private:
-    const Array<T>& array_;
+    const Array<T, D>& array_;
     std::vector<std::size_t> shape_;
     Index count_ = 1;
 };
+
+/// The matrix of an array of two dimensions.
+template <class T, class D>
+StridedMatrix<T, D> matrix_of(const Array<T, D>& array) {
+    return Batch<T, D>(array)[0];
+}
 
 /// A NumPy array of `shape` and `strides` over the memory of M, which it owns.
 template <class T>
@@ -120,18 +131,26 @@ nb::object to_numpy_vector(Matrix<T>&& x) {
 }
 
 /// Matrices of one shape, one result of a batch: each column-major, one after the other.
+template <class T, class D>
+class BatchResult;
+
 template <class T>
-class BatchResult {
+class BatchResult<T, Host> {
 public:
-    BatchResult(const std::vector<std::size_t>& batch, Index count, Index rows, Index cols)
-        : batch_(batch), rows_(rows), cols_(cols) {
-        if (!batch_.empty()) memory_ = Matrix<T>(rows, cols * count);
-    }
-    void put(Index b, Matrix<T>&& M) {
-        if (batch_.empty()) {
+    /// `count` matrices in all, whose rows from `given_rows` on are zeros.
+    BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index)
+        : batch_(batch), count_(count), rows_(rows), cols_(cols) {}
+    Matrix<T> work(Index, Index, Index) { return {}; }
+    /// Matrix b := [M; 0].
+    void put(Context<Host>&, Index b, Matrix<T>&& M) {
+        if (batch_.empty() && M.rows() == rows_) {
             memory_ = std::move(M);
-        } else {
-            std::copy_n(M.data(), rows_ * cols_, memory_.data() + b * rows_ * cols_);
+            return;
+        }
+        if (memory_.rows() == 0) memory_ = Matrix<T>(rows_, cols_ * count_);
+        T* column = memory_.data() + b * rows_ * cols_;
+        for (Index j = 0; j < cols_; ++j, column += rows_) {
+            std::fill(std::copy_n(M.data() + j * M.rows(), M.rows(), column), column + rows_, T(0));
         }
     }
     /// Of shape (..., rows, cols).
@@ -143,6 +162,7 @@ public:
 
 private:
     nb::object take_as(std::vector<Index> last, std::vector<std::int64_t> last_strides) {
+        if (memory_.rows() == 0) memory_ = Matrix<T>(rows_, cols_ * count_);
         std::vector<std::size_t> shape(batch_);
         std::vector<std::int64_t> strides(batch_.size());
         std::int64_t stride = rows_ * cols_;
@@ -155,8 +175,24 @@ private:
         return to_numpy(std::move(memory_), shape, strides);
     }
     std::vector<std::size_t> batch_;
-    Index rows_, cols_;
+    Index count_, rows_, cols_;
     Matrix<T> memory_;
 };
+
+/// M as the caller's array; of one dimension for `to_vector`, M a column.
+template <class T>
+nb::object to_array(const Home<Host>&, int, Matrix<T>&& M) {
+    return to_numpy(std::move(M));
+}
+template <class T>
+nb::object to_vector(const Home<Host>&, int, Matrix<T>&& x) {
+    return to_numpy_vector(std::move(x));
+}
+template <class T>
+nb::object to_vector(const Home<Host>&, int, const std::vector<T>& x) {
+    Matrix<T> column(static_cast<Index>(x.size()), 1);
+    std::copy(x.begin(), x.end(), column.data());
+    return to_numpy_vector(std::move(column));
+}
 
 }  // namespace quoin::python

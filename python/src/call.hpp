@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "quoin/quoin.hpp"
@@ -44,18 +45,15 @@ private:
     std::unique_ptr<Context<Host>> ctx_;
 };
 
-/// Runs `work(ctx)` without the GIL. Work of `flops` that last is done beside the calling thread, which looks for signals
-/// meanwhile: Python runs their handlers on its main thread only. What a handler raises stops the work and is thrown.
-template <class Work>
-void run_released(int threads, double flops, Work&& work) {
-    constexpr double flops_without_signals = 5e8;  // some tens of milliseconds of one core
+/// Runs `work()` without the GIL. Work that `lasts` is done beside the calling thread, which looks for signals meanwhile:
+/// Python runs their handlers on its main thread only. What a handler raises has `stop()` called and is thrown.
+template <class Work, class Stop>
+void watch_signals(bool lasts, Work&& work, Stop&& stop) {
     constexpr auto poll_interval = std::chrono::milliseconds(50);
 
-    ContextLease lease(threads);
-    Context<Host>& ctx = lease.get();
-    if (flops < flops_without_signals) {
+    if (!lasts) {
         nb::gil_scoped_release released;
-        work(ctx);
+        work();
         return;
     }
 
@@ -68,7 +66,7 @@ void run_released(int threads, double flops, Work&& work) {
         nb::gil_scoped_release released;
         std::thread worker([&] {
             try {
-                work(ctx);
+                work();
             } catch (...) {
                 failure = std::current_exception();
             }
@@ -83,7 +81,7 @@ void run_released(int threads, double flops, Work&& work) {
                 nb::gil_scoped_acquire acquired;
                 if (PyErr_CheckSignals() != 0) {
                     raised.emplace();
-                    ctx.request_stop();
+                    stop();
                 }
             }
             lock.lock();
@@ -93,6 +91,32 @@ void run_released(int threads, double flops, Work&& work) {
     }
     if (raised) throw nb::python_error(std::move(*raised));
     if (failure) std::rethrow_exception(failure);
+}
+
+/// Where a call on D computes, as Python says it: a number of threads (0: the library's choice), or a `CudaCall`.
+template <class D>
+struct WhereOf {
+    using Type = int;
+};
+template <class D>
+using Where = typename WhereOf<D>::Type;
+
+/// What the results of one call share with later ones, if they are objects of the extension module: on a GPU the context,
+/// on a host nothing.
+template <class D>
+struct Home {
+    explicit Home(const Where<D>&) {}
+};
+
+/// Runs `work(ctx)`, which is of `flops`, without the GIL.
+template <class Work>
+void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
+    constexpr double flops_without_signals = 5e8;  // some tens of milliseconds of one core
+
+    ContextLease lease(threads);
+    Context<Host>& ctx = lease.get();
+    watch_signals(
+        flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
 }
 
 /// Has Quoin's exceptions raised as the classes of quoin._errors.

@@ -12,6 +12,9 @@
 
 #include "arrays.hpp"
 #include "call.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "cuda.hpp"
+#endif
 
 namespace quoin::python {
 namespace {
@@ -52,75 +55,94 @@ double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
 /// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
 /// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.
-int threads_for(int threads, Index m, Index n) {
+int where_for(int threads, Index m, Index n) {
     const double worth_a_team = m < 4 * n ? 1e8 : 1e7;
     return threads == 0 && flops_of_qr(m, n) < worth_a_team ? 1 : threads;
 }
+#ifdef QUOIN_HAVE_CUDA
+const CudaCall& where_for(const CudaCall& call, Index, Index) { return call; }
+#endif
 
+/// A = QR; on a GPU in `memory`, if that is there. On the host the library allocates.
 template <class T>
-QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options) {
+QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
     if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
     if (A.row_major()) return qr<T>(ctx, A.row_major_view(), options);
     return qr<T, Host>(ctx, A.gathered(), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
+#ifdef QUOIN_HAVE_CUDA
+template <class T>
+QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
+                          Matrix<T, Cuda>&& memory = {}) {
+    if (A.column_major() && (options.q == QForm::None || !memory.data())) return qr<T, Cuda>(ctx, A.view(), options);
+    if (!memory.data()) memory = Matrix<T, Cuda>(ctx, A.rows, A.cols);
+    load<T>(ctx, A, memory.view());
+    return qr<T, Cuda>(ctx, std::move(memory), plan_qr<T>(ctx, A.rows, A.cols, options));
+}
+#endif
 
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
-template <class T>
-nb::object factor_batch(const Array<T>& array, char mode, const char* method, int threads, bool check_finite) {
-    const Batch<T> batch(array);
+template <class T, class D>
+nb::object factor_batch(const Array<T, D>& array, char mode, const char* method, const Where<D>& where,
+                        bool check_finite) {
+    const Batch<T, D> batch(array);
     const Index m = batch.rows(), n = batch.cols(), k = std::min(m, n), count = batch.count();
-    const bool complete = mode == 'c' && m > n;
+    const bool raw = mode == 'h', complete = mode == 'c' && m > n;
     Options options;
     options.method = parse_method(method);
     options.check_finite = check_finite;
-    options.q = mode == 'r' ? QForm::None : mode == 'h' ? QForm::Reflectors : complete ? QForm::Any : QForm::Explicit;
+    options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : complete ? QForm::Any : QForm::Explicit;
 
-    const bool raw = mode == 'h';
-    BatchResult<T> first(batch.shape(), mode == 'r' ? 0 : count, m, raw ? n : complete ? m : k);
-    BatchResult<T> second(batch.shape(), count, raw || !complete ? k : m, raw ? 1 : n);
-    run_released(threads_for(threads, m, n), flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
+    std::optional<BatchResult<T, D>> first;
+    if (mode != 'r') {
+        const Index cols = raw ? n : complete ? m : k;
+        first.emplace(where, batch.shape(), count, m, cols, m);
+    }
+    BatchResult<T, D> second(where, batch.shape(), count, raw || !complete ? k : m, raw ? 1 : n, k);
+    const Home<D> home(where);
+    run_released(home, where_for(where, m, n), flops_of_qr(m, n) * count, [&](Context<D>& ctx) {
         for (Index b = 0; b < count; ++b) {
-            QR<T> f = factor_matrix<T>(ctx, batch[b], options);
+            QR<T, D> f = factor_matrix<T>(ctx, batch[b], options, first ? first->work(b, m, n) : Matrix<T, D>());
             if (raw) {
-                LapackQR<T> lapack = to_lapack<T, Host>(ctx, std::move(f));
-                first.put(b, std::move(lapack.V_R));
-                second.put(b, std::move(lapack.tau));
+                LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));
+                first->put(ctx, b, std::move(lapack.V_R));
+                second.put(ctx, b, std::move(lapack.tau));
                 continue;
             }
-            Matrix<T> R = f.r(ctx);
+            second.put(ctx, b, f.r(ctx));
             if (complete) {
-                Matrix<T> R_and_zeros(m, n);
-                for (Index j = 0; j < n; ++j) {
-                    T* column = R_and_zeros.data() + j * m;
-                    std::fill(std::copy_n(R.data() + j * k, k, column), column + m, T(0));
-                }
-                R = std::move(R_and_zeros);
-            }
-            second.put(b, std::move(R));
-            if (complete) {
-                first.put(b, f.q_block(ctx, {0, m}, {0, m}));
+                first->put(ctx, b, f.q_block(ctx, {0, m}, {0, m}));
             } else if (mode != 'r') {
-                first.put(b, std::move(f).take_q(ctx));
+                first->put(ctx, b, std::move(f).take_q(ctx));
             }
         }
     });
     if (mode == 'r') return second.take();
-    if (raw) return nb::make_tuple(first.take_transposed(), second.take_vectors());
-    return nb::make_tuple(first.take(), second.take());
+    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
+    return nb::make_tuple(first->take(), second.take());
 }
 
-template <class T>
-QR<T> factor(const Array<T>& array, const char* method, const char* q, int threads, bool check_finite, bool verify) {
-    const Batch<T> batch(array);
+/// An object of the library with the home of its memory.
+template <class Object, class D>
+struct Held {
+    Home<D> home;
+    Object object;
+};
+
+template <class T, class D>
+Held<QR<T, D>, D> factor(const Array<T, D>& array, const char* method, const char* q, const Where<D>& where,
+                         bool check_finite, bool verify) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     Options options;
     options.method = parse_method(method);
     options.q = parse_q(q);
     options.check_finite = check_finite;
     options.verify = verify;
-    std::optional<QR<T>> f;
-    run_released(threads_for(threads, batch.rows(), batch.cols()), flops_of_qr(batch.rows(), batch.cols()),
-                 [&](Context<Host>& ctx) { f.emplace(factor_matrix<T>(ctx, batch[0], options)); });
-    return std::move(*f);
+    const Home<D> home(where);
+    std::optional<QR<T, D>> f;
+    run_released(home, where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
+                 [&](Context<D>& ctx) { f.emplace(factor_matrix<T>(ctx, A, options)); });
+    return {home, std::move(*f)};
 }
 
 nb::dict to_dict(const Report& report) {
@@ -155,39 +177,42 @@ nb::dict to_dict(const Plan& plan) {
     return d;
 }
 
-template <class T>
-nb::tuple to_tuple(LeastSquares<T>&& solution) {
-    nb::list norms;
-    for (const T norm : solution.residual_norms) norms.append(static_cast<double>(norm));
-    return nb::make_tuple(to_numpy(std::move(solution.X)), norms, solution.condition, to_dict(solution.report));
+template <class T, class D>
+nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
+    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
+                          solution.condition, to_dict(solution.report));
 }
 
-template <class T>
-nb::tuple solve_least_squares(const Array<T>& a, const Array<T>& b, double rcond, const char* method, int threads,
-                              bool check_finite) {
-    const StridedMatrix<T> A = Batch<T>(a)[0], B = Batch<T>(b)[0];
+template <class T, class D>
+nb::tuple solve_least_squares(const Array<T, D>& a, const Array<T, D>& b, double rcond, const char* method,
+                              const Where<D>& where, bool check_finite) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     Options options;
     options.method = parse_method(method);
     options.check_finite = check_finite;
-    LeastSquares<T> solution;
-    run_released(threads_for(threads, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-        solution = least_squares<T, Host>(ctx, ColumnMajor<T>(A).view, ColumnMajor<T>(B).view, rcond, options);
+    const Home<D> home(where);
+    LeastSquares<T, D> solution;
+    run_released(home, where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<D>& ctx) {
+        const ColumnMajor<T, D> A_(ctx, A), B_(ctx, B);
+        solution = least_squares<T, D>(ctx, A_.view, B_.view, rcond, options);
     });
-    return to_tuple(std::move(solution));
+    return to_tuple<T, D>(home, where, std::move(solution));
 }
 
-template <class T>
-nb::tuple singular_values(const Array<T>& a, bool vectors, const char* method, int threads, bool check_finite) {
-    const StridedMatrix<T> A = Batch<T>(a)[0];
+template <class T, class D>
+nb::tuple singular_values(const Array<T, D>& a, bool vectors, const char* method, const Where<D>& where,
+                          bool check_finite) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     Options options;
     options.method = parse_method(method);
     options.check_finite = check_finite;
-    SVD<T> f;
-    run_released(threads_for(threads, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols),
-                 [&](Context<Host>& ctx) { f = svd<T, Host>(ctx, ColumnMajor<T>(A).view, vectors, options); });
-    Matrix<T> s(static_cast<Index>(f.s.size()), 1);
-    std::copy(f.s.begin(), f.s.end(), s.data());
-    return nb::make_tuple(to_numpy(std::move(f.U)), to_numpy_vector(std::move(s)), to_numpy(std::move(f.Vt)));
+    const Home<D> home(where);
+    SVD<T, D> f;
+    run_released(home, where_for(where, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols),
+                 [&](Context<D>& ctx) { f = svd<T, D>(ctx, ColumnMajor<T, D>(ctx, A).view, vectors, options); });
+    if (!vectors) return nb::make_tuple(nb::none(), to_vector(home, where, f.s), nb::none());
+    return nb::make_tuple(to_array(home, where, std::move(f.U)), to_vector(home, where, f.s),
+                          to_array(home, where, std::move(f.Vt)));
 }
 
 /// L, S, Y, the last step, λ and how the pursuit ended. `on_step` (or None) is called with the fields of each step, in this
@@ -197,12 +222,12 @@ nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, doub
                  double tolerance, Index max_iterations, Index max_rank,
                  const std::optional<Array<std::uint8_t>>& observed, const std::optional<Array<T>>& L,
                  const std::optional<Array<T>>& Y, const nb::object& on_step, int threads) {
-    const StridedMatrix<T> M = Batch<T>(m)[0];
+    const StridedMatrix<T> M = matrix_of<T, Host>(m);
     // Mᵀ = Lᵀ + Sᵀ is the same problem, and column-major where M is not
     const bool by_rows = !M.column_major();
     const auto oriented = [&]<class U>(const std::optional<Array<U>>& array) {
         if (!array) return StridedMatrix<U>{};
-        const StridedMatrix<U> A = Batch<U>(*array)[0];
+        const StridedMatrix<U> A = matrix_of<U, Host>(*array);
         return by_rows ? A.transposed() : A;
     };
     const auto to_tuple = [](const RobustPcaStep& step) {
@@ -225,13 +250,13 @@ nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, doub
     };
     RobustPca<T> f;
     try {
-        run_released(threads_for(threads, M.rows, M.cols), 0, [&](Context<Host>& ctx) {
-            const ColumnMajor<std::uint8_t> known(oriented(observed));
-            const ColumnMajor<T> first_L(oriented(L)), first_Y(oriented(Y));
+        run_released(Home<Host>(threads), where_for(threads, M.rows, M.cols), 0, [&](Context<Host>& ctx) {
+            const ColumnMajor<std::uint8_t, Host> known(ctx, oriented(observed));
+            const ColumnMajor<T, Host> first_L(ctx, oriented(L)), first_Y(ctx, oriented(Y));
             options.observed = known.view;
             options.L = first_L.view;
             options.Y = first_Y.view;
-            f = robust_pca<T, Host>(ctx, ColumnMajor<T>(by_rows ? M.transposed() : M).view, options);
+            f = robust_pca<T, Host>(ctx, ColumnMajor<T, Host>(ctx, by_rows ? M.transposed() : M).view, options);
         });
     } catch (const NonFiniteEntry&) {
         for (Index j = 0; j < M.cols; ++j) {
@@ -245,129 +270,157 @@ nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, doub
     return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
 }
 
-template <class T>
-void bind_type(nb::module_& module, const char* suffix) {
+/// The functions and classes for matrices of T in the memory of D.
+template <class T, class D>
+void bind_type(nb::module_& module, const std::string& suffix) {
     using namespace nb::literals;
-    module.def("qr", &factor_batch<T>, "a"_a.noconvert(), "mode"_a, "method"_a, "threads"_a, "check_finite"_a);
-    module.def("factor", &factor<T>, "a"_a.noconvert(), "method"_a, "q"_a, "threads"_a, "check_finite"_a, "verify"_a);
-    module.def("lstsq", &solve_least_squares<T>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
-               "threads"_a, "check_finite"_a);
-    module.def("svd", &singular_values<T>, "a"_a.noconvert(), "vectors"_a, "method"_a, "threads"_a, "check_finite"_a);
-    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
-               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
-               "on_step"_a.none(), "threads"_a);
+    module.def("qr", &factor_batch<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a, "where"_a, "check_finite"_a);
+    module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a, "q"_a, "where"_a, "check_finite"_a, "verify"_a);
+    module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
+               "where"_a, "check_finite"_a);
+    module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
 
-    nb::class_<QR<T>>(module, (std::string("Factorization") + suffix).c_str())
-        .def_prop_ro("shape", [](const QR<T>& f) { return nb::make_tuple(f.rows(), f.cols()); })
-        .def_prop_ro("plan", [](const QR<T>& f) { return to_dict(f.plan()); })
-        .def_prop_ro("report", [](const QR<T>& f) { return to_dict(f.report()); })
+    using F = Held<QR<T, D>, D>;
+    // what `make(f, ctx)` of some flops gives, a Matrix, as the caller's array
+    const auto matrix = [](const F& held, const Where<D>& where, double flops, auto&& make) {
+        Matrix<T, D> M;
+        run_released(held.home, where, flops, [&](Context<D>& ctx) { M = make(held.object, ctx); });
+        return to_array(held.home, where, std::move(M));
+    };
+    nb::class_<F>(module, ("Factorization" + suffix).c_str())
+        .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
+        .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.plan()); })
+        .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
         .def("r",
-             [](const QR<T>& f, int threads) {
-                 Matrix<T> R;
-                 run_released(threads, 0, [&](Context<Host>& ctx) { R = f.r(ctx); });
-                 return to_numpy(std::move(R));
+             [=](const F& f, const Where<D>& where) {
+                 return matrix(f, where, 0, [](const QR<T, D>& f, Context<D>& ctx) { return f.r(ctx); });
              })
         .def("v",
-             [](const QR<T>& f, int threads) {
-                 Matrix<T> V;
-                 run_released(threads, 0, [&](Context<Host>& ctx) { V = f.v(ctx); });
-                 return to_numpy(std::move(V));
+             [=](const F& f, const Where<D>& where) {
+                 return matrix(f, where, 0, [](const QR<T, D>& f, Context<D>& ctx) { return f.v(ctx); });
              })
         .def("tau",
-             [](const QR<T>& f, int threads) {
-                 Matrix<T> tau;
-                 run_released(threads, 0, [&](Context<Host>& ctx) { tau = f.tau(ctx); });
-                 return to_numpy_vector(std::move(tau));
+             [](const F& f, const Where<D>& where) {
+                 Matrix<T, D> tau;
+                 run_released(f.home, where, 0, [&](Context<D>& ctx) { tau = f.object.tau(ctx); });
+                 return to_vector(f.home, where, std::move(tau));
              })
         .def("t",
-             [](const QR<T>& f, int threads) {
-                 Matrix<T> Tf;
-                 run_released(threads, flops_of_qr(f.rows(), f.cols()), [&](Context<Host>& ctx) { Tf = f.t(ctx); });
-                 return to_numpy(std::move(Tf));
+             [=](const F& f, const Where<D>& where) {
+                 return matrix(f, where, flops_of_qr(f.object.rows(), f.object.cols()),
+                               [](const QR<T, D>& f, Context<D>& ctx) { return f.t(ctx); });
              })
         .def("q",
-             [](const QR<T>& f, int threads) {
-                 Matrix<T> Q;
-                 run_released(threads, flops_of_qr(f.rows(), f.cols()), [&](Context<Host>& ctx) { Q = f.form_q(ctx); });
-                 return to_numpy(std::move(Q));
+             [=](const F& f, const Where<D>& where) {
+                 return matrix(f, where, flops_of_qr(f.object.rows(), f.object.cols()),
+                               [](const QR<T, D>& f, Context<D>& ctx) { return f.form_q(ctx); });
              })
         .def("q_block",
-             [](const QR<T>& f, Index i0, Index i1, Index j0, Index j1, int threads) {
-                 Matrix<T> Q;
+             [=](const F& f, Index i0, Index i1, Index j0, Index j1, const Where<D>& where) {
                  const double width = std::min(i1 - i0, j1 - j0);
-                 run_released(threads, 4.0 * f.rows() * f.cols() * width, [&](Context<Host>& ctx) {
-                     Q = f.q_block(ctx, {i0, i1}, {j0, j1});
-                 });
-                 return to_numpy(std::move(Q));
+                 return matrix(f, where, 4.0 * f.object.rows() * f.object.cols() * width,
+                               [=](const QR<T, D>& f, Context<D>& ctx) {
+                                   return f.q_block(ctx, {i0, i1}, {j0, j1});
+                               });
              })
-        .def("apply_in_place",
-             [](const QR<T>& f, const nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>& C, bool left,
-                bool transpose, int threads) {
-                 const MatrixView<T> view(C.data(), C.shape(0), C.shape(1));
-                 const double columns = left ? view.cols : view.rows;
-                 run_released(threads, 4.0 * f.rows() * f.cols() * columns, [&](Context<Host>& ctx) {
-                     f.apply_q(ctx, left ? Side::Left : Side::Right, transpose ? Op::Transpose : Op::None, view);
-                 });
+        .def("apply",
+             [=](const F& f, const Array<T, D>& c, bool left, bool transpose, const Where<D>& where) {
+                 const StridedMatrix<T, D> C = matrix_of<T, D>(c);
+                 const double columns = left ? C.cols : C.rows;
+                 return matrix(f, where, 4.0 * f.object.rows() * f.object.cols() * columns,
+                               [=](const QR<T, D>& f, Context<D>& ctx) {
+                                   Matrix<T, D> QC = copy_of<T>(ctx, C);
+                                   f.apply_q(ctx, left ? Side::Left : Side::Right, transpose ? Op::Transpose : Op::None,
+                                             QC.view());
+                                   return QC;
+                               });
              })
-        .def("lstsq", [](const QR<T>& f, const Array<T>& b, double rcond, int threads) {
-            const StridedMatrix<T> B = Batch<T>(b)[0];
-            LeastSquares<T> solution;
-            run_released(threads, 4.0 * f.rows() * f.cols() * B.cols, [&](Context<Host>& ctx) {
-                solution = least_squares<T, Host>(ctx, f, ColumnMajor<T>(B).view, rcond);
+        .def("lstsq", [](const F& f, const Array<T, D>& b, double rcond, const Where<D>& where) {
+            const StridedMatrix<T, D> B = matrix_of<T, D>(b);
+            LeastSquares<T, D> solution;
+            run_released(f.home, where, 4.0 * f.object.rows() * f.object.cols() * B.cols, [&](Context<D>& ctx) {
+                solution = least_squares<T, D>(ctx, f.object, ColumnMajor<T, D>(ctx, B).view, rcond);
             });
-            return to_tuple(std::move(solution));
+            return to_tuple<T, D>(f.home, where, std::move(solution));
         });
 
-    nb::class_<StreamingR<T>>(module, (std::string("StreamingR") + suffix).c_str())
-        .def("__init__",
-             [](StreamingR<T>* self, Index n, Index p) {
-                 ContextLease lease(0);
-                 new (self) StreamingR<T>(lease.get(), n, p);
-             })
-        .def_prop_ro("rows", &StreamingR<T>::rows)
+    using R = Held<StreamingR<T, D>, D>;
+    nb::class_<R>(module, ("StreamingR" + suffix).c_str())
+        .def(
+            "__init__",
+            [](R* self, Index n, Index p, const Where<D>& where) {
+                const Home<D> home(where);
+                run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
+            })
+        .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
         .def("append",
-             [](StreamingR<T>& stream, const Array<T>& a, const Array<T>& b, int threads) {
-                 const StridedMatrix<T> A = Batch<T>(a)[0], B = Batch<T>(b)[0];
-                 run_released(threads, flops_of_qr(A.rows, A.cols), [&](Context<Host>& ctx) {
-                     stream.append(ctx, ColumnMajor<T>(A).view, ColumnMajor<T>(B).view);
+             [](R& stream, const Array<T, D>& a, const Array<T, D>& b, const Where<D>& where) {
+                 const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
+                 run_released(stream.home, where, flops_of_qr(A.rows, A.cols), [&](Context<D>& ctx) {
+                     const ColumnMajor<T, D> A_(ctx, A), B_(ctx, B);
+                     stream.object.append(ctx, A_.view, B_.view);
                  });
              })
-        .def("r", [](const StreamingR<T>& stream) { return to_numpy(stream.r()); })
-        .def("solve", [](const StreamingR<T>& stream, double rcond) {
-            LeastSquares<T> solution;
-            run_released(0, 0, [&](Context<Host>& ctx) { solution = stream.solve(ctx, rcond); });
-            return to_tuple(std::move(solution));
+        .def("r",
+             [](const R& stream, const Where<D>& where) {
+                 Matrix<T, D> M;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
+                 return to_array(stream.home, where, std::move(M));
+             })
+        .def("solve", [](const R& stream, double rcond, const Where<D>& where) {
+            LeastSquares<T, D> solution;
+            run_released(stream.home, where, 0, [&](Context<D>& ctx) { solution = stream.object.solve(ctx, rcond); });
+            return to_tuple<T, D>(stream.home, where, std::move(solution));
         });
 
-    nb::class_<StreamingQR<T>>(module, (std::string("StreamingQR") + suffix).c_str())
+    using S = Held<StreamingQR<T, D>, D>;
+    nb::class_<S>(module, ("StreamingQR" + suffix).c_str())
         .def("__init__",
-             [](StreamingQR<T>* self, Index n) {
-                 ContextLease lease(0);
-                 new (self) StreamingQR<T>(lease.get(), n);
+             [](S* self, Index n, const Where<D>& where) {
+                 const Home<D> home(where);
+                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) S{home, StreamingQR<T, D>(ctx, n)}; });
              })
-        .def_prop_ro("rows", &StreamingQR<T>::rows)
+        .def_prop_ro("rows", [](const S& stream) { return stream.object.rows(); })
         .def("append",
-             [](StreamingQR<T>& stream, const Array<T>& a, int threads) {
-                 const StridedMatrix<T> A = Batch<T>(a)[0];
-                 run_released(threads, flops_of_qr(A.rows, A.cols),
-                              [&](Context<Host>& ctx) { stream.append(ctx, ColumnMajor<T>(A).view); });
+             [](S& stream, const Array<T, D>& a, const Where<D>& where) {
+                 const StridedMatrix<T, D> A = matrix_of<T, D>(a);
+                 run_released(stream.home, where, flops_of_qr(A.rows, A.cols),
+                              [&](Context<D>& ctx) { stream.object.append(ctx, ColumnMajor<T, D>(ctx, A).view); });
              })
-        .def("r", [](const StreamingQR<T>& stream) { return to_numpy(stream.r()); })
-        .def("q_rows", [](StreamingQR<T>& stream, const Array<T>& a, int threads) {
-            const StridedMatrix<T> A = Batch<T>(a)[0];
-            Matrix<T> Q;
-            run_released(threads, 2 * flops_of_qr(A.rows, A.cols),
-                         [&](Context<Host>& ctx) { Q = stream.q_rows(ctx, ColumnMajor<T>(A).view); });
-            return to_numpy(std::move(Q));
+        .def("r",
+             [](const S& stream, const Where<D>& where) {
+                 Matrix<T, D> M;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
+                 return to_array(stream.home, where, std::move(M));
+             })
+        .def("q_rows", [](S& stream, const Array<T, D>& a, const Where<D>& where) {
+            const StridedMatrix<T, D> A = matrix_of<T, D>(a);
+            Matrix<T, D> Q;
+            run_released(stream.home, where, 2 * flops_of_qr(A.rows, A.cols),
+                         [&](Context<D>& ctx) { Q = stream.object.q_rows(ctx, ColumnMajor<T, D>(ctx, A).view); });
+            return to_array(stream.home, where, std::move(Q));
         });
 }
 
-nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, int threads) {
+/// Robust principal components are computed on the host.
+template <class T>
+void bind_pursuit(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
+               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
+               "on_step"_a.none(), "threads"_a);
+}
+
+template <class D>
+nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, const Where<D>& where) {
     Options options;
     options.method = parse_method(method);
     options.q = parse_q(q);
-    ContextLease lease(threads);
-    return to_dict(single ? plan_qr<float>(lease.get(), m, n, options) : plan_qr<double>(lease.get(), m, n, options));
+    Plan plan;
+    run_released(Home<D>(where), where, 0, [&](Context<D>& ctx) {
+        plan = single ? plan_qr<float>(ctx, m, n, options) : plan_qr<double>(ctx, m, n, options);
+    });
+    return to_dict(plan);
 }
 
 nb::dict info() {
@@ -383,14 +436,46 @@ nb::dict info() {
     return d;
 }
 
+#ifdef QUOIN_HAVE_CUDA
+void bind_cuda(nb::module_ module) {
+    using namespace nb::literals;
+    nb::class_<CudaCall>(module, "Call")
+        .def(
+            "__init__",
+            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
+                new (self) CudaCall{device, stream, synchronise, std::move(empty)};
+            },
+            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
+    bind_type<double, Cuda>(module, "64");
+    bind_type<float, Cuda>(module, "32");
+    module.def("plan", &plan<Cuda>);
+    module.def("require", [](int device) { worker_of_thread(device); });
+    module.def("gpus", [] {
+        GpuSurvey survey;
+        {
+            const nb::gil_scoped_release released;
+            survey = survey_gpus();
+        }
+        nb::list gpus;
+        for (const Gpu& gpu : survey.gpus) gpus.append(gpu.problem.empty() ? gpu.name : gpu.name + ": " + gpu.problem);
+        return nb::make_tuple(gpus, survey.driver, survey.problem);
+    });
+}
+#endif
+
 }  // namespace
 }  // namespace quoin::python
 
 NB_MODULE(_core, module) {
     using namespace quoin::python;
     register_errors();
-    bind_type<double>(module, "64");
-    bind_type<float>(module, "32");
-    module.def("plan", &plan);
+    bind_type<double, quoin::Host>(module, "64");
+    bind_type<float, quoin::Host>(module, "32");
+    bind_pursuit<double>(module);
+    bind_pursuit<float>(module);
+    module.def("plan", &plan<quoin::Host>);
     module.def("info", &info);
+#ifdef QUOIN_HAVE_CUDA
+    bind_cuda(module.def_submodule("cuda"));
+#endif
 }

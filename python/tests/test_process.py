@@ -115,19 +115,6 @@ def test_arrays_of_other_libraries(rng, library):
     assert np.array_equal(np.from_dlpack(scores), pca.transform(A))
 
 
-class OnAnotherDevice:
-    def __dlpack__(self, **_):
-        raise AssertionError("must not be asked for")
-
-    def __dlpack_device__(self):
-        return (2, 0)
-
-
-def test_arrays_on_another_device():
-    with pytest.raises(TypeError, match="host memory"):
-        quoin.qr(OnAnotherDevice())
-
-
 def test_dask(rng):
     array = pytest.importorskip("dask.array")
     A = rng.standard_normal((400, 6))

@@ -123,6 +123,18 @@ Staging::~Staging() {
 
 }  // namespace cuda
 
+CurrentDevice::CurrentDevice(int device) {
+    cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (device == before_) return;
+    const cudaError_t status = cudaSetDevice(device);
+    if (status != cudaSuccess) cudaGetLastError();  // no failure of what follows on the device that stays current
+    cuda::check(status, "cudaSetDevice");
+}
+CurrentDevice::~CurrentDevice() {
+    int current = before_;
+    if (cudaGetDevice(&current) == cudaSuccess && current != before_) cudaSetDevice(before_);
+}
+
 // ---- Context -----------------------------------------------------------------------------------------------------------
 
 Context<Cuda>::Context(CudaStream stream)
@@ -139,6 +151,8 @@ Context<Cuda>& Context<Cuda>::operator=(Context&& other) noexcept {
 Context<Cuda>::~Context() = default;
 
 CudaStream Context<Cuda>::stream() const { return queue_->stream; }
+void Context<Cuda>::follow(CudaStream other) { state_->order(other, stream()); }
+void Context<Cuda>::precede(CudaStream other) { state_->order(stream(), other); }
 void Context<Cuda>::wait() const { QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_->stream)); }
 
 double Context<Cuda>::flops_done() const { return state_->flops_done(); }
@@ -190,10 +204,10 @@ Context<Cuda>& Context<Cuda>::State::side() {
     return *side_;
 }
 
-void Context<Cuda>::State::order(Context<Cuda>& first, Context<Cuda>& second) {
+void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
     if (!event_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
-    QUOIN_CUDA_CHECK(cudaEventRecord(event_, first.stream()));
-    QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second.stream(), event_, 0));
+    QUOIN_CUDA_CHECK(cudaEventRecord(event_, first));
+    QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event_, 0));
 }
 
 double Context<Cuda>::State::flops_done() const {
@@ -244,11 +258,11 @@ double WorkTimer<Cuda>::seconds() const {
 
 Context<Cuda>& work_beside(Context<Cuda>& ctx) {
     Context<Cuda>& beside = ctx.state().side();
-    ctx.state().order(ctx, beside);
+    beside.follow(ctx.stream());
     return beside;
 }
 
-void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.state().order(beside, ctx); }
+void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.follow(beside.stream()); }
 
 // ---- Transfers ---------------------------------------------------------------------------------------------------------
 

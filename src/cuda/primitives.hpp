@@ -174,12 +174,7 @@ Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found);
 template <class T>
 void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
                    MatrixView<T, Cuda> A);
-/// B := A.
-template <class T>
-void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
-/// B := Aᵀ.
-template <class T>
-void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
+// copy and transpose: quoin/cuda.hpp
 /// R := the upper triangle of A, exact zeros below.
 template <class T>
 void copy_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> R);

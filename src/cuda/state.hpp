@@ -93,7 +93,7 @@ struct Context<Cuda>::State {
     /// A second stream with handles and arena of its own, ahead of this one on the device.
     Context<Cuda>& side();
     /// From now on `second` runs behind what is enqueued on `first`.
-    void order(Context<Cuda>& first, Context<Cuda>& second);
+    void order(cudaStream_t first, cudaStream_t second);
     /// `count` numbers of device memory on the host. Waits.
     template <class T>
     const T* read_back(const T* p, Index count) {

@@ -144,10 +144,10 @@ void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Ma
                                    MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C) {
     // the nodes are few and wait for latency: they take turns with the blocks of the leaves
     auto& side = ctx.state().side();
-    ctx.state().order(ctx, side);
+    side.follow(ctx.stream());
     for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
     apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
-    ctx.state().order(side, ctx);
+    ctx.follow(side.stream());
 }
 
 template <class T>

@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+
 #include "cases.hpp"
 #include "cuda/primitives.hpp"
 #include "gallery.hpp"
@@ -136,6 +139,61 @@ TEST_F(GpuContext, AFactorizationOutlivesItsContext) {
     }
     const Matrix<float> Q = copy_to_host<float>(gpu(), f->form_q(gpu()).view());
     EXPECT_LE(orthogonality_error<float>(Q.view(), 20), law);
+}
+
+TEST_F(GpuContext, StreamsAreOrderedByFollowAndPrecede) {
+    const auto take_long = [](CudaStream stream) {
+        const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+        ASSERT_EQ(cudaLaunchHostFunc(stream, sleep, nullptr), cudaSuccess);
+    };
+    const Matrix<double> A = random_normal<double>(300, 70);
+    const auto gA = copy_to_device<double>(gpu(), A.view());
+    const auto poison =
+        copy_to_device<double>(gpu(), filled<double>(300, 70, std::numeric_limits<double>::quiet_NaN()).view());
+    Matrix<double, Cuda> B(gpu(), 300, 70), C(gpu(), 300, 70);
+    copy<double>(gpu(), poison.view(), B.view());
+    Context<Cuda> other;
+    gpu().wait();
+    take_long(gpu().stream());
+    copy<double>(gpu(), gA.view(), B.view());
+    other.follow(gpu().stream());
+    take_long(other.stream());
+    copy<double>(other, B.view(), C.view());
+    other.precede(gpu().stream());
+    copy<double>(gpu(), poison.view(), B.view());
+    EXPECT_TRUE(same_bits<double>(copy_to_host<double>(gpu(), C.view()).view(), A.view()));
+}
+
+TEST_F(GpuContext, BorrowedMemoryIsFactoredInPlaceAndStays) {
+    const Matrix<double> A = random_normal<double>(1000, 40);
+    for (Method method : {Method::CholeskyQR2, Method::CAQR, Method::BlockedHouseholder}) {
+        SCOPED_TRACE(to_string(method));
+        Matrix<double, Cuda> memory = copy_to_device<double>(gpu(), A.view());
+        const Plan plan = plan_qr<double>(gpu(), 1000, 40, with(method, QForm::Explicit));
+        Matrix<double> R;
+        {
+            QR<double, Cuda> f = qr<double, Cuda>(gpu(), Matrix<double, Cuda>::over(memory.view()), plan);
+            R = copy_to_host<double>(gpu(), f.r(gpu()).view());
+            const Matrix<double, Cuda> Q = std::move(f).take_q(gpu());
+            EXPECT_EQ(Q.data(), memory.data());
+        }
+        const Matrix<double> Q = copy_to_host<double>(gpu(), memory.view());
+        EXPECT_LE(orthogonality_error<double>(Q.view(), 40), law);
+        EXPECT_LE(residual_error<double>(A.view(), Q.view(), R.view()), law);
+    }
+    Matrix<double, Cuda> wide(gpu(), 7, 7);
+    EXPECT_THROW((Matrix<double, Cuda>::over(wide.view().row_block({0, 5}))), InvalidArgument);
+}
+
+TEST_F(GpuContext, TheCurrentDeviceComesBack) {
+    int before = -1, after = -1;
+    ASSERT_EQ(cudaGetDevice(&before), cudaSuccess);
+    EXPECT_THROW(CurrentDevice(4711), DeviceFailure);
+    { const CurrentDevice current(before); }
+    ASSERT_EQ(cudaGetDevice(&after), cudaSuccess);
+    EXPECT_EQ(before, after);
+    Matrix<double, Cuda> A(gpu(), 10, 10);
+    EXPECT_NO_THROW(set_identity<double>(gpu(), 0, A.view())) << "an error that is left behind";
 }
 
 /// A call that neither checks its input nor decides anything enqueues all its work and waits for none of it.

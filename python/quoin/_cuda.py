@@ -1,0 +1,229 @@
+"""Arrays in a GPU's memory: PyTorch's, CuPy's, and JAX's or any other library's that follows the array API standard."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+_LEGACY_STREAM = 1  # the name that DLPack and CUDA give to the default stream
+_NOTHING_TO_WAIT_FOR = -1  # DLPack's: a consumer that works behind the current stream anyway
+
+
+class _Torch:
+    synchronise = False
+
+    def __init__(self, array: Any, device: int):
+        self._torch = sys.modules["torch"]
+        self._device = self._torch.device("cuda", device)
+
+    def current(self) -> Any:
+        return self._torch.cuda.device(self._device)
+
+    def stream(self) -> int:
+        return self._torch.cuda.current_stream(self._device).cuda_stream
+
+    def dtype_name(self, array: Any) -> str:
+        return str(array.dtype).removeprefix("torch.")
+
+    def astype(self, array: Any, dtype: str) -> Any:
+        return array.to(getattr(self._torch, dtype))
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        return array.stride()
+
+    def contiguous(self, array: Any) -> Any:
+        return array.contiguous()
+
+    def export(self, array: Any, stream: int) -> Any:
+        return array.__dlpack__(stream=stream)
+
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
+        make = self._torch.zeros if zeros else self._torch.empty
+        return make(shape, dtype=getattr(self._torch, dtype), device=self._device)
+
+
+class _CuPy:
+    synchronise = False
+
+    def __init__(self, array: Any, device: int):
+        self._cupy = sys.modules["cupy"]
+        self._device = device
+
+    def current(self) -> Any:
+        return self._cupy.cuda.Device(self._device)
+
+    def stream(self) -> int:
+        with self.current():
+            return self._cupy.cuda.get_current_stream().ptr
+
+    def dtype_name(self, array: Any) -> str:
+        return array.dtype.name
+
+    def astype(self, array: Any, dtype: str) -> Any:
+        return array.astype(dtype)
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        return tuple(stride // array.itemsize for stride in array.strides)
+
+    def contiguous(self, array: Any) -> Any:
+        return self._cupy.ascontiguousarray(array)
+
+    def export(self, array: Any, stream: int) -> Any:
+        return array.__dlpack__(stream=stream)
+
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
+        return (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
+
+
+class _ArrayAPI:
+    """JAX and others whose current stream nobody can ask for: their part is done before a call, and the call's at its end.
+
+    An array that `new` has made is nobody else's yet, and is written to although JAX's never change afterwards.
+    """
+
+    synchronise = True
+
+    def __init__(self, array: Any, device: int):
+        self._xp = array.__array_namespace__()
+        self._device = array.device
+
+    def current(self) -> Any:
+        return contextlib.nullcontext()
+
+    def stream(self) -> int:
+        return _LEGACY_STREAM
+
+    def dtype_name(self, array: Any) -> str:
+        return getattr(array.dtype, "name", str(array.dtype))
+
+    def astype(self, array: Any, dtype: str) -> Any:
+        return self._xp.astype(array, getattr(self._xp, dtype))
+
+    def strides(self, array: Any) -> None:
+        """Not known: in C order, as JAX's are."""
+        return None
+
+    def contiguous(self, array: Any) -> Any:
+        return array
+
+    def export(self, array: Any, stream: int) -> Any:
+        if hasattr(array, "block_until_ready"):  # JAX's
+            return array.block_until_ready().__dlpack__()
+        return array.__dlpack__(stream=_LEGACY_STREAM if stream == _NOTHING_TO_WAIT_FOR else stream)
+
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
+        make = self._xp.zeros if zeros else self._xp.empty
+        return make(shape, dtype=getattr(self._xp, dtype), device=self._device)
+
+
+def _library_of(array: Any) -> Any:
+    for module, kind, library in (("torch", "Tensor", _Torch), ("cupy", "ndarray", _CuPy)):
+        if module in sys.modules and isinstance(array, getattr(sys.modules[module], kind)):
+            return library
+    if hasattr(array, "__array_namespace__"):
+        return _ArrayAPI
+    raise TypeError(
+        "quoin takes arrays in a GPU's memory from PyTorch, CuPy, JAX and libraries that follow the array API standard; "
+        f"this one is a {type(array).__module__}.{type(array).__qualname__}"
+    )
+
+
+class OnGpu:
+    """Where a call on arrays of one GPU computes: behind what the caller's current stream holds, and before what follows."""
+
+    def __init__(self, array: Any, device: int):
+        if not hasattr(_core, "cuda"):
+            raise TypeError(
+                f"the array lies on GPU {device}, and quoin was built without CUDA; "
+                "where the CUDA toolkit is found, pip install . builds it with"
+            )
+        _core.cuda.require(device)
+        self.device = device
+        self.core = _core.cuda
+        self._library = _library_of(array)(array, device)
+
+    def __str__(self) -> str:
+        return f"GPU {self.device}"
+
+    def where(self, threads: int) -> Any:
+        """The extension module's call: device and stream of this moment. The number of threads is for hosts."""
+        library = self._library
+        return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
+
+    def give_back(self, array: Any) -> Any:
+        return array
+
+    def take(self, array: Any) -> GpuArray:
+        return GpuArray(array, self)
+
+    def operand(self, array: GpuArray) -> Any:
+        """What the extension module takes: the array by DLPack. What its library does not export is its own error."""
+        library, theirs = self._library, array._place._library
+        stream = _NOTHING_TO_WAIT_FOR if type(theirs) is type(library) else library.stream() or _LEGACY_STREAM
+        with theirs.current():
+            return theirs.export(array._array, stream)
+
+    def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
+        library = self._library
+        with library.current():
+            array = library.new(shape, dtype, zeros)
+            return array, library.export(array, _NOTHING_TO_WAIT_FOR)
+
+
+class GpuArray:
+    """An array in a GPU's memory, with what the package uses of NumPy's interface."""
+
+    def __init__(self, array: Any, place: OnGpu):
+        self._array = array
+        self._place = place
+
+    def __getitem__(self, key: Any) -> GpuArray:
+        return self._place.take(self._array[key])
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._array.shape)
+
+    @property
+    def dtype_name(self) -> str:
+        return self._place._library.dtype_name(self._array)
+
+    @property
+    def dtype(self) -> np.dtype:
+        try:
+            return np.dtype(self.dtype_name)
+        except TypeError:  # bfloat16 and others that NumPy has not
+            return np.dtype(np.void)
+
+    def astype(self, dtype: Any, copy: bool = True) -> GpuArray:
+        if np.dtype(dtype) == self.dtype:
+            return self
+        place = self._place
+        with place._library.current():
+            return place.take(place._library.astype(self._array, np.dtype(dtype).name))
+
+    def dense(self) -> GpuArray:
+        """Itself where the rows or the columns of its matrices lie next to each other; otherwise a copy in C order."""
+        library = self._place._library
+        strides = library.strides(self._array)
+        if self.ndim == 0 or strides is None:
+            return self
+        if self.ndim == 1:  # a column
+            (m, n), (row, col) = (self.shape[0], 1), (strides[0], 1)
+        else:
+            (m, n), (row, col) = self.shape[-2:], strides[-2:]
+        by_columns = (m <= 1 or row == 1) and (n <= 1 or col >= max(1, m))
+        by_rows = (n <= 1 or col == 1) and (m <= 1 or row >= max(1, n))
+        if by_columns or by_rows:
+            return self
+        with library.current():
+            return self._place.take(library.contiguous(self._array))

@@ -1,0 +1,538 @@
+"""Arrays in a GPU's memory: the laws, on host copies; the caller's stream, device and kind of array; errors."""
+
+import concurrent.futures
+import importlib
+import os
+import types
+
+import numpy as np
+import pytest
+from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
+
+import quoin
+from quoin import _core
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+SHAPES = [(1, 1), (1, 4), (5, 3), (3, 5), (200, 17), (64, 200), (1000, 64), (20000, 100)]
+DTYPES = [np.float32, np.float64]
+
+
+# ---- Without a GPU ------------------------------------------------------------------------------------------------------
+
+
+class OnGpu0:
+    """Says that it lies on GPU 0, and follows the array API standard as far as a refusal needs."""
+
+    device, ndim, shape, dtype = "cuda:0", 2, (4, 2), np.dtype(np.float32)
+
+    def __array_namespace__(self):
+        return types.SimpleNamespace()
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        raise AssertionError("must not be asked for")
+
+
+CALLS = [lambda a: quoin.qr(a), lambda a: quoin.factor(a), lambda a: quoin.lstsq(a, a), lambda a: quoin.svd(a),
+         lambda a: quoin.StreamingQR().partial_fit(a), lambda a: quoin.robust_pca(a)]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_build_without_cuda_says_so(monkeypatch, call):
+    monkeypatch.delattr(_core, "cuda", raising=False)
+    with pytest.raises(TypeError, match="lies on GPU 0, and quoin was built without CUDA"):
+        call(OnGpu0())
+
+
+def test_a_plan_and_info_of_a_build_without_cuda(monkeypatch):
+    monkeypatch.delattr(_core, "cuda", raising=False)
+    with pytest.raises(quoin.InvalidArgument, match="built without CUDA"):
+        quoin.plan(100, 10, device="cuda")
+    assert quoin.info()["cuda"] == "built without CUDA" and quoin.info()["gpus"] == []
+    assert quoin.plan(100, 10, device="cpu") == quoin.plan(100, 10)
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:-1", "cpu:", 0])
+def test_devices_that_are_none(device):
+    with pytest.raises(quoin.InvalidArgument, match="device must be"):
+        quoin.plan(100, 10, device=device)
+
+
+@pytest.mark.skipif(not hasattr(_core, "cuda"), reason="built without CUDA")
+@pytest.mark.skipif(bool(quoin.info()["gpus"]), reason="there is a GPU")
+@pytest.mark.parametrize("call", CALLS + [lambda _: quoin.plan(100, 10, device="cuda")])
+def test_a_machine_without_gpu_says_so(call):
+    with pytest.raises(quoin.DeviceFailure, match="GPU 0 cannot be used"):
+        call(OnGpu0())
+
+
+def test_arrays_on_other_devices():
+    class OnVulkan(OnGpu0):
+        def __dlpack_device__(self):
+            return (7, 0)
+
+    with pytest.raises(TypeError, match=r"DLPack device type 7"):
+        quoin.qr(OnVulkan())
+
+
+# ---- With one -----------------------------------------------------------------------------------------------------------
+
+
+class Torch:
+    def __init__(self):
+        self.xp = pytest.importorskip("torch")
+        if not self.xp.cuda.is_available():
+            pytest.skip("torch without a GPU")
+        self.kind = self.xp.Tensor
+
+    def put(self, A):
+        return self.xp.from_numpy(np.array(A, order="C")).cuda()
+
+    def get(self, a):
+        assert a.device.type == "cuda" and a.device.index == self.xp.cuda.current_device()
+        return a.cpu().numpy()
+
+    def orders(self, a):
+        return [a, a.mT.contiguous().mT]
+
+
+class CuPy:
+    def __init__(self):
+        self.xp = pytest.importorskip("cupy")
+        self.kind = self.xp.ndarray
+
+    def put(self, A):
+        return self.xp.asarray(np.array(A, order="C"))
+
+    def get(self, a):
+        return self.xp.asnumpy(a)
+
+    def orders(self, a):
+        return [a, self.xp.asfortranarray(a)]
+
+
+class JAX:
+    def __init__(self):
+        jax = pytest.importorskip("jax")
+        if not any(device.platform == "gpu" for device in jax.devices()):
+            pytest.skip("jax without a GPU")
+        jax.config.update("jax_enable_x64", True)
+        self.xp, self.kind = jax.numpy, jax.Array
+
+    def put(self, A):
+        return self.xp.asarray(A)
+
+    def get(self, a):
+        assert a.devices() == self.xp.zeros(1).devices()
+        return np.asarray(a)
+
+    def orders(self, a):
+        return [a]  # JAX has no Fortran order
+
+
+@pytest.fixture
+def gpu():
+    if not hasattr(_core, "cuda"):
+        pytest.skip("built without CUDA")
+    if not quoin.info()["gpus"]:
+        pytest.skip(f"no GPU: {quoin.info()['cuda']}")
+
+
+@pytest.fixture(params=[Torch, CuPy, JAX], ids=lambda library: library.__name__)
+def library(request, gpu):
+    return request.param()
+
+
+@pytest.fixture
+def torch(gpu):
+    Torch()
+    return importlib.import_module("torch")
+
+
+def spread(rng, *shape, dtype=np.float64):
+    """Columns of norms between 1e-5 and 1e5, two of them nearly equal."""
+    A = rng.standard_normal(shape) * np.logspace(-5, 5, shape[-1])
+    if shape[-1] > 1:
+        A[..., 1] = A[..., 0] * (1 + 1e-6)
+    return A.astype(dtype)
+
+
+def assert_near(mine, reference, n, scale=None):
+    """‖mine − reference‖ of order n·u of `scale`, ‖reference‖ by default, u that of the reference."""
+    assert mine.shape == reference.shape
+    scale = np.linalg.norm(wide(reference)) if scale is None else scale
+    assert np.linalg.norm(wide(mine) - wide(reference)) <= 10 * n * float(np.finfo(reference.dtype).eps) * scale
+
+
+def thin_q(h, tau, dtype):
+    """H_1 ⋯ H_k [I; 0] of LAPACK's reflectors, in the next longer type."""
+    h, tau = wide(h), wide(tau)
+    k, m = len(tau), h.shape[1]
+    Q = np.eye(m, k, dtype=h.dtype)
+    for j in reversed(range(k)):
+        v = np.concatenate([np.zeros(j), [1.0], h[j, j + 1 :]])
+        Q -= np.outer(tau[j] * v, v @ Q)
+    return Q.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
+def test_modes(rng, library, mode, shape, dtype):
+    if mode == "complete" and shape[0] > 1000:
+        pytest.skip("Q would be large")
+    A = spread(rng, *shape, dtype=dtype)
+    a = library.put(A)
+    for given in library.orders(a):
+        ours = quoin.qr(given, mode)
+        theirs = np.linalg.qr(A, mode)
+        if mode == "r":
+            ours, theirs = (ours,), (theirs,)
+        assert all(isinstance(array, library.kind) for array in ours)
+        ours = [library.get(array) for array in ours]
+        for mine, reference in zip(ours, theirs, strict=True):
+            assert mine.shape == reference.shape and mine.dtype == reference.dtype
+        if mode in ("reduced", "complete"):
+            Q, R = ours
+            assert_orthonormal(Q)
+            assert_product(Q, R, A)
+            assert_upper(R)
+        elif mode == "r":
+            assert_upper(ours[0])
+            R = wide(ours[0])
+            # RᵀR = AᵀA, each entry to the scale of its two columns
+            norms = np.linalg.norm(wide(A), axis=0)
+            departure = np.abs(R.T @ R - wide(A).T @ wide(A))
+            assert np.all(departure <= bound(A) * np.outer(norms, norms))
+        else:
+            h, tau = ours
+            Q = thin_q(h, tau, dtype)
+            assert_orthonormal(Q)
+            assert_product(Q, np.triu(h.T)[: len(tau)], A)
+    assert np.array_equal(library.get(a), A)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_empty_matrices(library, mode, shape):
+    ours, theirs = quoin.qr(library.put(np.zeros(shape)), mode), np.linalg.qr(np.zeros(shape), mode)
+    if mode == "r":
+        ours, theirs = (ours,), (theirs,)
+    for mine, reference in zip(ours, theirs, strict=True):
+        assert np.array_equal(library.get(mine), reference)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
+@pytest.mark.parametrize("batch", [(0,), (3,), (2, 3)])
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6)])
+def test_a_batch_is_its_matrices(rng, library, mode, batch, shape):
+    A = rng.standard_normal(batch + shape)
+    ours, theirs = quoin.qr(library.put(A), mode), np.linalg.qr(A, mode)
+    if mode == "r":
+        ours, theirs = (ours,), (theirs,)
+    for index in np.ndindex(batch):
+        alone = quoin.qr(library.put(A[index]), mode)
+        for mine, one in zip(ours, (alone,) if mode == "r" else alone, strict=True):
+            assert np.array_equal(library.get(mine)[index], library.get(one))
+    for mine, reference in zip(ours, theirs, strict=True):
+        assert mine.shape == reference.shape
+    if mode in ("reduced", "complete"):
+        assert_orthonormal(library.get(ours[0]))
+        assert_product(library.get(ours[0]), library.get(ours[1]), A)
+
+
+@pytest.mark.parametrize("method", ["householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_methods(rng, library, method, dtype):
+    A = rng.standard_normal((3000, 30)).astype(dtype)  # a TSQR on a GPU has up to 32 columns
+    f = quoin.factor(library.put(A), method, verify=True)
+    assert f.report.method == method and not f.report.fell_back
+    assert max(f.report.orthogonality, f.report.residual) <= bound(A)
+    assert_orthonormal(library.get(f.q()))
+    assert_product(library.get(f.q()), library.get(f.R), A)
+
+
+def test_strided_arrays(rng, library):
+    A = rng.standard_normal((2, 61, 40))
+    a = library.put(A)
+    for key in (np.s_[0, ::2, 1::3], np.s_[:, 5:, :7], np.s_[1, :, :20], np.s_[::-1, 1::2, ::2], np.s_[0, ::-1, ::-1]):
+        if isinstance(library, Torch) and "-1" in str(key):
+            continue
+        for given, host in ((a[key], A[key]), (a[key].swapaxes(-1, -2), A[key].swapaxes(-1, -2))):
+            Q, R = quoin.qr(given)
+            assert_orthonormal(library.get(Q))
+            assert_product(library.get(Q), library.get(R), host)
+    for b in (a[0, :, 3], a[0, ::2, 3]) + (() if isinstance(library, Torch) else (a[0, ::-1, 3],)):
+        x, _, condition, _ = quoin.lstsq(a[0, : len(b), :5], b)
+        assert isinstance(x, library.kind) and tuple(x.shape) == (5,)
+        reference = np.linalg.lstsq(A[0, : len(b), :5], library.get(b))[0]
+        assert_near(library.get(x), reference, 5 * condition**2)
+
+
+def test_torch_expanded_and_inference(rng, torch):
+    A = rng.standard_normal((50, 1))
+    row = torch.from_numpy(A[:, 0].copy()).cuda()
+    Q, R = quoin.qr(row.expand(3, 50))
+    assert_product(Q.cpu().numpy(), R.cpu().numpy(), np.broadcast_to(A[:, 0], (3, 50)))
+    with torch.inference_mode():
+        Q, R = quoin.qr(row[:, None])
+    assert_product(Q.cpu().numpy(), R.cpu().numpy(), A)
+    with pytest.raises(BufferError, match="grad"):
+        quoin.qr(row[:, None].clone().requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 12), (12, 12), (5, 30), (20000, 64)])
+def test_factorizations(rng, library, shape, dtype):
+    m, n = shape
+    A = rng.standard_normal(shape).astype(dtype)
+    f = quoin.factor(library.put(A))
+    assert f.shape == shape and f.plan.dtype == np.dtype(dtype).name and f.plan.method in f.plan.description
+    k = min(shape)
+    R, Q = library.get(f.R), library.get(f.q())
+    assert_upper(R)
+    assert_orthonormal(Q)
+    assert_product(Q, R, A)
+    C = rng.standard_normal((m, 3)).astype(dtype)
+    for side, given in (("left", C), ("right", C.T.copy())):
+        there = f.apply(library.put(given), trans=True, side=side)
+        back = f.apply(there, side=side)
+        assert isinstance(there, library.kind)
+        assert_near(library.get(back), given, k)
+    there = library.get(f.apply(library.put(C), trans=True))
+    assert_near(there[:k], Q.T @ C, k, np.linalg.norm(C))
+    assert_near(library.get(f.apply(library.put(C[:, 0]), trans=True)), there[:, 0], k)
+    assert_near(library.get(f.q[2:5, :k]), Q[2:5], k, 1.0)
+    assert tuple(f.q[3].shape) == (m,) and tuple(f.q[3, 1:3].shape) == (2,) and f.q[1, 1].shape == ()
+    if m >= n:
+        x, _, condition, _ = f.lstsq(library.put(A @ np.ones((n, 2), dtype)))
+        assert_near(library.get(x), np.ones((n, 2), dtype), n * condition)
+
+
+def test_reflectors(rng, library):
+    A = rng.standard_normal((120, 9))
+    f = quoin.factor(library.put(A), q="reflectors")
+    V, T, tau = (library.get(array) for array in (f.V, f.T, f.tau))
+    assert V.shape == (120, 9) and T.shape == (9, 9) and np.array_equal(np.diag(T), tau)
+    Q = np.eye(120) - V @ T @ V.T
+    assert_orthonormal(Q)
+    assert_product(Q[:, :9], library.get(f.R), A)
+    with pytest.raises(quoin.InvalidArgument):
+        quoin.factor(library.put(rng.standard_normal((5000, 9))), "tsqr").V
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(500, 20), (20, 20), (20, 500)])
+def test_lstsq_and_svd(rng, library, shape, dtype):
+    A = rng.standard_normal(shape).astype(dtype) + 5 * np.eye(*shape, dtype=dtype)
+    k = min(shape)
+    b = A @ np.ones((shape[1], 2), dtype)
+    x, norms, condition, report = quoin.lstsq(library.put(A), library.put(b))
+    reference = np.linalg.lstsq(A.astype(np.float64), b.astype(np.float64), rcond=None)[0].astype(dtype)
+    assert isinstance(x, library.kind) and isinstance(norms, library.kind) and tuple(norms.shape) == (2,)
+    assert_near(library.get(x), reference, k * condition)
+    one = quoin.lstsq(library.put(A), library.put(b[:, 0]))
+    assert one.x.shape == (shape[1],) and one.residual_norms.shape == ()
+    assert_near(library.get(one.x), reference[:, 0], k * condition)
+
+    U, S, Vh = (library.get(array) for array in quoin.svd(library.put(A)))
+    assert_orthonormal(U)
+    assert_orthonormal(np.ascontiguousarray(Vh.T))
+    assert_near((wide(U) * wide(S)) @ wide(Vh), A, k)
+    assert_near(library.get(quoin.svd(library.put(A), compute_uv=False)), S, k)
+
+
+def test_streams_of_rows(rng, library):
+    A, x = rng.standard_normal((900, 8)), np.arange(8.0)
+    blocks = np.split(A, 3)
+    r, q = quoin.StreamingR(), quoin.StreamingQR()
+    for block in blocks:
+        r.partial_fit(library.put(block), library.put(block @ x))
+        q.partial_fit(library.put(block))
+    assert r.n_rows == q.n_rows == 900
+    assert_near(library.get(r.solve().x), x, 8 * r.solve().condition)
+    assert isinstance(r.R, library.kind)
+    R = library.get(q.R)
+    Q = np.vstack([library.get(q.q_rows(library.put(block))) for block in reversed(blocks)][::-1])
+    assert_orthonormal(Q)
+    assert_product(Q, R, A)
+    with pytest.raises(TypeError, match="one lies on GPU 0, another on the host"):
+        quoin.StreamingR().partial_fit(library.put(A)).partial_fit(A)
+
+
+def test_types(rng, library):
+    A = rng.integers(-9, 9, (30, 4))
+    Q, R = quoin.qr(library.put(A))
+    assert library.get(Q).dtype == np.float64
+    assert_product(library.get(Q), library.get(R), A.astype(np.float64))
+    assert library.get(quoin.qr(library.put(A > 0), mode="r")).dtype == np.float64
+    for dtype in (np.float16, np.complex64):
+        with pytest.raises(TypeError, match=f"supports float32 and float64.*{np.dtype(dtype).name}"):
+            quoin.qr(library.put(A.astype(dtype)))
+    if hasattr(library.xp, "bfloat16"):
+        with pytest.raises(TypeError, match="bfloat16"):
+            quoin.qr(library.xp.asarray(library.put(A), dtype=library.xp.bfloat16))
+    f = quoin.factor(library.put(A.astype(np.float32)))
+    assert library.get(f.apply(library.put(A.astype(np.float64)))).dtype == np.float32
+    mixed = quoin.lstsq(library.put(A.astype(np.float32)), library.put(A.astype(np.float64)))
+    assert library.get(mixed.x).dtype == np.float64
+
+
+def test_mixtures_and_errors(rng, library):
+    A = rng.standard_normal((30, 4))
+    a = library.put(A)
+    for call in (lambda: quoin.lstsq(a, A), lambda: quoin.lstsq(A, a), lambda: quoin.factor(a).apply(A),
+                 lambda: quoin.factor(A).lstsq(a)):
+        with pytest.raises(TypeError, match="needs its arrays in one place"):
+            call()
+    with pytest.raises(TypeError, match="robust_pca on CUDA arrays is not supported yet"):
+        quoin.robust_pca(a)
+    with pytest.raises(np.linalg.LinAlgError, match="at least two-dimensional"):
+        quoin.qr(a[0])
+    bad = A.copy()
+    bad[7, 2] = np.nan
+    with pytest.raises(quoin.NonFiniteEntry) as error:
+        quoin.qr(library.put(bad))
+    assert (error.value.row, error.value.col) == (7, 2)
+    assert np.isnan(library.get(quoin.qr(library.put(bad), mode="r", check_finite=False))).any()
+    with pytest.raises(quoin.RankDeficient):
+        quoin.lstsq(library.put(np.ones((30, 4))), library.put(A))
+    with pytest.raises(quoin.InvalidArgument, match="apply_q"):
+        quoin.factor(a).apply(a[:20])
+    assert_product(*(library.get(array) for array in quoin.qr(a)), A)  # after all that
+
+
+def test_libraries_mix_on_one_gpu(rng, gpu):
+    torch, cupy = Torch(), CuPy()
+    A = rng.standard_normal((300, 6))
+    x = quoin.lstsq(torch.put(A), cupy.put(A @ np.ones(6))).x
+    assert isinstance(x, torch.kind)
+    assert_near(torch.get(x), np.ones(6), 20)
+    assert isinstance(quoin.factor(torch.put(A)).apply(cupy.put(A)), cupy.kind)
+
+
+def test_info_and_plan(gpu):
+    info = quoin.info()
+    assert info["gpus"] and info["cuda"].startswith("driver for CUDA 1")
+    there = quoin.plan(1_000_000, 192, device="cuda")
+    assert there == quoin.plan(1_000_000, 192, device="cuda:0") != quoin.plan(1_000_000, 192)
+    with pytest.raises(quoin.DeviceFailure, match="GPU 99 cannot be used"):
+        quoin.plan(100, 10, device="cuda:99")
+
+
+# ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
+
+LONG = 400_000_000  # cycles: some 0.2 s
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("compute", [
+    lambda a: quoin.qr(a),
+    lambda a: quoin.qr(a, method="caqr", check_finite=False),
+    lambda a: (lambda f: (f.q(), f.R))(quoin.factor(a, check_finite=False)),
+    lambda a: (lambda u, s, v: (u, s[:, None] * v))(*quoin.svd(a)),
+], ids=["qr", "qr-without-waiting", "factor", "svd"])
+def test_on_the_callers_stream(rng, torch, order, compute):
+    A = rng.standard_normal((4000, 30))
+    source = torch.from_numpy(A).cuda()
+    compute(source)  # what is made at a first call waits for the device
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        a = torch.full_like(source, float("nan"))
+        if order == "F":
+            a = a.mT.contiguous().mT
+        torch.cuda._sleep(LONG)
+        a.copy_(source)
+        Q, R = compute(a)
+        a.fill_(float("nan"))
+        product, Q2, R2 = Q @ R, Q.clone(), R.clone()
+        Q.fill_(float("nan"))
+        del a, Q, R
+        torch.full((4000, 30), float("nan"), dtype=source.dtype, device="cuda")  # takes memory that is free again
+    stream.synchronize()
+    assert_near(product.cpu().numpy(), A, 30)
+    assert_product(Q2.cpu().numpy(), R2.cpu().numpy(), A)
+
+
+def test_nothing_waits_that_need_not(rng, torch):
+    a = torch.from_numpy(rng.standard_normal((4000, 30))).cuda()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            Q, R = quoin.qr(a, method="caqr", check_finite=False)
+            Q @ R
+        stream.synchronize()
+        torch.cuda._sleep(LONG)
+        Q, R = quoin.qr(a, method="caqr", check_finite=False)
+        assert not stream.query()
+        product = Q @ R
+    stream.synchronize()
+    assert_near(product.cpu().numpy(), a.cpu().numpy(), 30)
+
+
+def test_on_cupys_stream(rng, gpu):
+    cupy = CuPy().xp
+    A = rng.standard_normal((4000, 30))
+    for _ in range(3):  # a stream that is gone leaves nothing behind
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            a = cupy.zeros(A.shape)
+            a.set(A, stream=stream)
+            Q, R = quoin.qr(a)
+            f = quoin.factor(a)
+            a.fill(np.nan)
+            product = Q @ R
+            stream.synchronize()
+        assert_near(cupy.asnumpy(product), A, 30)
+        assert_product(cupy.asnumpy(Q), cupy.asnumpy(R), A)
+        del Q, R, stream
+        assert_product(cupy.asnumpy(f.q()), cupy.asnumpy(f.R), A)
+
+
+def test_results_are_the_callers_memory(torch):
+    a = torch.randn(20000, 50, device="cuda")
+    quoin.qr(a)
+    before = torch.cuda.memory_allocated()
+    Q, R = quoin.qr(a)
+    assert torch.cuda.memory_allocated() - before >= Q.nbytes + R.nbytes
+    assert Q.mT.is_contiguous() and R.mT.is_contiguous()
+    del Q, R
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_threads_share_nothing_but_what_they_are_given(rng, torch):
+    matrices = [rng.standard_normal((3000, 5 + i)) for i in range(6)]
+    there = [torch.from_numpy(A).cuda() for A in matrices]
+    alone = [[array.cpu() for array in quoin.qr(a)] for a in there]
+    shared = quoin.factor(there[0])
+    product = shared.apply(there[0], trans=True).cpu()
+    torch.cuda.synchronize()
+
+    def work(i):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            Q, R = quoin.qr(there[i])
+            other = shared.apply(there[0], trans=True)
+            return Q.cpu(), R.cpu(), other.cpu()
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for _ in range(5):
+            for (Q, R, other), (Q1, R1) in zip(pool.map(work, range(6)), alone, strict=True):
+                assert torch.equal(Q, Q1) and torch.equal(R, R1) and torch.equal(other, product)
+    assert torch.equal(shared.apply(there[0], trans=True).cpu(), product)
+
+
+def test_a_second_gpu(rng, torch):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    A = rng.standard_normal((500, 8))
+    a, b = torch.from_numpy(A).to("cuda:1"), torch.from_numpy(A).cuda()
+    Q, R = quoin.qr(a)
+    assert Q.device.index == R.device.index == 1 and torch.cuda.current_device() == 0
+    assert_product(Q.cpu().numpy(), R.cpu().numpy(), A)
+    assert torch.equal(quoin.factor(a).q().cpu(), quoin.factor(b).q().cpu())
+    with pytest.raises(TypeError, match="one lies on GPU 1, another on GPU 0"):
+        quoin.lstsq(a, b)
