@@ -45,35 +45,34 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     fits("Y", options.Y);
 }
 
-/// Σ and Vᵀ of X.
+/// Σ and Vᵀ of one iterate after the other, each found from the Vᵀ of the last.
 template <class T, class D>
-struct RightSingular {
+class RightSingular {
+public:
+    RightSingular(Context<D>& ctx, ThresholdRoute route, Index n)
+        : s(n), Vt(ctx, n, n), route_(route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : route) {
+        set_identity<T>(ctx, 0, Vt.view());
+    }
+    void find(Context<D>& ctx, MatrixView<const T, D> X) {
+        if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, s, Vt.view());
+        Options r_only;
+        r_only.q = QForm::None;
+        r_only.check_finite = false;
+        Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx);
+        right_singular_vectors<T>(ctx, R.view(), s, Vt.view());
+    }
     std::vector<T> s;
     Matrix<T, D> Vt;
-};
 
-template <class T, class D>
-RightSingular<T, D> right_singular(Context<D>& ctx, ThresholdRoute route, MatrixView<const T, D> X) {
-    const Index n = X.cols;
-    RightSingular<T, D> f{std::vector<T>(n), Matrix<T, D>(ctx, n, n)};
-    if (route == ThresholdRoute::Gram) {
-        gram_eigenvectors<T>(ctx, X, f.s, f.Vt.view());
-        return f;
-    }
-    Options r_only;
-    r_only.q = QForm::None;
-    r_only.check_finite = false;
-    Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx), U(ctx, n, n);
-    small_svd<T>(ctx, R.view(), f.s, U.view(), f.Vt.view());
-    return f;
-}
+private:
+    ThresholdRoute route_;
+};
 
 /// For m >= n.
 template <class T, class D>
 RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
     const auto start = std::chrono::steady_clock::now();
     const Index m = M.rows, n = M.cols;
-    const ThresholdRoute route = options.route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : options.route;
     const bool grows = options.pursuit == Pursuit::InexactAlm;
     RobustPca<T, D> f;
     f.L = Matrix<T, D>(ctx, m, n);
@@ -89,7 +88,9 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     }
     if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
     scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
-    const double norm2 = static_cast<double>(right_singular<T, D>(ctx, route, f.L.view()).s[0]);
+    RightSingular<T, D> x(ctx, options.route, n);
+    x.find(ctx, f.L.view());
+    const double norm2 = static_cast<double>(x.s[0]);
     double mu = options.mu > 0 ? options.mu
                 : grows        ? 1.25 / norm2
                                : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
@@ -113,13 +114,13 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     Index since_least = 0;
     f.end = PursuitEnd::IterationLimit;
     Matrix<T, D> P(ctx, n, n);
+    Matrix<PursuitSums, D> sums(ctx, 1, 1);
     for (Index iteration = 1; iteration <= options.max_iterations; ++iteration) {
         throw_if_stopped(ctx);
         // S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ in place of L
-        const ShrinkSums sparse =
-            shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view());
+        shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view(), sums.view());
         // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
-        const RightSingular<T, D> x = right_singular<T, D>(ctx, route, f.L.view());
+        x.find(ctx, f.L.view());
         const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
         Index rank = 0;
         double nuclear = 0;
@@ -131,15 +132,16 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         }
         weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
         // L = X P;  Z = M − L − S;  Y += μ Z
-        const CorrectionSums corrected =
-            multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view());
+        multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view(),
+                                sums.view());
 
-        const double residual = std::sqrt(corrected.residual / norms.squares),
-                     dual_residual = mu * std::sqrt(sparse.change / corrected.multipliers);
+        const PursuitSums found = read_sums(ctx, sums.view());
+        const double residual = std::sqrt(found.residual / norms.squares),
+                     dual_residual = mu * std::sqrt(found.change / found.multipliers);
         f.last = {iteration, residual, dual_residual,
                   // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
-                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * sparse.sum, rank,
-                  sparse.nonzeros, mu, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
+                  static_cast<Index>(found.nonzeros), mu, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
@@ -252,7 +254,7 @@ const char* to_string(PursuitEnd end) {
 #define QUOIN_INSTANTIATE(T, D)                                                                             \
     template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>); \
     template class RobustPcaWindows<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -4,6 +4,7 @@
 
 #include "algorithms/tuning.hpp"
 #include "quoin/cuda.hpp"
+#include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
@@ -37,6 +38,11 @@ struct Tuning<Cuda> {
     static constexpr bool r_only_by_tree = false;
     /// Whether X = A R⁻¹ multiplies by the inverses of diagonal blocks, and not by substitution alone.
     static constexpr bool solves_by_block_inverses = true;
+    /// Of `robust_pca`.
+    static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
+    /// Of the rotations behind it, in units of u (jacobi.cuh): what is left of a pair when they end, and what is not worth
+    /// one, beside it.
+    static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
     /// Rows from which on a panel is reconstructed. The steps between the Gram matrices cost the host some 0.3 ms, which
