@@ -15,8 +15,9 @@
 // An angle is computed in f32: what it leaves of b_pq is 1e-7 of it, and c² + s² = 1 in f64. What is not above `smallest`
 // times the bound below is not turned; pairs of blocks that do not turn are not touched.
 //
-// Ends after the sweep behind which |b_ij| <= tolerance √(β max(b_ii, b_jj, n u β)), β the largest b_ii on entry, for all
-// i < j: then X V diag(f) Vᵀ is within tolerance ‖X‖ of what it should be, entry by entry, for f = (1 − τ/σ)₊ and every τ.
+// Ends after the sweep behind which |b_ij| <= max(tolerance √(β max(b_ii, b_jj)), uβ/2) for all i < j, β the largest b_ii on
+// entry, u of f64, to which a Gram matrix is not known. b_ij moves V diag(f) Vᵀ, f = (1 − τ/σ)₊, by b_ij (f_i − f_j)/(σ_i² − σ_j²)
+// at the place i, j, at most b_ij/(σ_i(σ_i + σ_j)) for σ_i >= σ_j, and so X V diag(f) Vᵀ by tolerance ‖X‖ at most, for every τ.
 //
 // Shared: N(N + 1) doubles and 5 KB, 137 KB for n = 128. 12 shared accesses of 8 bytes a block: h² · 48 bytes a step, 0.5 µs
 // for n = 100, which is what bounds it.
@@ -141,7 +142,7 @@ struct JacobiBound {
     double factor, floor;
     /// Whether b is small beside the diagonal entries a and d.
     __host__ __device__ bool holds(double b, double a, double d) const {
-        return b * b <= factor * fmax(fmax(a, d), floor);
+        return b * b <= fmax(factor * fmax(a, d), floor);
     }
 };
 
@@ -176,9 +177,8 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
         if (i == j) diagonal[i] = b;
     }
     top = scalbn(top, -exponent);
-    const double floor = n * (DBL_EPSILON / 2) * top;
-    const JacobiBound done{tolerance * tolerance * top, floor},
-        still{smallest * smallest * tolerance * tolerance * top, floor};
+    const double known = DBL_EPSILON / 4 * top, part = smallest * smallest;
+    const JacobiBound done{tolerance * tolerance * top, known * known}, still{part * done.factor, part * done.floor};
     // positions that never change
     int pair_k[jacobi_units], pair_l[jacobi_units], count = 0;
     const LeaderBlock mine = leader_block(min(x, h - 1), h);
