@@ -79,8 +79,8 @@ void print_row(const PursuitRow& row) {
         return r.at ? fmt::format("{:.3g} s ({})", r.at->seconds, r.at->iteration) : std::string("-");
     };
     fmt::print("{:<40}  {:>12.1f}  {:>20}  {:>20}\n",
-               fmt::format("{}, singular values by {}",
-                           row.pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ", to_string(row.route)),
+               fmt::format("{}, singular values by {}", row.pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ",
+                           to_string(row.route)),
                row.rate(), cell(row.reached[0]), cell(row.reached[1]));
     std::fflush(stdout);
 }

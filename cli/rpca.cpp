@@ -51,7 +51,8 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
     OutputDirectory directory(arguments.out);
     const std::string L_path = directory.file("L.npy"), S_path = directory.file("S.npy");
 
-    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx, small, arguments); });
+    load_kernels<T>(ctx, m, n, device,
+                    [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx, small, arguments); });
     Stopwatch watch;
     const Matrix<T, D> M = read_matrix<T>(ctx, file);
     Matrix<std::uint8_t, D> observed;
@@ -247,7 +248,8 @@ void add_rpca(CLI::App& program) {
         "          quoin rpca --synthetic --out parts\n"
         "          quoin rpca M.npy --out parts --method alternating\n\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda, device; of frames also phases (seconds), and precision, recall and f against masks.");
+        "residual, objective, lambda, device; of frames also phases (seconds), and precision, recall and f against "
+        "masks.");
     command.callback([arguments, &command] { run_rpca(command, *arguments); });
 }
 

@@ -136,9 +136,8 @@ public:
             L_.emplace(directory_.file("L.npy"), format_.bytes());
             S_.emplace(directory_.file("S.npy"), format_.bytes());
         }
-        load_kernels<T>(ctx_, format_.bytes(), window_, device_, [&](MatrixView<const T, D> small) {
-            load_pursuit<T, D>(ctx_, small, arguments_);
-        });
+        load_kernels<T>(ctx_, format_.bytes(), window_, device_,
+                        [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
         line_.emplace(arguments_.tolerance, arguments_.growth());
         while (next_window()) {
         }

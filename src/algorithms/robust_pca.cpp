@@ -141,7 +141,8 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         f.last = {iteration, residual, dual_residual,
                   // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
                   grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
-                  static_cast<Index>(found.nonzeros), mu, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+                  static_cast<Index>(found.nonzeros), mu,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;

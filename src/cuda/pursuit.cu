@@ -128,8 +128,7 @@ constexpr int product_rows_of_block = 32, product_warps = 4;
 
 /// store(i, j, Σ_k a(i, k) b(k, j)) for every entry of an n×n matrix, z of them.
 template <class A, class B, class Store>
-__global__ void __launch_bounds__(product_rows_of_block* product_warps)
-    product_kernel(int n, A a, B b, Store store) {
+__global__ void __launch_bounds__(product_rows_of_block* product_warps) product_kernel(int n, A a, B b, Store store) {
     __shared__ double sums[product_warps][product_rows_of_block];
     const int j = blockIdx.x, z = blockIdx.z, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int i = static_cast<int>(blockIdx.y) * product_rows_of_block + lane;
@@ -181,8 +180,9 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
                             MatrixView<T, Cuda> Vt) {
     const int n = static_cast<int>(G.cols);
     Arena::Frame frame(ctx);
-    double *const N = frame.take<double>(n * n), *const H = frame.take<double>(n * n), *const W = frame.take<double>(n * n),
-                  *const HW = frame.take<double>(n * n), *const B = frame.take<double>(n * n);
+    double *const N = frame.take<double>(n * n), *const H = frame.take<double>(n * n),
+                  *const W = frame.take<double>(n * n), *const HW = frame.take<double>(n * n),
+                  *const B = frame.take<double>(n * n);
     Rotation* const rotations = frame.take<Rotation>(jacobi_rotations(n));
     int* const places = frame.take<int>(n);
     struct Found {
@@ -210,8 +210,8 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
         [=] __device__(int, Index k, Index j) { return W[j + k * n]; },
         [=] __device__(int, Index i, Index j, double sum) { B[i + j * n] = sum; });
     QUOIN_CUDA_CHECK(cuda::jacobi(n, B, W, Tuning<Cuda>::jacobi_tolerance * std::numeric_limits<T>::epsilon(),
-                                  Tuning<Cuda>::jacobi_smallest, rotations, found->values, places, &found->outcome,
-                                  Vt, ctx.stream()));
+                                  Tuning<Cuda>::jacobi_smallest, rotations, found->values, places, &found->outcome, Vt,
+                                  ctx.stream()));
     const Found* const on_host = ctx.state().read_back(found, 1);
     std::copy_n(on_host->values, n, values.begin());
     return on_host->outcome.converged != 0;
@@ -227,7 +227,7 @@ EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixVi
     EntryNorms* const norms = frame.take<EntryNorms>(1);
     over_chunks(
         ctx, M.rows, M.cols,
-        [=] __device__(Index first, Index m, Index j, Triple& sums) {
+        [=] __device__(Index first, Index m, Index j, Triple & sums) {
 #pragma unroll
             for (int piece = 0; piece < chunk_pieces; ++piece) {
                 const Index i = first + piece * chunk_threads;
@@ -236,7 +236,10 @@ EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixVi
                 AddAndMax()(sums, {x * x, x, x});
             }
         },
-        AddAndMax(), [=] __device__(Triple sums) { *norms = {sums.a, sums.b, sums.c}; });
+        AddAndMax(),
+        [=] __device__(Triple sums) {
+            *norms = {sums.a, sums.b, sums.c};
+        });
     return *ctx.state().read_back(norms, 1);
 }
 
@@ -257,7 +260,7 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
     PursuitSums* const to = sums.data;
     over_chunks(
         ctx, M.rows, M.cols,
-        [=] __device__(Index first, Index m, Index j, Triple& sums) {
+        [=] __device__(Index first, Index m, Index j, Triple & sums) {
             T m_ij[chunk_pieces], y_ij[chunk_pieces], l_ij[chunk_pieces], s_ij[chunk_pieces];
 #pragma unroll
             for (int piece = 0; piece < chunk_pieces; ++piece) {
@@ -281,7 +284,8 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
                 if (is_seen) L.data[i + j * L.ld] = target - shrunk;
             }
         },
-        Add(), [=] __device__(Triple sums) {
+        Add(),
+        [=] __device__(Triple sums) {
             to->sparse = sums.a;
             to->change = sums.b;
             to->nonzeros = sums.c;
@@ -298,9 +302,8 @@ void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, std::spa
     std::vector<double> squares(n);
     if (n > jacobi_max_cols || !eigenvectors_by_jacobi<T>(ctx, G, squares, Vt)) {
         const auto U = frame.matrix<double>(n, n), W = frame.matrix<double>(n, n), whole = frame.matrix<double>(n, n);
-        for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
-            whole.data[i + j * n] = G.data[min(i, j) + max(i, j) * n];
-        });
+        for_each_element(
+            ctx, n, n, [=] __device__(Index i, Index j) { whole.data[i + j * n] = G.data[min(i, j) + max(i, j) * n]; });
         small_svd<double>(ctx, whole, squares, U, W);
         for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
             Vt.data[i + j * Vt.ld] = static_cast<T>(W.data[i + j * n]);
@@ -327,8 +330,7 @@ void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::s
     if (n == 0) return;
     Arena::Frame frame(ctx);
     T* const on_gpu = frame.take<T>(std::max<Index>(1, rank));
-    QUOIN_CUDA_CHECK(
-        cudaMemcpyAsync(on_gpu, weights.data(), rank * sizeof(T), cudaMemcpyHostToDevice, ctx.stream()));
+    QUOIN_CUDA_CHECK(cudaMemcpyAsync(on_gpu, weights.data(), rank * sizeof(T), cudaMemcpyHostToDevice, ctx.stream()));
     const std::size_t bytes = static_cast<std::size_t>(rank) * sizeof(double);
     if (bytes <= 48 << 10) {
         projector_kernel<T><<<static_cast<unsigned>(n), projector_warps * 32, bytes, ctx.stream()>>>(
@@ -365,14 +367,13 @@ void multiply_and_correct_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, 
         gemm<T>(ctx, Op::None, Op::None, 1, L, P, 0, product);
         over_chunks(
             ctx, L.rows, L.cols,
-            [=] __device__(Index first, Index m, Index j, Triple& sums) {
+            [=] __device__(Index first, Index m, Index j, Triple & sums) {
 #pragma unroll
                 for (int piece = 0; piece < chunk_pieces; ++piece) {
                     const Index i = first + piece * chunk_threads;
                     if (i >= m) continue;
                     const T l = product.data[i + j * product.ld];
-                    const T z =
-                        seen(observed, i, j) ? M.data[i + j * M.ld] - l - S.data[i + j * S.ld] : T(0);
+                    const T z = seen(observed, i, j) ? M.data[i + j * M.ld] - l - S.data[i + j * S.ld] : T(0);
                     const T y = Y.data[i + j * Y.ld] + mu * z;
                     L.data[i + j * L.ld] = l;
                     Y.data[i + j * Y.ld] = y;
@@ -380,7 +381,8 @@ void multiply_and_correct_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, 
                     Add()(sums, {wide_z * wide_z, wide_y * wide_y, 0});
                 }
             },
-            Add(), [=] __device__(Triple sums) {
+            Add(),
+            [=] __device__(Triple sums) {
                 to->residual = (begin > 0 ? to->residual : 0) + sums.a;
                 to->multipliers = (begin > 0 ? to->multipliers : 0) + sums.b;
             });
@@ -418,22 +420,20 @@ void multiply_and_correct(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, Matri
     ctx.state().add_flops(2.0 * m * n * n);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template EntryNorms entry_norms<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                 \
-                                       MatrixView<const std::uint8_t, Cuda>);                                     \
-    template void scaled_copy<T>(Context<Cuda>&, double, MatrixView<const T, Cuda>,                               \
-                                 MatrixView<const std::uint8_t, Cuda>, MatrixView<T, Cuda>);                      \
-    template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,          \
-                                   MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,     \
-                                   MatrixView<T, Cuda>, SumsView<Cuda>);                                          \
-    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<T>,                   \
-                                       MatrixView<T, Cuda>);                                                      \
-    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, std::span<T>,                    \
-                                            MatrixView<T, Cuda>);                                                 \
-    template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,            \
-                                        MatrixView<T, Cuda>);                                                     \
-    template void multiply_and_correct<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,   \
-                                          MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double, \
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template EntryNorms entry_norms<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                     \
+                                       MatrixView<const std::uint8_t, Cuda>);                                         \
+    template void scaled_copy<T>(Context<Cuda>&, double, MatrixView<const T, Cuda>,                                   \
+                                 MatrixView<const std::uint8_t, Cuda>, MatrixView<T, Cuda>);                          \
+    template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
+                                   MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,         \
+                                   MatrixView<T, Cuda>, SumsView<Cuda>);                                              \
+    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<T>, MatrixView<T, Cuda>); \
+    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, std::span<T>, MatrixView<T, Cuda>);  \
+    template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,                \
+                                        MatrixView<T, Cuda>);                                                         \
+    template void multiply_and_correct<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
+                                          MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double,    \
                                           MatrixView<T, Cuda>, MatrixView<T, Cuda>, SumsView<Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

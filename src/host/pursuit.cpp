@@ -227,17 +227,19 @@ void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                     \
-    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);     \
-    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>,    \
-                                 MatrixView<T>);                                                                 \
-    template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, \
-        MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>, SumsView<Host>); \
-    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, std::span<T>, MatrixView<T>); \
-    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, std::span<T>, MatrixView<T>); \
-    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>); \
-    template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
-        MatrixView<const std::uint8_t>, double, MatrixView<T>, MatrixView<T>, SumsView<Host>);
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);          \
+    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>,         \
+                                 MatrixView<T>);                                                                      \
+    template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
+                                   MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
+                                   SumsView<Host>);                                                                   \
+    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, std::span<T>, MatrixView<T>);             \
+    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, std::span<T>, MatrixView<T>);              \
+    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
+    template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
+                                          MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \
+                                          MatrixView<T>, SumsView<Host>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -89,7 +89,7 @@ protected:
         const double threshold = 0.1 * expected[0];
         const auto shrunk = [&](const std::vector<T>& s, const Matrix<T>& Vt) {
             Matrix<double> P = filled<double>(n, n, 0);
-            for (Index r = 0; r < n && static_cast<double>(s[r]) > threshold; ++r) {
+            for (Index r = 0; r<n&& static_cast<double>(s[r])> threshold; ++r) {
                 for (Index j = 0; j < n; ++j) {
                     for (Index i = 0; i < n; ++i) {
                         P(i, j) += static_cast<double>(Vt(r, i)) * (1 - threshold / static_cast<double>(s[r])) *
@@ -115,8 +115,9 @@ protected:
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuPursuit, Types);
 
-constexpr std::pair<Index, Index> pass_shapes[] = {{1, 1},    {5, 5},    {64, 1},     {97, 31},   {1023, 3},  {1024, 2},
-                                                   {1025, 8}, {300, 33}, {1000, 100}, {70000, 3}, {3, 70000}, {4099, 110}};
+constexpr std::pair<Index, Index> pass_shapes[] = {{1, 1},      {5, 5},     {64, 1},    {97, 31},
+                                                   {1023, 3},   {1024, 2},  {1025, 8},  {300, 33},
+                                                   {1000, 100}, {70000, 3}, {3, 70000}, {4099, 110}};
 
 TYPED_TEST(GpuPursuit, NormsAndScaledCopies) {
     using T = TypeParam;
@@ -176,8 +177,9 @@ TYPED_TEST(GpuPursuit, ShrinksAsTheHost) {
 TYPED_TEST(GpuPursuit, MultipliesAndCorrectsAsTheHost) {
     using T = TypeParam;
     const Index wide = quick() ? 161 : 230;
-    for (const Index n : {Index(1), Index(2), Index(8), Index(9), Index(16), Index(31), Index(33), Index(64), Index(80),
-                          Index(96), Index(100), Index(112), Index(113), Index(128), Index(129), Index(160), Index(161), wide}) {
+    for (const Index n :
+         {Index(1), Index(2), Index(8), Index(9), Index(16), Index(31), Index(33), Index(64), Index(80), Index(96),
+          Index(100), Index(112), Index(113), Index(128), Index(129), Index(160), Index(161), wide}) {
         for (const Index m : {Index(1), Index(15), Index(16), Index(17), n + 1, Index(quick() ? 300 : 30011)}) {
             for (const Index padding : {Index(0), Index(2), Index(3)}) {
                 const bool some = padding == 2;
@@ -185,7 +187,8 @@ TYPED_TEST(GpuPursuit, MultipliesAndCorrectsAsTheHost) {
                 if (m > 1000 && padding == 2 && n != 100) continue;
                 const Matrix<std::uint8_t> observed = this->mask(m, n);
                 const Matrix<std::uint8_t, Cuda> gobserved = this->to_gpu(observed);
-                const Matrix<T> M = some ? this->masked(random_normal<T>(m, n).view(), observed) : random_normal<T>(m, n);
+                const Matrix<T> M =
+                    some ? this->masked(random_normal<T>(m, n).view(), observed) : random_normal<T>(m, n);
                 const Matrix<T> S = random_normal<T>(m, n, 2), Q = random_normal<T>(n, n, 5);
                 Matrix<T> P(n, n), X = random_normal<T>(m, n, 3), Y = random_normal<T>(m, n, 4);
                 for (Index j = 0; j < n; ++j) {
@@ -233,11 +236,21 @@ TYPED_TEST(GpuPursuit, ProjectorsAreThoseOfTheHost) {
 TYPED_TEST(GpuPursuit, DecomposesWhateverTheMatrix) {
     using T = TypeParam;
     // classes whose squares are numbers
-    const Gallery classes[] = {
-        Gallery::RandomNormal, Gallery::RankDeficientExact, Gallery::RankDeficientNumerical, Gallery::ZeroSomeColumns,
-        Gallery::Zero,         Gallery::DuplicateColumns,   Gallery::Kahan,                  Gallery::Hilbert,
-        Gallery::Vandermonde,  Gallery::NearCollinear12,    Gallery::ClusteredScales,        Gallery::Identity,
-        Gallery::RowScaled,    Gallery::Orthogonal,         Gallery::GeometricSpectrum};
+    const Gallery classes[] = {Gallery::RandomNormal,
+                               Gallery::RankDeficientExact,
+                               Gallery::RankDeficientNumerical,
+                               Gallery::ZeroSomeColumns,
+                               Gallery::Zero,
+                               Gallery::DuplicateColumns,
+                               Gallery::Kahan,
+                               Gallery::Hilbert,
+                               Gallery::Vandermonde,
+                               Gallery::NearCollinear12,
+                               Gallery::ClusteredScales,
+                               Gallery::Identity,
+                               Gallery::RowScaled,
+                               Gallery::Orthogonal,
+                               Gallery::GeometricSpectrum};
     for (const Gallery matrix_class : classes) {
         for (auto [m, n] : {std::pair<Index, Index>{1, 1},
                             {2, 2},

@@ -246,8 +246,7 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
                 if (s + 1 < steps) {
                     // the next pair's p is of pair l now, and its q of pair k
                     const double b = mine.at_q ? e[1][1] : mine.at_p ? e[0][0] : e[1][0];
-                    const double turned =
-                        turn(x, mine.at_q ? ql : pl, mine.at_p ? pk : qk, b, 1 - slot, first + s + 1);
+                    const double turned = turn(x, mine.at_q ? ql : pl, mine.at_p ? pk : qk, b, 1 - slot, first + s + 1);
                     if (mine.at_q) {
                         e[1][1] = turned;
                     } else if (mine.at_p) {
@@ -289,9 +288,8 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
 /// Row i of V, given as column i of W = Vᵀ, times all rotations: column i of Vᵀ, its entries in the order of the values.
 /// Lane l holds the pairs 2l and 2l + 1; from a step to the next the p move one pair down and the q one up.
 template <class T>
-__global__ void __launch_bounds__(32)
-    turn_rows(int n, const double* W, const Rotation* rotations, const int* places, const JacobiOutcome* outcome,
-              T* Vt, Index ldvt) {
+__global__ void __launch_bounds__(32) turn_rows(int n, const double* W, const Rotation* rotations, const int* places,
+                                                const JacobiOutcome* outcome, T* Vt, Index ldvt) {
     constexpr int batch = 8;
     const int i = blockIdx.x, first = 2 * threadIdx.x, steps = jacobi_steps(n), h = jacobi_pairs(n);
     const int total = outcome->sweeps * steps;

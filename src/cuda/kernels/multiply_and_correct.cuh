@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(correct_warps<T>(col_tiles) * 32, 1)
     }
     __syncthreads();
     const bool pairs_x = aligned_pairs(X, ldx);
-    const bool pairs = aligned_pairs(by.M.data, by.M.ld) && aligned_pairs(by.S.data, by.S.ld) &&
-                       aligned_pairs(by.Y.data, by.Y.ld);
+    const bool pairs =
+        aligned_pairs(by.M.data, by.M.ld) && aligned_pairs(by.S.data, by.S.ld) && aligned_pairs(by.Y.data, by.Y.ld);
     // P(8k + 2t, 8c + g) and the one below it
     const double2* const mine = reinterpret_cast<const double2*>(correct_shared + g * ld + 2 * t);
 
@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(correct_warps<T>(col_tiles) * 32, 1)
                 Pair<T> y = y_ij[e / 2][e % 2];
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
-                    const bool seen = 2 * g + r < valid && (!by.observed.data || by.observed.data[i + r + j * by.observed.ld]);
+                    const bool seen =
+                        2 * g + r < valid && (!by.observed.data || by.observed.data[i + r + j * by.observed.ld]);
                     const T z = seen ? m_ij[e / 2][e % 2].v[r] - l.v[r] - s_ij[e / 2][e % 2].v[r] : T(0);
                     y.v[r] += by.mu * z;
                     residual += static_cast<double>(z) * static_cast<double>(z);
@@ -151,8 +152,9 @@ cudaError_t multiply_and_correct(Index m, int n, T* X, Index ldx, const T* P, In
         const cudaError_t error =
             cudaFuncSetAttribute(correct_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
-        correct_kernel<T, col_tiles><<<correct_blocks(m, multiprocessors), correct_warps<T>(col_tiles) * 32, bytes,
-                                       stream>>>(m, n, X, ldx, P, ldp, by, parts);
+        correct_kernel<T, col_tiles>
+            <<<correct_blocks(m, multiprocessors), correct_warps<T>(col_tiles) * 32, bytes, stream>>>(m, n, X, ldx, P,
+                                                                                                      ldp, by, parts);
         return cudaGetLastError();
     };
     switch (ceil_div(n, 16)) {
