@@ -2,8 +2,8 @@
 
 // L := X P in place of X, Z = M − L − S, Y += μZ, ‖Z‖_F² and ‖Y‖_F² of the blocks, for a tall X (m×n, n <= 160), P n×n.
 //
-// A warp takes 16 rows at a time, whole, as tiles 16×8 of doubles in registers (dmma.cuh; rows g and g + 8 of a tile are rows
-// 2g and 2g + 1 of X, so that a lane reads and writes pairs). P lies in shared memory in double, column after column, padded
+// A warp takes 16 rows at a time, whole, in registers, as tiles 16×8 (dmma.cuh; rows g and g + 8 of a tile are rows 2g and
+// 2g + 1 of X, so that a lane reads and writes pairs). P lies in shared memory in double, column after column, padded
 // so that a fragment's loads share no bank. Two tile columns of L are summed at a time; their M, S and Y are on the way
 // meanwhile. Blocks take their rows in turn; every lane adds up its own squares, a block its lanes' in a fixed tree.
 //
@@ -22,9 +22,18 @@ namespace quoin::cuda {
 
 constexpr int correct_max_cols = 160;
 
+/// Warps of a block: as many as registers hold.
 template <class T>
 __host__ __device__ constexpr int correct_warps(int col_tiles) {
-    return sizeof(T) == 4 && col_tiles <= 14 ? 12 : 8;
+    return sizeof(T) == 8 || col_tiles > 16 ? 8 : col_tiles > 6 ? 12 : 16;
+}
+
+/// x in f64, made where it is used: kept from one use to the next it would take twice the registers.
+__device__ __forceinline__ double widened(double x) { return x; }
+__device__ __forceinline__ double widened(float x) {
+    double wide;
+    asm volatile("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+    return wide;
 }
 
 /// What Y and the sums need beside X and P.
@@ -36,10 +45,94 @@ struct Correction {
     MatrixView<T, Cuda> Y;
 };
 
+/// The squares that a lane has met.
+struct CorrectionSquares {
+    double residual = 0, multipliers = 0;
+};
+
+/// The warp's 16 rows from `row` on; `whole`: they are all there, and pairs of them aligned. `right`: P(2t, g) and the one
+/// below it in shared memory.
+template <bool whole, int col_tiles, class T>
+__device__ __forceinline__ void correct_rows(Index row, Index m, int n, T* X, Index ldx, const double2* right,
+                                             const Correction<T>& by, CorrectionSquares& squares) {
+    constexpr int ld = 8 * col_tiles + 8;
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const Index i = row + 2 * g;
+    // rows i and i + 1 of a column, zeros beyond m
+    const auto get = [&](const T* p) {
+        if constexpr (whole) return *reinterpret_cast<const Pair<T>*>(p);
+        Pair<T> value = {};
+        if (i < m) value.v[0] = p[0];
+        if (i + 1 < m) value.v[1] = p[1];
+        return value;
+    };
+    const auto put = [&](T* p, const Pair<T>& value) {
+        if constexpr (whole) {
+            *reinterpret_cast<Pair<T>*>(p) = value;
+        } else {
+            if (i < m) p[0] = value.v[0];
+            if (i + 1 < m) p[1] = value.v[1];
+        }
+    };
+    T* x = X + i + 2 * t * ldx;
+    Pair<T> A[col_tiles][2] = {};
+#pragma unroll
+    for (int k = 0; k < col_tiles; ++k) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            if (8 * k + 2 * t + e < n) A[k][e] = get(x + (8 * k + e) * ldx);
+        }
+    }
+    Index at_m = i + 2 * t * by.M.ld, at_s = i + 2 * t * by.S.ld, at_y = i + 2 * t * by.Y.ld;
+#pragma unroll 1
+    for (int j = 2 * t; j < n + 2 * t; j += 8) {
+        Pair<T> m_ij[2] = {}, s_ij[2] = {}, y_ij[2] = {};
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            if (j + e >= n) continue;
+            m_ij[e] = get(by.M.data + at_m + e * by.M.ld);
+            s_ij[e] = get(by.S.data + at_s + e * by.S.ld);
+            y_ij[e] = get(by.Y.data + at_y + e * by.Y.ld);
+        }
+        // L_c = X_k P_kc over even and odd k
+        Tile16x8 parts[2] = {};
+#pragma unroll
+        for (int k = 0; k < col_tiles; ++k) {
+            const double2 p = right[4 * k];
+            multiply_add(parts[k % 2],
+                         {{widened(A[k][0].v[0]), widened(A[k][0].v[1]), widened(A[k][1].v[0]), widened(A[k][1].v[1])}},
+                         {{p.x, p.y}});
+        }
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            if (j + e >= n) continue;
+            const Pair<T> l{
+                {static_cast<T>(parts[0].v[e] + parts[1].v[e]), static_cast<T>(parts[0].v[2 + e] + parts[1].v[2 + e])}};
+            Pair<T> y = y_ij[e];
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const bool seen =
+                    i + r < m && (!by.observed.data || by.observed.data[i + r + (j + e) * by.observed.ld]);
+                const T z = seen ? m_ij[e].v[r] - l.v[r] - s_ij[e].v[r] : T(0);
+                y.v[r] += by.mu * z;
+                squares.residual += static_cast<double>(z) * static_cast<double>(z);
+                squares.multipliers += static_cast<double>(y.v[r]) * static_cast<double>(y.v[r]);
+            }
+            put(x + e * ldx, l);
+            put(by.Y.data + at_y + e * by.Y.ld, y);
+        }
+        x += 8 * ldx;
+        at_m += 8 * by.M.ld;
+        at_s += 8 * by.S.ld;
+        at_y += 8 * by.Y.ld;
+        right += 4 * ld;
+    }
+}
+
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(correct_warps<T>(col_tiles) * 32, 1)
-    correct_kernel(Index m, int n, T* X, Index ldx, const T* __restrict__ P, Index ldp, Correction<T> by,
-                   double2* parts) {
+    correct_kernel(Index m, int n, T* X, Index ldx, const T* __restrict__ P, Index ldp,
+                   const __grid_constant__ Correction<T> by, double2* parts) {
     extern __shared__ __align__(16) double correct_shared[];
     constexpr int warps = correct_warps<T>(col_tiles), width = 8 * col_tiles, ld = width + 8;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -48,95 +141,32 @@ __global__ void __launch_bounds__(correct_warps<T>(col_tiles) * 32, 1)
         correct_shared[i + j * ld] = i < n && j < n ? static_cast<double>(P[i + j * ldp]) : 0.0;
     }
     __syncthreads();
-    const bool pairs_x = aligned_pairs(X, ldx);
-    const bool pairs =
-        aligned_pairs(by.M.data, by.M.ld) && aligned_pairs(by.S.data, by.S.ld) && aligned_pairs(by.Y.data, by.Y.ld);
-    // P(8k + 2t, 8c + g) and the one below it
-    const double2* const mine = reinterpret_cast<const double2*>(correct_shared + g * ld + 2 * t);
-
-    double residual = 0, multipliers = 0;
+    const bool pairs = aligned_pairs(X, ldx) && aligned_pairs(by.M.data, by.M.ld) &&
+                       aligned_pairs(by.S.data, by.S.ld) && aligned_pairs(by.Y.data, by.Y.ld);
+    const double2* const right = reinterpret_cast<const double2*>(correct_shared + g * ld + 2 * t);
+    CorrectionSquares squares;
     for (Index row = (Index(warp) * gridDim.x + blockIdx.x) * 16; row < m; row += Index(gridDim.x) * warps * 16) {
-        const Index valid = m - row, i = row + 2 * g;
-        const bool whole = valid >= 16;
-        Tile16x8 A[col_tiles];
-        load_rows(A, X + row, ldx, n, valid, pairs_x);
-#pragma unroll
-        for (int k = 0; k < col_tiles; ++k) A[k] = as_left_operand(A[k]);
-#pragma unroll 1
-        for (int c = 0; 8 * c < n; c += 2) {
-            Pair<T> m_ij[2][2] = {}, s_ij[2][2] = {}, y_ij[2][2] = {};
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int j = 8 * (c + e / 2) + 2 * t + e % 2;
-                if (j >= n) continue;
-                const auto get = [&](const T* p, Index ld) {
-                    p += i + j * ld;
-                    if (pairs && whole) return *reinterpret_cast<const Pair<T>*>(p);
-                    Pair<T> value = {};
-                    if (2 * g < valid) value.v[0] = p[0];
-                    if (2 * g + 1 < valid) value.v[1] = p[1];
-                    return value;
-                };
-                m_ij[e / 2][e % 2] = get(by.M.data, by.M.ld);
-                s_ij[e / 2][e % 2] = get(by.S.data, by.S.ld);
-                y_ij[e / 2][e % 2] = get(by.Y.data, by.Y.ld);
-            }
-            Tile16x8 L[2] = {};
-            const double2* const right = mine + c * 4 * ld;
-#pragma unroll
-            for (int k = 0; k < col_tiles; ++k) {
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const double2 p = right[e * 4 * ld + 4 * k];
-                    // L_c += X_k P_kc
-                    multiply_add(L[e], A[k], {{p.x, p.y}});
-                }
-            }
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int j = 8 * (c + e / 2) + 2 * t + e % 2;
-                if (j >= n) continue;
-                const Pair<T> l{{static_cast<T>(L[e / 2].v[e % 2]), static_cast<T>(L[e / 2].v[2 + e % 2])}};
-                Pair<T> y = y_ij[e / 2][e % 2];
-#pragma unroll
-                for (int r = 0; r < 2; ++r) {
-                    const bool seen =
-                        2 * g + r < valid && (!by.observed.data || by.observed.data[i + r + j * by.observed.ld]);
-                    const T z = seen ? m_ij[e / 2][e % 2].v[r] - l.v[r] - s_ij[e / 2][e % 2].v[r] : T(0);
-                    y.v[r] += by.mu * z;
-                    residual += static_cast<double>(z) * static_cast<double>(z);
-                    multipliers += static_cast<double>(y.v[r]) * static_cast<double>(y.v[r]);
-                }
-                T *const to_x = X + i + j * ldx, *const to_y = by.Y.data + i + j * by.Y.ld;
-                if (pairs && pairs_x && whole) {
-                    *reinterpret_cast<Pair<T>*>(to_x) = l;
-                    *reinterpret_cast<Pair<T>*>(to_y) = y;
-                } else {
-#pragma unroll
-                    for (int r = 0; r < 2; ++r) {
-                        if (2 * g + r >= valid) continue;
-                        to_x[r] = l.v[r];
-                        to_y[r] = y.v[r];
-                    }
-                }
-            }
+        if (pairs && row + 16 <= m) {
+            correct_rows<true, col_tiles>(row, m, n, X, ldx, right, by, squares);
+        } else {
+            correct_rows<false, col_tiles>(row, m, n, X, ldx, right, by, squares);
         }
     }
     // P is no longer needed
     __syncthreads();
     double2* const sums = reinterpret_cast<double2*>(correct_shared);
     for (int step = 16; step > 0; step /= 2) {
-        residual += __shfl_xor_sync(~0u, residual, step);
-        multipliers += __shfl_xor_sync(~0u, multipliers, step);
+        squares.residual += __shfl_xor_sync(~0u, squares.residual, step);
+        squares.multipliers += __shfl_xor_sync(~0u, squares.multipliers, step);
     }
-    if (lane == 0) sums[warp] = {residual, multipliers};
+    if (lane == 0) sums[warp] = {squares.residual, squares.multipliers};
     __syncthreads();
     if (threadIdx.x != 0) return;
     for (int w = 1; w < warps; ++w) {
-        residual += sums[w].x;
-        multipliers += sums[w].y;
+        squares.residual += sums[w].x;
+        squares.multipliers += sums[w].y;
     }
-    parts[blockIdx.x] = {residual, multipliers};
+    parts[blockIdx.x] = {squares.residual, squares.multipliers};
 }
 
 inline int correct_blocks(Index m, int multiprocessors) {
