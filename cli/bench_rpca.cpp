@@ -93,9 +93,9 @@ public:
         file_.reset(std::fopen(path.c_str(), "w"));
         if (!file_) throw UnwritableFile(path, std::strerror(errno));
         fmt::print(file_.get(),
-                   "# device: {}\n# quoin {}\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
+                   "# quoin {}; {}\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
                    "seconds_to_1e-3,seconds_to_1e-5,residual,rank,objective\n",
-                   device, version());
+                   version(), device);
     }
     void add(const PursuitRow& row) const {
         if (!file_) return;
