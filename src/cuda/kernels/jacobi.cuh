@@ -157,19 +157,16 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
     const int N = jacobi_order(n), steps = N - 1, h = N / 2, ld = N + 1, x = threadIdx.x;
     double* const S = jacobi_shared;
 
-    double top = 0;
-    bool finite = true;
-    for (int i = 0; i < n; ++i) {
-        const double b = B[i + Index(i) * n];
-        finite = finite && fabs(b) <= DBL_MAX;
-        top = fmax(top, b);
-    }
-    if (!finite) {
+    if (x < n) diagonal[x] = B[x + Index(x) * n];
+    if (!__syncthreads_and(x >= n || fabs(diagonal[x]) <= DBL_MAX)) {
         if (x < n) places[x] = x;
         if (x == 0) *outcome = {};
         return;
     }
+    double top = 0;
+    for (int i = 0; i < n; ++i) top = fmax(top, diagonal[i]);
     const int exponent = top > 0 ? ilogb(top) : 0;
+    __syncthreads();
     for (int at = x; at < N * N; at += jacobi_threads) {
         const int i = at % N, j = at / N;
         const double b = i < n && j < n ? scalbn(B[min(i, j) + Index(max(i, j)) * n], -exponent) : 0.0;
