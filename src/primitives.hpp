@@ -99,6 +99,7 @@ struct Verdict {
         Departure,  ///< ‖I − QᵀQ‖_F is too large
         Pivot,      ///< one is not positive and finite
         Condition,  ///< κ(R D) is too large
+        Growth,     ///< ‖(Q₁ − S)⁻¹‖ is too large
     };
     Reason reason = Open;
     int step = 0;           ///< at which it was closed
@@ -117,8 +118,10 @@ struct Verdict {
 template <class D>
 using Gate = MatrixView<Verdict, D>;
 
-/// What the steps so far have decided.
+/// What the steps so far have decided. Waits for them.
 Verdict read_gate(Context<Host>& ctx, Gate<Host> gate);
+/// What they will have decided.
+void write_gate(Context<Host>& ctx, Gate<Host> gate, Verdict verdict);
 
 // ---- Tall matrices times small ones: Cholesky QR, and bases held explicitly ------------------------------------------
 
@@ -173,15 +176,13 @@ struct GramDemands {
     double most_trace = any;
     double most_departure = any;  ///< ‖I − G‖_F
     double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
-    /// Of R's diagonal blocks, where Tuning<D>::solves_by_block_inverses: how far their explicit inverses may magnify the
-    /// residual of X = A R⁻¹.
-    double most_block_condition = any;
 
     constexpr bool asks_condition() const { return most_condition < any; }
 };
 
 /// G (upper triangle) = RᵀR if `demands` are met; the gate is closed where they are not, and R unspecified then, zeros
-/// below its diagonal or not. Does nothing where the gate is closed. R may be G. n³/3 flops, twice that with a condition.
+/// below its diagonal or not, unless κ alone was too large. Does nothing where the gate is closed. R may be G. n³/3 flops,
+/// twice that with a condition.
 ///
 /// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F on a GPU: between κ₂ and
 /// nκ₂ all of them.
@@ -218,6 +219,14 @@ void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<
 /// magnitude and |L| <= 1 for orthonormal Q (Ballard et al. 2014). Q n×n, signs n×1. 2n³/3 flops.
 template <class T>
 void signed_lu(Context<Host>& ctx, MatrixView<T, Host> Q, MatrixView<T, Host> signs);
+
+// Where n <= Tuning<D>::most_top_cols there is also, in one step and behind a gate, without waiting:
+//
+//     void reconstruct_top(Context<D>& ctx, Q, double limit, R, V, Tf, U, signs, Gate<D> gate);
+//
+// Q − diag(signs) = L U for the top block Q (n×n) of orthonormal columns, T = −U S L⁻ᵀ, V := L (V may be Q), R := S R,
+// written above L as well. All n×n, U in Sum<T, D> with zeros below. The gate is closed (Growth), and V and R as they were,
+// where ‖(Q − S)⁻¹‖_F > limit.
 
 /// X := L⁻ᵀX or U⁻ᵀX and so on for an n×n triangle: X := op(A)⁻¹ X. n²p flops.
 enum class Triangle { UnitLower, Upper };

@@ -12,10 +12,12 @@ template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const Index n = A.cols;
     using State = typename CholeskyPasses<T, D>::State;
-    Matrix<T, D> R(ctx, n, n);
-    const auto passes = cholesky_passes<T, D>(ctx, false, false, A, A, R.view());
+    Matrix<T, D> R(ctx, n, n), signs(ctx, n, 1);
+    const auto passes = cholesky_passes<T, D>(ctx, false, false, A, A, R.view(), [&](auto R2, auto gate) {
+        reconstruct_behind<T, D>(ctx, A, R2, R.view(), Tf, signs.view(), gate);
+    });
     if (passes.state == State::Certified) {
-        reconstruct_householder<T, D>(ctx, A, passes.R2.view(), R.view(), Tf);
+        if (passes.next_refused) factor_anew<T, D>(ctx, A, passes.R2.view(), R.view(), Tf);
         return;
     }
     ReflectorForest<T, D> tree;

@@ -3,6 +3,7 @@
 // where the Gram matrix is known to much less than u. Every step decides where it runs whether the next may be taken; the
 // host asks once, at the end.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -22,17 +23,6 @@ constexpr double certificate = 0.5;
 /// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
 constexpr double condition_gate = 16;
 
-/// How far the explicit inverses of R's diagonal blocks may magnify the residual of X = A R⁻¹: two roundings of Sum<T, D>
-/// times it, what eight of random sign come to, stay below half of the 22 n·u that the tests allow; all of one sign come
-/// to 16.
-template <class T, class D>
-double most_block_condition(Index n) {
-    if (!Tuning<D>::solves_by_block_inverses) return GramDemands::any;
-    constexpr double ratio = static_cast<double>(std::numeric_limits<T>::epsilon()) /
-                             static_cast<double>(std::numeric_limits<Sum<T, D>>::epsilon());
-    return 5.5 * static_cast<double>(std::max<Index>(8, n)) * ratio;
-}
-
 /// Steps of a chain, in order.
 enum Step { First, Second, Last };
 
@@ -40,7 +30,7 @@ enum Step { First, Second, Last };
 
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
-                                     MatrixView<T, D> Q1, MatrixView<T, D> R) {
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next) {
     using State = typename CholeskyPasses<T, D>::State;
     using S = Sum<T, D>;
     using Factors = std::array<MatrixView<const S, D>, 1>;
@@ -58,67 +48,61 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     Matrix<Verdict, D> verdict(ctx, 1, 1);
     const Gate<D> gate = verdict.view();
 
-    const auto certified = [&](double departure) {
-        result.state = State::Certified;
-        result.gram_departure = departure;
+    // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
+    const auto conclude = [&](MatrixView<const T, D> B, MatrixView<const S, D> Y) {
+        if (last) solve_and_gram<T>(ctx, B, Factors{Y}, Q1, {}, gate);
+        if (next) next(Y, gate);
+        return read_gate(ctx, gate);
     };
-    const double block_condition = most_block_condition<T, D>(n);
+    // the chain is through, or all of it but what was to come next
+    const auto is_through = [](const Verdict& found) { return !found.closed() || found.reason == Verdict::Growth; };
+    const auto certified = [&](const Verdict& found, double departure, Matrix<S, D>& Y) {
+        result.state = State::Certified;
+        result.next_refused = found.closed();
+        result.gram_departure = departure;
+        if (!last) result.R2 = std::move(Y);
+    };
     // G = AᵀA
     solve_and_gram<T>(ctx, A, {}, {}, R1);
     throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu, .most_block_condition = block_condition}, R1, gate);
+        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, gate);
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
-        factor_gram<T>(
-            ctx, R2,
-            {.step = Second, .most_trace = 2 * static_cast<double>(n), .most_block_condition = block_condition}, R2,
-            gate);
+        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, gate);
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<S>(ctx, R2, R1, R1, gate);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, gate);
     } else {
         const GramPrecision known = gram_precision<T>(ctx, A.rows, n);
-        factor_gram<T>(ctx, R1,
-                       {.step = First,
-                        .most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u),
-                        .most_block_condition = block_condition},
-                       R1, gate);
-        // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor
+        const double most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u);
+        // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
+        // suffices; κ_F >= n
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
-        const auto departure_bound = [&](const Verdict& found) { return found.condition * found.condition * gamma; };
-        // κ_F >= n
-        if (static_cast<double>(n) * static_cast<double>(n) * gamma <= nu / 2) {
-            // Q = A R₁⁻¹, R = R₁
-            if (last) solve_and_gram<T>(ctx, A, Factors{R1}, Q1, {}, gate);
+        const double one_pass_condition = std::min(most_condition, std::sqrt(nu / 2 / gamma));
+        const bool one_pass = static_cast<double>(n) < one_pass_condition;
+        factor_gram<T>(ctx, R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition}, R1,
+                       gate);
+        if (one_pass) {
+            // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
             multiply_upper<S>(ctx, {}, R1, R, gate);
-            const Verdict found = read_gate(ctx, gate);
-            if (!found.closed() && departure_bound(found) <= nu / 2) {
-                certified(departure_bound(found));
-                // Q₁ = A, R₂ = R₁
-                if (!last) result.R2 = std::move(first);
+            const Verdict found = conclude(A, R1);
+            if (is_through(found)) {
+                certified(found, found.condition * found.condition * gamma, first);
                 return result;
             }
-            // G = Q₁ᵀQ₁
-            if (last) {
-                solve_and_gram<T>(ctx, Q1, {}, {}, R2);
-            } else {
-                solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
-            }
-        } else {
-            // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
-            solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
+            if (found.reason == Verdict::Condition && found.condition < most_condition) write_gate(ctx, gate, {});
         }
+        // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
+        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
     }
     factor_gram<T>(ctx, R2, {.step = Last, .most_departure = certificate}, R2, gate);
     // R := R₂ R₁;  Q = Q₁ R₂⁻¹
     multiply_upper<S>(ctx, R2, R1, R, gate);
-    if (last) solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, {}, gate);
-    const Verdict found = read_gate(ctx, gate);
-    if (!found.closed()) {
-        certified(found.departure);
-        if (!last) result.R2 = std::move(second);
+    const Verdict found = conclude(Q1, R2);
+    if (is_through(found)) {
+        certified(found, found.departure, second);
         return result;
     }
     result.column = found.column;
@@ -134,7 +118,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
 
 #define QUOIN_INSTANTIATE(T, D)                                                                          \
     template CholeskyPasses<T, D> cholesky_passes<T, D>(Context<D>&, bool, bool, MatrixView<const T, D>, \
-                                                        MatrixView<T, D>, MatrixView<T, D>);
+                                                        MatrixView<T, D>, MatrixView<T, D>, const NextStep<T, D>&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -141,19 +142,36 @@ struct CholeskyPasses {
         Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
+    bool next_refused = false;   ///< certified, but the next step closed the gate
     Index column = -1;           ///< where it broke down
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
     Matrix<Sum<T, D>, D> R2;
 };
+/// What is to follow a chain that went through, given R₂, before anybody waits: it may close the gate with reason Growth.
+template <class T, class D>
+using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, Gate<D> gate)>;
+
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
-/// Waits once, or twice where one pass might have done and did not.
+/// Waits once, or twice where one pass might have done and did not: `next` is asked for twice then, the first time in vain.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
-                                     MatrixView<T, D> Q1, MatrixView<T, D> R);
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {});
 
-/// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns becomes V below the diagonal
-/// of A and Tf (n×n); R (n rows, n or more columns) takes the rows' signs, and its triangle goes above V.
+/// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns, Q₁ in A, becomes V below the
+/// diagonal of A and Tf (n×n); R (n×n) takes the rows' signs, given in `signs` (n×1), and goes above V. Nothing where the
+/// gate is closed; closes it with reason Growth, and leaves A and R alone, where V and T would not be accurate. Waits where
+/// n > Tuning<D>::most_top_cols.
+template <class T, class D>
+void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                        MatrixView<T, D> Tf, MatrixView<T, D> signs, Gate<D> gate);
+
+/// What is left to do then: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
+template <class T, class D>
+void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                 MatrixView<T, D> Tf);
+
+/// The one or the other. R has n or more columns. Waits.
 template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);

@@ -15,16 +15,27 @@ namespace {
 /// every Q, but may grow as 2ⁿ: beyond this multiple of √n the reflectors are computed, not reconstructed.
 constexpr double inverse_norm_limit = 8;
 
-/// A := Q₁ R₂⁻¹, then A = H R' by reflectors, and R := R' R.
+/// `reconstruct_top` in single steps, for any n. Waits.
 template <class T, class D>
-void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                 MatrixView<T, D> Tf) {
-    const Index n = A.cols;
-    if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const Sum<T, D>, D>, 1>{R2}, A, {});
-    factor_panel<T>(ctx, A, Tf);
-    Matrix<T, D> R1(ctx, n, n);
-    copy_triangle<T>(ctx, A.row_block({0, n}), R1.view());
-    multiply_upper<T>(ctx, R1.view(), R, R);
+void reconstruct_top_in_steps(Context<D>& ctx, MatrixView<const T, D> Q, double limit, MatrixView<T, D> R,
+                              MatrixView<T, D> V, MatrixView<T, D> Tf, MatrixView<Sum<T, D>, D> U,
+                              MatrixView<T, D> signs, Gate<D> gate) {
+    Verdict verdict = read_gate(ctx, gate);
+    if (verdict.closed()) return;
+    const Index n = Q.cols;
+    Matrix<T, D> LU(ctx, n, n), upper(ctx, n, n);
+    copy<T>(ctx, Q, LU.view());
+    signed_lu<T>(ctx, LU.view(), signs);
+    if (!(inverse_norm_estimate<T>(ctx, LU.view()) <= limit)) {
+        verdict.close(0, Verdict::Growth, -1);
+        return write_gate(ctx, gate, verdict);
+    }
+    copy_triangle<T>(ctx, LU.view(), upper.view());
+    reconstruct_t<T, D>(ctx, LU.view(), upper.view(), signs, Tf);
+    multiply_upper<T>(ctx, {}, upper.view(), U);
+    flip_rows<T>(ctx, signs, R);
+    copy<T>(ctx, LU.view(), V);
+    store_triangle<T>(ctx, R, V);
 }
 
 }  // namespace
@@ -44,41 +55,69 @@ void reconstruct_t(Context<D>& ctx, MatrixView<const T, D> LU, MatrixView<const 
 }
 
 template <class T, class D>
-void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                             MatrixView<T, D> Tf) {
+void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                        MatrixView<T, D> Tf, MatrixView<T, D> signs, Gate<D> gate) {
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
-    const auto A_top = A.row_block({0, n}), A_rest = A.row_block({n, A.rows});
-    Matrix<T, D> LU(ctx, n, n), U(ctx, n, n), signs(ctx, n, 1);
-    // Q₁ − S = L U
+    const auto V1 = A.row_block({0, n}), V2 = A.row_block({n, A.rows});
+    const double limit = inverse_norm_limit * std::sqrt(static_cast<double>(n));
+    Matrix<Sum<T, D>, D> U(ctx, n, n), UR2;
+    Matrix<T, D> top;
     if (R2.data) {
-        solve_and_gram<T>(ctx, A_top, Factors{R2}, LU.view(), {});
-    } else {
-        copy<T>(ctx, A_top, LU.view());
+        top = Matrix<T, D>(ctx, n, n);
+        solve_and_gram<T>(ctx, V1, Factors{R2}, top.view(), {}, gate);
     }
-    signed_lu<T>(ctx, LU.view(), signs.view());
-    if (!(inverse_norm_estimate<T>(ctx, LU.view()) <= inverse_norm_limit * std::sqrt(static_cast<double>(n)))) {
-        factor_anew<T, D>(ctx, A, R2, R, Tf);
-        store_triangle<T>(ctx, R.col_block({0, n}), A_top);
-        return;
+    const MatrixView<const T, D> Q1 = R2.data ? top.view() : V1;
+    // Q₁ − S = L U,  V₁ = L
+    if (n > Tuning<D>::most_top_cols) {
+        reconstruct_top_in_steps<T, D>(ctx, Q1, limit, R, V1, Tf, U.view(), signs, gate);
+    } else if constexpr (Tuning<D>::most_top_cols > 0) {
+        reconstruct_top<T>(ctx, Q1, limit, R, V1, Tf, U.view(), signs, gate);
     }
-    copy_triangle<T>(ctx, LU.view(), U.view());
-    reconstruct_t<T, D>(ctx, LU.view(), U.view(), signs.view(), Tf);
-    // V₁ = L, V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
-    Matrix<Sum<T, D>, D> U_sum(ctx, n, n), UR2(ctx, n, n);
-    multiply_upper<T>(ctx, {}, U.view(), U_sum.view());
-    if (R2.data) multiply_upper<Sum<T, D>>(ctx, U_sum.view(), R2, UR2.view());
-    solve_and_gram<T>(ctx, A_rest, Factors{R2.data ? UR2.view() : U_sum.view()}, A_rest, {});
-    copy<T>(ctx, LU.view(), A_top);
-    // A = Q R = (Q S)(S R)
-    flip_rows<T>(ctx, signs.view(), R);
+    // V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
+    if (R2.data) {
+        UR2 = Matrix<Sum<T, D>, D>(ctx, n, n);
+        multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), gate);
+    }
+    solve_and_gram<T>(ctx, V2, Factors{R2.data ? UR2.view() : U.view()}, V2, {}, gate);
+}
+
+template <class T, class D>
+void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                 MatrixView<T, D> Tf) {
+    const Index n = A.cols;
+    const auto A_top = A.row_block({0, n});
+    if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const Sum<T, D>, D>, 1>{R2}, A, {});
+    factor_panel<T>(ctx, A, Tf);
+    Matrix<T, D> R1(ctx, n, n);
+    copy_triangle<T>(ctx, A_top, R1.view());
+    multiply_upper<T>(ctx, R1.view(), R, R);
     store_triangle<T>(ctx, R.col_block({0, n}), A_top);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                \
-    template void reconstruct_t<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>,             \
-                                      MatrixView<const T, D>, MatrixView<T, D>);                               \
-    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, \
+template <class T, class D>
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                             MatrixView<T, D> Tf) {
+    const Index n = A.cols;
+    Matrix<T, D> signs(ctx, n, 1);
+    Matrix<Verdict, D> verdict(ctx, 1, 1);
+    write_gate(ctx, verdict.view(), {});
+    reconstruct_behind<T, D>(ctx, A, R2, R.col_block({0, n}), Tf, signs.view(), verdict.view());
+    if (read_gate(ctx, verdict.view()).closed()) {
+        factor_anew<T, D>(ctx, A, R2, R, Tf);
+    } else {
+        flip_rows<T>(ctx, signs.view(), R.col_block({n, R.cols}));
+    }
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                                      \
+    template void reconstruct_t<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>,                   \
+                                      MatrixView<const T, D>, MatrixView<T, D>);                                     \
+    template void reconstruct_behind<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>,            \
+                                           MatrixView<T, D>, MatrixView<T, D>, MatrixView<T, D>, Gate<D>);           \
+    template void factor_anew<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, MatrixView<T, D>, \
+                                    MatrixView<T, D>);                                                               \
+    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>,       \
                                                 MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -1,6 +1,7 @@
 // Small dense steps on n×n matrices: cuSOLVER's potrf, cuBLAS's trsm and trmm, and kernels of their own.
 //
-//   up to 192 columns   kernels/factor_gram.cuh and kernels/multiply_upper.cuh; beyond, what follows.
+//   up to 192 columns   kernels/factor_gram.cuh and kernels/multiply_upper.cuh, up to 128 kernels/reconstruct_top.cuh;
+//                       beyond, what follows.
 //   inspect_upper   one block; thread t adds the entries t, t + 1024, … of the upper triangle, and the block its threads'
 //                   sums in a fixed tree. n² reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
@@ -16,9 +17,9 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/kernels/block_condition.cuh"
 #include "cuda/kernels/factor_gram.cuh"
 #include "cuda/kernels/multiply_upper.cuh"
+#include "cuda/kernels/reconstruct_top.cuh"
 #include "cuda/primitives.hpp"
 
 namespace quoin {
@@ -213,6 +214,10 @@ double largest(const double* x, Index n) {
 
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { return *ctx.state().read_back(gate.data, 1); }
 
+void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict) {
+    for_each_element(ctx, 1, 1, [=] __device__(Index, Index) { *gate.data = verdict; });
+}
+
 namespace {
 
 /// Of any width, by cuSOLVER and cuBLAS.
@@ -265,12 +270,6 @@ void factor_gram(Context<Cuda>& ctx, MatrixView<double, Cuda> G, GramDemands dem
     if (n <= factor_max_cols) {
         QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(n), G.data, G.ld, low, high, demands, R.data, R.ld,
                                            gate.data, ctx.stream()));
-        // never more than κ(R D)
-        if (demands.most_block_condition < demands.most_condition) {
-            demand_block_condition<<<static_cast<unsigned>((n + 7) / 8), 32, 0, ctx.stream()>>>(
-                R, demands.most_block_condition, demands.step, gate.data);
-            check_launch("demand_block_condition");
-        }
     } else {
         factor_gram_wide(ctx, G, low, high, demands, R, gate.data);
     }
@@ -335,6 +334,20 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 }
 
 template <class T>
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
+                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+                     MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
+    const Index n = Q.cols;
+    if (n == 0) return;
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(n, n);
+    QUOIN_CUDA_CHECK(cuda::reconstruct_top<T>({static_cast<int>(n), Q.data, Q.ld, R.data, R.ld, V.data, V.ld, Tf.data,
+                                               Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, gate.data},
+                                              ctx.stream()));
+    ctx.state().add_flops(10.0 / 3.0 * n * n * n);
+}
+
+template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
     trsm<T>(ctx, Side::Left, triangle, op, A, X);
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
@@ -347,6 +360,9 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
                                        MatrixView<T, Cuda>, Gate<Cuda>);                                          \
     template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
+    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, double, MatrixView<T, Cuda>,      \
+                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<double, Cuda>,          \
+                                     MatrixView<T, Cuda>, Gate<Cuda>);                                            \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -68,8 +68,8 @@ template <class T>
 void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
     const Index m = A.rows;
-    // as many blocks as can share the work: their number costs little, their rows do
-    Index blocks = 1;
+    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send to
+    Index blocks = 2;
     while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
     const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
     const auto launch = [&]<int R, int C, bool streams>() {

@@ -100,6 +100,8 @@ struct SumOf<T, Cuda> {
 };
 /// What the steps so far have decided. Waits.
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
+/// What they will have decided.
+void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict);
 
 /// Of `solve_and_gram` below.
 template <class T>
@@ -135,6 +137,11 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
+/// Q − S = L U, T = −U S L⁻ᵀ, V := L below S R, for n <= 128.
+template <class T>
+void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, double limit, MatrixView<T, Cuda> R,
+                     MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
+                     MatrixView<T, Cuda> signs, Gate<Cuda> gate);
 /// X := op(A)⁻¹ X for a triangle A.
 template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);

@@ -36,8 +36,6 @@ struct Tuning<Cuda> {
     static constexpr Index fan_in = 10;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
-    /// Whether X = A R⁻¹ multiplies by the inverses of diagonal blocks, and not by substitution alone.
-    static constexpr bool solves_by_block_inverses = true;
     /// Of `robust_pca`.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     /// Of the rotations behind it, in units of u (jacobi.cuh): what is left of a pair when they end, and what is not worth
@@ -45,9 +43,11 @@ struct Tuning<Cuda> {
     static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
+    /// Columns up to which there is a primitive `reconstruct_top`.
+    static constexpr Index most_top_cols = 128;
     /// Rows from which on a panel is reconstructed. The steps between the Gram matrices cost the host some 0.3 ms, which
     /// wide panels repay; narrow ones where their kernel's registers do not hold them.
-    static Index reconstruct_rows(Index width) { return width > 128 ? 2048 : 16384; }
+    static Index reconstruct_rows(Index width) { return 4 * width; }
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index m) { return m >= 65536 ? 192 : 0; }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies

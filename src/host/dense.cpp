@@ -75,6 +75,8 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
 
 Verdict read_gate(Context<Host>&, Gate<Host> gate) { return *gate.data; }
 
+void write_gate(Context<Host>&, Gate<Host> gate, Verdict verdict) { *gate.data = verdict; }
+
 template <class T>
 void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, MatrixView<T> R, Gate<Host> gate) {
     Verdict& verdict = *gate.data;

@@ -33,13 +33,13 @@ struct Tuning<Host> {
     /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 50 iterations a second by Qr, 61
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
-    /// Whether X = A R⁻¹ multiplies by the inverses of diagonal blocks, and not by substitution alone.
-    static constexpr bool solves_by_block_inverses = false;
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index) { return tall_cols; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
+    /// Columns up to which there is a primitive `reconstruct_top`.
+    static constexpr Index most_top_cols = 0;
     /// A panel of w columns is reconstructed from an orthonormal basis where it has at least so many rows.
     static Index reconstruct_rows(Index width) { return 64 * width; }
 };

@@ -2,14 +2,14 @@
 
 // An upper triangular factor R (n×n) in shared memory, ready for X := A R⁻¹ by blocked substitution in blocks of 8:
 //
-//   X_i = A_i R_ii⁻¹,   A_j := A_j − X_i R_ij  for j > i
+//   X_i = A_i R_ii⁻¹,   X_i += (A_i − X_i R_ii) R_ii⁻¹,   A_j := A_j − X_i R_ij  for j > i
 //
-// R_ii⁻¹ and R_ij are 8×8, column-major, contiguous, row of blocks after row of blocks: lane l of a warp finds its two
-// numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the identity.
+// A row of blocks is R_ii⁻¹, R_ii, R_i,i+1, …, one row after the other, each block 8×8, column-major, contiguous: lane l of a
+// warp finds its two numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the identity.
 //
-// Error: |A − X R| <= c u (|X||R| + Σ_i |X_i||R_ii||R_ii⁻¹||R_ii|) row by row, in f64 whatever T is, so the residual is
-// n·u·‖a‖ times at most κ(R_ii) of an 8×8 diagonal block, not κ(R); the explicit R⁻¹ would give κ(R). block_condition.cuh
-// refuses an R with a block that would show.
+// Error: an explicit inverse leaves |A_i − X_i R_ii| <= c u |A_i||R_ii⁻¹||R_ii|; the step of refinement multiplies that by
+// c u |R_ii⁻¹||R_ii| and adds c u |X_i||R_ii|, all that substitution leaves (Higham 2002, 12.2). So |A − X R| <= c u |X||R|
+// row by row, in f64 whatever T is, while u κ(R_ii)² is O(1) for the 8×8 diagonal blocks.
 //
 // Rows of A: a warp takes 16 as tiles 16×8 (dmma.cuh) whose rows g and g+8 are A's rows 2g and 2g+1, so that a lane reads
 // and writes pairs. In X := A R⁻¹ the order of rows is free.
@@ -18,16 +18,17 @@
 
 namespace quoin::cuda {
 
-__host__ __device__ constexpr int factor_block_count(int col_tiles) { return col_tiles * (col_tiles + 1) / 2; }
+__host__ __device__ constexpr int factor_block_count(int col_tiles) { return col_tiles * (col_tiles + 3) / 2; }
 
 /// Every thread of the block takes part. `blocks` is ready for all of them on return.
 template <int col_tiles, int threads>
 __device__ __forceinline__ void load_factor(double* blocks, int n, const double* __restrict__ R, Index ldr) {
-    constexpr int warps = threads / 32, batch = 8, count = factor_block_count(col_tiles);
+    constexpr int warps = threads / 32, batch = 8, count = factor_block_count(col_tiles) - col_tiles;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int i = 0, j = warp;
     for (int first = warp; first < count; first += batch * warps) {
         double r[batch][2];
+        int place[batch];
 #pragma unroll
         for (int q = 0; q < batch; ++q) {
             while (i < col_tiles && j >= col_tiles) {
@@ -40,23 +41,25 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
                 r[q][e] = row == col ? 1.0 : 0.0;
                 if (row <= col && col < n) r[q][e] = R[row + col * ldr];
             }
+            // behind the inverses of the rows up to i
+            place[q] = first + q * warps + i + 1;
             j += warps;
         }
 #pragma unroll
         for (int q = 0; q < batch; ++q) {
-            const int b = first + q * warps;
-            if (b < count) {
-                blocks[b * 64 + lane] = r[q][0];
-                blocks[b * 64 + 32 + lane] = r[q][1];
+            if (first + q * warps < count) {
+                blocks[place[q] * 64 + lane] = r[q][0];
+                blocks[place[q] * 64 + 32 + lane] = r[q][1];
             }
         }
     }
     __syncthreads();
     static_assert(threads >= 8 * col_tiles);
     const int tile = threadIdx.x / 8, column = threadIdx.x % 8;
-    double* const D = blocks + (tile * col_tiles - tile * (tile - 1) / 2) * 64;
-    double y[8];
     if (tile < col_tiles) {
+        double* const inverse = blocks + (tile * (col_tiles + 1) - tile * (tile - 1) / 2) * 64;
+        const double* const D = inverse + 64;
+        double y[8];
         // R_ii y = e_column
 #pragma unroll
         for (int r = 7; r >= 0; --r) {
@@ -65,11 +68,8 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
             for (int q = r + 1; q < 8; ++q) sum -= D[r + q * 8] * y[q];
             y[r] = r > column ? 0.0 : sum / D[r + r * 8];
         }
-    }
-    __syncthreads();
-    if (tile < col_tiles) {
 #pragma unroll
-        for (int r = 0; r < 8; ++r) D[r + column * 8] = y[r];
+        for (int r = 0; r < 8; ++r) inverse[r + column * 8] = y[r];
     }
     __syncthreads();
 }
@@ -92,9 +92,12 @@ __device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const doubl
     };
 #pragma unroll
     for (int i = 0; i < col_tiles; ++i) {
-        Tile16x8 solved = {};
-        // X_i = A_i R_ii⁻¹
-        multiply_add(solved, as_left_operand(X[i]), next());
+        Tile16x8 solved = {}, rest = X[i];
+        const Tile8x8 inverse = next(), diagonal = next();
+        // X_i = A_i R_ii⁻¹;  X_i += (A_i − X_i R_ii) R_ii⁻¹
+        multiply_add(solved, as_left_operand(X[i]), inverse);
+        multiply_add(rest, as_left_operand(-solved), diagonal);
+        multiply_add(solved, as_left_operand(rest), inverse);
         X[i] = solved;
         const Tile16x8 left = as_left_operand(-solved);
         // A_j := A_j − X_i R_ij

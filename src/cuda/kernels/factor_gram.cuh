@@ -25,6 +25,7 @@
 // and four barriers for every 8.
 
 #include "cuda/kernels/dmma.cuh"
+#include "cuda/kernels/reciprocal.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -126,15 +127,6 @@ __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, i
         row[8] = -D.v[3];
         D.v[2] = D.v[3] = 0;
     }
-}
-
-/// 1/x of a normal x to an ulp or two, from an approximation to 20 bits, without a branch for other operands.
-__device__ __forceinline__ double reciprocal_of(double x) {
-    double y;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    // 1/x = y/(1 − e) = y (1 + e + e² + …)
-    const double e = fma(-x, y, 1.0);
-    return fma(fma(e, e, e), y, y);
 }
 
 /// R_kk of the 8×8 block at the panel's columns 8k …, lane j holding its column j mod 8: a_lj −= a_il a_ij / a_ii by rows

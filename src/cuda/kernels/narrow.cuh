@@ -8,7 +8,7 @@
 // the slot in registers; no warp waits for another. At the end the block's warps add their sums, in order, into one
 // part (gram_parts.cuh, units 16×8). Sums are f64 whatever T is; X is rounded once, after the last factor.
 //
-// Shared: 256 · k(k+1) bytes a factor, k = ⌈n/8⌉, and 8k columns of 128 bytes + 4 elements a slot (the four keep the
+// Shared: 256 · k(k+3) bytes a factor, k = ⌈n/8⌉, and 8k columns of 128 bytes + 4 elements a slot (the four keep the
 // fragments' lanes in different banks). Registers: 8k for X and about 2k(k+2) for the sums.
 // Any ld and alignment; 16-byte accesses where A, X and their ld allow, else one element each. mn² flops a factor and
 // mn² for the Gram matrix; m·n elements read and, where X is stored, written once. Bound by memory; beyond n ≈ 50 by the

@@ -8,7 +8,7 @@
 // where the two weigh about the same, the two or three warps of a scheduler therefore take turns: one solves while the
 // others store and load (1 000 000×192: 1.00 ms with turns, 1.04 without; f64, bound by memory: 1.41 and 1.28).
 //
-// Shared: 256 · k(k+1) bytes, k = ⌈n/8⌉ rounded up to even: 150 KB for n = 192. Registers: 8k + about 50.
+// Shared: 256 · k(k+3) bytes, k = ⌈n/8⌉ rounded up to even: 162 KB for n = 192. Registers: 8k + about 50.
 // Any ld and alignment. mn² flops in f64 whatever T is; m·n elements read, m·n written. Bound by memory in f64 (n <= 192),
 // by the tensor cores' f64 rate in f32 from n ≈ 120 on.
 
