@@ -275,13 +275,20 @@ void shrink_sparse(Context<Host>& ctx, MatrixView<const T, Host> M, MatrixView<c
                    MatrixView<const std::uint8_t, Host> observed, double mu, double threshold, MatrixView<T, Host> L,
                    MatrixView<T, Host> S, SumsView<Host> sums);
 
+/// Where a device that finds Σ and V by iteration may end; others find all to u.
+struct SpectrumNeeds {
+    double threshold = 0;  ///< Σ above it and their V; of what is below, only that, and that V is orthogonal
+    double tolerance = 0;  ///< of X V (I − threshold Σ⁻¹)₊ Vᵀ entry by entry of V, over ‖X‖; u where that is more
+};
 /// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. Vᵀ is orthogonal on entry: where a device
 /// that iterates starts from. mn² flops.
 template <class T>
-void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T, Host> X, std::span<T> s, MatrixView<T, Host> Vt);
-/// s and Vᵀ of an n×n R, which is lost, s to u‖R‖; Vᵀ on entry as above.
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T, Host> X, SpectrumNeeds needs, std::span<T> s,
+                       MatrixView<T, Host> Vt);
+/// s and Vᵀ of an n×n R, which is lost, s to u‖R‖; needs and Vᵀ on entry as above.
 template <class T>
-void right_singular_vectors(Context<Host>& ctx, MatrixView<T, Host> R, std::span<T> s, MatrixView<T, Host> Vt);
+void right_singular_vectors(Context<Host>& ctx, MatrixView<T, Host> R, SpectrumNeeds needs, std::span<T> s,
+                            MatrixView<T, Host> Vt);
 
 /// P := V diag(weights) Vᵀ for Vᵀ r×n. 2rn² flops.
 template <class T>

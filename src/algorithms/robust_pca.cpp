@@ -18,6 +18,8 @@ namespace {
 constexpr double most_growth = 1e7;
 /// Iterations without a new least error after which T is taken to be at its end.
 constexpr Index patience = 25;
+/// How far L may be from the minimum of its step, over the error of the step before.
+constexpr double inexactness = 1e-3;
 
 template <class T, class D>
 void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
@@ -53,13 +55,13 @@ public:
         : s(n), Vt(ctx, n, n), route_(route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : route) {
         set_identity<T>(ctx, 0, Vt.view());
     }
-    void find(Context<D>& ctx, MatrixView<const T, D> X) {
-        if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, s, Vt.view());
+    void find(Context<D>& ctx, MatrixView<const T, D> X, SpectrumNeeds needs) {
+        if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, needs, s, Vt.view());
         Options r_only;
         r_only.q = QForm::None;
         r_only.check_finite = false;
         Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx);
-        right_singular_vectors<T>(ctx, R.view(), s, Vt.view());
+        right_singular_vectors<T>(ctx, R.view(), needs, s, Vt.view());
     }
     std::vector<T> s;
     Matrix<T, D> Vt;
@@ -89,7 +91,8 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
     scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
     RightSingular<T, D> x(ctx, options.route, n);
-    x.find(ctx, f.L.view());
+    // ‖M‖₂ >= ‖M‖_F/√n
+    x.find(ctx, f.L.view(), {.threshold = std::sqrt(norms.squares / static_cast<double>(n))});
     const double norm2 = static_cast<double>(x.s[0]);
     double mu = options.mu > 0 ? options.mu
                 : grows        ? 1.25 / norm2
@@ -120,7 +123,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
         // S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ in place of L
         shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view(), sums.view());
         // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
-        x.find(ctx, f.L.view());
+        x.find(ctx, f.L.view(), {1 / mu, inexactness * std::min(1.0, f.last.error)});
         const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
         Index rank = 0;
         double nuclear = 0;

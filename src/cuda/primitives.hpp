@@ -173,13 +173,16 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
                    MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
                    MatrixView<T, Cuda> S, SumsView<Cuda> sums);
 /// By Jacobi rotations from Vᵀ on entry up to 128 columns (kernels/jacobi.cuh), so that σ and X V f(Σ) Vᵀ are right to
-/// u‖X‖ of T or √u‖X‖ of double, whichever is more; beyond, or where they do not converge, by `small_svd` of XᵀX. Waits.
+/// u‖X‖ of T or √u‖X‖ of double, whichever is more, or to what is needed; beyond, or where they do not converge, by
+/// `small_svd` of XᵀX. Waits.
 template <class T>
-void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, std::span<T> s, MatrixView<T, Cuda> Vt);
+void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, SpectrumNeeds needs, std::span<T> s,
+                       MatrixView<T, Cuda> Vt);
 /// In f32 as `gram_eigenvectors` of R, whose products are exact in double: √u of double is below u of f32. In f64 by
 /// `small_svd`. Waits.
 template <class T>
-void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, std::span<T> s, MatrixView<T, Cuda> Vt);
+void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumNeeds needs, std::span<T> s,
+                            MatrixView<T, Cuda> Vt);
 /// P := V diag(weights) Vᵀ, summed in double up to 6144 rows of Vᵀ.
 template <class T>
 void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::span<const T> weights,

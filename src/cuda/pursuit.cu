@@ -176,8 +176,8 @@ __global__ void __launch_bounds__(projector_warps * 32)
 /// The eigenvalues of the Gram matrix G (upper triangle) in descending order, and Vᵀ, from Vᵀ as it is on entry. False where
 /// the rotations do not converge.
 template <class T>
-bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G, std::span<double> values,
-                            MatrixView<T, Cuda> Vt) {
+bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G, SpectrumNeeds needs,
+                            std::span<double> values, MatrixView<T, Cuda> Vt) {
     const int n = static_cast<int>(G.cols);
     Arena::Frame frame(ctx);
     double *const N = frame.take<double>(n * n), *const H = frame.take<double>(n * n),
@@ -209,9 +209,10 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
         ctx, n, 1, [=] __device__(int, Index i, Index k) { return HW[i + k * n]; },
         [=] __device__(int, Index k, Index j) { return W[j + k * n]; },
         [=] __device__(int, Index i, Index j, double sum) { B[i + j * n] = sum; });
-    QUOIN_CUDA_CHECK(cuda::jacobi(n, B, W, Tuning<Cuda>::jacobi_tolerance * std::numeric_limits<T>::epsilon(),
-                                  Tuning<Cuda>::jacobi_smallest, rotations, found->values, places, &found->outcome, Vt,
-                                  ctx.stream()));
+    const double tolerance =
+        std::max(needs.tolerance, Tuning<Cuda>::jacobi_tolerance * std::numeric_limits<T>::epsilon());
+    QUOIN_CUDA_CHECK(cuda::jacobi(n, B, W, needs.threshold, tolerance, Tuning<Cuda>::jacobi_smallest, rotations,
+                                  found->values, places, &found->outcome, Vt, ctx.stream()));
     const Found* const on_host = ctx.state().read_back(found, 1);
     std::copy_n(on_host->values, n, values.begin());
     return on_host->outcome.converged != 0;
@@ -293,14 +294,15 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
 }
 
 template <class T>
-void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, std::span<T> s, MatrixView<T, Cuda> Vt) {
+void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, SpectrumNeeds needs, std::span<T> s,
+                       MatrixView<T, Cuda> Vt) {
     const Index n = X.cols;
     if (n == 0) return;
     Arena::Frame frame(ctx);
     const auto G = frame.matrix<double>(n, n);
     solve_and_gram<T>(ctx, X, {}, {}, G);
     std::vector<double> squares(n);
-    if (n > jacobi_max_cols || !eigenvectors_by_jacobi<T>(ctx, G, squares, Vt)) {
+    if (n > jacobi_max_cols || !eigenvectors_by_jacobi<T>(ctx, G, needs, squares, Vt)) {
         const auto U = frame.matrix<double>(n, n), W = frame.matrix<double>(n, n), whole = frame.matrix<double>(n, n);
         for_each_element(
             ctx, n, n, [=] __device__(Index i, Index j) { whole.data[i + j * n] = G.data[min(i, j) + max(i, j) * n]; });
@@ -314,9 +316,10 @@ void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, std::spa
 }
 
 template <class T>
-void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, std::span<T> s, MatrixView<T, Cuda> Vt) {
+void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumNeeds needs, std::span<T> s,
+                            MatrixView<T, Cuda> Vt) {
     if constexpr (sizeof(T) == 4) {
-        gram_eigenvectors<T>(ctx, R, s, Vt);
+        gram_eigenvectors<T>(ctx, R, needs, s, Vt);
     } else {
         Arena::Frame frame(ctx);
         small_svd<T>(ctx, R, s, frame.matrix<T>(R.rows, R.cols), Vt);
@@ -428,8 +431,8 @@ void multiply_and_correct(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, Matri
     template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
                                    MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,         \
                                    MatrixView<T, Cuda>, SumsView<Cuda>);                                              \
-    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<T>, MatrixView<T, Cuda>); \
-    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, std::span<T>, MatrixView<T, Cuda>);  \
+    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, SpectrumNeeds, std::span<T>, MatrixView<T, Cuda>); \
+    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, SpectrumNeeds, std::span<T>, MatrixView<T, Cuda>);  \
     template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,                \
                                         MatrixView<T, Cuda>);                                                         \
     template void multiply_and_correct<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \

@@ -124,7 +124,7 @@ void shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T
 }
 
 template <class T>
-void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, std::span<T> s, MatrixView<T> Vt) {
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
     const Index n = X.cols, h_max = block_height<double>(n);
     if (n == 0) return;
     const double flops = 1.0 * X.rows * n * n;
@@ -165,7 +165,7 @@ void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, std::span<T> s
 }
 
 template <class T>
-void right_singular_vectors(Context<Host>& ctx, MatrixView<T> R, std::span<T> s, MatrixView<T> Vt) {
+void right_singular_vectors(Context<Host>& ctx, MatrixView<T> R, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
     Matrix<T> U(R.rows, R.cols);
     small_svd<T>(ctx, R, s, U.view(), Vt);
 }
@@ -234,8 +234,8 @@ void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<
     template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
                                    MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
                                    SumsView<Host>);                                                                   \
-    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, std::span<T>, MatrixView<T>);             \
-    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, std::span<T>, MatrixView<T>);              \
+    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>, MatrixView<T>);             \
+    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>, MatrixView<T>);              \
     template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
     template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
                                           MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \
