@@ -70,6 +70,64 @@ private:
     ThresholdRoute route_;
 };
 
+/// The passes over M, X, Y and S, where X lies in L. A device that `keeps_last_step` has the next X and S made in the pass that
+/// corrects Y: seven matrices read or written an iteration and not twelve, for two more in memory.
+template <class T, class D>
+class Passes {
+public:
+    Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
+        : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
+        if constexpr (keeps_last_step) {
+            next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
+            next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
+        }
+    }
+    /// S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ
+    void shrink(double mu) {
+        shrink_sparse<T>(ctx_, M_, f_.Y.view(), observed_, mu, f_.lambda / mu, f_.L.view(), f_.S.view(), sums(now_));
+    }
+    /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
+    PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
+        if constexpr (keeps_last_step) {
+            correct_and_shrink<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu, f_.lambda / next_mu,
+                                  f_.Y.view(), next_X_.view(), next_S_.view(), sums(now_), sums(1 - now_));
+        } else {
+            multiply_and_correct<T>(ctx_, P, M_, f_.S.view(), observed_, mu, f_.L.view(), f_.Y.view(), sums(now_));
+        }
+        return read_sums(ctx_, sums(now_));
+    }
+    /// To the S and X of the next iteration.
+    void go_on(double next_mu) {
+        if constexpr (keeps_last_step) {
+            std::swap(f_.L, next_X_);
+            std::swap(f_.S, next_S_);
+            now_ = 1 - now_;
+        } else {
+            shrink(next_mu);
+        }
+    }
+    /// L in its place, for the P of the last iteration.
+    void end(MatrixView<const T, D> P) {
+        if constexpr (keeps_last_step) {
+            project<T>(ctx_, f_.L.view(), P, next_X_.view());
+            std::swap(f_.L, next_X_);
+            ctx_.wait();
+        }
+    }
+
+private:
+    static constexpr bool keeps_last_step = Tuning<D>::keeps_last_step;
+    SumsView<D> sums(Index which) { return sums_.view().col_block({which, which + 1}); }
+
+    Context<D>& ctx_;
+    MatrixView<const T, D> M_;
+    MatrixView<const std::uint8_t, D> observed_;
+    RobustPca<T, D>& f_;
+    Matrix<T, D> next_X_, next_S_;
+    Matrix<PursuitSums, D> sums_;
+    Index now_ = 0;
+};
+
 /// For m >= n.
 template <class T, class D>
 RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
@@ -117,11 +175,13 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     Index since_least = 0;
     f.end = PursuitEnd::IterationLimit;
     Matrix<T, D> P(ctx, n, n);
-    Matrix<PursuitSums, D> sums(ctx, 1, 1);
-    for (Index iteration = 1; iteration <= options.max_iterations; ++iteration) {
+    Passes<T, D> passes(ctx, M, options.observed, f);
+    passes.shrink(mu);
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    for (Index iteration = 1;; ++iteration) {
         throw_if_stopped(ctx);
-        // S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ in place of L
-        shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view(), sums.view());
         // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
         x.find(ctx, f.L.view(), {1 / mu, inexactness * std::min(1.0, f.last.error)});
         const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
@@ -134,18 +194,14 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
             weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
         }
         weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
-        // L = X P;  Z = M − L − S;  Y += μ Z
-        multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view(),
-                                sums.view());
-
-        const PursuitSums found = read_sums(ctx, sums.view());
+        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const PursuitSums found = passes.correct(P.view(), mu, next_mu);
         const double residual = std::sqrt(found.residual / norms.squares),
                      dual_residual = mu * std::sqrt(found.change / found.multipliers);
         f.last = {iteration, residual, dual_residual,
                   // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
                   grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
-                  static_cast<Index>(found.nonzeros), mu,
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+                  static_cast<Index>(found.nonzeros), mu, seconds()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
@@ -161,8 +217,12 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
             f.end = PursuitEnd::Stopped;
             break;
         }
-        if (grows) mu = std::min(options.rho * mu, most_mu);
+        if (iteration == options.max_iterations) break;
+        mu = next_mu;
+        passes.go_on(mu);
     }
+    passes.end(P.view());
+    f.last.seconds = seconds();
     return f;
 }
 

@@ -187,11 +187,18 @@ void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumN
 template <class T>
 void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::span<const T> weights,
                         MatrixView<T, Cuda> P);
-/// L := X P in place of X, Z = M − L − S, Y += μ Z. Products in double up to 160 columns, sums in double.
+/// multiply_and_correct and the next iteration's shrink_sparse in one pass that leaves X and S as they are: L = X P,
+/// Z = M − L − S, Y += μ Z, S' := shrink(M − L + Y/μ', t'), X' := M − S' + Y/μ', primes being `next`. P is symmetric.
+/// Products in double up to 160 columns, sums in double: residual and multipliers in `sums`, the others in `next_sums`.
 template <class T>
-void multiply_and_correct(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, MatrixView<const T, Cuda> M,
-                          MatrixView<const T, Cuda> S, MatrixView<const std::uint8_t, Cuda> observed, double mu,
-                          MatrixView<T, Cuda> X, MatrixView<T, Cuda> Y, SumsView<Cuda> sums);
+void correct_and_shrink(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
+                        MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> S,
+                        MatrixView<const std::uint8_t, Cuda> observed, double mu, double next_mu, double next_threshold,
+                        MatrixView<T, Cuda> Y, MatrixView<T, Cuda> next_X, MatrixView<T, Cuda> next_S,
+                        SumsView<Cuda> sums, SumsView<Cuda> next_sums);
+/// L := X P.
+template <class T>
+void project(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, MatrixView<T, Cuda> L);
 
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 //   chunk kernels     a block takes chunks of 1024 rows of a column in turn, thread x the rows x, x + 256, …; its threads'
 //                     sums are added in a fixed tree, and `sum_blocks` adds the blocks' in order, all in double. shrink_sparse
 //                     reads four matrices and writes two, entry_norms reads one. Bound by memory.
-//   multiply_and_correct   kernels/multiply_and_correct.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
-//                     time in workspace, and a chunk kernel does the rest.
+//   correct_and_shrink   kernels/correct_and_shrink.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
+//                     time in workspace, and two chunk kernels do the rest.
 //
 // And n×n:
 //
@@ -20,8 +20,8 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/correct_and_shrink.cuh"
 #include "cuda/kernels/jacobi.cuh"
-#include "cuda/kernels/multiply_and_correct.cuh"
 #include "cuda/primitives.hpp"
 #include "cuda/tuning.hpp"
 
@@ -90,18 +90,32 @@ __global__ void __launch_bounds__(chunk_threads)
 }
 
 /// out(Σ parts), in the order of the blocks.
-template <class Part, class Join, class Out>
-__global__ void __launch_bounds__(chunk_threads) sum_blocks(int count, const Part* parts, Join join, Out out) {
+template <class Join, class Out>
+__global__ void __launch_bounds__(chunk_threads) sum_blocks(int count, const Triple* parts, Join join, Out out) {
     Triple sums;
-    for (int b = threadIdx.x; b < count; b += chunk_threads) {
-        if constexpr (std::is_same_v<Part, Triple>) {
-            join(sums, parts[b]);
-        } else {
-            join(sums, Triple{parts[b].x, parts[b].y, 0});
-        }
-    }
+    for (int b = threadIdx.x; b < count; b += chunk_threads) join(sums, parts[b]);
     sums = join_block<chunk_threads>(sums, join);
     if (threadIdx.x == 0) out(sums);
+}
+
+/// (residual, multipliers) of `now` and (sparse, change, nonzeros) of `next` := Σ parts: a block for either.
+__global__ void __launch_bounds__(chunk_threads)
+    sum_corrections(int count, const CorrectionSums* parts, PursuitSums* now, PursuitSums* next) {
+    Triple sums;
+    for (int b = threadIdx.x; b < count; b += chunk_threads) {
+        const double* const v = parts[b].v;
+        Add()(sums, blockIdx.x == 0 ? Triple{v[0], v[1], 0} : Triple{v[2], v[3], v[4]});
+    }
+    sums = join_block<chunk_threads>(sums, Add());
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0) {
+        now->residual = sums.a;
+        now->multipliers = sums.b;
+    } else {
+        next->sparse = sums.a;
+        next->change = sums.b;
+        next->nonzeros = sums.c;
+    }
 }
 
 /// Calls `f(first, m, j, sums)` for every column's chunks, and `out` with the sums.
@@ -116,7 +130,7 @@ void over_chunks(Context<Cuda>& ctx, Index m, Index n, F f, Join join, Out out) 
         chunk_kernel<<<static_cast<unsigned>(blocks), chunk_threads, 0, ctx.stream()>>>(m, n, chunks, f, join, parts);
         check_launch("chunk_kernel");
     }
-    sum_blocks<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, static_cast<const Triple*>(parts), join, out);
+    sum_blocks<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, parts, join, out);
     check_launch("sum_blocks");
 }
 
@@ -253,12 +267,13 @@ void scaled_copy(Context<Cuda>& ctx, double factor, MatrixView<const T, Cuda> A,
     });
 }
 
-template <class T>
-void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
-                   MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
-                   MatrixView<T, Cuda> S, SumsView<Cuda> sums) {
-    const T inverse_mu = static_cast<T>(1 / mu), t = static_cast<T>(threshold);
-    PursuitSums* const to = sums.data;
+namespace {
+
+/// S' := shrink(M − L + Y/μ, threshold), X := M − S' + Y/μ; X may be L, and S' S. `out` takes the sums: sparse, change, nonzeros.
+template <class T, class Out>
+void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
+                 MatrixView<const std::uint8_t, Cuda> observed, T inverse_mu, T threshold, MatrixView<const T, Cuda> L,
+                 MatrixView<const T, Cuda> S, MatrixView<T, Cuda> X, MatrixView<T, Cuda> next_S, Out out) {
     over_chunks(
         ctx, M.rows, M.cols,
         [=] __device__(Index first, Index m, Index j, Triple & sums) {
@@ -277,20 +292,30 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
                 const Index i = first + piece * chunk_threads;
                 if (i >= m) continue;
                 const bool is_seen = seen(observed, i, j);
-                const T target = m_ij[piece] + inverse_mu * y_ij[piece], r = target - l_ij[piece];
-                const T shrunk = !is_seen ? T(0) : r > t ? r - t : r < -t ? r + t : T(0);
+                const T target = m_ij[piece] + inverse_mu * y_ij[piece];
+                const T shrunk = is_seen ? shrink(target - l_ij[piece], threshold) : T(0);
                 const double change = static_cast<double>(shrunk - s_ij[piece]);
                 Add()(sums, {fabs(static_cast<double>(shrunk)), change * change, shrunk != 0 ? 1.0 : 0.0});
-                S.data[i + j * S.ld] = shrunk;
-                if (is_seen) L.data[i + j * L.ld] = target - shrunk;
+                next_S.data[i + j * next_S.ld] = shrunk;
+                X.data[i + j * X.ld] = is_seen ? target - shrunk : l_ij[piece];
             }
         },
-        Add(),
-        [=] __device__(Triple sums) {
-            to->sparse = sums.a;
-            to->change = sums.b;
-            to->nonzeros = sums.c;
-        });
+        Add(), out);
+}
+
+}  // namespace
+
+template <class T>
+void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
+                   MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
+                   MatrixView<T, Cuda> S, SumsView<Cuda> sums) {
+    PursuitSums* const to = sums.data;
+    shrink_pass<T>(ctx, M, Y, observed, static_cast<T>(1 / mu), static_cast<T>(threshold), L, S, L, S,
+                   [=] __device__(Triple sums) {
+                       to->sparse = sums.a;
+                       to->change = sums.b;
+                       to->nonzeros = sums.c;
+                   });
 }
 
 template <class T>
@@ -356,18 +381,18 @@ constexpr Index slab_rows = Index(1) << 17;
 
 /// Of any width. The sums of a slab are added to those before it.
 template <class T>
-void multiply_and_correct_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, const Correction<T>& by,
-                               MatrixView<T, Cuda> X, PursuitSums* to) {
+void correct_and_shrink_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
+                             const Correction<T>& by, PursuitSums* to, PursuitSums* next) {
     Arena::Frame frame(ctx);
     const auto slab = frame.matrix<T>(std::min(X.rows, slab_rows), X.cols);
     for (Index begin = 0; begin < X.rows; begin += slab_rows) {
         const Range rows{begin, std::min(X.rows, begin + slab_rows)};
-        const MatrixView<T, Cuda> product = slab.row_block({0, rows.size()}), L = X.row_block(rows),
-                                  Y = by.Y.row_block(rows);
+        const MatrixView<T, Cuda> L = slab.row_block({0, rows.size()}), Y = by.Y.row_block(rows);
         const MatrixView<const T, Cuda> M = by.M.row_block(rows), S = by.S.row_block(rows);
-        const MatrixView<const std::uint8_t, Cuda> observed = by.observed.row_block(rows);
+        MatrixView<const std::uint8_t, Cuda> observed;
+        if (by.observed.data) observed = by.observed.row_block(rows);
         const T mu = by.mu;
-        gemm<T>(ctx, Op::None, Op::None, 1, L, P, 0, product);
+        gemm<T>(ctx, Op::None, Op::None, 1, X.row_block(rows), P, 0, L);
         over_chunks(
             ctx, L.rows, L.cols,
             [=] __device__(Index first, Index m, Index j, Triple & sums) {
@@ -375,10 +400,9 @@ void multiply_and_correct_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, 
                 for (int piece = 0; piece < chunk_pieces; ++piece) {
                     const Index i = first + piece * chunk_threads;
                     if (i >= m) continue;
-                    const T l = product.data[i + j * product.ld];
+                    const T l = L.data[i + j * L.ld];
                     const T z = seen(observed, i, j) ? M.data[i + j * M.ld] - l - S.data[i + j * S.ld] : T(0);
                     const T y = Y.data[i + j * Y.ld] + mu * z;
-                    L.data[i + j * L.ld] = l;
                     Y.data[i + j * Y.ld] = y;
                     const double wide_z = static_cast<double>(z), wide_y = static_cast<double>(y);
                     Add()(sums, {wide_z * wide_z, wide_y * wide_y, 0});
@@ -389,38 +413,51 @@ void multiply_and_correct_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, 
                 to->residual = (begin > 0 ? to->residual : 0) + sums.a;
                 to->multipliers = (begin > 0 ? to->multipliers : 0) + sums.b;
             });
+        shrink_pass<T>(ctx, M, Y, observed, by.next_inverse_mu, by.next_threshold, L, S, by.next_X.row_block(rows),
+                       by.next_S.row_block(rows), [=] __device__(Triple sums) {
+                           next->sparse = (begin > 0 ? next->sparse : 0) + sums.a;
+                           next->change = (begin > 0 ? next->change : 0) + sums.b;
+                           next->nonzeros = (begin > 0 ? next->nonzeros : 0) + sums.c;
+                       });
     }
 }
 
 }  // namespace
 
 template <class T>
-void multiply_and_correct(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, MatrixView<const T, Cuda> M,
-                          MatrixView<const T, Cuda> S, MatrixView<const std::uint8_t, Cuda> observed, double mu,
-                          MatrixView<T, Cuda> X, MatrixView<T, Cuda> Y, SumsView<Cuda> sums) {
+void correct_and_shrink(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
+                        MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> S,
+                        MatrixView<const std::uint8_t, Cuda> observed, double mu, double next_mu, double next_threshold,
+                        MatrixView<T, Cuda> Y, MatrixView<T, Cuda> next_X, MatrixView<T, Cuda> next_S,
+                        SumsView<Cuda> sums, SumsView<Cuda> next_sums) {
     const Index m = X.rows, n = X.cols;
-    const Correction<T> by{M, S, observed, static_cast<T>(mu), Y};
-    PursuitSums* const to = sums.data;
+    const Correction<T> by{
+        M, S,      observed, static_cast<T>(mu), static_cast<T>(1 / next_mu), static_cast<T>(next_threshold),
+        Y, next_X, next_S};
     if (X.empty()) {
-        QUOIN_CUDA_CHECK(cudaMemsetAsync(to, 0, sizeof(PursuitSums), ctx.stream()));
+        for (PursuitSums* of : {sums.data, next_sums.data}) {
+            QUOIN_CUDA_CHECK(cudaMemsetAsync(of, 0, sizeof(PursuitSums), ctx.stream()));
+        }
         return;
     }
     if (n > correct_max_cols) {
-        multiply_and_correct_wide<T>(ctx, P, by, X, to);
+        correct_and_shrink_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
     } else {
         const int processors = ctx.state().multiprocessors, blocks = correct_blocks(m, processors);
         Arena::Frame frame(ctx);
-        double2* const parts = frame.take<double2>(blocks);
-        QUOIN_CUDA_CHECK(cuda::multiply_and_correct(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by, parts,
-                                                    processors, ctx.stream()));
-        sum_blocks<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, static_cast<const double2*>(parts), Add(),
-                                                          [=] __device__(Triple sums) {
-                                                              to->residual = sums.a;
-                                                              to->multipliers = sums.b;
-                                                          });
-        check_launch("sum_blocks");
+        CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
+        QUOIN_CUDA_CHECK(cuda::correct_and_shrink(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by, parts,
+                                                  processors, ctx.stream()));
+        sum_corrections<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
+        check_launch("sum_corrections");
     }
     ctx.state().add_flops(2.0 * m * n * n);
+}
+
+template <class T>
+void project(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, MatrixView<T, Cuda> L) {
+    gemm<T>(ctx, Op::None, Op::None, 1, X, P, 0, L);
+    ctx.state().add_flops(2.0 * X.rows * X.cols * P.cols);
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                          \
@@ -431,13 +468,17 @@ void multiply_and_correct(Context<Cuda>& ctx, MatrixView<const T, Cuda> P, Matri
     template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
                                    MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,         \
                                    MatrixView<T, Cuda>, SumsView<Cuda>);                                              \
-    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, SpectrumNeeds, std::span<T>, MatrixView<T, Cuda>); \
-    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, SpectrumNeeds, std::span<T>, MatrixView<T, Cuda>);  \
+    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, SpectrumNeeds, std::span<T>,        \
+                                       MatrixView<T, Cuda>);                                                          \
+    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, SpectrumNeeds, std::span<T>,         \
+                                            MatrixView<T, Cuda>);                                                     \
     template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,                \
                                         MatrixView<T, Cuda>);                                                         \
-    template void multiply_and_correct<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
-                                          MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double,    \
-                                          MatrixView<T, Cuda>, MatrixView<T, Cuda>, SumsView<Cuda>);
+    template void correct_and_shrink<T>(                                                                              \
+        Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
+        MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double, double, double, MatrixView<T, Cuda>, \
+        MatrixView<T, Cuda>, MatrixView<T, Cuda>, SumsView<Cuda>, SumsView<Cuda>);                                    \
+    template void project<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -38,6 +38,7 @@ struct Tuning<Cuda> {
     static constexpr bool r_only_by_tree = false;
     /// Of `robust_pca`.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
+    static constexpr bool keeps_last_step = true;
     /// Of the rotations behind it, in units of u (jacobi.cuh): what is left of a pair when they end, and what is not worth
     /// one, beside it.
     static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;

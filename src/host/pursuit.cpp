@@ -234,8 +234,10 @@ void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<
     template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
                                    MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
                                    SumsView<Host>);                                                                   \
-    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>, MatrixView<T>);             \
-    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>, MatrixView<T>);              \
+    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>,              \
+                                       MatrixView<T>);                                                                \
+    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>,               \
+                                            MatrixView<T>);                                                           \
     template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
     template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
                                           MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \

@@ -179,7 +179,7 @@ TYPED_TEST(GpuPursuit, ShrinksAsTheHost) {
     }
 }
 
-TYPED_TEST(GpuPursuit, MultipliesAndCorrectsAsTheHost) {
+TYPED_TEST(GpuPursuit, CorrectsAndShrinksAsTheHost) {
     using T = TypeParam;
     const Index wide = quick() ? 161 : 230;
     for (const Index n :
@@ -203,24 +203,72 @@ TYPED_TEST(GpuPursuit, MultipliesAndCorrectsAsTheHost) {
                 const double scale = frobenius_norm<T>(X.view()) * frobenius_norm<T>(P.view()) +
                                      frobenius_norm<T>(X.view()) + frobenius_norm<T>(Y.view());
                 GpuPadded<T> gM(this->gpu(), M.view(), padding), gS(this->gpu(), S.view(), padding),
-                    gX(this->gpu(), X.view(), padding), gY(this->gpu(), Y.view(), padding), gP(this->gpu(), P.view());
+                    gX(this->gpu(), X.view(), padding), gY(this->gpu(), Y.view(), padding), gP(this->gpu(), P.view()),
+                    next_X(this->gpu(), m, n, padding), next_S(this->gpu(), m, n, padding),
+                    projected(this->gpu(), m, n, padding);
                 MatrixView<const std::uint8_t> seen;
                 MatrixView<const std::uint8_t, Cuda> gseen;
                 if (some) seen = observed.view(), gseen = gobserved.view();
+                const double mu = 0.7, next_mu = 1.3, threshold = 0.4;
+                Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
+                const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
+                correct_and_shrink<T>(this->gpu(), gX.view(), gP.view(), gM.view(), gS.view(), gseen, mu, next_mu,
+                                      threshold, gY.view(), next_X.view(), next_S.view(), now, next);
+                project<T>(this->gpu(), gX.view(), gP.view(), projected.view());
+                EXPECT_TRUE(same_bits<T>(gX.fetch(this->gpu()).view(), X.view())) << "X";
+                EXPECT_TRUE(same_bits<T>(gS.fetch(this->gpu()).view(), S.view())) << "S";
+                const PursuitSums found = read_sums(this->gpu(), now), next_found = read_sums(this->gpu(), next);
+
                 PursuitSums expected;
-                Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 1);
-                multiply_and_correct<T>(this->host, P.view(), M.view(), S.view(), seen, 0.7, X.view(), Y.view(),
+                Matrix<T> expected_S = copy<T>(S.view());
+                multiply_and_correct<T>(this->host, P.view(), M.view(), S.view(), seen, mu, X.view(), Y.view(),
                                         {&expected, 1, 1});
-                multiply_and_correct<T>(this->gpu(), gP.view(), gM.view(), gS.view(), gseen, 0.7, gX.view(), gY.view(),
-                                        sums.view());
-                const PursuitSums found = read_sums(this->gpu(), sums.view());
-                this->expect_close(gX.fetch(this->gpu()), X, n, scale, "L");
+                this->expect_close(projected.fetch(this->gpu()), X, n, scale, "L");
+                shrink_sparse<T>(this->host, M.view(), Y.view(), seen, next_mu, threshold, X.view(), expected_S.view(),
+                                 {&expected, 1, 1});
                 this->expect_close(gY.fetch(this->gpu()), Y, n, scale, "Y");
+                this->expect_close(next_X.fetch(this->gpu()), X, n, scale, "X'");
+                this->expect_close(next_S.fetch(this->gpu()), expected_S, n, scale, "S'");
                 this->expect_sum(found.residual, expected.residual, "‖Z‖²");
                 this->expect_sum(found.multipliers, expected.multipliers, "‖Y‖²");
+                this->expect_sum(next_found.sparse, expected.sparse, "‖S'‖₁");
+                this->expect_sum(next_found.change, expected.change, "‖S' − S‖²");
+                // roundings may take entries over the threshold
+                EXPECT_NEAR(next_found.nonzeros, expected.nonzeros, 1 + 1e-5 * expected.nonzeros);
             }
         }
     }
+}
+
+TYPED_TEST(GpuPursuit, CorrectsInSlabsWithoutAMask) {
+    using T = TypeParam;
+    if (quick()) GTEST_SKIP() << "two slabs are 160 MB";
+    const Index m = (Index(1) << 17) + 5, n = 161;
+    Matrix<T, Cuda> M(this->gpu(), m, n), S(this->gpu(), m, n), X(this->gpu(), m, n), Y(this->gpu(), m, n),
+        next_X(this->gpu(), m, n), next_S(this->gpu(), m, n), P(this->gpu(), n, n);
+    // X = [I; I; …] and P = I, so that L = X;  M = 3X, S = X, Y = 0:  Z = X,  Y = μX
+    for (Index row = 0; row < m; row += n) {
+        const Range rows{row, std::min(m, row + n)};
+        set_identity<T>(this->gpu(), 0, X.view().row_block(rows));
+    }
+    set_identity<T>(this->gpu(), 0, P.view());
+    scaled_copy<T>(this->gpu(), 0, X.view(), {}, Y.view());
+    scaled_copy<T>(this->gpu(), 3, X.view(), {}, M.view());
+    scaled_copy<T>(this->gpu(), 1, X.view(), {}, S.view());
+    Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
+    const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
+    // S' = shrink(3X − X + μX/μ', t) = 2X and X' = 3.5X − 2X for μ = 1, μ' = 2, t = 0.5
+    correct_and_shrink<T>(this->gpu(), X.view(), P.view(), M.view(), S.view(), {}, 1, 2, 0.5, Y.view(), next_X.view(),
+                          next_S.view(), now, next);
+    const double rows = static_cast<double>(m);
+    const PursuitSums found = read_sums(this->gpu(), now), next_found = read_sums(this->gpu(), next);
+    EXPECT_EQ(found.residual, rows);
+    EXPECT_EQ(found.multipliers, rows);
+    EXPECT_EQ(next_found.sparse, 2 * rows);
+    EXPECT_EQ(next_found.change, rows);
+    EXPECT_EQ(next_found.nonzeros, rows);
+    const Matrix<T> on_host = copy_to_host<T>(this->gpu(), next_X.view());
+    for (Index i = 0; i < m; ++i) EXPECT_EQ(on_host(i, i % n), T(1.5));
 }
 
 TYPED_TEST(GpuPursuit, ProjectorsAreThoseOfTheHost) {

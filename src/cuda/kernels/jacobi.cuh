@@ -356,8 +356,8 @@ cudaError_t jacobi(int n, const double* B, const double* W, double threshold, do
     const int N = jacobi_order(n), bytes = N * (N + 1) * int(sizeof(double));
     const cudaError_t error = cudaFuncSetAttribute(jacobi_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) return error;
-    jacobi_kernel<<<1, jacobi_threads, bytes, stream>>>(n, B, threshold, tolerance, smallest, rotations, values,
-                                                              places, outcome);
+    jacobi_kernel<<<1, jacobi_threads, bytes, stream>>>(n, B, threshold, tolerance, smallest, rotations, values, places,
+                                                        outcome);
     turn_rows<<<static_cast<unsigned>(n), 32, 0, stream>>>(n, W, rotations, places, outcome, Vt.data, Vt.ld);
     return cudaGetLastError();
 }
