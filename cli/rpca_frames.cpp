@@ -50,9 +50,9 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
 /// What the windows may take of the memory that the context computes in.
 double window_memory(Context<Host>&, const RpcaArguments& arguments) { return memory_cap(arguments.memory); }
 #ifdef QUOIN_HAVE_CUDA
-/// A tenth is left for workspace; the host holds half of the matrices.
+/// 6/8: beside `matrices_held` of the window lie the next X and S and workspace.
 double window_memory(Context<Cuda>& ctx, const RpcaArguments& arguments) {
-    return std::min(memory_cap(arguments.memory), 0.9 * static_cast<double>(device_memory(ctx).free));
+    return std::min(memory_cap(arguments.memory), 0.75 * static_cast<double>(device_memory(ctx).free));
 }
 #endif
 

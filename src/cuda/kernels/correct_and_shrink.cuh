@@ -30,7 +30,7 @@ constexpr int correct_max_cols = 160;
 /// Warps of a block: as many as registers hold.
 template <class T>
 __host__ __device__ constexpr int correct_warps(int col_tiles) {
-    return sizeof(T) == 8 || col_tiles > 16 ? 8 : col_tiles > 6 ? 12 : 16;
+    return sizeof(T) == 8 || col_tiles > 14 ? 8 : col_tiles > 6 ? 12 : 16;
 }
 
 /// x moved to 0 by t, 0 where it is nearer. NaN for t = ∞ is 0.
