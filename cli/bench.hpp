@@ -57,7 +57,7 @@ void bench_on_host(const BenchArguments& arguments);
 /// The same with A in the memory of the current GPU. Throws DeviceFailure where there is no usable one.
 void bench_on_device(const BenchArguments& arguments);
 
-/// Table II of the paper: iterations of robust PCA a second, on the host.
+/// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.
 void bench_robust_pca(const BenchArguments& arguments);
 
 }  // namespace quoin::cli

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+#include <memory>
 #include <optional>
 
 #include "bench.hpp"
-#include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
+#include "on_device.hpp"
 #include "quoin/robust_pca.hpp"
 #include "video/synthetic_scene.hpp"
 
@@ -31,11 +34,89 @@ struct Reached {
     std::optional<RobustPcaStep> at = {};
 };
 
-}  // namespace
+/// One pursuit, and when it met what.
+struct PursuitRow {
+    Pursuit pursuit;
+    ThresholdRoute route;
+    RobustPcaStep last;
+    Reached reached[2] = {{1e-3}, {1e-5}};
 
-void bench_robust_pca(const BenchArguments& arguments) {
-    Context<Host> ctx = make_context(arguments.common);
-    const InterruptGuard guard(ctx);
+    double rate() const { return static_cast<double>(last.iteration) / last.seconds; }
+    double seconds_to(int tolerance) const { return reached[tolerance].at ? reached[tolerance].at->seconds : -1; }
+};
+
+template <class D>
+PursuitRow run_pursuit(Context<D>& ctx, MatrixView<const float, D> M, Pursuit pursuit, ThresholdRoute route,
+                       Index iterations) {
+    PursuitRow row{pursuit, route, {}};
+    RobustPcaOptions<float, D> options;
+    options.pursuit = pursuit;
+    options.route = route;
+    options.tolerance = row.reached[1].tolerance;
+    options.max_iterations = iterations;
+    options.on_step = [&](const RobustPcaStep& step) {
+        for (Reached& r : row.reached) {
+            if (!r.at && step.error <= r.tolerance) r.at = step;
+        }
+        return true;
+    };
+    row.last = robust_pca<float, D>(ctx, M, options).last;
+    return row;
+}
+
+void print_json(const PursuitRow& row, const char* device) {
+    JsonLine json;
+    json.add("rows", width * height).add("cols", frames).add("dtype", "f32").add("device", device);
+    json.add("method", to_string(row.pursuit)).add("route", to_string(row.route));
+    json.add("iterations", row.last.iteration).add("iterations_per_second", row.rate());
+    json.add("residual", row.last.residual).add("rank", row.last.rank).add("objective", row.last.objective);
+    json.add_measured("seconds_to_1e-3", row.seconds_to(0)).add_measured("seconds_to_1e-5", row.seconds_to(1));
+    json.print();
+}
+
+void print_row(const PursuitRow& row) {
+    const auto cell = [](const Reached& r) {
+        return r.at ? fmt::format("{:.3g} s ({})", r.at->seconds, r.at->iteration) : std::string("-");
+    };
+    fmt::print("{:<40}  {:>12.1f}  {:>20}  {:>20}\n",
+               fmt::format("{}, singular values by {}", row.pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ",
+                           to_string(row.route)),
+               row.rate(), cell(row.reached[0]), cell(row.reached[1]));
+    std::fflush(stdout);
+}
+
+/// The rows as CSV; `bench/pytorch_rpca.py` adds its own. Nothing without a path.
+class PursuitCsv {
+public:
+    PursuitCsv(const std::string& path, const std::string& device) : path_(path) {
+        if (path.empty()) return;
+        file_.reset(std::fopen(path.c_str(), "w"));
+        if (!file_) throw UnwritableFile(path, std::strerror(errno));
+        fmt::print(file_.get(),
+                   "# quoin {}; {}\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
+                   "seconds_to_1e-3,seconds_to_1e-5,residual,rank,objective\n",
+                   version(), device);
+    }
+    void add(const PursuitRow& row) const {
+        if (!file_) return;
+        const auto seconds = [&](int at) {
+            return row.seconds_to(at) < 0 ? std::string() : fmt::format("{:.6g}", row.seconds_to(at));
+        };
+        fmt::print(file_.get(), "{},{},f32,quoin,{},{},{},{:.6g},{},{},{:.6g},{},{:.6g}\n", width * height, frames,
+                   to_string(row.pursuit), to_string(row.route), row.last.iteration, row.rate(), seconds(0), seconds(1),
+                   row.last.residual, row.last.rank, row.last.objective);
+        if (std::fflush(file_.get()) != 0) throw UnwritableFile(path_, std::strerror(errno));
+    }
+
+private:
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    std::string path_;
+    std::unique_ptr<std::FILE, Close> file_;
+};
+
+Matrix<float> scene_matrix() {
     const video::SyntheticScene scene({width, height, 1});
     Matrix<float> M(width * height, frames);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width * height)), mask(pixels.size());
@@ -43,50 +124,35 @@ void bench_robust_pca(const BenchArguments& arguments) {
         scene.frame(j, pixels, mask);
         for (Index i = 0; i < M.rows(); ++i) M(i, j) = static_cast<float>(pixels[static_cast<std::size_t>(i)]) / 255;
     }
+    return M;
+}
+
+template <class D>
+void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const BenchArguments& arguments) {
+    constexpr bool on_gpu = !std::is_same_v<D, Host>;
+    const Matrix<float, D> M = to_device(ctx, scene_matrix());
+    std::string where = device.description;
+    if constexpr (!on_gpu) where = fmt::format("{}, {} threads", describe_machine().cpu, ctx.threads());
+    const PursuitCsv csv(arguments.csv, where);
     if (!arguments.common.json) {
         fmt::print("Robust PCA of {}x{}, f32: {} frames of {}x{}, the synthetic scene of `quoin rpca`\n", M.rows(),
                    frames, frames, width, height);
-        fmt::print("{}, {} threads\n\n", describe_machine().cpu, ctx.threads());
+        fmt::print("{}\n\n", where);
         fmt::print("{:<40}  {:>12}  {:>20}  {:>20}\n", "", "iterations/s", "to 1e-3", "to 1e-5");
     }
     for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
-        for (const ThresholdRoute route : {ThresholdRoute::Qr, ThresholdRoute::Gram}) {
-            Reached reached[] = {{1e-3}, {1e-5}};
-            RobustPcaOptions<float> options;
-            options.pursuit = pursuit;
-            options.route = route;
-            options.tolerance = reached[1].tolerance;
-            options.max_iterations = most_iterations;
-            options.on_step = [&](const RobustPcaStep& step) {
-                for (Reached& r : reached) {
-                    if (!r.at && step.error <= r.tolerance) r.at = step;
-                }
-                return true;
-            };
-            const RobustPca<float> f = robust_pca<float>(ctx, M.view(), options);
-            const double rate = static_cast<double>(f.last.iteration) / f.last.seconds;
+        for (const ThresholdRoute route : {ThresholdRoute::Qr, ThresholdRoute::Gram, ThresholdRoute::Auto}) {
+            // Auto is one of the others: on a GPU that takes no time to show
+            if (!on_gpu && route == ThresholdRoute::Auto) continue;
+            // kernels and memory come with the first iterations
+            if (on_gpu) run_pursuit<D>(ctx, M.view(), pursuit, route, 3);
+            const PursuitRow row = run_pursuit<D>(ctx, M.view(), pursuit, route, most_iterations);
+            csv.add(row);
             if (arguments.common.json) {
-                JsonLine json;
-                json.add("rows", M.rows())
-                    .add("cols", frames)
-                    .add("dtype", "f32")
-                    .add("method", to_string(pursuit))
-                    .add("route", to_string(route));
-                json.add("iterations", f.last.iteration).add("iterations_per_second", rate);
-                json.add("residual", f.last.residual).add("rank", f.last.rank).add("objective", f.last.objective);
-                json.add_measured("seconds_to_1e-3", reached[0].at ? reached[0].at->seconds : -1);
-                json.add_measured("seconds_to_1e-5", reached[1].at ? reached[1].at->seconds : -1);
-                json.print();
-                continue;
+                print_json(row, to_string(device.device));
+            } else {
+                print_row(row);
             }
-            const auto cell = [](const Reached& r) {
-                return r.at ? fmt::format("{:.3g} s ({})", r.at->seconds, r.at->iteration) : std::string("-");
-            };
-            fmt::print("{:<40}  {:>12.1f}  {:>20}  {:>20}\n",
-                       fmt::format("{}, singular values by {}",
-                                   pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ", to_string(route)),
-                       rate, cell(reached[0]), cell(reached[1]));
-            std::fflush(stdout);
         }
     }
     if (arguments.common.json) return;
@@ -98,6 +164,17 @@ void bench_robust_pca(const BenchArguments& arguments) {
         "at most {} iterations. The paper's iteration is that with constant μ by QR; its video was another one of the\n"
         "same size, and took over 500.\n",
         most_iterations);
+}
+
+}  // namespace
+
+void bench_robust_pca(const BenchArguments& arguments) {
+    CommonArguments common = arguments.common;
+    common.device = arguments.on_device ? Device::Cuda : Device::Host;
+    const double bytes = 6.0 * sizeof(float) * static_cast<double>(width * height) * static_cast<double>(frames);
+    on_device(
+        common, "the video", [&](const auto&) { return bytes; },
+        [&](auto& ctx, const DeviceInUse& device) { bench_robust_pca_on(ctx, device, arguments); });
 }
 
 }  // namespace quoin::cli

@@ -37,6 +37,16 @@ template <class T>
 const Matrix<T>& on_host(Context<Host>&, const Matrix<T>& A) {
     return A;
 }
+/// The same of a view; a copy lives in `storage`.
+template <class T>
+MatrixView<const T> on_host(Context<Host>&, MatrixView<const T> A, Matrix<T>&) {
+    return A;
+}
+/// A, where the context computes.
+template <class T>
+Matrix<T> to_device(Context<Host>&, Matrix<T>&& A) {
+    return std::move(A);
+}
 /// Calls `work(A)` for a small matrix A of the same width, before that of the command: CUDA loads its libraries and kernels
 /// at their first use, which takes longer than most computations. Adds the time to `use`. Nothing on the host.
 template <class T, class Work>
@@ -46,6 +56,15 @@ inline void wait(Context<Cuda>& ctx) { ctx.wait(); }
 template <class T>
 Matrix<T> on_host(Context<Cuda>& ctx, const Matrix<T, Cuda>& A) {
     return copy_to_host<T>(ctx, A.view());
+}
+template <class T>
+MatrixView<const T> on_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matrix<T>& storage) {
+    storage = copy_to_host<T>(ctx, A);
+    return std::as_const(storage).view();
+}
+template <class T>
+Matrix<T, Cuda> to_device(Context<Cuda>& ctx, Matrix<T>&& A) {
+    return copy_to_device<T>(ctx, std::as_const(A).view());
 }
 template <class T, class Work>
 void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&& work) {

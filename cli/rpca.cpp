@@ -12,9 +12,11 @@
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
 #include "pursuit_report.hpp"
 #include "row_blocks.hpp"
+#include "stopwatch.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -31,11 +33,16 @@ ThresholdRoute parse_route(const std::string& argument, const std::string& text)
                       [](ThresholdRoute route) { return to_string(route); });
 }
 
-template <class T>
-void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const MatrixFile& file) {
+/// Bytes of all that a pursuit of the matrix holds.
+double matrix_bytes(const MatrixFile& file, std::size_t element_bytes) {
+    return matrices_held * static_cast<double>(element_bytes) * static_cast<double>(file.rows()) *
+           static_cast<double>(file.cols());
+}
+
+template <class T, class D>
+void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
-    const double bytes = matrices_held * sizeof(T) * static_cast<double>(m) * static_cast<double>(n),
-                 cap = memory_cap(arguments.memory);
+    const double bytes = matrix_bytes(file, sizeof(T)), cap = memory_cap(arguments.memory);
     if (bytes > cap) {
         throw OutOfMemory(
             fmt::format("{}: robust PCA of {} x {} {} needs {:.3g} GB, and {:.3g} GB may be used (--memory)",
@@ -44,27 +51,35 @@ void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const M
     OutputDirectory directory(arguments.out);
     const std::string L_path = directory.file("L.npy"), S_path = directory.file("S.npy");
 
-    const Matrix<T> M = file.read<T>();
-    Matrix<std::uint8_t> observed;
-    RobustPcaOptions<T> options = arguments.options<T>();
+    load_kernels<T>(ctx, m, n, device,
+                    [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx, small, arguments); });
+    Stopwatch watch;
+    const Matrix<T, D> M = read_matrix<T>(ctx, file);
+    Matrix<std::uint8_t, D> observed;
+    auto options = arguments.options<T, D>();
     if (arguments.nan_is_missing) {
-        observed = Matrix<std::uint8_t>(m, n);
+        const Matrix<T>& values = on_host(ctx, M);
+        Matrix<std::uint8_t> mask(m, n);
         for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) observed(i, j) = !std::isnan(M(i, j));
+            for (Index i = 0; i < m; ++i) mask(i, j) = !std::isnan(values(i, j));
         }
+        observed = to_device(ctx, std::move(mask));
         options.observed = observed.view();
     }
+    const double transfer_in_seconds = watch.seconds();
     std::optional<PursuitLine> line(std::in_place, arguments.tolerance, arguments.growth());
     options.on_step = [&](const RobustPcaStep& step) {
         line->draw(step);
         return true;
     };
-    const RobustPca<T> f =
-        naming_file(file.path(), 0, [&] { return robust_pca<T, Host>(ctx, M.view(), std::move(options)); });
+    const RobustPca<T, D> f =
+        naming_file(file.path(), 0, [&] { return robust_pca<T, D>(ctx, M.view(), std::move(options)); });
     line.reset();
     throw_if_interrupted();
-    write_npy<T>(L_path, f.L.view());
-    write_npy<T>(S_path, f.S.view());
+    watch = {};
+    write_npy<T>(L_path, on_host(ctx, f.L).view());
+    write_npy<T>(S_path, on_host(ctx, f.S).view());
+    const double transfer_out_seconds = watch.seconds();
     directory.keep();
 
     PursuitReport report;
@@ -73,10 +88,12 @@ void run_rpca_matrix(Context<Host>& ctx, const RpcaArguments& arguments, const M
         JsonLine json;
         json.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype()));
         report.add_to(json);
+        add_device(json, device, transfer_in_seconds, transfer_out_seconds);
         json.print();
         return;
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
+    print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
     report.print(arguments.tolerance);
     fmt::print("wrote          {}, {}\n", L_path, S_path);
 }
@@ -109,9 +126,11 @@ void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
 #endif
     }
     const MatrixFile file(arguments.input);
-    Context<Host> ctx = make_context(arguments.common);
-    const InterruptGuard guard(ctx);
-    with_dtype(file.dtype(), [&]<class T>(T) { run_rpca_matrix<T>(ctx, arguments, file); });
+    with_dtype(file.dtype(), [&]<class T>(T) {
+        on_device(
+            arguments.common, matrix_in_words(file), [&](const auto&) { return matrix_bytes(file, sizeof(T)); },
+            [&](auto& ctx, DeviceInUse& device) { run_rpca_matrix<T>(ctx, device, arguments, file); });
+    });
 }
 
 }  // namespace
@@ -164,6 +183,7 @@ void add_rpca(CLI::App& program) {
     command.add_flag("--nan-is-missing", arguments->nan_is_missing,
                      "NaN in a matrix marks an entry that was not observed");
     add_memory_argument(command, arguments->memory);
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
 #ifdef QUOIN_HAVE_VIDEO
     command.add_option("--start", arguments->start, "First frame, from 0")->group(of_frames);
@@ -228,7 +248,8 @@ void add_rpca(CLI::App& program) {
         "          quoin rpca --synthetic --out parts\n"
         "          quoin rpca M.npy --out parts --method alternating\n\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda; of frames also phases (seconds), and precision, recall and f against masks.");
+        "residual, objective, lambda, device; of frames also phases (seconds), and precision, recall and f against "
+        "masks.");
     command.callback([arguments, &command] { run_rpca(command, *arguments); });
 }
 

@@ -29,9 +29,9 @@ struct RpcaArguments {
 
     /// Of μ an iteration.
     double growth() const { return method == Pursuit::InexactAlm ? rho : 1; }
-    template <class T>
-    RobustPcaOptions<T> options() const {
-        RobustPcaOptions<T> options;
+    template <class T, class D>
+    RobustPcaOptions<T, D> options() const {
+        RobustPcaOptions<T, D> options;
         options.pursuit = method;
         options.route = route;
         options.lambda = lambda;
@@ -43,6 +43,14 @@ struct RpcaArguments {
         return options;
     }
 };
+
+/// A few iterations, for what they load.
+template <class T, class D>
+void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments& arguments) {
+    auto options = arguments.options<T, D>();
+    options.max_iterations = 3;
+    robust_pca<T, D>(ctx, M, options);
+}
 
 /// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
 bool is_matrix(const std::string& path);

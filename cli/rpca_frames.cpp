@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "byte_size.hpp"
-#include "interrupt.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
 #include "pursuit_report.hpp"
 #include "rpca.hpp"
@@ -28,11 +28,10 @@ constexpr Index usual_window = 100;
 constexpr Index least_window = 10;
 
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
-Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column) {
+Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column, double cap) {
     if (arguments.window < 0 || arguments.window == 1)
         throw InvalidArgument("--window must be at least 2, or 0: Quoin chooses");
     if (arguments.carry < 0) throw InvalidArgument("--carry must not be negative");
-    const double cap = memory_cap(arguments.memory);
     const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - arguments.carry;
     const Index expected = frames.expected();
     const Index wanted = arguments.window > 0 ? arguments.window : usual_window;
@@ -47,6 +46,34 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
     const Index windows = (expected + most - 1) / most;
     return std::max<Index>(2, (expected + windows - 1) / windows);
 }
+
+/// What the windows may take of the memory that the context computes in.
+double window_memory(Context<Host>&, const RpcaArguments& arguments) { return memory_cap(arguments.memory); }
+#ifdef QUOIN_HAVE_CUDA
+/// 6/8: beside `matrices_held` of the window lie the next X and S and workspace.
+double window_memory(Context<Cuda>& ctx, const RpcaArguments& arguments) {
+    return std::min(memory_cap(arguments.memory), 0.75 * static_cast<double>(device_memory(ctx).free));
+}
+#endif
+
+/// Where the host writes the columns of a window: in the window itself, or in `storage`, and `send` brings them there.
+template <class T>
+MatrixView<T> written_by_host(MatrixView<T> M, Matrix<T>&) {
+    return M;
+}
+template <class T>
+void send(Context<Host>&, MatrixView<const T>, MatrixView<T>) {}
+#ifdef QUOIN_HAVE_CUDA
+template <class T>
+MatrixView<T> written_by_host(MatrixView<T, Cuda> M, Matrix<T>& storage) {
+    if (storage.rows() != M.rows || storage.cols() < M.cols) storage = Matrix<T>(M.rows, M.cols);
+    return storage.view().col_block({0, M.cols});
+}
+template <class T>
+void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> M) {
+    copy_to_device<T>(ctx, A, M);
+}
+#endif
 
 std::uint8_t level(double value) { return static_cast<std::uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0))); }
 
@@ -83,15 +110,18 @@ JsonLine json_of(const video::MaskScore& score) {
     return json;
 }
 
-template <class T>
+template <class T, class D>
 class Separation {
 public:
-    explicit Separation(const RpcaArguments& arguments)
-        : arguments_(arguments),
+    Separation(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& arguments)
+        : ctx_(ctx),
+          device_(device),
+          arguments_(arguments),
           frames_(arguments),
           format_(frames_.format()),
           pixels_(format_.width * format_.height),
-          window_(window_frames(arguments, frames_, matrices_held * sizeof(T) * static_cast<double>(format_.bytes()))),
+          window_(window_frames(arguments, frames_, matrices_held * sizeof(T) * static_cast<double>(format_.bytes()),
+                                window_memory(ctx, arguments))),
           windows_(format_.bytes(), arguments.carry),
           directory_(arguments.out) {
         if (!(arguments.threshold >= 0)) {
@@ -100,16 +130,16 @@ public:
     }
 
     void run() {
-        Context<Host> ctx = make_context(arguments_.common);
-        const InterruptGuard guard(ctx);
         outputs_.emplace(directory_, format_, frames_.rate());
         const std::string plot = directory_.file("convergence.svg"), report = directory_.file("report.json");
         if (arguments_.npy) {
             L_.emplace(directory_.file("L.npy"), format_.bytes());
             S_.emplace(directory_.file("S.npy"), format_.bytes());
         }
+        load_kernels<T>(ctx_, format_.bytes(), window_, device_,
+                        [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
         line_.emplace(arguments_.tolerance, arguments_.growth());
-        while (next_window(ctx)) {
+        while (next_window()) {
         }
         line_.reset();
         throw_if_interrupted();
@@ -131,10 +161,11 @@ public:
 
 private:
     /// Reads, separates and writes one window; false at the end of the input.
-    bool next_window(Context<Host>& ctx) {
+    bool next_window() {
         const Index first = frames_.position();
         const Stopwatch reading;
-        MatrixView<T> M = windows_.columns(ctx, window_);
+        const MatrixView<T, D> columns = windows_.columns(ctx_, window_);
+        MatrixView<T> M = written_by_host<T>(columns, M_);
         std::vector<std::vector<std::uint8_t>> labels;
         std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes()));
         Index count = 0;
@@ -143,6 +174,10 @@ private:
             if (!frames_.next(pixels, labels.emplace_back())) break;
             for (Index i = 0; i < M.rows; ++i)
                 M(i, count) = static_cast<T>(pixels[static_cast<std::size_t>(i)]) / T(255);
+            const Range column{count, count + 1};
+            const Stopwatch sending;
+            send<T>(ctx_, M.col_block(column), columns.col_block(column));
+            transfer_in_seconds_ += sending.seconds();
         }
         read_seconds_ += reading.seconds();
         if (first + count < 2) {
@@ -150,9 +185,12 @@ private:
                                               first + count == 1 ? "is 1" : "are none"));
         }
         if (count == 0) return false;
-        if (count < window_) M = windows_.columns(ctx, count);
+        if (count < window_) {
+            windows_.columns(ctx_, count);
+            M = M.col_block({0, count});
+        }
 
-        RobustPcaOptions<T> options = arguments_.options<T>();
+        auto options = arguments_.options<T, D>();
         const Index expected = frames_.expected();
         const double left =
             expected > 0 ? std::ceil(static_cast<double>(expected - first - count) / static_cast<double>(window_)) : 0;
@@ -163,12 +201,16 @@ private:
             steps_.push_back(step);
             return true;
         };
-        const auto window = windows_.pursue(ctx, options);
+        const auto window = windows_.pursue(ctx_, options);
         report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
 
         const std::vector<T> medians = frames_.has_labels() ? row_medians<T>(M) : std::vector<T>();
+        const Stopwatch fetching;
+        Matrix<T> L, S;
+        const MatrixView<const T> L_host = on_host<T>(ctx_, window.L(), L), S_host = on_host<T>(ctx_, window.S(), S);
+        transfer_out_seconds_ += fetching.seconds();
         const Stopwatch writing;
-        write(M, window.L(), window.S(), medians, labels);
+        write(M, L_host, S_host, medians, labels);
         write_seconds_ += writing.seconds();
         return count == window_;
     }
@@ -216,6 +258,7 @@ private:
         json.add("dtype", to_string(arguments_.dtype)).add("window", window_);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
+        add_device(json, device_, transfer_in_seconds_, transfer_out_seconds_);
         json.add("threshold", arguments_.threshold);
         json.add("phases",
                  JsonLine().add("read", read_seconds_).add("pursuit", report_.seconds()).add("write", write_seconds_));
@@ -230,6 +273,7 @@ private:
         fmt::print("{}: {} frames of {}x{}, {}, {}\n", frames_.name(), frames_.position(), format_.width,
                    format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
+        print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
         report_.print(arguments_.tolerance);
         fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
                    write_seconds_);
@@ -245,11 +289,14 @@ private:
                    arguments_.npy ? ", L.npy, S.npy" : "");
     }
 
+    Context<D>& ctx_;
+    DeviceInUse& device_;
     const RpcaArguments& arguments_;
     VideoFrames frames_;
     video::FrameFormat format_;
     Index pixels_, window_;
-    RobustPcaWindows<T> windows_;
+    RobustPcaWindows<T, D> windows_;
+    Matrix<T> M_;  // the window's columns, where the host cannot write them in their place
     OutputDirectory directory_;
     std::optional<VideoOutputs> outputs_;
     std::optional<NpyColumnWriter<T>> L_, S_;
@@ -257,13 +304,19 @@ private:
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
-    double read_seconds_ = 0, write_seconds_ = 0;
+    double read_seconds_ = 0, write_seconds_ = 0, transfer_in_seconds_ = 0, transfer_out_seconds_ = 0;
 };
 
 }  // namespace
 
 void run_rpca_frames(const RpcaArguments& arguments) {
-    with_dtype(arguments.dtype, [&]<class T>(T) { Separation<T>(arguments).run(); });
+    // what does not fit is pursued in smaller windows
+    const auto no_bytes = [](const auto&) { return 0.0; };
+    with_dtype(arguments.dtype, [&]<class T>(T) {
+        on_device(arguments.common, arguments.input, no_bytes, [&]<class D>(Context<D>& ctx, DeviceInUse& device) {
+            Separation<T, D>(ctx, device, arguments).run();
+        });
+    });
 }
 
 }  // namespace quoin::cli

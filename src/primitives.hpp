@@ -255,35 +255,52 @@ template <class T>
 void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T, Host> A,
                  MatrixView<const std::uint8_t, Host> observed, MatrixView<T, Host> B);
 
-struct ShrinkSums {
-    double sum = 0;      ///< ‖S‖₁ over the observed entries
-    double change = 0;   ///< ‖S − S'‖_F² for S' the S on entry
-    Index nonzeros = 0;  ///< of S among them
+/// What the passes of one iteration find. They write it where they run, so that the host asks once.
+struct PursuitSums {
+    double sparse = 0;       ///< ‖S‖₁ over the observed entries
+    double change = 0;       ///< ‖S − S'‖_F² for S' the S before
+    double nonzeros = 0;     ///< of S among them
+    double residual = 0;     ///< ‖Z‖_F² over the observed entries
+    double multipliers = 0;  ///< ‖Y‖_F²
 };
-/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X := L.
-template <class T>
-ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T, Host> M, MatrixView<const T, Host> Y,
-                         MatrixView<const std::uint8_t, Host> observed, double mu, double threshold,
-                         MatrixView<T, Host> L, MatrixView<T, Host> S);
+/// A 1×1 view of them in D's memory.
+template <class D>
+using SumsView = MatrixView<PursuitSums, D>;
+PursuitSums read_sums(Context<Host>& ctx, SumsView<Host> sums);
 
-/// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. mn² flops.
+/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X := L.
+/// Sums: sparse, change, nonzeros.
 template <class T>
-void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T, Host> X, std::span<T> s, MatrixView<T, Host> Vt);
+void shrink_sparse(Context<Host>& ctx, MatrixView<const T, Host> M, MatrixView<const T, Host> Y,
+                   MatrixView<const std::uint8_t, Host> observed, double mu, double threshold, MatrixView<T, Host> L,
+                   MatrixView<T, Host> S, SumsView<Host> sums);
+
+/// Where a device that finds Σ and V by iteration may end; others find all to u.
+struct SpectrumNeeds {
+    double threshold = 0;  ///< Σ above it and their V; of what is below, only that, and that V is orthogonal
+    double tolerance = 0;  ///< of X V (I − threshold Σ⁻¹)₊ Vᵀ entry by entry of V, over ‖X‖; u where that is more
+};
+/// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. Vᵀ is orthogonal on entry: where a device
+/// that iterates starts from. mn² flops.
+template <class T>
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T, Host> X, SpectrumNeeds needs, std::span<T> s,
+                       MatrixView<T, Host> Vt);
+/// s and Vᵀ of an n×n R, which is lost, s to u‖R‖; needs and Vᵀ on entry as above.
+template <class T>
+void right_singular_vectors(Context<Host>& ctx, MatrixView<T, Host> R, SpectrumNeeds needs, std::span<T> s,
+                            MatrixView<T, Host> Vt);
 
 /// P := V diag(weights) Vᵀ for Vᵀ r×n. 2rn² flops.
 template <class T>
 void weighted_projector(Context<Host>& ctx, MatrixView<const T, Host> Vt, std::span<const T> weights,
                         MatrixView<T, Host> P);
 
-struct CorrectionSums {
-    double residual = 0;     ///< ‖Z‖_F² over the observed entries
-    double multipliers = 0;  ///< ‖Y‖_F²
-};
-/// L := X P in place of X, Z = M − L − S, Y += μ Z where observed. 2mn² flops, one pass.
+/// L := X P in place of X, Z = M − L − S, Y += μ Z where observed. P is symmetric. 2mn² flops, one pass.
+/// Sums: residual, multipliers.
 template <class T>
-CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T, Host> P, MatrixView<const T, Host> M,
-                                    MatrixView<const T, Host> S, MatrixView<const std::uint8_t, Host> observed,
-                                    double mu, MatrixView<T, Host> X, MatrixView<T, Host> Y);
+void multiply_and_correct(Context<Host>& ctx, MatrixView<const T, Host> P, MatrixView<const T, Host> M,
+                          MatrixView<const T, Host> S, MatrixView<const std::uint8_t, Host> observed, double mu,
+                          MatrixView<T, Host> X, MatrixView<T, Host> Y, SumsView<Host> sums);
 
 // ---- Elements ---------------------------------------------------------------------------------------------------------
 

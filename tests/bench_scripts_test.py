@@ -1,4 +1,4 @@
-"""The scripts of bench/ on small results: every picture of bench/plot.py, and the rows that bench/pytorch_qr.py adds.
+"""The scripts of bench/ on small results: every picture of bench/plot.py, and the rows that bench/pytorch_*.py add.
 
     bench_scripts_test.py scripts      without matplotlib or PyTorch
     bench_scripts_test.py pictures     with matplotlib
@@ -12,6 +12,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import bench_csv
 import pytorch_qr
+import pytorch_rpca
 
 HEADER = ("# device: NVIDIA H100 80GB HBM3, driver 580\n# quoin 0.1.0; a GPU; 2026-11-21\n"
           "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,reference_gflops,ratio,"
@@ -63,6 +64,24 @@ class Scripts(unittest.TestCase):
                 self.assertAlmostEqual(float(row["reference_gflops"]) * 5e6, 2 * 1000 * 192**2 - 2 * 192**3 / 3, delta=1e3)
                 for column in ("rows", "cols", "dtype", "op", "method", "seconds", "gflops", "orthogonality"):
                     self.assertEqual(row[column], of_quoin[column])
+
+
+    def test_pytorch_adds_a_row_a_route_of_robust_pca(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = write(directory, "h100_table2.csv",
+                         "# quoin 0.1.0; a GPU\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
+                         "seconds_to_1e-3,seconds_to_1e-5,residual,rank,objective\n"
+                         "110592,100,f32,quoin,alm,qr,26,1200,0.01,0.02,6e-6,45,2000\n"
+                         "110592,100,f32,quoin,alm,gram,26,1700,0.01,0.02,6e-6,45,2000\n")
+            measured = {"iterations": 26, "iterations_per_second": "140", "residual": "7e-06", "rank": 45,
+                        "objective": "2000", "seconds_to_1e-3": "0.1", "seconds_to_1e-5": ""}
+            before = bench_csv.read(path)
+            bench_csv.append(path, pytorch_rpca.pytorch_rows(before, lambda m, n, route: measured), "pytorch: 2")
+            after = bench_csv.read(path)
+            self.assertEqual(after[:2], before)
+            self.assertEqual([(row["code"], row["rows"], row["method"], row["route"]) for row in after[2:]],
+                             [("pytorch", "110592", "alm", "qr"), ("pytorch", "110592", "alm", "svd")])
+            self.assertEqual(after[2]["iterations_per_second"], "140")
 
 
 class Pictures(unittest.TestCase):

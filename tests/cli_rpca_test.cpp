@@ -69,6 +69,42 @@ TEST_F(Rpca, RefusesWhatIsOutOfRange) {
     EXPECT_NE(stalled.out.find("warning"), std::string::npos) << stalled.out;
 }
 
+/// Skipped by name where the program finds no GPU.
+class RpcaOnGpu : public Cli {
+protected:
+    void SetUp() override {
+        Cli::SetUp();
+        if (json_value(quoin_run("info --json").out, "gpu0_usable") != "true") GTEST_SKIP() << "no usable GPU";
+    }
+};
+
+TEST_F(RpcaOnGpu, IsThatOfTheHost) {
+    Matrix<double> M(500, 30);
+    for (Index j = 0; j < 30; ++j) {
+        for (Index i = 0; i < 500; ++i) {
+            M(i, j) = std::sin(0.1 * double(i)) * (1 + 0.1 * double(j)) + ((i + 17 * j) % 31 == 0 ? 2 : 0);
+        }
+    }
+    M(3, 4) = std::numeric_limits<double>::quiet_NaN();
+    save("M.npy", M);
+    const std::string command = "rpca M.npy --nan-is-missing --json --out ";
+    const Outcome on_gpu = quoin_run(command + "g --device cuda"), on_host = quoin_run(command + "h");
+    ASSERT_EQ(on_gpu.exit_code, 0) << on_gpu.err;
+    EXPECT_EQ(json_value(on_gpu.out, "device"), "\"cuda\"");
+    EXPECT_GE(json_number(on_gpu.out, "transfer_in_seconds"), 0);
+    EXPECT_EQ(json_number(on_gpu.out, "rank"), json_number(on_host.out, "rank"));
+    EXPECT_NEAR(json_number(on_gpu.out, "objective"), json_number(on_host.out, "objective"),
+                1e-4 * json_number(on_host.out, "objective"));
+    for (const char* name : {"L.npy", "S.npy"}) {
+        const auto X = load<double>(std::string("g/") + name), Y = load<double>(std::string("h/") + name);
+        EXPECT_LE(difference<double>(X.view(), Y.view(), 1, frobenius_norm<double>(Y.view())) * unit_roundoff<double>,
+                  1e-3)
+            << name;
+    }
+    expect_error(quoin_run("rpca M.npy --out f --device cuda"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"M.npy", "row 3", "column 4"});
+}
+
 #ifdef QUOIN_HAVE_VIDEO
 
 const std::vector<std::string> films_and_pictures{"background.mp4",  "comparison.mp4", "comparison.png",
@@ -105,6 +141,16 @@ TEST_F(Rpca, SeparatesTheSyntheticScene) {
     ASSERT_EQ(text.exit_code, 0) << text.err;
     EXPECT_NE(text.out.find("12 frames of 45x33, colour, f64"), std::string::npos) << text.out;
     EXPECT_EQ(text.err, "");
+}
+
+TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
+    const Outcome outcome =
+        quoin_run("rpca --synthetic --scale 160x120 --frames 90 --window 50 --npy --out d --json --device cuda");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_value(outcome.out, "end"), "\"converged\"");
+    EXPECT_EQ(json_number(outcome.out, "frames"), 90);
+    EXPECT_EQ(load<float>("d/S.npy").cols(), 90);
+    EXPECT_GE(json_number(outcome.out, "f"), 0.95) << outcome.out;
 }
 
 TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {

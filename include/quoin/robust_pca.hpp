@@ -74,7 +74,7 @@ struct RobustPca {
 /// L is formed as X V ((Σ − 1/μ)₊ Σ⁻¹) Vᵀ, without Q: what is divided by a singular value is at least 1/μ above zero. For
 /// m < n the transposed problem is solved. Entries that are not observed are imputed from L.
 /// An iteration reads and writes four m×n matrices about three times and costs 4mn² flops and an SVD of n×n, n <= m. Memory:
-/// four m×n matrices beside M. Blocks until done.
+/// four m×n matrices beside M, on a GPU six and half the traffic. Blocks until done.
 ///
 /// Throws InvalidArgument (λ, μ, ρ, tolerance or a shape out of range, naming it), NonFiniteEntry, OutOfMemory, Interrupted.
 ///
@@ -92,7 +92,7 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<T, D> M, RobustPcaOptions
 /// window before, which carried some itself: older ones thin out geometrically. So what was learnt of the background lasts,
 /// and a short window separates like a long one. (A window's L or Y does nothing for the next one: while μ is small, S is 0
 /// and X = M + Y/μ whatever L is, and Y belongs to the columns that it was found for.)
-/// Memory: four m×(carried + w) matrices and m×carried. For one thread at a time.
+/// Memory: four m×(carried + w) matrices, on a GPU two more, and m×carried. For one thread at a time.
 ///
 ///     RobustPcaWindows<float> windows(m, 10);
 ///     while (read(windows.columns(ctx, 100))) write(windows.pursue(ctx).S());

@@ -18,6 +18,8 @@ namespace {
 constexpr double most_growth = 1e7;
 /// Iterations without a new least error after which T is taken to be at its end.
 constexpr Index patience = 25;
+/// How far L may be from the minimum of its step, over the error of the step before.
+constexpr double inexactness = 1e-3;
 
 template <class T, class D>
 void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
@@ -45,35 +47,92 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     fits("Y", options.Y);
 }
 
-/// Σ and Vᵀ of X.
+/// Σ and Vᵀ of one iterate after the other, each found from the Vᵀ of the last.
 template <class T, class D>
-struct RightSingular {
+class RightSingular {
+public:
+    RightSingular(Context<D>& ctx, ThresholdRoute route, Index n)
+        : s(n), Vt(ctx, n, n), route_(route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : route) {
+        set_identity<T>(ctx, 0, Vt.view());
+    }
+    void find(Context<D>& ctx, MatrixView<const T, D> X, SpectrumNeeds needs) {
+        if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, needs, s, Vt.view());
+        Options r_only;
+        r_only.q = QForm::None;
+        r_only.check_finite = false;
+        Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx);
+        right_singular_vectors<T>(ctx, R.view(), needs, s, Vt.view());
+    }
     std::vector<T> s;
     Matrix<T, D> Vt;
+
+private:
+    ThresholdRoute route_;
 };
 
+/// The passes over M, X, Y and S, where X lies in L. A device that `keeps_last_step` has the next X and S made in the pass that
+/// corrects Y: seven matrices read or written an iteration and not twelve, for two more in memory.
 template <class T, class D>
-RightSingular<T, D> right_singular(Context<D>& ctx, ThresholdRoute route, MatrixView<const T, D> X) {
-    const Index n = X.cols;
-    RightSingular<T, D> f{std::vector<T>(n), Matrix<T, D>(ctx, n, n)};
-    if (route == ThresholdRoute::Gram) {
-        gram_eigenvectors<T>(ctx, X, f.s, f.Vt.view());
-        return f;
+class Passes {
+public:
+    Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
+        : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
+        if constexpr (keeps_last_step) {
+            next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
+            next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
+        }
     }
-    Options r_only;
-    r_only.q = QForm::None;
-    r_only.check_finite = false;
-    Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx), U(ctx, n, n);
-    small_svd<T>(ctx, R.view(), f.s, U.view(), f.Vt.view());
-    return f;
-}
+    /// S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ
+    void shrink(double mu) {
+        shrink_sparse<T>(ctx_, M_, f_.Y.view(), observed_, mu, f_.lambda / mu, f_.L.view(), f_.S.view(), sums(now_));
+    }
+    /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
+    PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
+        if constexpr (keeps_last_step) {
+            correct_and_shrink<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu, f_.lambda / next_mu,
+                                  f_.Y.view(), next_X_.view(), next_S_.view(), sums(now_), sums(1 - now_));
+        } else {
+            multiply_and_correct<T>(ctx_, P, M_, f_.S.view(), observed_, mu, f_.L.view(), f_.Y.view(), sums(now_));
+        }
+        return read_sums(ctx_, sums(now_));
+    }
+    /// To the S and X of the next iteration.
+    void go_on(double next_mu) {
+        if constexpr (keeps_last_step) {
+            std::swap(f_.L, next_X_);
+            std::swap(f_.S, next_S_);
+            now_ = 1 - now_;
+        } else {
+            shrink(next_mu);
+        }
+    }
+    /// L in its place, for the P of the last iteration.
+    void end(MatrixView<const T, D> P) {
+        if constexpr (keeps_last_step) {
+            project<T>(ctx_, f_.L.view(), P, next_X_.view());
+            std::swap(f_.L, next_X_);
+            ctx_.wait();
+        }
+    }
+
+private:
+    static constexpr bool keeps_last_step = Tuning<D>::keeps_last_step;
+    SumsView<D> sums(Index which) { return sums_.view().col_block({which, which + 1}); }
+
+    Context<D>& ctx_;
+    MatrixView<const T, D> M_;
+    MatrixView<const std::uint8_t, D> observed_;
+    RobustPca<T, D>& f_;
+    Matrix<T, D> next_X_, next_S_;
+    Matrix<PursuitSums, D> sums_;
+    Index now_ = 0;
+};
 
 /// For m >= n.
 template <class T, class D>
 RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
     const auto start = std::chrono::steady_clock::now();
     const Index m = M.rows, n = M.cols;
-    const ThresholdRoute route = options.route == ThresholdRoute::Auto ? Tuning<D>::threshold_route : options.route;
     const bool grows = options.pursuit == Pursuit::InexactAlm;
     RobustPca<T, D> f;
     f.L = Matrix<T, D>(ctx, m, n);
@@ -89,7 +148,10 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     }
     if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
     scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
-    const double norm2 = static_cast<double>(right_singular<T, D>(ctx, route, f.L.view()).s[0]);
+    RightSingular<T, D> x(ctx, options.route, n);
+    // ‖M‖₂ >= ‖M‖_F/√n
+    x.find(ctx, f.L.view(), {.threshold = std::sqrt(norms.squares / static_cast<double>(n))});
+    const double norm2 = static_cast<double>(x.s[0]);
     double mu = options.mu > 0 ? options.mu
                 : grows        ? 1.25 / norm2
                                : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
@@ -113,13 +175,15 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     Index since_least = 0;
     f.end = PursuitEnd::IterationLimit;
     Matrix<T, D> P(ctx, n, n);
-    for (Index iteration = 1; iteration <= options.max_iterations; ++iteration) {
+    Passes<T, D> passes(ctx, M, options.observed, f);
+    passes.shrink(mu);
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    for (Index iteration = 1;; ++iteration) {
         throw_if_stopped(ctx);
-        // S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ in place of L
-        const ShrinkSums sparse =
-            shrink_sparse<T>(ctx, M, f.Y.view(), options.observed, mu, lambda / mu, f.L.view(), f.S.view());
         // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
-        const RightSingular<T, D> x = right_singular<T, D>(ctx, route, f.L.view());
+        x.find(ctx, f.L.view(), {1 / mu, inexactness * std::min(1.0, f.last.error)});
         const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
         Index rank = 0;
         double nuclear = 0;
@@ -130,16 +194,14 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
             weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
         }
         weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
-        // L = X P;  Z = M − L − S;  Y += μ Z
-        const CorrectionSums corrected =
-            multiply_and_correct<T>(ctx, P.view(), M, f.S.view(), options.observed, mu, f.L.view(), f.Y.view());
-
-        const double residual = std::sqrt(corrected.residual / norms.squares),
-                     dual_residual = mu * std::sqrt(sparse.change / corrected.multipliers);
+        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const PursuitSums found = passes.correct(P.view(), mu, next_mu);
+        const double residual = std::sqrt(found.residual / norms.squares),
+                     dual_residual = mu * std::sqrt(found.change / found.multipliers);
         f.last = {iteration, residual, dual_residual,
                   // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
-                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * sparse.sum, rank,
-                  sparse.nonzeros, mu, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
+                  static_cast<Index>(found.nonzeros), mu, seconds()};
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
@@ -155,8 +217,12 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
             f.end = PursuitEnd::Stopped;
             break;
         }
-        if (grows) mu = std::min(options.rho * mu, most_mu);
+        if (iteration == options.max_iterations) break;
+        mu = next_mu;
+        passes.go_on(mu);
     }
+    passes.end(P.view());
+    f.last.seconds = seconds();
     return f;
 }
 
@@ -252,7 +318,7 @@ const char* to_string(PursuitEnd end) {
 #define QUOIN_INSTANTIATE(T, D)                                                                             \
     template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>); \
     template class RobustPcaWindows<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -475,5 +475,7 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void copy_to_device<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Host>,
+                                           MatrixView<std::uint8_t, Cuda>);
 
 }  // namespace quoin

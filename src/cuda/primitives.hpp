@@ -156,6 +156,50 @@ template <class T>
 void small_svd(Context<Cuda>& ctx, MatrixView<T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
                MatrixView<T, Cuda> Vt);
 
+// ---- Principal component pursuit ---------------------------------------------------------------------------------------
+
+/// ‖M‖_F², ‖M‖₁ and max |m_ij|. Waits.
+template <class T>
+EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const std::uint8_t, Cuda> observed);
+/// B := factor A where observed, 0 elsewhere.
+template <class T>
+void scaled_copy(Context<Cuda>& ctx, double factor, MatrixView<const T, Cuda> A,
+                 MatrixView<const std::uint8_t, Cuda> observed, MatrixView<T, Cuda> B);
+/// What the passes have found. Waits.
+PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums);
+/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L. Sums in double.
+template <class T>
+void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
+                   MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
+                   MatrixView<T, Cuda> S, SumsView<Cuda> sums);
+/// By Jacobi rotations from Vᵀ on entry up to 128 columns (kernels/jacobi.cuh), so that σ and X V f(Σ) Vᵀ are right to
+/// u‖X‖ of T or √u‖X‖ of double, whichever is more, or to what is needed; beyond, or where they do not converge, by
+/// `small_svd` of XᵀX. Waits.
+template <class T>
+void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, SpectrumNeeds needs, std::span<T> s,
+                       MatrixView<T, Cuda> Vt);
+/// In f32 as `gram_eigenvectors` of R, whose products are exact in double: √u of double is below u of f32. In f64 by
+/// `small_svd`. Waits.
+template <class T>
+void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumNeeds needs, std::span<T> s,
+                            MatrixView<T, Cuda> Vt);
+/// P := V diag(weights) Vᵀ, summed in double up to 6144 rows of Vᵀ.
+template <class T>
+void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::span<const T> weights,
+                        MatrixView<T, Cuda> P);
+/// multiply_and_correct and the next iteration's shrink_sparse in one pass that leaves X and S as they are: L = X P,
+/// Z = M − L − S, Y += μ Z, S' := shrink(M − L + Y/μ', t'), X' := M − S' + Y/μ', primes being `next`. P is symmetric.
+/// Products in double up to 160 columns, sums in double: residual and multipliers in `sums`, the others in `next_sums`.
+template <class T>
+void correct_and_shrink(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
+                        MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> S,
+                        MatrixView<const std::uint8_t, Cuda> observed, double mu, double next_mu, double next_threshold,
+                        MatrixView<T, Cuda> Y, MatrixView<T, Cuda> next_X, MatrixView<T, Cuda> next_S,
+                        SumsView<Cuda> sums, SumsView<Cuda> next_sums);
+/// L := X P.
+template <class T>
+void project(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, MatrixView<T, Cuda> L);
+
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 
 /// ‖a_j‖₂ of every column. Waits.

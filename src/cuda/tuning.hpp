@@ -4,6 +4,7 @@
 
 #include "algorithms/tuning.hpp"
 #include "quoin/cuda.hpp"
+#include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
@@ -34,6 +35,13 @@ struct Tuning<Cuda> {
     static constexpr Index fan_in = 10;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
+    /// Of `robust_pca`.
+    static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
+    /// Of it too: 7 matrices read or written an iteration and not 12, for 6 in memory and not 4.
+    static constexpr bool keeps_last_step = true;
+    /// Of the rotations behind it, in units of u (jacobi.cuh): what is left of a pair when they end, and what is not worth
+    /// one, beside it.
+    static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.

@@ -69,13 +69,15 @@ void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T> A, Matri
     });
 }
 
+PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) { return *sums.data; }
+
 template <class T>
-ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T> Y,
-                         MatrixView<const std::uint8_t> observed, double mu, double threshold, MatrixView<T> L,
-                         MatrixView<T> S) {
+void shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T> Y,
+                   MatrixView<const std::uint8_t> observed, double mu, double threshold, MatrixView<T> L,
+                   MatrixView<T> S, SumsView<Host> sums) {
     const T inverse_mu = static_cast<T>(1 / mu), t = static_cast<T>(threshold);
-    const auto parts = over_chunks<ShrinkSums>(ctx, RowChunks(M.rows, 512), 50.0 * M.rows * M.cols, [&](Range rows) {
-        ShrinkSums sums;
+    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(M.rows, 512), 50.0 * M.rows * M.cols, [&](Range rows) {
+        PursuitSums part;
         for (Index j = 0; j < M.cols; ++j) {
             const Index h = rows.size();
             const T *const m = M.at(rows.begin, j), *const y = Y.at(rows.begin, j);
@@ -106,23 +108,23 @@ ShrinkSums shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<c
                 sum += std::abs(s[i]);
                 nonzeros += s[i] != 0;
             }
-            sums.sum += static_cast<double>(sum);
-            sums.change += static_cast<double>(change);
-            sums.nonzeros += nonzeros;
+            part.sparse += static_cast<double>(sum);
+            part.change += static_cast<double>(change);
+            part.nonzeros += static_cast<double>(nonzeros);
         }
-        return sums;
+        return part;
     });
-    ShrinkSums sums;
-    for (const ShrinkSums& part : parts) {
-        sums.sum += part.sum;
-        sums.change += part.change;
-        sums.nonzeros += part.nonzeros;
+    PursuitSums& total = *sums.data;
+    total.sparse = total.change = total.nonzeros = 0;
+    for (const PursuitSums& part : parts) {
+        total.sparse += part.sparse;
+        total.change += part.change;
+        total.nonzeros += part.nonzeros;
     }
-    return sums;
 }
 
 template <class T>
-void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, std::span<T> s, MatrixView<T> Vt) {
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
     const Index n = X.cols, h_max = block_height<double>(n);
     if (n == 0) return;
     const double flops = 1.0 * X.rows * n * n;
@@ -163,6 +165,12 @@ void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, std::span<T> s
 }
 
 template <class T>
+void right_singular_vectors(Context<Host>& ctx, MatrixView<T> R, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
+    Matrix<T> U(R.rows, R.cols);
+    small_svd<T>(ctx, R, s, U.view(), Vt);
+}
+
+template <class T>
 void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<const T> weights, MatrixView<T> P) {
     const Index r = Vt.rows, n = Vt.cols;
     Matrix<T> weighted(r, n);
@@ -173,9 +181,9 @@ void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<co
 }
 
 template <class T>
-CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M,
-                                    MatrixView<const T> S, MatrixView<const std::uint8_t> observed, double mu,
-                                    MatrixView<T> X, MatrixView<T> Y) {
+void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M, MatrixView<const T> S,
+                          MatrixView<const std::uint8_t> observed, double mu, MatrixView<T> X, MatrixView<T> Y,
+                          SumsView<Host> sums) {
     const Index n = X.cols, h_max = block_height<T>(n);
     const double flops = 2.0 * X.rows * n * n;
     const T m_u = static_cast<T>(mu);
@@ -185,8 +193,8 @@ CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, M
         for (Index i = 0; i < n; ++i) minus_p[i + j * n] = -P(i, j);
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), h_max * n);
-    const auto parts = over_chunks<CorrectionSums>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
-        CorrectionSums sums;
+    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
+        PursuitSums part;
         T* const block = buffers.mine();
         for (Index begin = rows.begin; begin < rows.end; begin += h_max) {
             const Index h = std::min(h_max, rows.end - begin);
@@ -204,33 +212,36 @@ CorrectionSums multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, M
                     residual += z * z;
                     multipliers += y[i] * y[i];
                 }
-                sums.residual += static_cast<double>(residual);
-                sums.multipliers += static_cast<double>(multipliers);
+                part.residual += static_cast<double>(residual);
+                part.multipliers += static_cast<double>(multipliers);
             }
         }
-        return sums;
+        return part;
     });
-    CorrectionSums sums;
-    for (const CorrectionSums& part : parts) {
-        sums.residual += part.residual;
-        sums.multipliers += part.multipliers;
+    PursuitSums& total = *sums.data;
+    total.residual = total.multipliers = 0;
+    for (const PursuitSums& part : parts) {
+        total.residual += part.residual;
+        total.multipliers += part.multipliers;
     }
     ctx.state().add_flops(flops);
-    return sums;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                     \
-    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);     \
-    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>,    \
-                                 MatrixView<T>);                                                                 \
-    template ShrinkSums shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,               \
-                                         MatrixView<const std::uint8_t>, double, double, MatrixView<T>,          \
-                                         MatrixView<T>);                                                         \
-    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, std::span<T>, MatrixView<T>);        \
-    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>); \
-    template CorrectionSums multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,    \
-                                                    MatrixView<const T>, MatrixView<const std::uint8_t>, double, \
-                                                    MatrixView<T>, MatrixView<T>);
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);          \
+    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>,         \
+                                 MatrixView<T>);                                                                      \
+    template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
+                                   MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
+                                   SumsView<Host>);                                                                   \
+    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>,              \
+                                       MatrixView<T>);                                                                \
+    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>,               \
+                                            MatrixView<T>);                                                           \
+    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
+    template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
+                                          MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \
+                                          MatrixView<T>, SumsView<Host>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -33,6 +33,7 @@ struct Tuning<Host> {
     /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 50 iterations a second by Qr, 61
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
+    static constexpr bool keeps_last_step = false;
     /// Columns of a tall matrix that are reconstructed as one panel.
     static Index reconstruct_cols(Index) { return tall_cols; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
