@@ -21,6 +21,11 @@ struct Tuning<Cuda> {
     ///   10 000²                    65.6    58.1                 72.5    60.1
     /// Panels of 192 columns are reconstructed (reconstruct_rows), those of 64 and 128 factored column by column.
     static Index panel_width(Index k) { return k <= 128 ? 128 : k < 1024 ? 64 : 192; }
+    /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
+    /// device idle. Tall ones are rather joined: mk² flops less.
+    static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
+    /// Width of its blocks in products with it.
+    static constexpr Index wy_block = 1024;
     /// Columns of a T inside a leaf: one T a leaf.
     static Index inner_block(Index n) { return n; }
     static constexpr Index tree_width = 32;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "algorithms/tuning.hpp"
-#include "quoin/matrix.hpp"
+#include "quoin/options.hpp"
 #include "quoin/robust_pca.hpp"
 
 namespace quoin {
@@ -14,6 +14,9 @@ template <>
 struct Tuning<Host> {
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
+    /// How a full T is made, and the width of its blocks in products with it.
+    static FullTRoute full_t(Index, Index) { return FullTRoute::Recurrence; }
+    static constexpr Index wy_block = 192;
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// Columns of a panel of CAQR, and the most that a tree takes.
