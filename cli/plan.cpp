@@ -46,6 +46,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     else
         line.add("fallback", to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
+    line.add("compact_wy", to_string(plan.compact_wy)).add("keep_s", plan.keep_s).add("full_t", to_string(plan.full_t));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);
@@ -79,6 +80,7 @@ void add_plan(CLI::App& program) {
         ->type_name("FORM");
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
+    add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");

@@ -127,8 +127,8 @@ protected:
         const Matrix<T> V = f.v(ctx), tau = f.tau(ctx);
         for (Index j = 0; j < k; ++j) std::copy_n(V.view().at(0, j), m, Q.view().at(0, j));
         ASSERT_EQ(lapack::orgqr(Q.view(), k, tau.data()), 0);
-        const Range ranges[] = {{0, m},          {0, m / 2},     {m / 2, m},         {0, 1},    {m - 1, m},
-                                {k / 3, k},      {k / 2, k / 2}, {m / 3, m - m / 4}, {k - 1, m}, {0, std::min(m, k + 1)}};
+        const Range ranges[] = {{0, m},     {0, m / 2},     {m / 2, m},         {0, 1},     {m - 1, m},
+                                {k / 3, k}, {k / 2, k / 2}, {m / 3, m - m / 4}, {k - 1, m}, {0, std::min(m, k + 1)}};
         for (const Range r : ranges)
             for (const Range c : ranges) {
                 SCOPED_TRACE("Q([" + std::to_string(r.begin) + ", " + std::to_string(r.end) + "), [" +
@@ -497,9 +497,10 @@ TYPED_TEST(FullT, MultiplyTransposedAccumulates) {
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < n; ++i) exact(i, j) += C(i, j);
         }
-        EXPECT_LE(difference<T>(X.view(), exact.view(), 1,
-                                frobenius_norm<T>(C.view()) + frobenius_norm<T>(A.view()) * frobenius_norm<T>(B.view())),
-                  law);
+        EXPECT_LE(
+            difference<T>(X.view(), exact.view(), 1,
+                          frobenius_norm<T>(C.view()) + frobenius_norm<T>(A.view()) * frobenius_norm<T>(B.view())),
+            law);
     }
 }
 

@@ -37,9 +37,9 @@ enum class CompactWY {
 
 /// How the full T comes about. Both cost 2k³/3 flops beyond the factorization of a square matrix.
 enum class FullTRoute {
-    Auto,        ///< the recurrence where S is kept, and otherwise by the tuning table
+    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
     Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
-    Joined,      ///< afterwards, from the panels' T
+    Joined,  ///< afterwards, from the panels' T
 };
 
 /// Choices left to the caller. The defaults are right for almost everybody.
@@ -69,9 +69,9 @@ struct Plan {
     CompactWY compact_wy = CompactWY::Panels;
     bool keep_s = false;
     FullTRoute full_t = FullTRoute::Auto;  ///< of CompactWY::Full, never Auto there
-    Index panel_width = 0;    ///< columns a panel
-    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;      ///< rows a leaf
+    Index panel_width = 0;                 ///< columns a panel
+    Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                   ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none

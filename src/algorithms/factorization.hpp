@@ -114,8 +114,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 /// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so. Where ST (m×k)
 /// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree.
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest,
-                                MatrixView<T, D> ST = {});
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
 
 /// Tf (k×k) := the full T of panels in LAPACK's format, zeros below its diagonal, from theirs.
 template <class T, class D>

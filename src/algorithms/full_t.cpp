@@ -145,7 +145,8 @@ void join_panels(Context<D>& ctx, ForestView<const T, D> forest, Index first, In
     while (begin_of(last) - begin_of(middle) > Tuning<D>::wy_block && middle + 1 < last) ++middle;
     join_panels(ctx, forest, first, middle, Tf);
     join_panels(ctx, forest, middle, last, Tf);
-    const Range left{begin_of(first), begin_of(middle)}, right{left.end, begin_of(last)}, below{right.end, forest.A.rows};
+    const Range left{begin_of(first), begin_of(middle)}, right{left.end, begin_of(last)},
+        below{right.end, forest.A.rows};
     const auto V = forest.A;
     const auto T12 = Tf.block(left, right);
     // T₁₂ = −T₁ (V₁ᵀV₂) T₂ with V₂ = [0; L₂; V₂]
@@ -231,13 +232,13 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                     \
-    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                          \
-    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                              \
-    template void form_s<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, MatrixView<T, D>);      \
-    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>);                      \
-    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,                     \
-                                            MatrixView<const T, D>, MatrixView<T, D>);                              \
+#define QUOIN_INSTANTIATE(T, D)                                                                                \
+    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                     \
+    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                         \
+    template void form_s<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, MatrixView<T, D>); \
+    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>);                 \
+    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,                \
+                                            MatrixView<const T, D>, MatrixView<T, D>);                         \
     template void form_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Range, Range, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

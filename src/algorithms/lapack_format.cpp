@@ -124,8 +124,8 @@ QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
 
 void check_block(const char* operation, Index nb, Index k) {
     if (nb >= 1 && nb <= std::max<Index>(1, k)) return;
-    throw InvalidArgument(fmt::format("{}: blocks of T have 1 to {} columns, and not {}", operation,
-                                      std::max<Index>(1, k), nb));
+    throw InvalidArgument(
+        fmt::format("{}: blocks of T have 1 to {} columns, and not {}", operation, std::max<Index>(1, k), nb));
 }
 
 }  // namespace
@@ -210,7 +210,8 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
     const Index m = factors.V_R.rows(), n = factors.V_R.cols(), k = std::min(m, n), nb = factors.Tf.rows();
     check_block("from_lapack_t", nb, k);
     if (factors.Tf.cols() != k) {
-        throw InvalidArgument(fmt::format("from_lapack_t: Tf is {} x {}, and V_R is {} x {}", nb, factors.Tf.cols(), m, n));
+        throw InvalidArgument(
+            fmt::format("from_lapack_t: Tf is {} x {}, and V_R is {} x {}", nb, factors.Tf.cols(), m, n));
     }
     QR<T, D> f = imported(ctx, std::move(factors.V_R), nb);
     auto& forest = f.impl().forest;
@@ -221,14 +222,14 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
     return f;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                \
-    template Matrix<T, D> QR<T, D>::v(Context<D>&) const;                      \
-    template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;                    \
-    template Matrix<T, D> QR<T, D>::t(Context<D>&) const;                      \
-    template Matrix<T, D> QR<T, D>::s(Context<D>&) const;                      \
-    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&);         \
-    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);       \
-    template LapackQRT<T, D> to_lapack_t<T, D>(Context<D>&, QR<T, D> &&, Index); \
+#define QUOIN_INSTANTIATE(T, D)                                                 \
+    template Matrix<T, D> QR<T, D>::v(Context<D>&) const;                       \
+    template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;                     \
+    template Matrix<T, D> QR<T, D>::t(Context<D>&) const;                       \
+    template Matrix<T, D> QR<T, D>::s(Context<D>&) const;                       \
+    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&);          \
+    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);        \
+    template LapackQRT<T, D> to_lapack_t<T, D>(Context<D>&, QR<T, D>&&, Index); \
     template QR<T, D> from_lapack_t<T, D>(Context<D>&, LapackQRT<T, D> &&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

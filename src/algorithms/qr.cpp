@@ -114,8 +114,8 @@ private:
         lay_out_panels(ctx_, plan, forest);
         if (plan.method == Method::BlockedHouseholder) {
             // one panel's T is all of T
-            const bool by_recurrence = plan.compact_wy == CompactWY::Full &&
-                                       plan.full_t == FullTRoute::Recurrence && forest.panels.size() > 1;
+            const bool by_recurrence =
+                plan.compact_wy == CompactWY::Full && plan.full_t == FullTRoute::Recurrence && forest.panels.size() > 1;
             if (by_recurrence) f_.full_t = Matrix<T, D>(ctx_, plan.rows, k);
             factor_blocked_householder(ctx_, plan, forest.view(), f_.full_t.view());
         } else {
@@ -486,8 +486,8 @@ template <class T, class D>
 void check_block(const QR<T, D>& f, const char* operation, Range r, Range c) {
     const Index m = f.rows();
     if (r.begin < 0 || r.end > m || r.size() < 0 || c.begin < 0 || c.end > m || c.size() < 0) {
-        throw InvalidArgument(fmt::format("{}: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q", operation,
-                                          r.begin, r.end, c.begin, c.end, m, m));
+        throw InvalidArgument(fmt::format("{}: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
+                                          operation, r.begin, r.end, c.begin, c.end, m, m));
     }
 }
 
@@ -529,8 +529,8 @@ Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, M
     check_matrix(C);
     const Range from = op == Op::None ? c : r, to = op == Op::None ? r : c;
     if (C.rows != from.size()) {
-        throw InvalidArgument(fmt::format("apply_q_block: C is {} x {}, and op(Q(rows, cols)) is {} x {}", C.rows, C.cols,
-                                          to.size(), from.size()));
+        throw InvalidArgument(fmt::format("apply_q_block: C is {} x {}, and op(Q(rows, cols)) is {} x {}", C.rows,
+                                          C.cols, to.size(), from.size()));
     }
     Matrix<T, D> B(ctx, to.size(), C.cols);
     if (B.view().empty()) return B;

@@ -371,15 +371,15 @@ void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, 
     multiply_triangle<T>(ctx, side, triangle, op, A.block(from, from), part(from));
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>, \
-                                 Gate<Cuda>);                                                                     \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                          \
-    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
-                                       MatrixView<T, Cuda>, Gate<Cuda>);                                          \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
+#define QUOIN_INSTANTIATE(T)                                                                                       \
+    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,  \
+                                 Gate<Cuda>);                                                                      \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                           \
+    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
+                                       MatrixView<T, Cuda>, Gate<Cuda>);                                           \
+    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                          \
     template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
-    template void multiply_triangle<T>(Context<Cuda>&, Side, Triangle, Op, MatrixView<const T, Cuda>,             \
+    template void multiply_triangle<T>(Context<Cuda>&, Side, Triangle, Op, MatrixView<const T, Cuda>,              \
                                        MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -129,12 +129,12 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
-    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,     \
-                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                     \
-    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                        \
-    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,  \
-                                         bool);                                                                    \
+#define QUOIN_INSTANTIATE(T)                                                                                      \
+    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,    \
+                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                    \
+    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                       \
+    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                         bool);                                                                   \
     template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

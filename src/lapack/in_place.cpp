@@ -98,8 +98,15 @@ Index factor_width(Index m, Index n) {
 
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
-    const Index m = A.rows, n = A.cols;
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
     const bool one_panel = factor_as_one_panel(m, n) && nb >= n;
+    if (const Plan plan = plan_in_place<T>(m, n); !one_panel && nb >= k && k > plan.panel_width) {
+        Matrix<T> panels_t(plan.panel_width, k);
+        const auto panels = lapack_panels(m, n, plan.panel_width);
+        factor_scaled(ctx, plan, ForestView<T, Host>{panels, A, panels_t.view()});
+        join_t<T, Host>(ctx, ForestView<const T, Host>{panels, A, panels_t.view()}, Tf.row_block({0, k}));
+        return "householder, T joined";
+    }
     Options options;
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
