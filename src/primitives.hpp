@@ -73,7 +73,7 @@ template <class T>
 void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
                  MatrixView<T, Host> C);
 
-/// What a step of the recurrence for the full T (algorithms.md, section 3) knows and updates beside the trailing matrix.
+/// What a step of the recurrence for the full T (algorithms.md, section 5) knows and updates beside the trailing matrix.
 template <class T, class D>
 struct FullTStep {
     MatrixView<const T, D> S;  ///< V Tᵀ of this panel, m×n, zeros above its diagonal: HᵀC = C − S (VᵀC)
