@@ -52,6 +52,12 @@ Options with_form(Options options, QForm q) {
     return options;
 }
 
+/// What the operation asks of a plan.
+Options options_of(Operation operation, Options options) {
+    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.compact_wy = CompactWY::Full;
+    return with_form(options, form_of_q(operation));
+}
+
 /// LAPACK's geqrf of A, in `work`.
 template <class T>
 double seconds_of_geqrf(ReferenceLapack<T>& lapack, Matrix<T>& work, MatrixView<const T> A) {
@@ -176,9 +182,7 @@ template <class T>
 Measurement measure_full_t(Context<Host>& ctx, MatrixView<const T> A, Operation operation,
                            const MeasureSettings& settings) {
     const Index k = std::min(A.rows, A.cols);
-    Options options = with_form(settings.options, QForm::Reflectors);
-    options.compact_wy = CompactWY::Full;
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options_of(operation, settings.options));
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
     Matrix<T> work, R, Tf(operation == Operation::Geqrt ? std::min(geqrt_width, k) : k, k);
@@ -315,7 +319,7 @@ double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m
     const auto matrices = [&](double count) {
         return count * static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
     };
-    const double workspace = plan_qr<T>(ctx, m, n, with_form(settings.options, form_of_q(operation))).workspace_bytes;
+    const double workspace = plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
     switch (operation) {
         case Operation::ThinQr:
         case Operation::ROnly:
