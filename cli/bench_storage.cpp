@@ -51,11 +51,14 @@ constexpr Application applications[] = {
 
 constexpr Index block_order = 10000, block_size = 1000;
 
-double timed(Context<Host>&, const std::function<void()>& run) {
-    const Stopwatch watch;
-    run();
-    return watch.seconds();
-}
+struct HostTimer {
+    template <class F>
+    double seconds(Context<Host>&, F&& run) {
+        const Stopwatch watch;
+        run();
+        return watch.seconds();
+    }
+};
 template <class T>
 void fill(Context<Host>&, Matrix<T>& A) {
     fill_normal(A, /*seed=*/1);
@@ -71,10 +74,8 @@ struct Rival {
     ReferenceLapack<T> lapack;
 };
 #ifdef QUOIN_HAVE_CUDA
-double timed(Context<Cuda>& ctx, const std::function<void()>& run) {
-    static bench::EventTimer timer;
-    return timer.seconds(ctx, run);
-}
+template <class D>
+using Timer = std::conditional_t<std::is_same_v<D, Host>, HostTimer, bench::EventTimer>;
 template <class T>
 void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
     bench::fill_normal(ctx, A);
@@ -84,6 +85,9 @@ struct Rival<T, Cuda> : bench::CusolverQR<T> {
     static constexpr const char* name = "cusolver";
     using bench::CusolverQR<T>::CusolverQR;
 };
+#else
+template <class D>
+using Timer = HostTimer;
 #endif
 
 template <class D>
@@ -183,7 +187,7 @@ private:
         const Plan plan = plan_qr<T>(ctx_, A.rows(), A.cols(), options);
         Matrix<T, D> work = copied(A);
         std::optional<QR<T, D>> f;
-        return timed(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
+        return timer_.seconds(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
 
     template <class T>
@@ -217,7 +221,7 @@ private:
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
                                         Matrix<T, D> work = copied(A);
-                                        return timed(ctx_, [&] { rival->geqrf(ctx_, work); });
+                                        return timer_.seconds(ctx_, [&] { rival->geqrf(ctx_, work); });
                                     }});
                 }
                 auto seconds = measure("factor", shape, 0, dtype, runs);
@@ -282,7 +286,7 @@ private:
                 std::vector<Named> runs;
                 const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                     runs.push_back({name, [&] {
-                                        return timed(ctx_, [&] {
+                                        return timer_.seconds(ctx_, [&] {
                                             factorization.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
                                         });
                                     }});
@@ -293,7 +297,7 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     rival->geqrf(ctx_, A);
-                    runs.push_back({"ormqr", [&] { return timed(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
+                    runs.push_back({"ormqr", [&] { return timer_.seconds(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
                 }
                 auto seconds = measure("apply-qt", application.shape, application.columns, dtype, runs);
                 print("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", fmt::format("{}x{}", m, n), application.columns,
@@ -321,7 +325,7 @@ private:
             const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                 runs.push_back({name, [&] {
                                     Matrix<T, D> B;
-                                    return timed(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
+                                    return timer_.seconds(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
                                 }});
             };
             add_quoin("t", f);
@@ -332,7 +336,7 @@ private:
                 rival->geqrf(ctx_, A);
                 runs.push_back({"orgqr", [&] {
                                     Matrix<T, D> work = copied(A);
-                                    return timed(ctx_, [&] { rival->orgqr(ctx_, work); });
+                                    return timer_.seconds(ctx_, [&] { rival->orgqr(ctx_, work); });
                                 }});
             }
             auto seconds = measure("q-block", {n, n}, block_size, dtype, runs);
@@ -348,6 +352,7 @@ private:
 
     const BenchArguments& arguments_;
     Context<D>& ctx_;
+    Timer<D> timer_;
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> csv_{nullptr, std::fclose};
 };
 

@@ -36,7 +36,8 @@ public:
 
     /// C := op(Q) C (C is m×p) or C := C op(Q) (C is p×m), Q the m×m factor, never formed.
     ///
-    /// 4mnp − 2n²p flops, with a full T in few and large products. Backward stable: the result is the exact one for C + ΔC, ‖ΔC‖ = O(nu)‖C‖.
+    /// 4mnp − 2n²p flops, with a full T in few and large products. Backward stable: the result is the exact one for
+    /// C + ΔC, ‖ΔC‖ = O(nu)‖C‖.
     void apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) const;
 
     /// Thin Q, m×k. 2mn² − 2n³/3 flops beyond the factorization, or a copy if Q is held explicitly.
