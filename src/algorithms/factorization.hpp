@@ -62,8 +62,8 @@ struct BasisKernel {
     Matrix<T, D> K;  // I + R_q
 };
 
-/// Q = I − V T Vᵀ = I − V Sᵀ as a whole. V has R above its diagonal, T anything below; S has T above its own, and no data
-/// where it is not kept.
+/// Q = I − V T Vᵀ = I − V Sᵀ as a whole. V has R above its diagonal; S has T above its own and T what is strictly below that
+/// in S; without S, which then has no data, T has zeros there.
 template <class T, class D>
 struct FullWY {
     MatrixView<const T, D> V;   // m×k

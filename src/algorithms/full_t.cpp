@@ -193,16 +193,13 @@ template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C) {
     const Range all{0, C.rows};
     if (wy.S.data) return BlockOfQ<T, D>(wy, op, all, all).subtract_from(ctx, C, C);
-    // a diagonal block of T is that of its columns: products with narrow ones leave out the zeros of V
+    // a diagonal block of T is the T of its columns: products with narrow ones leave out the zeros of V
     const Index k = wy.V.cols, width = Tuning<D>::wy_block, count = (k + width - 1) / width;
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Index first = (op == Op::Transpose ? s : count - 1 - s) * width;
         const Range J{first, std::min(k, first + width)}, rows{first, C.rows};
-        const FullWY<T, D> block{wy.V.block(rows, J), wy.Tf.block(J, J), {}};
-        const Range all_rows{0, rows.size()};
-        const auto C_rows = C.row_block(rows);
-        BlockOfQ<T, D>(block, op, all_rows, all_rows).subtract_from(ctx, C_rows, C_rows);
+        apply_panel<T>(ctx, op, wy.V.block(rows, J), wy.Tf.block(J, J), C.row_block(rows));
     }
 }
 

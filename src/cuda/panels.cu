@@ -116,19 +116,26 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
-/// C := op(H) C, with the whole T and a copy of V that has its unit triangle.
+/// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
+constexpr std::size_t most_copied_bytes = std::size_t(16) << 20;
+
+/// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
 template <class T>
 void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                    MatrixView<T, Cuda> C) {
-    const Index k = V.cols, p = C.cols;
+    const Index m = V.rows, k = V.cols, p = C.cols;
+    const bool all = static_cast<std::size_t>(m * k) * sizeof(T) <= most_copied_bytes;
+    const Range copied{0, all ? m : k}, rest{copied.end, m};
     Arena::Frame frame(ctx);
-    const auto unit_v = frame.matrix<T>(V.rows, k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
-    copy_unit_lower<T>(ctx, V, unit_v);
+    const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
+    copy_unit_lower<T>(ctx, V, L);
     // W = VᵀC;  W := op(T) W;  C −= V W
-    multiply_transposed<T>(ctx, unit_v, C, W);
+    multiply_transposed<T>(ctx, L, C.row_block(copied), W);
+    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C.row_block(rest), W, true);
     gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    gemm<T>(ctx, Op::None, Op::None, -1, unit_v, TW, 1, C);
-    ctx.state().add_flops(2.0 * V.rows * k * p);
+    gemm<T>(ctx, Op::None, Op::None, -1, L, TW, 1, C.row_block(copied));
+    if (rest.size() > 0) gemm<T>(ctx, Op::None, Op::None, -1, V.row_block(rest), TW, 1, C.row_block(rest));
+    ctx.state().add_flops(2.0 * m * k * p);
 }
 
 /// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.

@@ -124,6 +124,25 @@ TYPED_TEST(GpuFullT, MultiplyTransposedAccumulates) {
     }
 }
 
+/// V in its place, but for its triangle.
+TYPED_TEST(GpuFullT, ApplyPanelOfALargeV) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    if (quick()) GTEST_SKIP();
+    const Index m = 30001, k = 192, p = 37;
+    Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k);
+    factor_panel<T>(this->host, V.view(), Tf.view());
+    GpuPadded<T> gV(g, V.view()), gT(g, Tf.view());
+    for (Op op : {Op::None, Op::Transpose}) {
+        Matrix<T> C = random_normal<T>(m, p, 2);
+        GpuPadded<T> gC(g, C.view());
+        const double norm = frobenius_norm<T>(C.view());
+        apply_panel<T>(this->host, op, V.view(), Tf.view(), C.view());
+        apply_panel<T>(g, op, gV.view(), gT.view(), gC.view());
+        this->expect_close(gC.fetch(g), C, k, norm, "op(H) C");
+    }
+}
+
 TYPED_TEST(GpuFullT, ApplyAndExtend) {
     using T = TypeParam;
     auto& g = this->gpu();
