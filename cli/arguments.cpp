@@ -85,6 +85,33 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
     add_size("--fan-in", arguments.options.fan_in, "R factors merged at a tree node, at least 2 (0: as --tree says)");
 }
 
+void add_compact_wy_arguments(CLI::App& command, Options& options) {
+    const std::string group = "Q = I − V T Vᵀ with one T";
+    command
+        .add_option_function<std::string>(
+            "--compact-wy",
+            [&options](const std::string& text) {
+                options.compact_wy = parse_name("--compact-wy", text, {CompactWY::Panels, CompactWY::Full},
+                                                [](CompactWY compact_wy) { return to_string(compact_wy); });
+            },
+            "panels (one T a panel) or full (one T for all columns, LAPACK's geqrt3; default: panels)")
+        ->type_name("NAME")
+        ->group(group);
+    command.add_flag("--keep-s", options.keep_s, "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ")->group(group);
+    command
+        .add_option_function<std::string>(
+            "--full-t",
+            [&options](const std::string& text) {
+                options.full_t =
+                    parse_name("--full-t", text, {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined},
+                               [](FullTRoute route) { return to_string(route); });
+            },
+            "recurrence (during the factorization, from S), joined (afterwards, from the panels' T) or auto\n"
+            "(default: auto)")
+        ->type_name("NAME")
+        ->group(group);
+}
+
 Context<Host> make_context(const CommonArguments& arguments) {
     Context<Host> ctx(arguments.threads);
     omp_set_num_threads(ctx.threads());

@@ -25,6 +25,9 @@ struct CommonArguments {
 /// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in.
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
 
+/// Adds --compact-wy, --keep-s and --full-t.
+void add_compact_wy_arguments(CLI::App& command, Options& options);
+
 /// Adds --device.
 void add_device_argument(CLI::App& command, Device& device);
 

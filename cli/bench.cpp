@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
+#include "interrupt.hpp"
 #include "paper_tables.hpp"
 #include "subcommands.hpp"
 
@@ -35,6 +37,28 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::vector<double> medians_of(const std::vector<std::function<double()>>& runs, int repeat) {
+    double longest = 0;
+    for (int warm_up = 0; warm_up < (longest > 1 ? 1 : 2); ++warm_up) {
+        longest = 0;
+        for (const auto& run : runs) {
+            throw_if_interrupted();
+            longest = std::max(longest, run());
+        }
+    }
+    if (repeat == 0)
+        repeat = longest > 10 ? 1 : std::clamp(static_cast<int>(std::ceil(0.5 / std::max(longest, 1e-3))), 3, 30);
+    std::vector<std::vector<double>> seconds(runs.size());
+    for (int i = 0; i < repeat; ++i)
+        for (std::size_t r = 0; r < runs.size(); ++r) {
+            throw_if_interrupted();
+            seconds[r].push_back(runs[r]());
+        }
+    std::vector<double> medians;
+    for (auto& of_run : seconds) medians.push_back(median(std::move(of_run)));
+    return medians;
+}
+
 namespace {
 
 /// Refuses what cannot be measured, before anything is.
@@ -59,7 +83,7 @@ void check_arguments(const BenchArguments& arguments) {
     }
     if (arguments.paper && !arguments.shapes.empty())
         throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
-    for (const Operation operation : {Operation::Lstsq, Operation::Svd}) {
+    for (const Operation operation : {Operation::Lstsq, Operation::Svd, Operation::Geqrt, Operation::Geqrt3}) {
         if (times(operation))
             throw CLI::ValidationError("--op", fmt::format("{} is timed on the host alone", to_string(operation)));
     }
@@ -76,6 +100,7 @@ void run_bench(const BenchArguments& arguments) {
         throw InvalidArgument("--paper table2: this quoin was built without FFmpeg's libraries");
 #endif
     }
+    if (arguments.storage) return bench_storage(arguments);
     check_arguments(arguments);
     if (!arguments.on_device) return bench_on_host(arguments);
 #ifdef QUOIN_HAVE_CUDA
@@ -128,10 +153,12 @@ void add_bench(CLI::App& program) {
             "thin-qr   R and thin Q            against geqrf + orgqr\n"
             "r-only    R                       against geqrf\n"
             "geqrf     LAPACK's V, tau and R   against geqrf\n"
+            "geqrt3    V, R and one T          against geqrt3\n"
+            "geqrt     V, R and one T          against geqrt with blocks of 32 columns\n"
             "factor    R and Q in any form     against geqrf\n"
             "lstsq     one right-hand side     against gels\n"
             "svd       thin U, s and Vᵀ        against gesdd\n"
-            "On a GPU the first four.")
+            "On a GPU thin-qr, r-only, geqrf and factor.")
         ->type_name("OPS");
     command
         .add_option_function<std::string>(
@@ -160,15 +187,20 @@ void add_bench(CLI::App& program) {
             [arguments](const std::string& text) {
                 std::string names = "table2";
                 arguments->robust_pca = text == names;
+                arguments->storage = text == "storage";
                 for (const PaperTable& table : paper_tables()) {
                     if (text == table.name) arguments->paper = &table;
                     names += ", " + std::string(table.name);
                 }
-                if (!arguments->paper && !arguments->robust_pca)
+                names += ", storage";
+                if (!arguments->paper && !arguments->robust_pca && !arguments->storage)
                     throw CLI::ValidationError("--paper", fmt::format("'{}' is none of {}", text, names));
             },
             "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU (--device cuda),\n"
-            "or table2, robust PCA, on either device; with the paper's figures beside")
+            "or table2, robust PCA, on either device; with the paper's figures beside. storage: Table 1 of Benner, "
+            "Köhler "
+            "and\n"
+            "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes")
         ->type_name("NAME");
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command
@@ -178,12 +210,13 @@ void add_bench(CLI::App& program) {
         ->check(CLI::Range(1, 1000000).description(""))
         ->type_name("N");
     add_common_arguments(command, arguments->common);
+    add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --against lapack --json\n"
         "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf\n\n"
         "seconds         median wall time; on a GPU between two events\n"
         "GFLOP/s         by the standard Householder count, for both: 2mn² − 2n³/3 for geqrf, r-only and factor,\n"
-        "                twice that for thin-qr\n"
+        "                twice that for thin-qr; geqrt3 and geqrt as geqrf\n"
         "limit           the least time this machine could take over the time taken: the larger of flops / GEMM\n"
         "                rate and bytes / copy rate, both measured at the start and printed; beyond 100% where\n"
         "                the method needs fewer flops or has faster kernels than the BLAS (see quoin info)\n"

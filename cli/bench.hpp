@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct BenchArguments {
     std::optional<std::vector<Reference>> references;  ///< not given: LAPACK on the host, cuSOLVER on the device
     const PaperTable* paper = nullptr;
     bool robust_pca = false;  ///< the paper's Table II
+    bool storage = false;     ///< Table 1 of Benner, Köhler and Penke
     int repeat = 0;
 };
 
@@ -51,11 +53,19 @@ std::vector<Case> requested_cases(const BenchArguments& arguments);
 
 double median(std::vector<double> values);
 
+/// Medians of `runs`, each of which returns its seconds, called in turn: `repeat` times, or, for 0, for half a second, 3 to 30
+/// times (once beyond 10 s), after two warm-up rounds (one beyond 1 s).
+std::vector<double> medians_of(const std::vector<std::function<double()>>& runs, int repeat);
+
 /// The measurements that the command line asks for, with A in the host's memory.
 void bench_on_host(const BenchArguments& arguments);
 
 /// The same with A in the memory of the current GPU. Throws DeviceFailure where there is no usable one.
 void bench_on_device(const BenchArguments& arguments);
+
+/// Table 1 of Benner, Köhler and Penke: the factorization with the full T, products with Qᵀ, and a block of Q, on the host or
+/// the current GPU.
+void bench_storage(const BenchArguments& arguments);
 
 /// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.
 void bench_robust_pca(const BenchArguments& arguments);

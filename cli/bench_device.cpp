@@ -52,11 +52,6 @@ std::vector<Case> required_cases() {
     return cases;
 }
 
-/// Half a second of runs, between 3 and 30.
-int repetitions(double seconds_a_run) {
-    return std::clamp(static_cast<int>(std::ceil(0.5 / std::max(seconds_a_run, 1e-3))), 3, 30);
-}
-
 struct TimedReference {
     Reference reference;
     double seconds = 0;
@@ -245,7 +240,7 @@ private:
             for (const auto& [operation, options] : variants) quoin.emplace_back(ctx_, A, operation, options);
             for (QuoinRun<T>& run : quoin) runs.push_back([&run, this] { return run.seconds(timer_); });
 
-            const std::vector<double> medians = medians_of(runs);
+            const std::vector<double> medians = medians_of(runs, arguments_.repeat);
             for (std::size_t r = 0; r < references.size(); ++r) references[r].seconds = medians[r];
             std::vector<Measurement> results;
             blas2.reset();
@@ -260,25 +255,6 @@ private:
             fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", shape.rows, shape.cols,
                        sizeof(T) == sizeof(float) ? "f32" : "f64", error.what());
         }
-    }
-
-    std::vector<double> medians_of(const std::vector<std::function<double()>>& runs) {
-        double longest = 0;
-        for (int warm_up = 0; warm_up < 2; ++warm_up)
-            for (const auto& run : runs) {
-                throw_if_interrupted();
-                longest = std::max(warm_up == 0 ? 0 : longest, run());
-            }
-        const int repeat = arguments_.repeat > 0 ? arguments_.repeat : repetitions(longest);
-        std::vector<std::vector<double>> seconds(runs.size());
-        for (int i = 0; i < repeat; ++i)
-            for (std::size_t r = 0; r < runs.size(); ++r) {
-                throw_if_interrupted();
-                seconds[r].push_back(runs[r]());
-            }
-        std::vector<double> medians;
-        for (auto& of_run : seconds) medians.push_back(median(std::move(of_run)));
-        return medians;
     }
 
     /// LAPACK on the host: the median of as many runs as a second holds, at least one, after a warm-up.

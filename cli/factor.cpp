@@ -30,20 +30,39 @@ struct FactorArguments {
     Index memory = 0;
 };
 
-/// R.npy and Q.npy: their space on disk is taken before any computation, and they appear together at the end.
+/// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear together
+/// at the end.
 template <class T>
 struct Outputs {
-    /// No Q where `q_path` is empty.
-    Outputs(const std::string& r_path, const std::string& q_path, Index m, Index n) : r(r_path, std::min(m, n), n) {
-        if (!q_path.empty()) q.emplace(q_path, m, std::min(m, n));
+    Outputs(OutputDirectory& directory, const FactorArguments& arguments, Index m, Index n)
+        : r(open(directory, "R.npy", std::min(m, n), n)) {
+        const Index k = std::min(m, n);
+        const Options& options = arguments.common.options;
+        if (options.compact_wy == CompactWY::Full) {
+            v.emplace(open(directory, "V.npy", m, k));
+            t.emplace(open(directory, "T.npy", k, k));
+            if (options.keep_s) s.emplace(open(directory, "S.npy", m, k));
+        } else if (!arguments.r_only) {
+            q.emplace(open(directory, "Q.npy", m, k));
+        }
     }
     void commit() {
         throw_if_interrupted();
-        if (q) q->commit();
+        for (auto* file : {&q, &v, &t, &s}) {
+            if (*file) (*file)->commit();
+        }
         r.commit();
     }
+    std::string names;  ///< the files' paths, separated by commas
     NpyRowWriter<T> r;
-    std::optional<NpyRowWriter<T>> q;
+    std::optional<NpyRowWriter<T>> q, v, t, s;
+
+private:
+    NpyRowWriter<T> open(OutputDirectory& directory, const char* name, Index rows, Index cols) {
+        const std::string path = directory.file(name);
+        names += (names.empty() ? "" : ", ") + path;
+        return NpyRowWriter<T>(path, rows, cols);
+    }
 };
 
 struct Outcome {
@@ -56,11 +75,13 @@ struct Outcome {
     double residual = -1;
 };
 
-/// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more.
+/// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more. With a full T
+/// one of V, T and S on its way too.
 double in_memory_bytes(const Plan& plan, bool verify) {
     const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
     const double wide_q = m < n ? m * k : 0;  // the thin Q of a wide A does not fill A's place
-    return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q) + plan.workspace_bytes;
+    const double full_t = plan.compact_wy == CompactWY::Full ? m * k : 0;
+    return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
 }
 
 template <class T, class D>
@@ -86,8 +107,11 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
     write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
+    if (outputs.v) write_matrix<T>(ctx, *outputs.v, "V.npy", f.v(ctx).view());
+    if (outputs.t) write_matrix<T>(ctx, *outputs.t, "T.npy", f.t(ctx).view());
+    if (outputs.s) write_matrix<T>(ctx, *outputs.s, "S.npy", f.s(ctx).view());
     Matrix<T, D> Q;
-    if (plan.q != QForm::None) Q = std::move(f).take_q(ctx);
+    if (plan.q == QForm::Explicit || (verify && plan.q != QForm::None)) Q = std::move(f).take_q(ctx);
     if (outputs.q) write_matrix<T>(ctx, *outputs.q, "Q.npy", Q.view());
     if (transfers) outcome.transfer_out_seconds = watch.seconds();
     if (verify) {
@@ -149,7 +173,10 @@ Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
     Options options = arguments.common.options;
-    options.q = form_q ? QForm::Explicit : QForm::None;
+    const bool full = options.compact_wy == CompactWY::Full;
+    if (full && arguments.r_only)
+        throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
+    options.q = full ? QForm::Reflectors : form_q ? QForm::Explicit : QForm::None;
     return options;
 }
 
@@ -159,7 +186,8 @@ std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const 
                                         double cap) {
     const Index m = file.rows(), n = file.cols();
     std::optional<StreamingMemory> streaming;
-    if (can_stream(m, n, arguments.common.options.method)) {
+    const bool full = plan.compact_wy == CompactWY::Full;
+    if (!full && can_stream(m, n, arguments.common.options.method)) {
         streaming = plan.q != QForm::None ? streaming_qr_memory(n, sizeof(T)) : streaming_r_memory(n, 0, sizeof(T));
         if (arguments.verify) streaming->fixed += StreamedAccuracy<T>::bytes(n);
     }
@@ -176,8 +204,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, file, plan, cap);
 
     OutputDirectory directory(arguments.out);
-    const std::string r_path = directory.file("R.npy"), q_path = arguments.r_only ? "" : directory.file("Q.npy");
-    Outputs<T> outputs(r_path, q_path, m, n);
+    Outputs<T> outputs(directory, arguments, m, n);
     load_kernels<T>(ctx, m, n, device,
                     [&](MatrixView<const T, D> small) { qr<T, D>(ctx, small, factor_options(arguments)); });
     const Outcome outcome = [&] {
@@ -190,7 +217,8 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     outputs.commit();
     directory.keep();
 
-    const double gflops = 1e-9 * (form_q ? thin_qr_flops(m, n) : factor_flops(m, n)) / outcome.seconds;
+    const bool thin_q = plan.q == QForm::Explicit;
+    const double gflops = 1e-9 * (thin_q ? thin_qr_flops(m, n) : factor_flops(m, n)) / outcome.seconds;
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
@@ -210,7 +238,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
         fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
     }
-    fmt::print("wrote          {}{}\n", r_path, arguments.r_only ? "" : ", " + q_path);
+    fmt::print("wrote          {}\n", outputs.names);
 }
 
 }  // namespace
@@ -223,7 +251,9 @@ void add_factor(CLI::App& program) {
         "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
         "min(m, n) x n. A matrix larger than --memory is streamed from its .npy file: one pass over its rows\n"
         "gives R, a second, backward, gives Q. With --device cuda all is computed in the memory of a GPU.\n"
-        "Outputs appear only when complete.");
+        "Outputs appear only when complete.\n\n"
+        "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
+        "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
     command.add_option("A", arguments->input, "Matrix to factor: .npy, Matrix Market or CSV")->required();
     command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
         ->required()
@@ -234,6 +264,7 @@ void add_factor(CLI::App& program) {
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
+    add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n\n"
         "--json prints rows, cols, dtype, method, seconds, gflops, device and, with --verify, residual and\n"

@@ -52,6 +52,12 @@ Options with_form(Options options, QForm q) {
     return options;
 }
 
+/// What the operation asks of a plan.
+Options options_of(Operation operation, Options options) {
+    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.compact_wy = CompactWY::Full;
+    return with_form(options, form_of_q(operation));
+}
+
 /// LAPACK's geqrf of A, in `work`.
 template <class T>
 double seconds_of_geqrf(ReferenceLapack<T>& lapack, Matrix<T>& work, MatrixView<const T> A) {
@@ -169,6 +175,43 @@ Measurement measure_factor(Context<Host>& ctx, MatrixView<const T> A, const Meas
     return result;
 }
 
+/// Columns of a T of geqrt: LAPACK's own choice for geqrf.
+constexpr Index geqrt_width = 32;
+
+template <class T>
+Measurement measure_full_t(Context<Host>& ctx, MatrixView<const T> A, Operation operation,
+                           const MeasureSettings& settings) {
+    const Index k = std::min(A.rows, A.cols);
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options_of(operation, settings.options));
+    ReferenceLapack<T> lapack(A.rows, A.cols);
+    Measurement result;
+    Matrix<T> work, R, Tf(operation == Operation::Geqrt ? std::min(geqrt_width, k) : k, k);
+    alternate(
+        [&] {
+            restore(work, A);
+            const Stopwatch watch;
+            QR<T> f = qr(ctx, std::move(work), plan);
+            const double seconds = watch.seconds();
+            result.method = f.report().method;
+            R = f.r();
+            work = std::move(f).take_q(ctx);
+            return seconds;
+        },
+        [&] {
+            restore(work, A);
+            const Stopwatch watch;
+            if (operation == Operation::Geqrt)
+                lapack.geqrt(work.view(), Tf.view());
+            else
+                lapack.geqrt3(work.view(), Tf.view());
+            return watch.seconds();
+        },
+        settings, result);
+    result.orthogonality = orthogonality<T>(ctx, work.view());
+    result.residual = residual<T>(ctx, A, work.view(), R.view());
+    return result;
+}
+
 template <class T>
 Measurement measure_lstsq(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
     ReferenceLapack<T> lapack(A.rows, A.cols);
@@ -234,6 +277,8 @@ const char* to_string(Operation operation) {
         case Operation::ROnly: return "r-only";
         case Operation::Geqrf: return "geqrf";
         case Operation::Factor: return "factor";
+        case Operation::Geqrt3: return "geqrt3";
+        case Operation::Geqrt: return "geqrt";
         case Operation::Lstsq: return "lstsq";
         case Operation::Svd: break;
     }
@@ -244,6 +289,8 @@ QForm form_of_q(Operation operation) {
     switch (operation) {
         case Operation::ThinQr: return QForm::Explicit;
         case Operation::ROnly: return QForm::None;
+        case Operation::Geqrt3:
+        case Operation::Geqrt:
         case Operation::Geqrf: return QForm::Reflectors;
         case Operation::Factor:
         case Operation::Lstsq:
@@ -257,6 +304,8 @@ double operation_flops(Operation operation, Index m, Index n) {
         case Operation::ThinQr: return thin_qr_flops(m, n);
         case Operation::ROnly:
         case Operation::Factor:
+        case Operation::Geqrt3:
+        case Operation::Geqrt:
         case Operation::Geqrf: return factor_flops(m, n);
         case Operation::Lstsq: return least_squares_flops(m, n, 1);
         case Operation::Svd: break;
@@ -270,12 +319,14 @@ double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m
     const auto matrices = [&](double count) {
         return count * static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
     };
-    const double workspace = plan_qr<T>(ctx, m, n, with_form(settings.options, form_of_q(operation))).workspace_bytes;
+    const double workspace = plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
     switch (operation) {
         case Operation::ThinQr:
         case Operation::ROnly:
         case Operation::Geqrf:
         case Operation::Factor: return matrices(1) + workspace;
+        case Operation::Geqrt3:
+        case Operation::Geqrt: return matrices(3) + workspace;  // the m×k array of S and T, and LAPACK's T
         case Operation::Lstsq: return matrices(2) + workspace;  // Quoin's copy of A, and LAPACK's
         case Operation::Svd: break;
     }
@@ -290,6 +341,8 @@ Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<con
         case Operation::ROnly: return measure_r_only(ctx, A, settings);
         case Operation::Geqrf: return measure_geqrf(ctx, A, settings);
         case Operation::Factor: return measure_factor(ctx, A, settings);
+        case Operation::Geqrt3:
+        case Operation::Geqrt: return measure_full_t(ctx, A, operation, settings);
         case Operation::Lstsq: return measure_lstsq(ctx, A, settings);
         case Operation::Svd: break;
     }

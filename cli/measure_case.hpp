@@ -13,13 +13,15 @@ enum class Operation {
     Geqrf,   ///< LAPACK's format, V, tau and R: geqrf
     Factor,  ///< R and Q as the method holds it: geqrf
     Lstsq,   ///< least squares with one right-hand side: gels
+    Geqrt3,  ///< V, R and one T for all columns: geqrt3
+    Geqrt,   ///< the same against geqrt, whose T are 32 columns wide
     Svd,     ///< thin singular value decomposition: gesdd
 };
 
-inline constexpr auto all_operations = {Operation::ThinQr, Operation::ROnly, Operation::Geqrf,
-                                        Operation::Factor, Operation::Lstsq, Operation::Svd};
+inline constexpr auto all_operations = {Operation::ThinQr, Operation::ROnly, Operation::Geqrf, Operation::Factor,
+                                        Operation::Geqrt3, Operation::Geqrt, Operation::Lstsq, Operation::Svd};
 
-/// "thin-qr", "r-only", "geqrf", "factor", "lstsq", "svd".
+/// "thin-qr", "r-only", "geqrf", "factor", "geqrt3", "geqrt", "lstsq", "svd".
 const char* to_string(Operation operation);
 
 /// The standard flop count of the operation on an m×n matrix.

@@ -46,6 +46,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     else
         line.add("fallback", to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
+    line.add("compact_wy", to_string(plan.compact_wy)).add("keep_s", plan.keep_s).add("full_t", to_string(plan.full_t));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);
@@ -71,18 +72,23 @@ void add_plan(CLI::App& program) {
             "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
             "f32 or f64 (default: f64)")
         ->type_name("TYPE");
-    command
-        .add_option_function<std::string>(
-            "--q", [arguments](const std::string& text) { arguments->common.options.q = parse_q_form("--q", text); },
-            "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
-            "or any (default: explicit)")
-        ->type_name("FORM");
+    const CLI::Option* const q =
+        command
+            .add_option_function<std::string>(
+                "--q",
+                [arguments](const std::string& text) { arguments->common.options.q = parse_q_form("--q", text); },
+                "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
+                "or any (default: explicit; with --compact-wy full reflectors)")
+            ->type_name("FORM");
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
+    add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
-    command.callback([arguments] {
+    command.callback([arguments, q] {
+        if (q->empty() && arguments->common.options.compact_wy == CompactWY::Full)
+            arguments->common.options.q = QForm::Reflectors;
         const Shape shape = shape_of(arguments->shape);
         with_dtype(arguments->dtype, [&]<class T>(T) {
             on_device(

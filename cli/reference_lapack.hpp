@@ -17,6 +17,12 @@ public:
 
     /// A := V below the diagonal, R on and above it.
     void geqrf(MatrixView<T> A);
+    /// The same, and Tf (nb×k) := the T of blocks of nb columns.
+    void geqrt(MatrixView<T> A, MatrixView<T> Tf);
+    /// The same with one T, n×n; m >= n.
+    void geqrt3(MatrixView<T> A, MatrixView<T> Tf);
+    /// C := QᵀC, from what geqrf left in A and in tau.
+    void ormqr(MatrixView<const T> A, MatrixView<T> C);
     /// The first k = min(m, n) columns of A := thin Q, from what geqrf left there and in tau.
     void orgqr(MatrixView<T> A);
     /// The same with the caller's tau.

@@ -73,11 +73,25 @@ template <class T>
 void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
                  MatrixView<T, Host> C);
 
+/// What a step of the recurrence for the full T (algorithms.md, section 5) knows and updates beside the trailing matrix.
+template <class T, class D>
+struct FullTStep {
+    MatrixView<const T, D> S;  ///< V Tᵀ of this panel, m×n, zeros above its diagonal: HᵀC = C − S (VᵀC)
+    MatrixView<T, D> S1;       ///< of the panels before it, the same rows: S₁ := HᵀS₁ = S₁ + V T₁₂ᵀ
+    MatrixView<T, D> T12;      ///< := −S₁ᵀV T, of the S₁ on entry
+};
+
+/// C := HᵀC by S, and S₁ and T₁₂. 4mn(p + p₁) flops for p columns of C and p₁ of S₁.
+template <class T>
+void apply_and_extend(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
+                      MatrixView<T, Host> C, FullTStep<T, Host> step);
+
 /// One look-ahead step. With H = (V, Tf): C := HᵀC, and the first `next.cols` columns of C below its top V.cols rows are
-/// factored into `next`'s Tf as soon as they are updated, while the rest of C is still being updated.
+/// factored into `next`'s Tf as soon as they are updated, while the rest of C is still being updated. Where the step's S
+/// has data, as `apply_and_extend`.
 template <class T>
 void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
-                           MatrixView<T, Host> C, MatrixView<T, Host> next_Tf);
+                           MatrixView<T, Host> C, MatrixView<T, Host> next_Tf, FullTStep<T, Host> step = {});
 
 /// A := H [I; 0], the panel's own columns of Q, in place of V. 2mn² flops.
 template <class T>
@@ -149,10 +163,10 @@ template <class T>
 void solve_and_gram(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<const MatrixView<const T, Host>> factors,
                     MatrixView<T, Host> X, MatrixView<T, Host> G, Gate<Host> gate = {});
 
-/// C := AᵀB. 2mnp flops.
+/// C := AᵀB, or C + AᵀB where `accumulate`. 2mnp flops.
 template <class T>
 void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
-                         MatrixView<T, Host> C);
+                         MatrixView<T, Host> C, bool accumulate = false);
 
 /// C := C − A B. 2mnk flops.
 template <class T>
@@ -228,10 +242,15 @@ void signed_lu(Context<Host>& ctx, MatrixView<T, Host> Q, MatrixView<T, Host> si
 // T = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, Y and U in Sum<T, D>, U without zeros below.
 // The gate is closed (Growth), and V and R stay as they were, where ‖(Q − S)⁻¹‖_F > limit.
 
-/// X := L⁻ᵀX or U⁻ᵀX and so on for an n×n triangle: X := op(A)⁻¹ X. n²p flops.
-enum class Triangle { UnitLower, Upper };
+/// The triangle of an n×n array that is meant; the rest of the array is not read.
+enum class Triangle { UnitLower, Lower, Upper };
+/// X := L⁻ᵀX or U⁻ᵀX and so on: X := op(A)⁻¹ X. n²p flops.
 template <class T>
 void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T, Host> A, MatrixView<T, Host> X);
+/// X := op(A) X, or X := X op(A) (trmm). n²p flops.
+template <class T>
+void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Host> A,
+                       MatrixView<T, Host> X);
 
 /// A = U diag(s) Vᵀ for an n×n A, which is lost. U and Vt are n×n, or have null data: then only s is computed.
 ///

@@ -101,7 +101,7 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
         {"bench --paper table1", {"--paper", "--device cuda"}},
-        {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9"}},
+        {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9, storage"}},
         {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
         {"bench 10x10 --paper table1 --device cuda", {"--paper", "SHAPE"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
@@ -150,9 +150,11 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
     EXPECT_EQ(json_keys(json.out),
-              (std::vector<std::string>{"rows", "cols", "dtype", "device", "threads", "method", "fallback", "q",
-                                        "panel_width", "inner_block", "leaf_rows", "domain_leaves", "fan_in",
-                                        "reconstruct_rows", "workspace_bytes", "flops", "bytes_moved"}));
+              (std::vector<std::string>{
+                  "rows",     "cols",       "dtype",         "device",      "threads",          "method",
+                  "fallback", "q",          "panel_width",   "inner_block", "compact_wy",       "keep_s",
+                  "full_t",   "leaf_rows",  "domain_leaves", "fan_in",      "reconstruct_rows", "workspace_bytes",
+                  "flops",    "bytes_moved"}));
 }
 
 TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
@@ -237,6 +239,77 @@ TYPED_TEST(CliTyped, ROnlyWritesRAlone) {
             for (Index i = 0; i <= j; ++i)
                 EXPECT_NEAR(std::abs(R(i, j)), std::abs(expected(i, j)), 1000 * unit_roundoff<TypeParam> * 20);
     }
+}
+
+/// Q = I − V T Vᵀ = I − V Sᵀ, and A = QR.
+TYPED_TEST(CliTyped, WritesVAndOneTInThePlaceOfQ) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{90, 41}, {20, 33}, {4, 0}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n);
+        const auto A = random_normal<T>(m, n);
+        save("A.npy", A);
+        const Outcome outcome =
+            quoin_run("factor A.npy --out f --compact-wy full --keep-s --panel-width 8 --verify --json");
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(names_in("f"), (std::vector<std::string>{"R.npy", "S.npy", "T.npy", "V.npy"}));
+        const auto R = load<T>("f/R.npy"), S = load<T>("f/S.npy"), Tf = load<T>("f/T.npy"), V = load<T>("f/V.npy");
+        for (const Matrix<T>* Y : {&V, &S}) {
+            ASSERT_TRUE(Y->rows() == m && Y->cols() == k);
+        }
+        ASSERT_TRUE(Tf.rows() == k && Tf.cols() == k);
+        // the thin Q by T and by S
+        Matrix<T> by_t(m, k), by_s(m, k);
+        for (Index j = 0; j < k; ++j)
+            for (Index i = 0; i < m; ++i) {
+                double t = i == j, s = i == j;
+                for (Index l = 0; l < k; ++l) {
+                    s -= double(V(i, l)) * S(j, l);
+                    for (Index q = l; q < k; ++q) t -= double(V(i, l)) * Tf(l, q) * V(j, q);
+                }
+                by_t(i, j) = static_cast<T>(t);
+                by_s(i, j) = static_cast<T>(s);
+            }
+        for (const Matrix<T>* Q : {&by_t, &by_s}) {
+            EXPECT_LE(residual_error<T>(A.view(), Q->view(), R.view()), law);
+        }
+        const double bound = law * double(std::max<Index>(1, k)) * unit_roundoff<T>;
+        EXPECT_LE(json_number(outcome.out, "residual"), bound);
+        EXPECT_LE(json_number(outcome.out, "orthogonality"), bound);
+        ASSERT_EQ(quoin_run("factor A.npy --out g --compact-wy full").exit_code, 0);
+        EXPECT_EQ(names_in("g"), (std::vector<std::string>{"R.npy", "T.npy", "V.npy"}));
+        fs::remove_all("f");
+        fs::remove_all("g");
+    }
+}
+
+TEST_F(Cli, FullTRefusesWhatExcludesIt) {
+    save("A.npy", random_normal<double>(30, 10));
+    expect_error(quoin_run("factor A.npy --out f --compact-wy full --r-only"), 64, {"--r-only", "--compact-wy"});
+    expect_error(quoin_run("factor A.npy --out f --keep-s"), exit_code_of(ErrorCode::InvalidArgument), {"keep_s"});
+    expect_error(quoin_run("plan 30x10 --q explicit --compact-wy full"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"compact_wy"});
+    EXPECT_FALSE(fs::exists("f"));
+}
+
+TEST_F(Cli, BenchOfTheFullT) {
+    const Outcome outcome = quoin_run("bench 300x200 200x200 --op geqrt3,geqrt --repeat 2 --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    ASSERT_EQ(lines.size(), 4u);
+    for (const std::string& line : lines) {
+        EXPECT_GT(json_number(line, "ratio"), 0) << line;
+        EXPECT_LE(json_number(line, "residual"), 2000 * unit_roundoff<double>) << line;
+    }
+    const Outcome table = quoin_run("bench 300x200 --paper storage --repeat 1 --json");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    std::vector<std::string> codes;
+    for (const std::string& line : lines_of(table.out)) {
+        codes.push_back(json_value(line, "code"));
+        EXPECT_GT(json_number(line, "seconds"), 0) << line;
+    }
+    EXPECT_EQ(codes, (std::vector<std::string>{"\"recurrence\"", "\"recurrence-s\"", "\"joined\"", "\"without-t\"",
+                                               "\"geqrf\"", "\"geqrt3\""}));
 }
 
 TEST_F(Cli, TextOutputNamesWhatWasDone) {

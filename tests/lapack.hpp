@@ -2,6 +2,9 @@
 
 #include <lapacke.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "quoin/matrix.hpp"
 
 /// LAPACK as the independent reference, one name for both precisions. Every call returns `info`.
@@ -30,6 +33,50 @@ inline lapack_int ormqr(char side, char trans, Index k, MatrixView<const double>
 inline lapack_int ormqr(char side, char trans, Index k, MatrixView<const float> V, const float* tau,
                         MatrixView<float> C) {
     return LAPACKE_sormqr(LAPACK_COL_MAJOR, side, trans, C.rows, C.cols, k, V.data, V.ld, tau, C.data, C.ld);
+}
+
+/// A := V and R, Tf (nb×k) := the T of blocks of nb columns.
+inline lapack_int geqrt(MatrixView<double> A, MatrixView<double> Tf) {
+    return LAPACKE_dgeqrt(LAPACK_COL_MAJOR, A.rows, A.cols, Tf.rows, A.data, A.ld, Tf.data, Tf.ld);
+}
+inline lapack_int geqrt(MatrixView<float> A, MatrixView<float> Tf) {
+    return LAPACKE_sgeqrt(LAPACK_COL_MAJOR, A.rows, A.cols, Tf.rows, A.data, A.ld, Tf.data, Tf.ld);
+}
+
+/// The same with one T, m >= n.
+inline lapack_int geqrt3(MatrixView<double> A, MatrixView<double> Tf) {
+    return LAPACKE_dgeqrt3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld);
+}
+inline lapack_int geqrt3(MatrixView<float> A, MatrixView<float> Tf) {
+    return LAPACKE_sgeqrt3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld);
+}
+
+/// As ormqr, with Tf (nb×k). LAPACKE_?gemqrt allocates too little where C is wider than high (3.11), so its middle level.
+inline lapack_int gemqrt(char side, char trans, MatrixView<const double> V, MatrixView<const double> Tf,
+                         MatrixView<double> C) {
+    std::vector<double> work(std::max(C.rows, C.cols) * Tf.rows);
+    return LAPACKE_dgemqrt_work(LAPACK_COL_MAJOR, side, trans, C.rows, C.cols, Tf.cols, Tf.rows, V.data, V.ld, Tf.data,
+                                Tf.ld, C.data, C.ld, work.data());
+}
+inline lapack_int gemqrt(char side, char trans, MatrixView<const float> V, MatrixView<const float> Tf,
+                         MatrixView<float> C) {
+    std::vector<float> work(std::max(C.rows, C.cols) * Tf.rows);
+    return LAPACKE_sgemqrt_work(LAPACK_COL_MAJOR, side, trans, C.rows, C.cols, Tf.cols, Tf.rows, V.data, V.ld, Tf.data,
+                                Tf.ld, C.data, C.ld, work.data());
+}
+
+/// [A; B] := op(Q) [A; B] with V = [I; V_B], l = 0.
+inline lapack_int tpmqrt(char side, char trans, MatrixView<const double> V, MatrixView<const double> Tf,
+                         MatrixView<double> A, MatrixView<double> B) {
+    std::vector<double> work(std::max(B.rows, B.cols) * Tf.rows);
+    return LAPACKE_dtpmqrt_work(LAPACK_COL_MAJOR, side, trans, B.rows, B.cols, Tf.cols, 0, Tf.rows, V.data, V.ld,
+                                Tf.data, Tf.ld, A.data, A.ld, B.data, B.ld, work.data());
+}
+inline lapack_int tpmqrt(char side, char trans, MatrixView<const float> V, MatrixView<const float> Tf,
+                         MatrixView<float> A, MatrixView<float> B) {
+    std::vector<float> work(std::max(B.rows, B.cols) * Tf.rows);
+    return LAPACKE_stpmqrt_work(LAPACK_COL_MAJOR, side, trans, B.rows, B.cols, Tf.cols, 0, Tf.rows, V.data, V.ld,
+                                Tf.data, Tf.ld, A.data, A.ld, B.data, B.ld, work.data());
 }
 
 }  // namespace quoin::test::lapack

@@ -19,6 +19,8 @@ struct Cusolver<float> {
     static constexpr auto geqrf = cusolverDnSgeqrf;
     static constexpr auto orgqr_size = cusolverDnSorgqr_bufferSize;
     static constexpr auto orgqr = cusolverDnSorgqr;
+    static constexpr auto ormqr_size = cusolverDnSormqr_bufferSize;
+    static constexpr auto ormqr = cusolverDnSormqr;
 };
 template <>
 struct Cusolver<double> {
@@ -26,6 +28,8 @@ struct Cusolver<double> {
     static constexpr auto geqrf = cusolverDnDgeqrf;
     static constexpr auto orgqr_size = cusolverDnDorgqr_bufferSize;
     static constexpr auto orgqr = cusolverDnDorgqr;
+    static constexpr auto ormqr_size = cusolverDnDormqr_bufferSize;
+    static constexpr auto ormqr = cusolverDnDormqr;
 };
 
 int dimension(Index size) {
@@ -56,6 +60,18 @@ template <class T>
 void CusolverQR<T>::orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau) {
     QUOIN_CUDA_CHECK(Cusolver<T>::orgqr(ctx.state().solver(), m_, k_, k_, A.data(), m_, tau.data(), work_.data(),
                                         static_cast<int>(work_.rows()), info_.data()));
+}
+
+template <class T>
+void CusolverQR<T>::ormqr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Matrix<T, Cuda>& C) {
+    const cusolverDnHandle_t solver = ctx.state().solver();
+    const int p = dimension(C.cols());
+    int size = 0;
+    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr_size(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data(), m_,
+                                             tau_.data(), C.data(), m_, &size));
+    if (work_.rows() < size) work_ = Matrix<T, Cuda>(ctx, size, 1);
+    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data(), m_, tau_.data(),
+                                        C.data(), m_, work_.data(), static_cast<int>(work_.rows()), info_.data()));
 }
 
 template class CusolverQR<float>;

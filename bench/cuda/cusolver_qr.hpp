@@ -19,6 +19,8 @@ public:
     void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A) { orgqr(ctx, A, tau_); }
     /// The same with the caller's tau, k×1.
     void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau);
+    /// C := QᵀC, from what geqrf left in A and in tau. Enqueued; the workspace is allocated at the first call.
+    void ormqr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Matrix<T, Cuda>& C);
 
 private:
     int m_, n_, k_;

@@ -29,11 +29,27 @@ enum class QForm {
     Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
 };
 
+/// Which triangular factors LAPACK's format carries.
+enum class CompactWY {
+    Panels,  ///< one T a panel, as ?geqrt: all that R, Q C and the thin Q need
+    Full,    ///< besides, one T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products
+};
+
+/// How the full T comes about. Both cost 2k³/3 flops beyond the factorization of a square matrix.
+enum class FullTRoute {
+    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
+    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    Joined,  ///< afterwards, from the panels' T
+};
+
 /// Choices left to the caller. The defaults are right for almost everybody.
 struct Options {
     Method method = Method::Auto;
     QForm q = QForm::Any;
     TreeShape tree = TreeShape::Auto;
+    CompactWY compact_wy = CompactWY::Panels;  ///< Full: q is Any or Reflectors, and is Reflectors then
+    bool keep_s = false;                       ///< with CompactWY::Full: S = V Tᵀ is kept, Q = I − V Sᵀ
+    FullTRoute full_t = FullTRoute::Auto;
     Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
     Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
@@ -50,9 +66,12 @@ struct Plan {
     Method method = Method::Auto;    ///< never Auto
     Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
     QForm q = QForm::Any;
-    Index panel_width = 0;    ///< columns a panel
-    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;      ///< rows a leaf
+    CompactWY compact_wy = CompactWY::Panels;
+    bool keep_s = false;
+    FullTRoute full_t = FullTRoute::Auto;  ///< of CompactWY::Full, never Auto there
+    Index panel_width = 0;                 ///< columns a panel
+    Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                   ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
@@ -80,7 +99,7 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, CholeskyQR of a wide matrix ...), naming the option.
+/// of 1, CholeskyQR of a wide matrix, a full T of a Q that is not kept as reflectors ...), naming the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
@@ -92,6 +111,10 @@ Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 const char* to_string(Method method);
 /// "any", "none", "explicit", "reflectors".
 const char* to_string(QForm q);
+/// "panels", "full".
+const char* to_string(CompactWY compact_wy);
+/// "auto", "recurrence", "joined".
+const char* to_string(FullTRoute route);
 /// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 

@@ -36,7 +36,8 @@ public:
 
     /// C := op(Q) C (C is m×p) or C := C op(Q) (C is p×m), Q the m×m factor, never formed.
     ///
-    /// 4mnp − 2n²p flops. Backward stable: the result is the exact one for C + ΔC, ‖ΔC‖ = O(nu)‖C‖.
+    /// 4mnp − 2n²p flops, with a full T in few and large products. Backward stable: the result is the exact one for
+    /// C + ΔC, ‖ΔC‖ = O(nu)‖C‖.
     void apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) const;
 
     /// Thin Q, m×k. 2mn² − 2n³/3 flops beyond the factorization, or a copy if Q is held explicitly.
@@ -47,17 +48,31 @@ public:
 
     /// Q(rows, cols) of the m×m Q, without forming Q. A copy where Q is held explicitly and cols lie in the thin part;
     /// otherwise 4mn·min(|rows|, |cols|) flops and m·min(|rows|, |cols|) elements of workspace.
+    ///
+    /// With a full T, I − V(rows, :) T V(cols, :)ᵀ: k²·min(|rows|, |cols|) + 2k|rows||cols| flops, and with S, which
+    /// has V(cols, :)Tᵀ ready, 2k|rows||cols|.
     Matrix<T, D> q_block(Context<D>& ctx, Range rows, Range cols) const;
 
+    /// op(Q(rows, cols)) C for a block of the m×m Q, which is not formed: Q₁₁C, Q₂₁ᵀC and so on. C has |cols| rows, or |rows|
+    /// with Op::Transpose.
+    ///
+    /// As `apply_q` on C between rows of zeros; with a full T 2k(|rows| + |cols|)p + k²p flops, k²p less with S. Throws
+    /// InvalidArgument for ranges outside Q and a C of other height.
+    ///
+    ///     auto Q11_C = f.apply_q_block(ctx, Op::None, {0, m / 2}, {0, m / 2}, C.view());
+    Matrix<T, D> apply_q_block(Context<D>& ctx, Op op, Range rows, Range cols, MatrixView<const T, D> C) const;
+
     /// Q = I − V T Vᵀ where Q is held in LAPACK's format (Schreiber and Van Loan 1989): V m×k, unit lower trapezoidal, its
-    /// ones and zeros stored; tau k×1; T k×k, upper triangular with tau on its diagonal and exact zeros below. V and tau are
-    /// copies, T costs mk² flops.
+    /// ones and zeros stored; tau k×1; T k×k, upper triangular with tau on its diagonal and exact zeros below; S = V Tᵀ m×k,
+    /// lower trapezoidal, so that Q = I − V Sᵀ. V and tau are copies, as are T and S with CompactWY::Full and `keep_s`;
+    /// otherwise T costs mk² flops, and S as many more.
     ///
     /// QForm::Reflectors and BlockedHouseholder keep that format, as does `from_lapack`. Throws InvalidArgument for trees and
     /// explicit Q.
     Matrix<T, D> v(Context<D>& ctx) const;
     Matrix<T, D> tau(Context<D>& ctx) const;
     Matrix<T, D> t(Context<D>& ctx) const;
+    Matrix<T, D> s(Context<D>& ctx) const;
 
     const Plan& plan() const;
     const Report& report() const;
@@ -126,5 +141,27 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization);
 /// Imports what `?geqrf` wrote: `V_R` m×n and tau of length min(m, n). The triangular factors T are rebuilt.
 template <class T, class D>
 QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors);
+
+/// The format of ?geqrt: V_R as of ?geqrf, and Tf nb×k: columns [j, j + nb) hold the T of the reflectors j, j + 1, … on and
+/// above their diagonal (the last block may be narrower). nb = k is the format of ?geqrt3, one T.
+///
+/// Of a stack [R; B], R n×n upper triangular, made column by column (no reconstruction), V is [I; V_B]: the last rows of
+/// V_R and Tf are then what ?tpqrt (l = 0) has.
+template <class T, class D = Host>
+struct LapackQRT {
+    Matrix<T, D> V_R;
+    Matrix<T, D> Tf;
+};
+
+/// Exports to the format of ?geqrt with blocks of nb columns, for ?gemqrt; V, R and signs as `to_lapack`. The blocks of T are
+/// copies where a panel or a full T contains them, and otherwise cost m·nb flops a column. Throws InvalidArgument unless
+/// 1 <= nb <= max(1, k).
+template <class T, class D>
+LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb);
+
+/// Imports what ?geqrt, or with nb = k ?geqrt3, wrote; what lies below the triangles of Tf is not read. Throws
+/// InvalidArgument where Tf is not nb×k with 1 <= nb <= max(1, k).
+template <class T, class D>
+QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors);
 
 }  // namespace quoin

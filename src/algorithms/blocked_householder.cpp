@@ -47,9 +47,10 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
 }  // namespace
 
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest) {
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST) {
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
+    const bool with_s = ST.data != nullptr;
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
     const auto factor = [&](Context<D>& where, Index s) {
         const Panel& panel = forest.panels[s];
@@ -65,25 +66,40 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const Panel& panel = forest.panels[s];
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
+        const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width}, below{panel.first, m};
+        FullTStep<T, D> step;
+        if (with_s) {
+            // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ beside the trailing matrix
+            form_s<T, D>(ctx, A, Tf, ST.block(below, here));
+            step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
+        }
+        const auto apply = [&](MatrixView<T, D> C, FullTStep<T, D> also) {
+            if (with_s) {
+                apply_and_extend<T>(ctx, A, Tf, C, also);
+            } else if (C.cols > 0) {
+                apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
+            }
+        };
         // A₂ := HᵀA₂, and the next panel with it
-        const auto C = forest.A.block({panel.first, m}, {panel.first + panel.tree.width, n});
+        const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
-            if (C.cols > 0) apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
+            apply(C, step);
         } else if (is_tall(A.rows - panel.tree.width)) {
             const Index next = forest.panels[s + 1].tree.width;
-            apply_panel<T>(ctx, Op::Transpose, A, Tf, C.col_block({0, next}));
+            apply(C.col_block({0, next}), {step.S, {}, {}});
             Context<D>& beside = work_beside(ctx);
-            apply_panel<T>(ctx, Op::Transpose, A, Tf, C.col_block({next, C.cols}));
+            apply(C.col_block({next, C.cols}), step);
             factor(beside, s + 1);
             wait_for(ctx, beside);
         } else {
-            apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]));
+            apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);
         }
+        if (with_s) store_triangle<T>(ctx, Tf, ST.block(here, here));
     }
 }
 
 #define QUOIN_INSTANTIATE(T, D) \
-    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>);
+    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -63,17 +63,29 @@ struct BasisKernel {
     Matrix<T, D> K;  // I + R_q
 };
 
+/// Q = I − V T Vᵀ = I − V Sᵀ as a whole. V has R above its diagonal; S has T above its own and T what is strictly below that
+/// in S; without S, which then has no data, T has zeros there.
+template <class T, class D>
+struct FullWY {
+    MatrixView<const T, D> V;   // m×k
+    MatrixView<const T, D> Tf;  // k×k
+    MatrixView<const T, D> S;   // m×k
+};
+
 template <class T, class D>
 struct QR<T, D>::Impl {
     Plan plan;
     Report report;
     bool is_explicit = false;
     ReflectorForest<T, D> forest;  // if not explicit
+    Matrix<T, D> full_t;           // T k×k, or with S m×k; none where the one panel's T is all of it
     Matrix<T, D> Q;                // if explicit: the thin Q
     Matrix<T, D> R;                // k×n, where A does not hold it: explicit Q, or R alone
 
     /// What an explicit Q needs to act as the m×m Q; made at the first call.
     const BasisKernel<T, D>& kernel(Context<D>& ctx) const;
+    /// V, T and S, if there is a full T; else V has no data.
+    FullWY<T, D> full_wy() const;
 
 private:
     mutable std::once_flag kernel_made_;
@@ -100,9 +112,31 @@ void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& fo
 template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
-/// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so.
+/// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so. Where ST (m×k)
+/// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree.
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest);
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
+
+/// Tf (k×k) := the full T of panels in LAPACK's format, zeros below its diagonal, from theirs.
+template <class T, class D>
+void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf);
+
+/// S := V Tᵀ for V (m×k, in A below its diagonal), exact zeros above S's diagonal. mk² flops.
+template <class T, class D>
+void form_s(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> Tf, MatrixView<T, D> S);
+
+/// C := op(Q) C, C with m rows.
+template <class T, class D>
+void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C);
+
+/// B := op(Q(r, c)) C.
+template <class T, class D>
+void apply_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Op op, Range r, Range c, MatrixView<const T, D> C,
+                         MatrixView<T, D> B);
+
+/// B := Q(r, c).
+template <class T, class D>
+void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B);
 
 /// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
 template <class T, class D>

@@ -55,37 +55,85 @@ Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
     const auto& forest = lapack_forest(*this, "T");
-    const Index m = rows(), k = std::min(m, cols());
+    const Index k = std::min(rows(), cols());
     Matrix<T, D> Tf(ctx, k, k);
-    set_zero(ctx, Tf.view());
-    for (std::size_t s = 0; s < forest.panels.size(); ++s) {
-        const Panel& panel = forest.panels[s];
-        const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width};
-        const auto T22 = Tf.view().block(here, here), T12 = Tf.view().block(before, here);
-        copy_triangle<T>(ctx, forest.panel_t(panel), T22);
-        if (T12.empty()) continue;
-        // G = V₁ᵀV₂; V₂ is zero above its first row, and from there on V₁ lies in A as it is
-        const Matrix<T, D> V2 = unit_lower(ctx, forest.panel_a(panel));
-        Matrix<T, D> G(ctx, T12.rows, T12.cols), W(ctx, T12.rows, T12.cols);
-        multiply_transposed<T>(ctx, forest.A.view().block({panel.first, m}, before), V2.view(), G.view());
-        // T₁₂ = −T₁ G T₂, a block row of the triangle T₁ at a time
-        set_zero(ctx, W.view());
-        for (std::size_t r = 0; r < s; ++r) {
-            const Range row{forest.panels[r].first, forest.panels[r + 1].first}, right{row.begin, panel.first};
-            subtract_product<T>(ctx, Tf.view().block(row, right), G.view().row_block(right), W.view().row_block(row));
-        }
-        negate<T>(ctx, W.view());
-        subtract_product<T>(ctx, W.view(), T22, T12);
+    const auto wy = impl_->full_wy();
+    if (wy.Tf.data) {
+        copy_triangle<T>(ctx, wy.Tf, Tf.view());
+    } else {
+        join_t<T, D>(ctx, forest.view(), Tf.view());
     }
     return Tf;
 }
 
 template <class T, class D>
-LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
-    const Index m = factorization.rows(), n = factorization.cols(), k = std::min(m, n);
-    if (factorization.plan().q == QForm::None) {
-        throw InvalidArgument("to_lapack needs Q, and the factorization was made with QForm::None");
+Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
+    const auto& forest = lapack_forest(*this, "S");
+    const Index m = rows(), k = std::min(m, cols());
+    Matrix<T, D> S(ctx, m, k);
+    const auto wy = impl_->full_wy();
+    if (wy.S.data) {
+        copy<T>(ctx, wy.S, S.view());
+        // zeros above the diagonal
+        Matrix<T, D> Lt = transposed<T, D>(ctx, wy.S.row_block({0, k}));
+        copy_triangle<T>(ctx, Lt.view(), Lt.view());
+        transpose<T>(ctx, Lt.view(), S.view().row_block({0, k}));
+    } else {
+        form_s<T, D>(ctx, forest.A.view().col_block({0, k}), wy.Tf.data ? wy.Tf : t(ctx).view(), S.view());
     }
+    return S;
+}
+
+namespace {
+
+/// V and R of LAPACK's format, with one T of all columns, from any other holder of Q.
+template <class T, class D>
+Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T, D> Tf) {
+    const Index m = factorization.rows(), n = factorization.cols(), k = std::min(m, n);
+    // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
+    Matrix<T, D> R = factorization.r(ctx), V_R(ctx, m, n);
+    const auto V = V_R.view().col_block({0, k});
+    copy<T>(ctx, std::move(factorization).take_q(ctx).view(), V);
+    reconstruct_householder<T, D>(ctx, V, {}, R.view(), Tf);
+    copy<T>(ctx, R.view().col_block({k, n}), V_R.view().block({0, k}, {k, n}));
+    return V_R;
+}
+
+template <class T, class D>
+void require_kept_q(const QR<T, D>& f, const char* operation) {
+    if (f.plan().q == QForm::None) {
+        throw InvalidArgument(fmt::format("{} needs Q, and the factorization was made with QForm::None", operation));
+    }
+}
+
+/// An empty factorization in LAPACK's format, for reflectors that are given.
+template <class T, class D>
+QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
+    QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
+    auto& impl = f.impl();
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    options.panel_width = panel_width;
+    impl.plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
+    impl.report.method = Method::BlockedHouseholder;
+    lay_out_panels(ctx, impl.plan, impl.forest);
+    impl.forest.A = std::move(V_R);
+    return f;
+}
+
+void check_block(const char* operation, Index nb, Index k) {
+    if (nb >= 1 && nb <= std::max<Index>(1, k)) return;
+    throw InvalidArgument(
+        fmt::format("{}: blocks of T have 1 to {} columns, and not {}", operation, std::max<Index>(1, k), nb));
+}
+
+}  // namespace
+
+template <class T, class D>
+LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
+    const Index k = std::min(factorization.rows(), factorization.cols());
+    require_kept_q(factorization, "to_lapack");
     LapackQR<T, D> result;
     if (holds_lapack_format(factorization)) {
         result.tau = factorization.tau(ctx);
@@ -93,14 +141,50 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
         return result;
     }
     result.tau = Matrix<T, D>(ctx, k, 1);
-    // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
-    Matrix<T, D> R = factorization.r(ctx), Tf(ctx, k, k);
-    result.V_R = Matrix<T, D>(ctx, m, n);
-    const auto V = result.V_R.view().col_block({0, k});
-    copy<T>(ctx, std::move(factorization).take_q(ctx).view(), V);
-    reconstruct_householder<T, D>(ctx, V, {}, R.view(), Tf.view());
-    copy<T>(ctx, R.view().col_block({k, n}), result.V_R.view().block({0, k}, {k, n}));
+    Matrix<T, D> Tf(ctx, k, k);
+    result.V_R = reconstruct(ctx, std::move(factorization), Tf.view());
     copy_diagonal<T>(ctx, Tf.view(), result.tau.view());
+    return result;
+}
+
+template <class T, class D>
+LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb) {
+    const Index m = factorization.rows(), k = std::min(m, factorization.cols());
+    require_kept_q(factorization, "to_lapack_t");
+    check_block("to_lapack_t", nb, k);
+    LapackQRT<T, D> result;
+    result.Tf = Matrix<T, D>(ctx, nb, k);
+    set_zero(ctx, result.Tf.view());
+    const auto block_of = [&](Range J) { return result.Tf.view().block({0, J.size()}, J); };
+    const auto for_each_block = [&](auto copy_block) {
+        for (Index j = 0; j < k; j += nb) copy_block(Range{j, std::min(k, j + nb)});
+    };
+    if (!holds_lapack_format(factorization)) {
+        Matrix<T, D> Tf(ctx, k, k);
+        result.V_R = reconstruct(ctx, std::move(factorization), Tf.view());
+        for_each_block([&](Range J) { copy_triangle<T>(ctx, Tf.view().block(J, J), block_of(J)); });
+        return result;
+    }
+    auto& forest = factorization.impl().forest;
+    const auto wy = factorization.impl().full_wy();
+    if (wy.Tf.data) {
+        for_each_block([&](Range J) { copy_triangle<T>(ctx, wy.Tf.block(J, J), block_of(J)); });
+    } else if (nb == k) {
+        join_t<T, D>(ctx, std::as_const(forest).view(), result.Tf.view());
+    } else {
+        const Matrix<T, D> tau = factorization.tau(ctx);
+        const Index width = factorization.plan().panel_width;
+        for_each_block([&](Range J) {
+            const Panel& panel = forest.panels[static_cast<std::size_t>(J.begin / width)];
+            const Range within{J.begin - panel.first, J.end - panel.first};
+            if (within.end <= panel.tree.width) {
+                copy_triangle<T>(ctx, forest.panel_t(panel).block(within, within), block_of(J));
+            } else {
+                compact_wy<T>(ctx, forest.A.view().block({J.begin, m}, J), tau.view().row_block(J), block_of(J));
+            }
+        });
+    }
+    result.V_R = std::move(forest.A);
     return result;
 }
 
@@ -111,29 +195,42 @@ QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
         throw InvalidArgument(fmt::format("from_lapack: tau is {} x {}, and V_R is {} x {}", factors.tau.rows(),
                                           factors.tau.cols(), m, n));
     }
-    QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
-    auto& impl = f.impl();
-    Options options;
-    options.method = Method::BlockedHouseholder;
-    options.q = QForm::Reflectors;
-    impl.plan = plan_qr<T>(ctx, m, n, options);
-    impl.report.method = Method::BlockedHouseholder;
-    lay_out_panels(ctx, impl.plan, impl.forest);
-    impl.forest.A = std::move(factors.V_R);
-    for (const Panel& panel : impl.forest.panels) {
-        compact_wy<T>(ctx, impl.forest.panel_a(panel),
+    QR<T, D> f = imported(ctx, std::move(factors.V_R), 0);
+    auto& forest = f.impl().forest;
+    for (const Panel& panel : forest.panels) {
+        compact_wy<T>(ctx, forest.panel_a(panel),
                       factors.tau.view().row_block({panel.first, panel.first + panel.tree.width}),
-                      impl.forest.panel_t(panel));
+                      forest.panel_t(panel));
     }
     return f;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                        \
-    template Matrix<T, D> QR<T, D>::v(Context<D>&) const;              \
-    template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;            \
-    template Matrix<T, D> QR<T, D>::t(Context<D>&) const;              \
-    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&); \
-    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);
+template <class T, class D>
+QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
+    const Index m = factors.V_R.rows(), n = factors.V_R.cols(), k = std::min(m, n), nb = factors.Tf.rows();
+    check_block("from_lapack_t", nb, k);
+    if (factors.Tf.cols() != k) {
+        throw InvalidArgument(
+            fmt::format("from_lapack_t: Tf is {} x {}, and V_R is {} x {}", nb, factors.Tf.cols(), m, n));
+    }
+    QR<T, D> f = imported(ctx, std::move(factors.V_R), nb);
+    auto& forest = f.impl().forest;
+    for (const Panel& panel : forest.panels) {
+        const Index w = panel.tree.width;
+        copy_triangle<T>(ctx, factors.Tf.view().block({0, w}, {panel.first, panel.first + w}), forest.panel_t(panel));
+    }
+    return f;
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                 \
+    template Matrix<T, D> QR<T, D>::v(Context<D>&) const;                       \
+    template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;                     \
+    template Matrix<T, D> QR<T, D>::t(Context<D>&) const;                       \
+    template Matrix<T, D> QR<T, D>::s(Context<D>&) const;                       \
+    template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&);          \
+    template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);        \
+    template LapackQRT<T, D> to_lapack_t<T, D>(Context<D>&, QR<T, D>&&, Index); \
+    template QR<T, D> from_lapack_t<T, D>(Context<D>&, LapackQRT<T, D> &&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -29,6 +29,17 @@ const char* to_string(QForm q) {
     return "";
 }
 
+const char* to_string(CompactWY compact_wy) { return compact_wy == CompactWY::Full ? "full" : "panels"; }
+
+const char* to_string(FullTRoute route) {
+    switch (route) {
+        case FullTRoute::Auto: return "auto";
+        case FullTRoute::Recurrence: return "recurrence";
+        case FullTRoute::Joined: return "joined";
+    }
+    return "";
+}
+
 namespace {
 
 void check(Index m, Index n, const Options& options) {
@@ -39,6 +50,13 @@ void check(Index m, Index n, const Options& options) {
     if (options.leaf_rows < 0) refuse(fmt::format("leaf_rows must not be negative, and is {}", options.leaf_rows));
     if (options.fan_in < 0 || options.fan_in == 1) {
         refuse(fmt::format("fan_in must be at least 2 (or 0: Quoin chooses), and is {}", options.fan_in));
+    }
+    const bool full = options.compact_wy == CompactWY::Full;
+    if (full && (options.q == QForm::None || options.q == QForm::Explicit)) {
+        refuse(fmt::format("compact_wy full keeps Q as reflectors, and q is {}", to_string(options.q)));
+    }
+    if (!full && (options.keep_s || options.full_t != FullTRoute::Auto)) {
+        refuse(fmt::format("{} belongs to compact_wy full", options.keep_s ? "keep_s" : "full_t"));
     }
     if (is_cholesky(options.method) && m < n) {
         refuse(fmt::format("{} needs at least as many rows as columns, and A is {} x {}", to_string(options.method), m,
@@ -107,11 +125,18 @@ template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     check(m, n, options);
     const Index k = std::min(m, n);
+    const bool one_t = options.compact_wy == CompactWY::Full;
+    if (one_t) options.q = QForm::Reflectors;
     Plan plan;
     plan.rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.q = options.q;
+    plan.compact_wy = options.compact_wy;
+    plan.keep_s = options.keep_s;
+    plan.full_t = one_t && options.full_t == FullTRoute::Auto
+                      ? (options.keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k))
+                      : options.full_t;
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
     plan.method = choose_method<D>(m, n, options);
@@ -160,6 +185,11 @@ std::string to_string(const Plan& plan) {
     }
     if (plan.method == Method::BlockedHouseholder && plan.rows >= plan.reconstruct_rows) {
         text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
+    }
+    if (plan.compact_wy == CompactWY::Full) {
+        text += fmt::format("one T for all columns, {}{}\n",
+                            plan.full_t == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",
+                            plan.keep_s ? ", and S = V Tᵀ" : "");
     }
     text += fmt::format("{:.3g} GFLOP, {:.3g} GB moved, {:.3g} MB of workspace", plan.flops / 1e9,
                         plan.bytes_moved / 1e9, plan.workspace_bytes / 1e6);

@@ -40,6 +40,24 @@ double form_flops(const PanelTree& tree) {
     return 2 * m * n * n + (tree.lapack_panel() ? 0 : 2.0 / 3 * absorbed(tree) * n * n * n);
 }
 
+/// The full T of panels in LAPACK's format, and S where it is kept.
+void add_full_t(Plan& plan, const std::vector<Panel>& panels) {
+    const double m = number(plan.rows), k = number(std::min(plan.rows, plan.cols));
+    const bool recurrence = plan.full_t == FullTRoute::Recurrence;
+    double words = 0;
+    for (const Panel& panel : panels) {
+        const double rows = number(panel.tree.rows), f = number(panel.first), w = number(panel.tree.width);
+        // S of the panel, HᵀS₁ and −S₁ᵀVT; or V₁ᵀV₂ and its products with two triangles
+        plan.flops += recurrence ? (rows * w + 4 * rows * f + 2 * f * w) * w : (2 * rows + f + w) * f * w;
+        words += recurrence ? 3 * rows * f + 2 * rows * w : rows * (f + w);
+    }
+    if (plan.keep_s && !recurrence) {
+        plan.flops += m * k * k;
+        words += 2 * m * k;
+    }
+    plan.bytes_moved += words * plan.element_bytes;
+}
+
 }  // namespace
 
 void count_costs(Plan& plan) {
@@ -60,7 +78,12 @@ void count_costs(Plan& plan) {
     const Index columns = std::min(plan.rows, plan.cols);
     plan.flops = plan.bytes_moved = 0;
     double t_bytes = 0;
-    for (const Panel& panel : panels_of(plan)) {
+    const std::vector<Panel> panels = panels_of(plan);
+    if (plan.compact_wy == CompactWY::Full && lapack_format) {
+        add_full_t(plan, panels);
+        t_bytes += (plan.full_t == FullTRoute::Recurrence || plan.keep_s ? m : k) * k * plan.element_bytes;
+    }
+    for (const Panel& panel : panels) {
         const Index end = panel.first + panel.tree.width;
         const double panel_bytes = number(panel.tree.rows) * number(panel.tree.width) * plan.element_bytes;
         const double trailing_bytes = number(panel.tree.rows) * number(plan.cols - end) * plan.element_bytes;

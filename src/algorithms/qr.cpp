@@ -11,6 +11,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
 
 namespace quoin {
 
@@ -112,7 +113,11 @@ private:
         auto& forest = f_.forest;
         lay_out_panels(ctx_, plan, forest);
         if (plan.method == Method::BlockedHouseholder) {
-            factor_blocked_householder(ctx_, plan, forest.view());
+            // one panel's T is all of T
+            const bool by_recurrence =
+                plan.compact_wy == CompactWY::Full && plan.full_t == FullTRoute::Recurrence && forest.panels.size() > 1;
+            if (by_recurrence) f_.full_t = Matrix<T, D>(ctx_, plan.rows, k);
+            factor_blocked_householder(ctx_, plan, forest.view(), f_.full_t.view());
         } else {
             factor_trees(ctx_, forest);
         }
@@ -128,6 +133,7 @@ private:
                 become_explicit();
             }
         }
+        complete_full_t();
     }
 
     bool by_cholesky(bool checked) {
@@ -147,6 +153,7 @@ private:
                 f_.forest = {};
             } else if (plan.q == QForm::Reflectors) {
                 become_lapack(passes.R2.view());
+                complete_full_t();
             } else {
                 become_explicit();
             }
@@ -179,6 +186,32 @@ private:
         if (f_.R.rows() > 0 || k == 0) return;
         f_.R = Matrix<T, D>(ctx_, k, f_.plan.cols);
         copy_triangle<T>(ctx_, f_.forest.A.view().row_block({0, k}), f_.R.view());
+    }
+
+    /// What the plan wants of T and S, once the reflectors are there.
+    void complete_full_t() {
+        const Plan& plan = f_.plan;
+        const Index m = plan.rows, k = std::min(m, plan.cols);
+        const auto& forest = std::as_const(f_.forest);
+        if (plan.compact_wy != CompactWY::Full || k == 0) return;
+        Matrix<T, D> Tf;
+        if (f_.full_t.rows() == 0) {
+            if (forest.panels.size() == 1 && !plan.keep_s) return;
+            Tf = Matrix<T, D>(ctx_, k, k);
+            join_t<T, D>(ctx_, forest.view(), Tf.view());
+            if (plan.keep_s) {
+                f_.full_t = Matrix<T, D>(ctx_, m, k);
+                form_s<T, D>(ctx_, forest.A.view().col_block({0, k}), Tf.view(), f_.full_t.view());
+                store_triangle<T>(ctx_, Tf.view(), f_.full_t.view().row_block({0, k}));
+                return;
+            }
+        } else if (plan.keep_s) {
+            return;
+        } else {
+            Tf = Matrix<T, D>(ctx_, k, k);
+            copy_triangle<T>(ctx_, f_.full_t.view().row_block({0, k}), Tf.view());
+        }
+        f_.full_t = std::move(Tf);
     }
 
     /// forest.A holds the thin Q (its first k columns).
@@ -399,9 +432,12 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         throw InvalidArgument(fmt::format("apply_q: C is {} x {}, and Q is {} x {}", C.rows, C.cols, m, m));
     }
     if (C.empty() || std::min(m, cols()) == 0) return;
+    const auto wy = impl_->full_wy();
     const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
         if (impl_->is_explicit) {
             apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
+        } else if (wy.V.data) {
+            apply_full_wy<T, D>(ctx, wy, op_left, B);
         } else {
             apply_forest<T, D>(ctx, std::as_const(impl_->forest).view(), op_left, B);
         }
@@ -436,23 +472,40 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     if (cols() > rows()) {
         Matrix<T, D> Q = form_q(ctx);
         impl_->forest = {};
+        impl_->full_t = {};
         return Q;
     }
     form_q_in_place(ctx, impl_->forest.view());
+    impl_->full_t = {};
     return std::move(impl_->forest.A);
 }
+
+namespace {
+
+template <class T, class D>
+void check_block(const QR<T, D>& f, const char* operation, Range r, Range c) {
+    const Index m = f.rows();
+    if (r.begin < 0 || r.end > m || r.size() < 0 || c.begin < 0 || c.end > m || c.size() < 0) {
+        throw InvalidArgument(fmt::format("{}: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
+                                          operation, r.begin, r.end, c.begin, c.end, m, m));
+    }
+}
+
+}  // namespace
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     require_q(*this, "q_block");
+    check_block(*this, "q_block", r, c);
     const Index m = rows();
-    if (r.begin < 0 || r.end > m || r.size() < 0 || c.begin < 0 || c.end > m || c.size() < 0) {
-        throw InvalidArgument(fmt::format("q_block: rows [{}, {}) and columns [{}, {}) do not lie in the {} x {} Q",
-                                          r.begin, r.end, c.begin, c.end, m, m));
-    }
     Matrix<T, D> B(ctx, r.size(), c.size());
+    if (B.view().empty()) return B;
     if (impl_->is_explicit && c.end <= impl_->Q.cols()) {
         copy<T>(ctx, impl_->Q.view().block(r, c), B.view());
+        return B;
+    }
+    if (const auto wy = impl_->full_wy(); wy.V.data) {
+        form_full_wy_block<T, D>(ctx, wy, r, c, B.view());
         return B;
     }
     // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns
@@ -466,6 +519,31 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     } else {
         transpose<T>(ctx, E.view().row_block(c), B.view());
     }
+    return B;
+}
+
+template <class T, class D>
+Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, MatrixView<const T, D> C) const {
+    require_q(*this, "apply_q_block");
+    check_block(*this, "apply_q_block", r, c);
+    check_matrix(C);
+    const Range from = op == Op::None ? c : r, to = op == Op::None ? r : c;
+    if (C.rows != from.size()) {
+        throw InvalidArgument(fmt::format("apply_q_block: C is {} x {}, and op(Q(rows, cols)) is {} x {}", C.rows,
+                                          C.cols, to.size(), from.size()));
+    }
+    Matrix<T, D> B(ctx, to.size(), C.cols);
+    if (B.view().empty()) return B;
+    if (const auto wy = impl_->full_wy(); wy.V.data) {
+        apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view());
+        return B;
+    }
+    // the rows `to` of op(Q) [0; C; 0]
+    Matrix<T, D> E(ctx, rows(), C.cols);
+    set_zero(ctx, E.view());
+    copy<T>(ctx, C, E.view().row_block(from));
+    apply_q(ctx, Side::Left, op, E.view());
+    copy<T>(ctx, E.view().row_block(to), B.view());
     return B;
 }
 

@@ -8,6 +8,13 @@
 namespace quoin::cuda {
 
 inline cublasOperation_t blas_op(Op op) { return op == Op::None ? CUBLAS_OP_N : CUBLAS_OP_T; }
+inline cublasSideMode_t blas_side(Side side) { return side == Side::Left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT; }
+inline cublasFillMode_t blas_fill(Triangle triangle) {
+    return triangle == Triangle::Upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+}
+inline cublasDiagType_t blas_diagonal(Triangle triangle) {
+    return triangle == Triangle::UnitLower ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+}
 
 /// C := alpha op(A) op(B) + beta C.
 template <class T>
@@ -51,36 +58,31 @@ template <class T>
 void trsm(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
     if (X.empty()) return;
     const T one = 1;
-    const auto left = side == Side::Left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
-    const auto upper = triangle == Triangle::Upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
-    const auto unit = triangle == Triangle::Upper ? CUBLAS_DIAG_NON_UNIT : CUBLAS_DIAG_UNIT;
-    const auto call = [&] {
-        if constexpr (sizeof(T) == 8) {
-            return cublasDtrsm_64(ctx.state().blas(), left, upper, blas_op(op), unit, X.rows, X.cols, &one, A.data,
-                                  A.ld, X.data, X.ld);
-        } else {
-            return cublasStrsm_64(ctx.state().blas(), left, upper, blas_op(op), unit, X.rows, X.cols, &one, A.data,
-                                  A.ld, X.data, X.ld);
-        }
+    const auto call = [&](auto routine) {
+        return routine(ctx.state().blas(), blas_side(side), blas_fill(triangle), blas_op(op), blas_diagonal(triangle),
+                       X.rows, X.cols, &one, A.data, A.ld, X.data, X.ld);
     };
-    check(call(), "trsm");
+    if constexpr (sizeof(T) == 8) {
+        check(call(cublasDtrsm_64), "trsm");
+    } else {
+        check(call(cublasStrsm_64), "trsm");
+    }
 }
 
-/// X := alpha A X, or alpha X A, A upper triangular.
+/// X := alpha op(A) X, or alpha X op(A), for a triangle A.
 template <class T>
-void trmm_upper(Context<Cuda>& ctx, Side side, T alpha, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
+void trmm(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, T alpha, MatrixView<const T, Cuda> A,
+          MatrixView<T, Cuda> X) {
     if (X.empty()) return;
-    const auto left = side == Side::Left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
-    const auto call = [&] {
-        if constexpr (sizeof(T) == 8) {
-            return cublasDtrmm_64(ctx.state().blas(), left, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT,
-                                  X.rows, X.cols, &alpha, A.data, A.ld, X.data, X.ld, X.data, X.ld);
-        } else {
-            return cublasStrmm_64(ctx.state().blas(), left, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT,
-                                  X.rows, X.cols, &alpha, A.data, A.ld, X.data, X.ld, X.data, X.ld);
-        }
+    const auto call = [&](auto routine) {
+        return routine(ctx.state().blas(), blas_side(side), blas_fill(triangle), blas_op(op), blas_diagonal(triangle),
+                       X.rows, X.cols, &alpha, A.data, A.ld, X.data, X.ld, X.data, X.ld);
     };
-    check(call(), "trmm");
+    if constexpr (sizeof(T) == 8) {
+        check(call(cublasDtrmm_64), "trmm");
+    } else {
+        check(call(cublasStrmm_64), "trmm");
+    }
 }
 
 }  // namespace quoin::cuda

@@ -29,6 +29,9 @@ using namespace cuda;
 
 constexpr int block_threads = 1024;
 
+/// Columns of a triangle that cuBLAS's trmm multiplies by; wider ones are mostly GEMM.
+constexpr Index trmm_width = 1024;
+
 /// x[0] := Σ x, in a fixed tree. Every thread of the block calls it.
 __device__ double block_sum(double value, double* x) {
     x[threadIdx.x] = value;
@@ -306,7 +309,7 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
         Arena::Frame frame(ctx);
         const auto X = frame.matrix<T>(n, n);
         copy_triangle<T>(ctx, R, X);
-        if (S.data) trmm_upper<T>(ctx, Side::Left, 1, S, X);
+        if (S.data) trmm<T>(ctx, Side::Left, Triangle::Upper, Op::None, 1, S, X);
         for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
             to.data[i + j * to.ld] = static_cast<P>(X.data[i + j * n]);
         });
@@ -354,17 +357,47 @@ void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>, \
-                                 Gate<Cuda>);                                                                     \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                          \
-    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
-                                       MatrixView<T, Cuda>, Gate<Cuda>);                                          \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
-    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const double, Cuda>,   \
-                                     double, MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>,       \
-                                     MatrixView<double, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                  \
-    template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
+template <class T>
+void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A,
+                       MatrixView<T, Cuda> X) {
+    const Index n = A.rows, half = n / 2;
+    if (X.empty()) return;
+    if (n <= trmm_width) {
+        trmm<T>(ctx, side, triangle, op, 1, A, X);
+        ctx.state().add_flops(1.0 * n * X.rows * X.cols);
+        return;
+    }
+    const Range head{0, half}, tail{half, n};
+    const bool left = side == Side::Left, stored_upper = triangle == Triangle::Upper;
+    const auto part = [&](Range r) { return left ? X.row_block(r) : X.col_block(r); };
+    // the part of X that takes something of the other one comes first: X₁ where op(A) X has an upper triangle, or
+    // X op(A) a lower one
+    const bool first = left == (stored_upper == (op == Op::None));
+    const Range to = first ? head : tail, from = first ? tail : head;
+    const auto corner = stored_upper ? A.block(head, tail) : A.block(tail, head);
+    multiply_triangle<T>(ctx, side, triangle, op, A.block(to, to), part(to));
+    if (left) {
+        gemm<T>(ctx, op, Op::None, 1, corner, part(from), 1, part(to));
+    } else {
+        gemm<T>(ctx, Op::None, op, 1, part(from), corner, 1, part(to));
+    }
+    ctx.state().add_flops(2.0 * half * (n - half) * (left ? X.cols : X.rows));
+    multiply_triangle<T>(ctx, side, triangle, op, A.block(from, from), part(from));
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                       \
+    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,  \
+                                 Gate<Cuda>);                                                                      \
+    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                           \
+    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
+                                       MatrixView<T, Cuda>, Gate<Cuda>);                                           \
+    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                          \
+    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const double, Cuda>,    \
+                                     double, MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>,        \
+                                     MatrixView<double, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                   \
+    template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
+    template void multiply_triangle<T>(Context<Cuda>&, Side, Triangle, Op, MatrixView<const T, Cuda>,              \
+                                       MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

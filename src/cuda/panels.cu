@@ -116,19 +116,38 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
-/// C := op(H) C, with the whole T and a copy of V that has its unit triangle.
+/// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
+constexpr std::size_t most_copied_bytes = std::size_t(16) << 20;
+
+/// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
 template <class T>
 void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                    MatrixView<T, Cuda> C) {
-    const Index k = V.cols, p = C.cols;
+    const Index m = V.rows, k = V.cols, p = C.cols;
+    const bool all = static_cast<std::size_t>(m * k) * sizeof(T) <= most_copied_bytes;
+    const Range copied{0, all ? m : k}, rest{copied.end, m};
     Arena::Frame frame(ctx);
-    const auto unit_v = frame.matrix<T>(V.rows, k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
-    copy_unit_lower<T>(ctx, V, unit_v);
+    const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
+    copy_unit_lower<T>(ctx, V, L);
     // W = VᵀC;  W := op(T) W;  C −= V W
-    multiply_transposed<T>(ctx, unit_v, C, W);
+    multiply_transposed<T>(ctx, L, C.row_block(copied), W);
+    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C.row_block(rest), W, true);
     gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    gemm<T>(ctx, Op::None, Op::None, -1, unit_v, TW, 1, C);
-    ctx.state().add_flops(2.0 * V.rows * k * p);
+    gemm<T>(ctx, Op::None, Op::None, -1, L, TW, 1, C.row_block(copied));
+    if (rest.size() > 0) gemm<T>(ctx, Op::None, Op::None, -1, V.row_block(rest), TW, 1, C.row_block(rest));
+    ctx.state().add_flops(2.0 * m * k * p);
+}
+
+/// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.
+template <class T>
+void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView<const T, Cuda> Tf,
+                MatrixView<const T, Cuda> S, MatrixView<T, Cuda> C, MatrixView<T, Cuda> T12) {
+    if (C.empty()) return;
+    Arena::Frame frame(ctx);
+    const auto W = frame.matrix<T>(unit_v.cols, C.cols);
+    multiply_transposed<T>(ctx, unit_v, C, W);
+    if (T12.data) gemm<T>(ctx, Op::Transpose, Op::None, -1, W, Tf, 0, T12);
+    subtract_product<T>(ctx, S, W, C);
 }
 
 /// T of V's reflectors from VᵀV and τ; without τ, T has its diagonal blocks already.
@@ -189,15 +208,32 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
 }
 
 template <class T>
+void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                      MatrixView<T, Cuda> C, FullTStep<T, Cuda> step) {
+    Arena::Frame frame(ctx);
+    const auto unit_v = frame.matrix<T>(V.rows, V.cols);
+    copy_unit_lower<T>(ctx, V, unit_v);
+    apply_by_s<T>(ctx, unit_v, Tf, step.S, C, {});
+    apply_by_s<T>(ctx, unit_v, Tf, step.S, step.S1, step.T12);
+}
+
+template <class T>
 void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf) {
+                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf, FullTStep<T, Cuda> step) {
     const Index k = V.cols, next = next_Tf.cols;
-    apply_panel<T>(ctx, Op::Transpose, V, Tf, C.col_block({0, next}));
+    const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
+        if (step.S.data) {
+            apply_and_extend<T>(ctx, V, Tf, columns, also);
+        } else {
+            apply_panel<T>(ctx, Op::Transpose, V, Tf, columns);
+        }
+    };
+    apply(C.col_block({0, next}), {step.S, {}, {}});
     Context<Cuda>& beside = work_beside(ctx);
     // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
     wait_for(ctx, beside);
     factor_panel<T>(beside, C.block({k, C.rows}, {0, next}), next_Tf);
-    apply_panel<T>(ctx, Op::Transpose, V, Tf, C.col_block({next, C.cols}));
+    apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, beside);
 }
 
@@ -213,7 +249,7 @@ void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, C
     gemm<T>(ctx, Op::None, Op::Transpose, 1, Tf, L, 0, M);
     set_identity<T>(ctx, 0, A_top);
     gemm<T>(ctx, Op::None, Op::None, -1, L, M, 1, A_top);
-    trmm_upper<T>(ctx, Side::Right, -1, M, A_rest);
+    trmm<T>(ctx, Side::Right, Triangle::Upper, Op::None, -1, M, A_rest);
     ctx.state().add_flops(2.0 * m * k * k);
 }
 
@@ -229,8 +265,10 @@ void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<cons
     template void factor_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                     \
     template void apply_panel<T>(Context<Cuda>&, Op, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
                                  MatrixView<T, Cuda>);                                                           \
+    template void apply_and_extend<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
+                                      MatrixView<T, Cuda>, FullTStep<T, Cuda>);                                  \
     template void apply_and_factor_next<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                           MatrixView<T, Cuda>, MatrixView<T, Cuda>);                            \
+                                           MatrixView<T, Cuda>, MatrixView<T, Cuda>, FullTStep<T, Cuda>);        \
     template void form_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>);                 \
     template void compact_wy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,            \
                                 MatrixView<T, Cuda>);

@@ -80,10 +80,14 @@ void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
 template <class T>
 void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                  MatrixView<T, Cuda> C);
+/// C := HᵀC by S, and S₁ and T₁₂.
+template <class T>
+void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                      MatrixView<T, Cuda> C, FullTStep<T, Cuda> step);
 /// One look-ahead step: the next panel is factored on the context's side stream.
 template <class T>
 void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf);
+                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf, FullTStep<T, Cuda> step = {});
 /// A := H [I; 0].
 template <class T>
 void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf);
@@ -111,10 +115,10 @@ template <class T>
 void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                     std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
                     MatrixView<double, Cuda> G, Gate<Cuda> gate = {});
-/// C := AᵀB.
+/// C := AᵀB, or C + AᵀB.
 template <class T>
 void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                         MatrixView<T, Cuda> C);
+                         MatrixView<T, Cuda> C, bool accumulate = false);
 /// C := C − A B.
 template <class T>
 void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
@@ -145,6 +149,10 @@ void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView
 /// X := op(A)⁻¹ X for a triangle A.
 template <class T>
 void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X);
+/// X := op(A) X, or X op(A), for a triangle A.
+template <class T>
+void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A,
+                       MatrixView<T, Cuda> X);
 
 /// Both condition numbers from R⁻¹ itself, in double: n³/3 flops. Waits.
 template <class T>

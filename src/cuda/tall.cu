@@ -156,8 +156,8 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 
 template <class T>
 void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                         MatrixView<T, Cuda> C) {
-    multiply_split<T>(ctx, A, B, false, false, C);
+                         MatrixView<T, Cuda> C, bool accumulate) {
+    multiply_split<T>(ctx, A, B, accumulate, false, C);
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
 }
 
@@ -174,7 +174,7 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
                                     std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,      \
                                     MatrixView<double, Cuda>, Gate<Cuda>);                                     \
     template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                         MatrixView<T, Cuda>);                                                 \
+                                         MatrixView<T, Cuda>, bool);                                           \
     template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,    \
                                       MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)

@@ -21,6 +21,11 @@ struct Tuning<Cuda> {
     ///   10 000²                            54.8    54.9                     55.1    59.4
     /// Those of 192 columns are reconstructed in single steps (most_top_cols).
     static Index panel_width(Index k) { return k <= 64 ? 64 : 128; }
+    /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
+    /// device idle. Tall ones are rather joined: mk² flops less.
+    static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
+    /// Width of its blocks in products with it.
+    static constexpr Index wy_block = 1024;
     /// Columns of a T inside a leaf: one T a leaf.
     static Index inner_block(Index n) { return n; }
     static constexpr Index tree_width = 32;

@@ -158,9 +158,9 @@ template <class T>
 void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T> A, MatrixView<T> X) {
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
-    const bool unit = triangle == Triangle::UnitLower;
+    const bool unit = triangle == Triangle::UnitLower, lower = triangle != Triangle::Upper;
     // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ; where that is lower triangular, both run backwards: (J B J) is upper.
-    const bool transpose_a = op == Op::None, backwards = unit == (op == Op::Transpose);
+    const bool transpose_a = op == Op::None, backwards = lower == (op == Op::Transpose);
     Arena::Frame frame(ctx.state().arena);
     T* B = frame.take<T>(n * n);
     const auto at = [&](Index i) { return backwards ? n - 1 - i : i; };
@@ -190,12 +190,69 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
+template <class T>
+void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T> A,
+                       MatrixView<T> X) {
+    const bool left = side == Side::Left, unit = triangle == Triangle::UnitLower;
+    const Index n = A.rows, lines = left ? X.cols : X.rows, width = left ? step : block_rows<T>;
+    const Index tiles = (lines + width - 1) / width;
+    if (n == 0 || lines == 0) return;
+    bool lower = triangle != Triangle::Upper;
+    Arena::Frame frame(ctx.state().arena);
+    if (!left && op == Op::Transpose) {
+        T* At = frame.take<T>(n * n);
+        transpose_block(n, n, A.data, A.ld, At, n);
+        A = {At, n, n};
+        lower = !lower;
+        op = Op::None;
+    }
+    // A's diagonal blocks with the zeros beside them
+    T* D = frame.take<T>(n * step);
+    for (Index j = 0; j < n; ++j) {
+        const Index c = j / step * step, k = std::min(step, n - c);
+        for (Index i = 0; i < k; ++i) {
+            const bool stored = c + i == j ? !unit : (c + i > j) == lower;
+            D[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
+        }
+    }
+    ThreadBuffers<T> buffers(frame, ctx.threads(), n * width);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * lines))
+    for (Index t = 0; t < tiles; ++t) {
+        const Index first = t * width, q = std::min(width, lines - first);
+        const auto X_t = left ? X.col_block({first, first + q}) : X.row_block({first, first + q});
+        // X := AᵀB with B = X, else 0 − A B or 0 − B A with B = −X
+        T* B = buffers.mine();
+        const Index ldb = X_t.rows;
+        copy_block(X_t.rows, X_t.cols, X_t.data, X_t.ld, B, ldb);
+        if (op == Op::None) {
+            for (Index i = 0; i < n * q; ++i) B[i] = -B[i];
+        }
+        fill_zero(X_t.rows, X_t.cols, X_t.data, X_t.ld);
+        for (Index c = 0; c < n; c += step) {
+            const Index k = std::min(step, n - c), i = lower ? c + k : 0, h = lower ? n - c - k : c;
+            const T *D_c = D + c * step, *A_c = A.at(i, c);  // A_c: h rows beside the diagonal block
+            if (!left) {
+                outer_blocked(q, k, k, B + c * ldb, ldb, D_c, step, X_t.at(0, c), X.ld);
+                outer_blocked(q, k, h, B + i * ldb, ldb, A_c, A.ld, X_t.at(0, c), X.ld);
+            } else if (op == Op::None) {
+                outer_blocked(k, q, k, D_c, step, B + c, ldb, X_t.at(c, 0), X.ld);
+                outer_blocked(h, q, k, A_c, A.ld, B + c, ldb, X_t.at(i, 0), X.ld);
+            } else {
+                inner_blocked(k, q, k, D_c, step, B + c, ldb, X_t.at(c, 0), X.ld);
+                inner_blocked(k, q, h, A_c, A.ld, B + i, ldb, X_t.at(c, 0), X.ld);
+            }
+        }
+    }
+    ctx.state().add_flops(1.0 * n * n * lines);
+}
+
 #define QUOIN_INSTANTIATE(T)                                                                                 \
     template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>);     \
     template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
                                     Gate<Host>);                                                             \
     template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                \
-    template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);
+    template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);       \
+    template void multiply_triangle<T>(Context<Host>&, Side, Triangle, Op, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

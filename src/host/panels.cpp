@@ -9,11 +9,12 @@ namespace {
 
 using namespace host;
 
-/// A panel in LAPACK's format, its unit triangle unpacked, over row chunks of fixed size.
+/// A panel in LAPACK's format, its unit triangle unpacked, over row chunks of fixed size. Where S = V Tᵀ has data, Hᵀ is
+/// applied as I − S Vᵀ.
 template <class T>
 struct TallReflector {
-    TallReflector(Arena::Frame& frame, MatrixView<const T> V, MatrixView<const T> Tf)
-        : V_(V), Tf_(Tf), L_(frame.take<T>(V.cols * V.cols)), chunks(V.rows, std::max<Index>(2048, V.cols)) {
+    TallReflector(Arena::Frame& frame, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<const T> S = {})
+        : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(V.rows, std::max<Index>(2048, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
     }
 
@@ -27,10 +28,13 @@ struct TallReflector {
         }
         inner_blocked(k, C.cols, r.size(), V_.at(r.begin, 0), V_.ld, C.at(r.begin, 0), C.ld, W, k);
     }
-    /// C(r, :) −= V(r, :) W
+    /// C(r, :) −= V(r, :) W, or S(r, :) W
     void outer(Index c, const T* W, MatrixView<T> C) const {
         const Index k = V_.cols;
         Range r = chunks[c];
+        if (S_.data) {
+            return outer_blocked(r.size(), C.cols, k, S_.at(r.begin, 0), S_.ld, W, k, C.at(r.begin, 0), C.ld);
+        }
         if (c == 0) {
             kernels<T>().outer(k, C.cols, k, L_, k, W, k, C.data, C.ld);
             r.begin = k;
@@ -39,13 +43,25 @@ struct TallReflector {
     }
     /// TW := op(T) W
     void multiply(Op op, Index p, const T* W, T* TW) const {
+        if (S_.data) return copy_block(V_.cols, p, W, V_.cols, TW, V_.cols);
         multiply_t(op == Op::Transpose, BlockReflector<T>{V_.cols, nullptr, 0, nullptr, 0, 0, Tf_.data, Tf_.ld}, p, W,
                    TW);
     }
-    /// C := op(H) C for one tile of columns, by one core. `buffer` holds `work()` elements.
-    void apply(Op op, MatrixView<T> C, T* buffer) const {
+    /// T₁₂ := −WᵀT, where it has data, for W = VᵀS₁.
+    void extend_t(const T* W, MatrixView<T> T12) const {
+        const Index k = V_.cols;
+        if (!T12.data) return;
+        fill_zero(T12.rows, k, T12.data, T12.ld);
+        kernels<T>().inner(T12.rows, k, k, W, k, Tf_.data, Tf_.ld, T12.data, T12.ld);
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = 0; i < T12.rows; ++i) T12(i, j) = -T12(i, j);
+        }
+    }
+    /// C := op(H) C for one tile of columns, by one core, and T₁₂ for it. `buffer` holds `work()` elements.
+    void apply(Op op, MatrixView<T> C, T* buffer, MatrixView<T> T12 = {}) const {
         T *TW = buffer, *W = TW + V_.cols * C.cols;
         inner_pairwise({0, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(chunks.count)))}, C, W);
+        extend_t(W, T12);
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
@@ -68,7 +84,7 @@ private:
         for (Index i = 0; i < size; ++i) W[i] += W[size + i];
     }
 
-    MatrixView<const T> V_, Tf_;
+    MatrixView<const T> V_, Tf_, S_;
     T* L_;
 
 public:
@@ -82,27 +98,29 @@ MatrixView<T> tile_of(MatrixView<T> C, Index tile) {
     return C.col_block({tile * tile_cols, std::min(C.cols, (tile + 1) * tile_cols)});
 }
 
-}  // namespace
-
+/// The rows of T₁₂ that belong to a tile of S₁'s columns.
 template <class T>
-void factor_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
-    Arena::Frame frame(ctx.state().arena);
-    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
-    ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
+MatrixView<T> rows_of_tile(MatrixView<T> T12, Index tile) {
+    if (!T12.data) return {};
+    return T12.row_block({tile * tile_cols, std::min(T12.rows, (tile + 1) * tile_cols)});
 }
 
+/// C := op(H) C, and T₁₂ where it has data.
 template <class T>
-void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) {
+void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<const T> S,
+                MatrixView<T> C, MatrixView<T> T12) {
     const Index k = V.cols, p = C.cols, tiles = tile_count(p);
     if (k == 0 || p == 0) return;
     const double flops = 4.0 * V.rows * k * p;
     Arena::Frame frame(ctx.state().arena);
-    const TallReflector<T> H(frame, V, Tf);
+    const TallReflector<T> H(frame, V, Tf, S);
     const Index count = H.chunks.count;
     if (count == 1 || tiles >= 2 * ctx.threads()) {
         ThreadBuffers<T> buffers(frame, ctx.threads(), H.work());
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index tile = 0; tile < tiles; ++tile) H.apply(op, tile_of(C, tile), buffers.mine());
+        for (Index tile = 0; tile < tiles; ++tile) {
+            H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile));
+        }
     } else {
         // The sums over rows are the same, chunk by chunk, as in TallReflector::apply; only who adds them differs.
         T *parts = frame.take<T>(count * k * p), *W = frame.take<T>(k * p), *TW = frame.take<T>(k * p);
@@ -116,6 +134,7 @@ void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<co
             }
         }
         sum_parts(ctx, k, p, count, parts, W, k);
+        for (Index tile = 0; tile < tiles; ++tile) H.extend_t(W + tile * tile_cols * k, rows_of_tile(T12, tile));
         H.multiply(op, p, W, TW);
 #pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
         for (Index c = 0; c < count; ++c) {
@@ -125,15 +144,36 @@ void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<co
     ctx.state().add_flops(flops);
 }
 
+}  // namespace
+
+template <class T>
+void factor_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
+    Arena::Frame frame(ctx.state().arena);
+    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
+    ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
+}
+
+template <class T>
+void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) {
+    apply_tall<T>(ctx, op, V, Tf, {}, C, {});
+}
+
+template <class T>
+void apply_and_extend(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
+                      FullTStep<T, Host> step) {
+    apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, C, {});
+    apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, step.S1, step.T12);
+}
+
 template <class T>
 void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
-                           MatrixView<T> next_Tf) {
+                           MatrixView<T> next_Tf, FullTStep<T, Host> step) {
     const Index k = V.cols, next = next_Tf.cols;
     const auto C_next = C.col_block({0, next}), C_rest = C.col_block({next, C.cols});
-    const Index tiles = tile_count(C_rest.cols);
-    const double flops = 4.0 * V.rows * k * C.cols + 3.0 * (C.rows - k) * next * next;
+    const Index rest = tile_count(C_rest.cols), tiles = rest + tile_count(step.S1.cols);
+    const double flops = 4.0 * V.rows * k * (C.cols + step.S1.cols) + 3.0 * (C.rows - k) * next * next;
     Arena::Frame frame(ctx.state().arena);
-    const TallReflector<T> H(frame, V, Tf);
+    const TallReflector<T> H(frame, V, Tf, step.S);
     ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(H.work(), factor_work(next)));
 #pragma omp parallel num_threads(team(ctx, flops))
     {
@@ -145,7 +185,14 @@ void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView
             factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
         }
 #pragma omp for schedule(dynamic, 1) nowait
-        for (Index tile = 0; tile < tiles; ++tile) H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
+        for (Index tile = 0; tile < tiles; ++tile) {
+            if (tile < rest) {
+                H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
+            } else {
+                H.apply(Op::Transpose, tile_of(step.S1, tile - rest), buffers.mine(),
+                        rows_of_tile(step.T12, tile - rest));
+            }
+        }
     }
     ctx.state().add_flops(flops);
 }
@@ -210,8 +257,10 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
 #define QUOIN_INSTANTIATE(T)                                                                                        \
     template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                    \
     template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);      \
+    template void apply_and_extend<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,      \
+                                      FullTStep<T, Host>);                                                          \
     template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                           MatrixView<T>);                                                          \
+                                           MatrixView<T>, FullTStep<T, Host>);                                      \
     template void form_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<const T>);                                \
     template void compact_wy<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)

@@ -86,7 +86,8 @@ void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const M
 }
 
 template <class T>
-void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C) {
+void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C,
+                         bool accumulate) {
     const Index n = A.cols, p = B.cols, tiles = (p + tile_cols - 1) / tile_cols;
     if (n == 0 || p == 0) return;
     const double flops = 2.0 * A.rows * n * p;
@@ -99,7 +100,11 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<c
             const Index j = tile * tile_cols, q = std::min(tile_cols, p - j);
             const Range r = chunks[c];
             T* part = parts + (c * p + j) * n;
-            std::fill_n(part, n * q, T(0));
+            if (accumulate && c == 0) {
+                copy_block(n, q, C.at(0, j), C.ld, part, n);
+            } else {
+                std::fill_n(part, n * q, T(0));
+            }
             inner_blocked(n, q, r.size(), A.at(r.begin, 0), A.ld, B.at(r.begin, j), B.ld, part, n);
         }
     }
@@ -124,11 +129,12 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
-    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,     \
-                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                     \
-    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                        \
-    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>); \
+#define QUOIN_INSTANTIATE(T)                                                                                      \
+    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,    \
+                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                    \
+    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                       \
+    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                         bool);                                                                   \
     template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

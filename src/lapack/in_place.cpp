@@ -98,7 +98,7 @@ Index factor_width(Index m, Index n) {
 
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
-    const Index m = A.rows, n = A.cols;
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
     const bool one_panel = factor_as_one_panel(m, n) && nb >= n;
     Options options;
     options.method = Method::BlockedHouseholder;
@@ -107,6 +107,14 @@ const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, Matri
     options.check_finite = false;
     Plan plan = plan_qr<T>(ctx, m, n, options);
     if (one_panel) plan.reconstruct_rows = 1;
+    if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < plan.reconstruct_rows) {
+        // one T of several panels
+        const auto panels = lapack_panels(m, n, narrow.panel_width);
+        Matrix<T> panels_t(narrow.panel_width, k);
+        factor_scaled(ctx, narrow, ForestView<T, Host>{panels, A, panels_t.view()});
+        join_t<T, Host>(ctx, ForestView<const T, Host>{panels, A, panels_t.view()}, Tf.row_block({0, k}));
+        return "householder, T joined";
+    }
     factor_scaled(ctx, plan, ForestView<T, Host>{lapack_panels(m, n, nb), A, Tf});
     return one_panel ? "one panel, by reconstruction" : "householder";
 }

@@ -1,0 +1,296 @@
+// The full T on the GPU: each primitive against the host's, and the law of T, S and blocks of Q.
+
+#include <array>
+
+#include "cases.hpp"
+#include "cuda/primitives.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class GpuFullT : public OnGpu {
+protected:
+    static constexpr double u = unit_roundoff<T>;
+
+    void expect_close(const Matrix<T>& X, const Matrix<T>& Y, Index k, double scale, const char* what) {
+        ASSERT_TRUE(X.rows() == Y.rows() && X.cols() == Y.cols()) << what;
+        if (X.view().empty()) return;
+        EXPECT_LE(difference<T>(X.view(), Y.view(), std::max<Index>(k, 1), scale), law) << what;
+    }
+    Matrix<T> on_host(const Matrix<T, Cuda>& A) { return copy_to_host<T>(gpu(), A.view()); }
+
+    Options options(FullTRoute route, bool keep_s, Index panel_width) {
+        Options options = with(Method::BlockedHouseholder);
+        options.compact_wy = CompactWY::Full;
+        options.full_t = route;
+        options.keep_s = keep_s;
+        options.panel_width = panel_width;
+        return options;
+    }
+
+    /// V, T and S of the GPU say one Q: T⁻¹ + T⁻ᵀ = VᵀV multiplied out, T + Tᵀ = T VᵀV Tᵀ, S = V Tᵀ, and QᵀA = R.
+    void expect_full_t(const QR<T, Cuda>& f, MatrixView<const T> A) {
+        const Index m = f.rows(), n = f.cols(), k = std::min(m, n);
+        const Matrix<T> V = on_host(f.v(gpu())), Tf = on_host(f.t(gpu())), S = on_host(f.s(gpu()));
+        const Matrix<T> tau = on_host(f.tau(gpu()));
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = j + 1; i < k; ++i) ASSERT_EQ(Tf(i, j), T(0));
+            for (Index i = 0; i < j; ++i) ASSERT_EQ(S(i, j), T(0));
+            ASSERT_EQ(Tf(j, j), tau(j, 0));
+            ASSERT_EQ(S(j, j), tau(j, 0));
+        }
+        if (k == 0) return;
+        // in double: S = V Tᵀ, and the departure of I − V T Vᵀ from orthogonality through SᵀS = T VᵀV Tᵀ
+        const Matrix<double> Vd = widened(V), Td = widened(Tf), Sd = widened(S);
+        Matrix<double> VTt(m, k), Tt(k, k), G(k, k), D(k, k);
+        transpose<double>(host, Td.view(), Tt.view());
+        copy<double>(host, Vd.view(), VTt.view());
+        multiply_triangle<double>(host, Side::Right, Triangle::Upper, Op::Transpose, Td.view(), VTt.view());
+        EXPECT_LE(distance(Sd, VTt), law * double(k) * u * frobenius_norm<double>(VTt.view())) << "S = V Tᵀ";
+        multiply_transposed<double>(host, VTt.view(), VTt.view(), G.view());
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = 0; i < k; ++i) D(i, j) = Td(i, j) + Tt(i, j);
+        }
+        EXPECT_LE(distance(G, D),
+                  law * double(k) * u * frobenius_norm<double>(Vd.view()) * frobenius_norm<double>(VTt.view()))
+            << "T + Tᵀ = T VᵀV Tᵀ";
+        GpuPadded<T> X(gpu(), A);
+        f.apply_q(gpu(), Side::Left, Op::Transpose, X.view());
+        const Matrix<T> R = on_host(f.r(gpu()));
+        Matrix<T> R0 = filled<T>(m, n, 0);
+        for (Index j = 0; j < n; ++j) std::copy_n(R.view().at(0, j), k, R0.view().at(0, j));
+        expect_close(X.fetch(gpu()), R0, k, frobenius_norm<T>(A), "QᵀA = R");
+        f.apply_q(gpu(), Side::Left, Op::None, X.view());
+        expect_close(X.fetch(gpu()), copy<T>(A), 2 * k, frobenius_norm<T>(A), "QR = A");
+    }
+    static Matrix<double> widened(const Matrix<T>& A) {
+        Matrix<double> B(A.rows(), A.cols());
+        std::copy_n(A.data(), A.rows() * A.cols(), B.data());
+        return B;
+    }
+    static double distance(const Matrix<double>& A, const Matrix<double>& B) {
+        double sum = 0;
+        for (Index i = 0; i < A.rows() * A.cols(); ++i) {
+            sum += (A.data()[i] - B.data()[i]) * (A.data()[i] - B.data()[i]);
+        }
+        return std::sqrt(sum);
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(GpuFullT, Types);
+
+TYPED_TEST(GpuFullT, MultiplyTriangle) {
+    using T = TypeParam;
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    for (Index n : {1, 33, 200, 1025, 2500})
+        for (Index lines : {1, 70})
+            for (Side side : {Side::Left, Side::Right})
+                for (Triangle triangle : {Triangle::UnitLower, Triangle::Lower, Triangle::Upper})
+                    for (Op op : {Op::None, Op::Transpose}) {
+                        if (quick() && n > 200) continue;
+                        // what is not the triangle is not read
+                        Matrix<T> A = random_normal<T>(n, n, 1);
+                        for (Index j = 0; j < n; ++j) {
+                            for (Index i = 0; i < n; ++i) {
+                                if (triangle == Triangle::Upper ? i > j : triangle == Triangle::Lower ? i < j : i <= j)
+                                    A(i, j) = nan;
+                            }
+                        }
+                        const bool left = side == Side::Left;
+                        Matrix<T> X = left ? random_normal<T>(n, lines, 2) : random_normal<T>(lines, n, 2);
+                        GpuPadded<T> gA(this->gpu(), A.view()), gX(this->gpu(), X.view());
+                        const double scale = std::sqrt(double(n)) * frobenius_norm<T>(X.view());
+                        multiply_triangle<T>(this->host, side, triangle, op, A.view(), X.view());
+                        multiply_triangle<T>(this->gpu(), side, triangle, op, gA.view(), gX.view());
+                        this->expect_close(gX.fetch(this->gpu()), X, 1, std::sqrt(double(n)) * scale,
+                                           "multiply_triangle");
+                    }
+}
+
+TYPED_TEST(GpuFullT, MultiplyTransposedAccumulates) {
+    using T = TypeParam;
+    for (auto [m, n, p] : {std::array<Index, 3>{1, 1, 1}, {50, 7, 60}, {5000, 192, 100}, {9001, 3, 50}}) {
+        const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, p, 2);
+        Matrix<T> C = random_normal<T>(n, p, 3);
+        GpuPadded<T> gA(this->gpu(), A.view()), gB(this->gpu(), B.view()), gC(this->gpu(), C.view());
+        const double scale = frobenius_norm<T>(C.view()) +
+                             frobenius_norm<T>(A.view()) * frobenius_norm<T>(B.view()) / std::sqrt(double(n));
+        multiply_transposed<T>(this->host, A.view(), B.view(), C.view(), true);
+        multiply_transposed<T>(this->gpu(), gA.view(), gB.view(), gC.view(), true);
+        this->expect_close(gC.fetch(this->gpu()), C, 1, scale, "C + AᵀB");
+    }
+}
+
+/// V in its place, but for its triangle.
+TYPED_TEST(GpuFullT, ApplyPanelOfALargeV) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    if (quick()) GTEST_SKIP();
+    const Index m = 30001, k = 192, p = 37;
+    Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k);
+    factor_panel<T>(this->host, V.view(), Tf.view());
+    GpuPadded<T> gV(g, V.view()), gT(g, Tf.view());
+    for (Op op : {Op::None, Op::Transpose}) {
+        Matrix<T> C = random_normal<T>(m, p, 2);
+        GpuPadded<T> gC(g, C.view());
+        const double norm = frobenius_norm<T>(C.view());
+        apply_panel<T>(this->host, op, V.view(), Tf.view(), C.view());
+        apply_panel<T>(g, op, gV.view(), gT.view(), gC.view());
+        this->expect_close(gC.fetch(g), C, k, norm, "op(H) C");
+    }
+}
+
+TYPED_TEST(GpuFullT, ApplyAndExtend) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (auto [m, k, p, before] :
+         {std::array<Index, 4>{40, 8, 5, 12}, {300, 64, 70, 0}, {2100, 192, 33, 192}, {5000, 32, 0, 400}}) {
+        SCOPED_TRACE(shape_name(m, k));
+        Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k), S(m, k);
+        factor_panel<T>(this->host, V.view(), Tf.view());
+        // S = V Tᵀ
+        copy<T>(this->host, V.view(), S.view());
+        set_root<T>(this->host, S.view());
+        multiply_triangle<T>(this->host, Side::Right, Triangle::Upper, Op::Transpose, Tf.view(), S.view());
+        Matrix<T> C = random_normal<T>(m, p, 2), S1 = random_normal<T>(m, before, 3);
+        Matrix<T> T12 = filled<T>(before, k, std::numeric_limits<T>::quiet_NaN());
+        GpuPadded<T> gV(g, V.view()), gT(g, Tf.view()), gS(g, S.view()), gC(g, C.view()), gS1(g, S1.view());
+        GpuPadded<T> gT12(g, before, k);
+        const double norm_C = frobenius_norm<T>(C.view()), norm_S = frobenius_norm<T>(S1.view());
+        apply_and_extend<T>(this->host, V.view(), Tf.view(), C.view(), {S.view(), S1.view(), T12.view()});
+        apply_and_extend<T>(g, gV.view(), gT.view(), gC.view(), {gS.view(), gS1.view(), gT12.view()});
+        this->expect_close(gC.fetch(g), C, k, norm_C, "C");
+        this->expect_close(gS1.fetch(g), S1, k, norm_S, "S1");
+        this->expect_close(gT12.fetch(g), T12, k, 2 * norm_S, "T12");
+    }
+}
+
+TYPED_TEST(GpuFullT, ApplyAndFactorNextWithS) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    const Index m = 900, k = 64, next = 64, before = 128, p = 300;
+    Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k), S(m, k);
+    factor_panel<T>(this->host, V.view(), Tf.view());
+    copy<T>(this->host, V.view(), S.view());
+    set_root<T>(this->host, S.view());
+    multiply_triangle<T>(this->host, Side::Right, Triangle::Upper, Op::Transpose, Tf.view(), S.view());
+    Matrix<T> C = random_normal<T>(m, p, 2), S1 = random_normal<T>(m, before, 3), T12(before, k), T2(next, next);
+    GpuPadded<T> gV(g, V.view()), gT(g, Tf.view()), gS(g, S.view()), gC(g, C.view()), gS1(g, S1.view());
+    GpuPadded<T> gT12(g, before, k), gT2(g, next, next);
+    const double norm_C = frobenius_norm<T>(C.view()), norm_S = frobenius_norm<T>(S1.view());
+    apply_and_factor_next<T>(this->host, V.view(), Tf.view(), C.view(), T2.view(), {S.view(), S1.view(), T12.view()});
+    apply_and_factor_next<T>(g, gV.view(), gT.view(), gC.view(), gT2.view(), {gS.view(), gS1.view(), gT12.view()});
+    this->expect_close(gC.fetch(g), C, 2 * k, 8 * norm_C, "C and the next panel");
+    this->expect_close(gS1.fetch(g), S1, k, norm_S, "S1");
+    this->expect_close(gT12.fetch(g), T12, k, 2 * norm_S, "T12");
+    this->expect_close(gT2.fetch(g), T2, 2 * k, 8 * frobenius_norm<T>(T2.view()), "T of the next panel");
+}
+
+TYPED_TEST(GpuFullT, ShapesAndRoutes) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{0, 3},
+                        {3, 0},
+                        {1, 1},
+                        {5, 9},
+                        {70, 70},
+                        {129, 31},
+                        {300, 260},
+                        {700, 500},
+                        {17000, 150},   // panels of 64: tall ones by reconstruction
+                        {2500, 2300}})  // products in more than one block
+        for (Index nb : {0, 64})
+            for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined})
+                for (bool keep_s : {false, true}) {
+                    if (quick() && m * n > 10000) continue;
+                    if (m > 2000 && nb > 0 && n > 2000) continue;
+                    SCOPED_TRACE(shape_name(m, n) + " " + std::to_string(nb) + " " + to_string(route) +
+                                 (keep_s ? ", S" : ""));
+                    const Matrix<T> A = random_normal<T>(m, n);
+                    const auto gA = copy_to_device<T>(this->gpu(), A.view());
+                    const auto f = qr<T, Cuda>(this->gpu(), gA.view(), this->options(route, keep_s, nb));
+                    this->expect_full_t(f, A.view());
+                }
+}
+
+TYPED_TEST(GpuFullT, Gallery) {
+    using T = TypeParam;
+    for (enum Gallery matrix_class : gallery())
+        for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
+            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
+            const Matrix<T> A = generate<T>(matrix_class, 200, 150);
+            const auto gA = copy_to_device<T>(this->gpu(), A.view());
+            const auto f = qr<T, Cuda>(this->gpu(), gA.view(), this->options(route, true, 64));
+            this->expect_full_t(f, A.view());
+        }
+}
+
+TYPED_TEST(GpuFullT, BlocksOfQ) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (auto [m, n] : {std::pair<Index, Index>{60, 23}, {150, 150}, {40, 90}, {1400, 1200}})
+        for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined})
+            for (bool keep_s : {false, true}) {
+                if (quick() && m > 1000) continue;
+                SCOPED_TRACE(shape_name(m, n) + " " + to_string(route) + (keep_s ? ", S" : ""));
+                const Index k = std::min(m, n);
+                const Matrix<T> A = random_normal<T>(m, n);
+                const auto gA = copy_to_device<T>(g, A.view());
+                const auto f = qr<T, Cuda>(g, gA.view(), this->options(route, keep_s, 64));
+                // all of Q by the panels' T
+                Options panels = with(Method::BlockedHouseholder, QForm::Reflectors);
+                panels.panel_width = 64;
+                const auto by_panels = qr<T, Cuda>(g, gA.view(), panels);
+                Matrix<T> Q = identity<T>(m);
+                GpuPadded<T> gQ(g, Q.view());
+                by_panels.apply_q(g, Side::Left, Op::None, gQ.view());
+                Q = gQ.fetch(g);
+                const Range ranges[] = {{0, m}, {m / 2, m}, {0, m / 2}, {k / 3, k}, {m - 1, m}, {m / 3, m / 3}};
+                for (const Range r : ranges)
+                    for (const Range c : ranges) {
+                        SCOPED_TRACE(std::to_string(r.begin) + ":" + std::to_string(r.end) + ", " +
+                                     std::to_string(c.begin) + ":" + std::to_string(c.end));
+                        const Matrix<T> block = copy<T>(std::as_const(Q).view().block(r, c));
+                        const double scale = std::sqrt(double(std::max<Index>(1, std::min(r.size(), c.size()))));
+                        this->expect_close(this->on_host(f.q_block(g, r, c)), block, k, 2 * scale, "q_block");
+                        for (Op op : {Op::None, Op::Transpose}) {
+                            const Matrix<T> turned =
+                                op == Op::None ? copy<T>(block.view()) : transposed<T>(block.view());
+                            const Matrix<T> C = random_normal<T>(turned.cols(), 3, 9);
+                            Matrix<T> exact(turned.rows(), 3);
+                            multiply_transposed<T>(this->host, transposed<T>(turned.view()).view(), C.view(),
+                                                   exact.view());
+                            GpuPadded<T> gC(g, C.view());
+                            this->expect_close(this->on_host(f.apply_q_block(g, op, r, c, gC.view())), exact, k,
+                                               2 * frobenius_norm<T>(C.view()), "apply_q_block");
+                        }
+                    }
+            }
+}
+
+TYPED_TEST(GpuFullT, BlocksOfTOutAndIn) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    const Index m = 400, n = 130;
+    const Matrix<T> A = random_normal<T>(m, n);
+    const auto gA = copy_to_device<T>(g, A.view());
+    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full})
+        for (Index nb : {1, 32, 50, 64, 130}) {
+            SCOPED_TRACE(std::string(to_string(compact_wy)) + " " + std::to_string(nb));
+            Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+            options.compact_wy = compact_wy;
+            options.panel_width = 64;
+            LapackQRT<T, Cuda> factors = to_lapack_t(g, qr<T, Cuda>(g, gA.view(), options), nb);
+            // the host reads what the GPU wrote
+            const QR<T> f =
+                from_lapack_t(this->host, LapackQRT<T>{this->on_host(factors.V_R), this->on_host(factors.Tf)});
+            test::expect_law<T>(this->host, A.view(), f);
+            const QR<T, Cuda> back = from_lapack_t(g, std::move(factors));
+            this->expect_full_t(back, A.view());
+        }
+}
+
+}  // namespace
+}  // namespace quoin::test
