@@ -2,15 +2,26 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
 
 namespace quoin {
 
 namespace {
 
 /// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
+/// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
-    const Index n = A.cols;
+    const Index m = A.rows, n = A.cols, most = Tuning<D>::most_top_cols;
+    if (most > 0 && n > most) {
+        const Range left{0, most}, right{most, n};
+        set_zero(ctx, Tf);
+        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left));
+        apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
+        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right));
+        join_two<T, D>(ctx, A, left, right, Tf);
+        return;
+    }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n), signs(ctx, n, 1);
     const auto passes = cholesky_passes<T, D>(ctx, false, false, A, A, R.view(), [&](auto R2, auto gate) {

@@ -117,6 +117,10 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 template <class T, class D>
 void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
 
+/// T₁₂ := −T₁ V₁ᵀV₂ T₂ of neighbouring column ranges of V, whose T₁ and T₂ stand in Tf. 2mk₁k₂ flops and more for T.
+template <class T, class D>
+void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right, MatrixView<T, D> Tf);
+
 /// Tf (k×k) := the full T of panels in LAPACK's format, zeros below its diagonal, from theirs.
 template <class T, class D>
 void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf);

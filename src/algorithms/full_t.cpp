@@ -145,9 +145,15 @@ void join_panels(Context<D>& ctx, ForestView<const T, D> forest, Index first, In
     while (begin_of(last) - begin_of(middle) > Tuning<D>::wy_block && middle + 1 < last) ++middle;
     join_panels(ctx, forest, first, middle, Tf);
     join_panels(ctx, forest, middle, last, Tf);
-    const Range left{begin_of(first), begin_of(middle)}, right{left.end, begin_of(last)},
-        below{right.end, forest.A.rows};
-    const auto V = forest.A;
+    const Range left{begin_of(first), begin_of(middle)}, right{left.end, begin_of(last)};
+    join_two<T, D>(ctx, forest.A, left, right, Tf);
+}
+
+}  // namespace
+
+template <class T, class D>
+void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right, MatrixView<T, D> Tf) {
+    const Range below{right.end, V.rows};
     const auto T12 = Tf.block(left, right);
     // T₁₂ = −T₁ (V₁ᵀV₂) T₂ with V₂ = [0; L₂; V₂]
     transpose<T>(ctx, V.block(right, left), T12);
@@ -157,8 +163,6 @@ void join_panels(Context<D>& ctx, ForestView<const T, D> forest, Index first, In
     multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::None, Tf.block(right, right), T12);
     negate<T>(ctx, T12);
 }
-
-}  // namespace
 
 template <class T, class D>
 FullWY<T, D> QR<T, D>::Impl::full_wy() const {
@@ -230,6 +234,7 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                \
+    template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>);         \
     template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                     \
     template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                         \
     template void form_s<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, MatrixView<T, D>); \
