@@ -7,6 +7,7 @@
 //              shared. Reads every part once. Bound by memory.
 
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "cuda/blas.hpp"
@@ -55,12 +56,26 @@ Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
 }
 
+/// Of a wide product.
+constexpr Index few_parts = 4;
+
 template <class T, class TC>
 void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
                     bool upper, MatrixView<TC, Cuda> C) {
     const Index n = A.cols, p = B.cols, h = rows_of_part(ctx, A.rows, n, p);
     if (C.empty()) return;
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
+    if constexpr (std::is_same_v<T, TC>) {
+        // few parts have tiles enough each: one after the other into C
+        if (count <= few_parts && !upper) {
+            for (Index i = 0; i < std::max<Index>(A.rows, 1); i += h) {
+                const Range rows{i, std::min(A.rows, i + h)};
+                gemm<T>(ctx, Op::Transpose, Op::None, 1, A.row_block(rows), B.row_block(rows),
+                        accumulate || i > 0 ? T(1) : T(0), C);
+            }
+            return;
+        }
+    }
     Arena::Frame frame(ctx);
     T* parts = frame.take<T>(count * n * p);
     gemm_of_rows<T>(ctx, whole, h, A, B, parts);

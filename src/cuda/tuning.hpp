@@ -12,15 +12,16 @@ namespace quoin {
 template <>
 struct Tuning<Cuda> {
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms:
-    ///                    f32: 64      96     128     192    f64: 64      96     128     192
-    ///   8192 × 64          0.132                            0.155
-    ///   8192 × 128         0.251   0.267   0.212            0.316   0.332   0.274
-    ///   8192 × 1024        2.86    2.34    2.17    3.15     3.46    2.90    2.68    4.02
-    ///   8192 × 4096        16.7    15.0    12.6             18.6    15.6    14.1
-    ///   8192²              46.0    39.8    30.4    35.2     50.5    41.4    33.1    40.8
-    ///   10 000²                            54.8    54.9                     55.1    59.4
-    /// Those of 192 columns are reconstructed in single steps (most_top_cols).
-    static Index panel_width(Index k) { return k <= 64 ? 64 : 128; }
+    ///                    f32: 64      96     128     192     256    f64: 64      96     128     192     256
+    ///   8192 × 64          0.130                                    0.153
+    ///   8192 × 128         0.251   0.267   0.214                    0.316   0.332   0.277
+    ///   8192 × 1024        2.86    2.34    2.23    3.15    2.46     3.46    2.90    2.80    4.02    2.98
+    ///   8192 × 4096        16.7    15.0    13.2            13.0     18.6    15.6    15.2            14.1
+    ///   8192²              46.0    39.8    31.7    35.2    29.9     50.5    41.4    33.3    40.8    33.0
+    ///   10 000²                            54.6    54.9    48.9                     54.6    59.4    50.3
+    ///   16 384²                            192     188     174                      193     188     169
+    /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (reconstruct_cols).
+    static Index panel_width(Index k) { return k <= 64 ? 64 : k < 1500 ? 128 : 256; }
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
