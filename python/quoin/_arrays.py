@@ -81,7 +81,9 @@ def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
     """As `located`, for what computes on the host only."""
     array, place = located(array)
     if not isinstance(place, OnHost):
-        raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}; robust_pca and svd take it")
+        raise TypeError(
+            f"quoin.{function} computes on the host, and this array lies on {place}; quoin.robust_pca and svd take it"
+        )
     return array, place
 
 

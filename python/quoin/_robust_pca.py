@@ -81,7 +81,8 @@ def robust_pca(
     Parameters
     ----------
     M : array_like, shape (M, N)
-        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed.
+        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed. If M lies in a GPU's memory,
+        so do `observed`, L and Y.
     pursuit : {'alm', 'alternating'}
         Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), or constant μ (Yuan and Yang 2009).
     route : {'auto', 'qr', 'gram'}
@@ -99,7 +100,6 @@ def robust_pca(
         False where M is not known (and may be NaN): there S is 0 and L imputes.
     L, Y : array_like, shape (M, N), optional
         A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
-        On a GPU, M, `observed`, L and Y all lie there.
     callback : callable, optional
         Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops where it
         returns a value that is false and not None; what it raises ends the call.

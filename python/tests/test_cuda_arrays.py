@@ -484,7 +484,8 @@ def test_robust_pca_with_every_option(rng, library):
         assert np.linalg.norm(library.get(warm.L) - library.get(whole.L)) <= 1e-5 * np.linalg.norm(M)
         for start in ({"L": L}, {"Y": Y}):
             ours = quoin.robust_pca(m, **start, mu=whole.mu, max_iterations=1)
-            theirs = quoin.robust_pca(M, **{name: library.get(a) for name, a in start.items()}, mu=whole.mu, max_iterations=1)
+            on_host = {name: library.get(array) for name, array in start.items()}
+            theirs = quoin.robust_pca(M, **on_host, mu=whole.mu, max_iterations=1)
             assert np.linalg.norm(library.get(ours.L) - theirs.L) <= 1e-3 * np.linalg.norm(M)
             assert np.linalg.norm(library.get(ours.S) - theirs.S) <= 1e-3 * np.linalg.norm(M)
     assert library.get(quoin.robust_pca(library.put(M > 0), max_iterations=2).L).dtype == np.float64
@@ -512,10 +513,12 @@ def test_robust_pca_of_strided_arrays(rng, library):
     M, Y = sum(mixture(rng, 120, 80)), rng.standard_normal((120, 80)) / 100
     observed = rng.random((120, 80)) < 0.9
     m, y, known = map(library.put, (M, Y, observed))
-    for key in (np.s_[:, 7:27], np.s_[5:65, :], np.s_[::2, 1::3], np.s_[:, 3:4], np.s_[3:4]):
+    for key in (np.s_[:, 7:27], np.s_[5:65, :], np.s_[3:50, 5:], np.s_[::2, 1::3], np.s_[:, 3:4], np.s_[3:4]):
         for turned in (lambda a: a, lambda a: a.swapaxes(0, 1)):
-            ours = quoin.robust_pca(turned(m[key]), observed=turned(known[key]), Y=turned(y[key]), max_iterations=5)
-            theirs = quoin.robust_pca(turned(M[key]), observed=turned(observed[key]), Y=turned(Y[key]), max_iterations=5)
+            ours, theirs = (
+                quoin.robust_pca(turned(a[key]), observed=turned(mask[key]), Y=turned(b[key]), max_iterations=5)
+                for a, mask, b in ((m, known, y), (M, observed, Y))
+            )
             assert (ours.iterations, ours.rank) == (theirs.iterations, theirs.rank)
             for mine, reference in zip(ours[:3], theirs[:3]):
                 assert np.linalg.norm(library.get(mine) - reference) <= 1e-3 * np.linalg.norm(reference)
