@@ -40,6 +40,8 @@ public:
     explicit CurrentDevice(int device);
     CurrentDevice(const CurrentDevice&) = delete;
     ~CurrentDevice();
+    /// The one that was.
+    int before() const { return before_; }
 
 private:
     int before_ = 0;

@@ -44,6 +44,9 @@ class OnHost:
     def operand(self, array: np.ndarray) -> np.ndarray:
         return array
 
+    def mask(self, array: np.ndarray) -> np.ndarray:
+        return np.asarray(array, dtype=bool).view(np.uint8)
+
 
 ON_HOST = OnHost()
 Place = OnHost | OnGpu
@@ -75,10 +78,12 @@ def require_one_place(function: str, one: Place, other: Place) -> None:
 
 
 def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
-    """As `located`, for functions that compute on the host only."""
+    """As `located`, for what computes on the host only."""
     array, place = located(array)
     if not isinstance(place, OnHost):
-        raise TypeError(f"quoin.{function} on CUDA arrays is not supported yet; this one lies on {place}")
+        raise TypeError(
+            f"quoin.{function} computes on the host, and this array lies on {place}; quoin.robust_pca and svd take it"
+        )
     return array, place
 
 

@@ -168,6 +168,10 @@ class OnGpu:
         with theirs.current():
             return theirs.export(array._array, stream)
 
+    def mask(self, array: GpuArray) -> Any:
+        """As an operand, 0 where the array is false and otherwise 1; not every library exports booleans."""
+        return self.operand(array.astype(bool).astype(np.uint8).dense())
+
     def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
         library = self._library
         with library.current():

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, on_host, threads_number, to_float
+from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, located, on_host, require_one_place, threads_number, to_float
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
 
@@ -81,7 +81,8 @@ def robust_pca(
     Parameters
     ----------
     M : array_like, shape (M, N)
-        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed.
+        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed. If M lies in a GPU's memory,
+        so do `observed`, L and Y.
     pursuit : {'alm', 'alternating'}
         Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), or constant μ (Yuan and Yang 2009).
     route : {'auto', 'qr', 'gram'}
@@ -124,17 +125,25 @@ def robust_pca(
     >>> result.rank, result.end, bool(np.allclose(result.L, low, atol=1e-4))
     (2, 'converged', True)
     """
-    array, place = on_host(M, "robust_pca")
-    known: Any = None if observed is None else np.asarray(on_host(observed, "robust_pca")[0], dtype=bool)
+    array, place = located(M)
+
+    def beside(other: Any) -> Any:
+        if other is None:
+            return None
+        other, its_place = located(other)
+        require_one_place("robust_pca", place, its_place)
+        return other
+
+    known = beside(observed)
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmask(array)
         if mask is not np.ma.nomask:
-            known = ~mask if known is None else known & ~mask
+            known = ~mask if known is None else np.asarray(known, dtype=bool) & ~mask
         array = array.data
     array = exactly_2d(to_float(array, "robust_pca"))
     first_L, first_Y = (
-        None if start is None else to_float(on_host(start, "robust_pca")[0], "robust_pca").astype(array.dtype, copy=False)
-        for start in (L, Y)
+        None if start is None else to_float(start, "robust_pca").astype(array.dtype, copy=False)
+        for start in map(beside, (L, Y))
     )
     for name, other in (("observed", known), ("L", first_L), ("Y", first_Y)):
         if other is not None and other.shape != array.shape:
@@ -146,8 +155,8 @@ def robust_pca(
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
         return go_on is None or bool(go_on)
 
-    result: Any = _core.robust_pca(
-        array,
+    result: Any = place.core.robust_pca(
+        place.operand(array),
         pursuit,
         route,
         _positive("lam", lam),
@@ -156,11 +165,11 @@ def robust_pca(
         _default_tolerance(array.dtype) if tol is None else tol,
         max_iterations,
         max_rank or 0,
-        None if known is None else known.view(np.uint8),
-        first_L,
-        first_Y,
+        None if known is None else place.mask(known),
+        None if first_L is None else place.operand(first_L),
+        None if first_Y is None else place.operand(first_Y),
         None if callback is None else on_step,
-        threads_number(threads),
+        place.where(threads_number(threads)),
     )
     low, sparse, multipliers, step, *rest = result
     return RobustPCAResult(*map(place.give_back, (low, sparse, multipliers)), *step, *rest)
@@ -201,6 +210,7 @@ def _least_absolute_scores(
 
 class RobustPCA:
     """Principal components of a matrix with gross errors: an estimator in scikit-learn's manner that does not need it.
+    It computes on the host; `robust_pca` and `svd` take arrays in a GPU's memory.
 
     X = L + S with L of low rank and S sparse (`robust_pca`); the components are right singular vectors of L. X is not
     centred: the pursuit has L take up what a mean would, as one more component if need be, and a mean over columns with

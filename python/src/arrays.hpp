@@ -179,10 +179,14 @@ private:
     Matrix<T> memory_;
 };
 
-/// M as the caller's array; of one dimension for `to_vector`, M a column.
+/// M as the caller's array; Mᵀ, in C order, for `to_array_transposed`; of one dimension for `to_vector`, M a column.
 template <class T>
 nb::object to_array(const Home<Host>&, int, Matrix<T>&& M) {
     return to_numpy(std::move(M));
+}
+template <class T>
+nb::object to_array_transposed(const Home<Host>&, int, Matrix<T>&& M) {
+    return to_numpy_transposed(std::move(M));
 }
 template <class T>
 nb::object to_vector(const Home<Host>&, int, Matrix<T>&& x) {

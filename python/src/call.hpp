@@ -119,6 +119,13 @@ void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
         flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
 }
 
+/// While it lives, code of the caller's in the middle of a call finds what it would between calls: on a GPU its own current
+/// device, on a host nothing.
+template <class D>
+struct CallersCode {
+    explicit CallersCode(const Home<D>&) {}
+};
+
 /// Has Quoin's exceptions raised as the classes of quoin._errors.
 void register_errors();
 

@@ -54,8 +54,10 @@ public:
     }
     void request_stop() noexcept { ctx_->request_stop(); }
     int device() const { return device_; }
-    /// Whether `thread` is in `run`: then a handler of a signal asks.
+    /// Whether `thread` is in `run`: then a handler of a signal asks, or a callback.
     bool used_by(std::thread::id thread) const { return user_ == thread; }
+    /// The device that was current before `run`, for the thread that is in it.
+    int callers_device() const { return callers_device_; }
 
 private:
     /// One thread's turn, on the worker's device.
@@ -63,6 +65,7 @@ private:
         Turn(CudaWorker& worker, std::thread::id caller)
             : lock(worker.mutex_), current(worker.device_), user(worker.user_) {
             user = caller;
+            worker.callers_device_ = current.before();
         }
         ~Turn() { user = std::thread::id(); }
         const std::lock_guard<std::mutex> lock;
@@ -74,6 +77,7 @@ private:
     std::optional<Context<Cuda>> ctx_;
     std::mutex mutex_;
     std::atomic<std::thread::id> user_{};
+    int callers_device_ = 0;
 };
 
 /// The calling thread's worker of the device, or a new one where a handler of a signal interrupts it.
@@ -91,12 +95,19 @@ void run_released(const Home<Cuda>& home, const CudaCall& call, double flops, Wo
 
     const auto caller = std::this_thread::get_id();
     if (home.worker->used_by(caller)) {
-        throw InvalidArgument("a signal handler cannot use the object whose call it interrupts");
+        throw InvalidArgument(
+            "a signal handler or a callback cannot use an object of the thread and the GPU whose call it interrupts");
     }
     watch_signals(
         flops >= flops_without_signals, [&] { home.worker->run(call, caller, work); },
         [&] { home.worker->request_stop(); });
 }
+
+template <>
+struct CallersCode<Cuda> {
+    explicit CallersCode(const Home<Cuda>& home) : current(home.worker->callers_device()) {}
+    const CurrentDevice current;
+};
 
 /// B := A; A is column-major or row-major.
 template <class T>
@@ -176,12 +187,19 @@ private:
 };
 
 template <class T>
-nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
+CudaArray<T> array_of_columns(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, Cuda>& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
-    const CudaArray<T> out(call, {cols, rows});
-    run_released(home, call, 0,
-                 [&](Context<Cuda>& ctx) { copy<T>(ctx, std::as_const(M).view(), out.matrix(0, M.rows(), M.cols())); });
-    return out.transposed();
+    CudaArray<T> out(call, {cols, rows});
+    run_released(home, call, 0, [&](Context<Cuda>& ctx) { copy<T>(ctx, M.view(), out.matrix(0, M.rows(), M.cols())); });
+    return out;
+}
+template <class T>
+nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
+    return array_of_columns(home, call, M).transposed();
+}
+template <class T>
+nb::object to_array_transposed(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
+    return array_of_columns(home, call, M).array();
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& x) {

@@ -6,7 +6,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <optional>
 #include <string>
 
@@ -217,24 +216,25 @@ nb::tuple singular_values(const Array<T, D>& a, bool vectors, const char* method
 
 /// L, S, Y, the last step, λ and how the pursuit ended. `on_step` (or None) is called with the fields of each step, in this
 /// thread; what it raises, or a handler of a signal, ends the pursuit.
-template <class T>
-nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, double lambda, double mu, double rho,
+template <class T, class D>
+nb::tuple pursue(const Array<T, D>& m, const char* pursuit, const char* route, double lambda, double mu, double rho,
                  double tolerance, Index max_iterations, Index max_rank,
-                 const std::optional<Array<std::uint8_t>>& observed, const std::optional<Array<T>>& L,
-                 const std::optional<Array<T>>& Y, const nb::object& on_step, int threads) {
-    const StridedMatrix<T> M = matrix_of<T, Host>(m);
+                 const std::optional<Array<std::uint8_t, D>>& observed, const std::optional<Array<T, D>>& L,
+                 const std::optional<Array<T, D>>& Y, const nb::object& on_step, const Where<D>& where) {
+    const StridedMatrix<T, D> M = matrix_of<T, D>(m);
     // Mᵀ = Lᵀ + Sᵀ is the same problem, and column-major where M is not
     const bool by_rows = !M.column_major();
-    const auto oriented = [&]<class U>(const std::optional<Array<U>>& array) {
-        if (!array) return StridedMatrix<U>{};
-        const StridedMatrix<U> A = matrix_of<U, Host>(*array);
+    const auto oriented = [&]<class U>(const std::optional<Array<U, D>>& array) {
+        if (!array) return StridedMatrix<U, D>{};
+        const StridedMatrix<U, D> A = matrix_of<U, D>(*array);
         return by_rows ? A.transposed() : A;
     };
     const auto to_tuple = [](const RobustPcaStep& step) {
         return nb::make_tuple(step.iteration, step.residual, step.dual_residual, step.objective, step.rank,
                               step.nonzeros, step.mu, step.seconds);
     };
-    RobustPcaOptions<T> options;
+    const Home<D> home(where);
+    RobustPcaOptions<T, D> options;
     options.pursuit = parse_pursuit(pursuit);
     options.route = parse_route(route);
     options.lambda = lambda;
@@ -245,28 +245,31 @@ nb::tuple pursue(const Array<T>& m, const char* pursuit, const char* route, doub
     options.max_rank = max_rank;
     options.on_step = [&](const RobustPcaStep& step) {
         nb::gil_scoped_acquire acquired;
+        const CallersCode<D> theirs(home);
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         return on_step.is_none() || nb::cast<bool>(on_step(*to_tuple(step)));
     };
-    RobustPca<T> f;
+    RobustPca<T, D> f;
     try {
-        run_released(Home<Host>(threads), where_for(threads, M.rows, M.cols), 0, [&](Context<Host>& ctx) {
-            const ColumnMajor<std::uint8_t, Host> known(ctx, oriented(observed));
-            const ColumnMajor<T, Host> first_L(ctx, oriented(L)), first_Y(ctx, oriented(Y));
+        run_released(home, where_for(where, M.rows, M.cols), 0, [&](Context<D>& ctx) {
+            const ColumnMajor<std::uint8_t, D> known(ctx, oriented(observed));
+            const ColumnMajor<T, D> first_L(ctx, oriented(L)), first_Y(ctx, oriented(Y));
             options.observed = known.view;
             options.L = first_L.view;
             options.Y = first_Y.view;
-            f = robust_pca<T, Host>(ctx, ColumnMajor<T, Host>(ctx, by_rows ? M.transposed() : M).view, options);
+            f = robust_pca<T, D>(ctx, ColumnMajor<T, D>(ctx, by_rows ? M.transposed() : M).view, options);
         });
     } catch (const NonFiniteEntry&) {
-        for (Index j = 0; j < M.cols; ++j) {
-            for (Index i = 0; i < M.rows; ++i) {
-                if (!std::isfinite(M.at(i, j))) throw NonFiniteEntry(i, j, "M");
-            }
+        // of Mᵀ it is the first by rows of M; M itself, which is looked at before all else, says the first by columns
+        if (by_rows) {
+            run_released(home, where_for(where, M.rows, M.cols), 0,
+                         [&](Context<D>& ctx) { robust_pca<T, D>(ctx, ColumnMajor<T, D>(ctx, M).view); });
         }
         throw;
     }
-    const auto out = [&](Matrix<T>& A) { return by_rows ? to_numpy_transposed(std::move(A)) : to_numpy(std::move(A)); };
+    const auto out = [&](Matrix<T, D>& A) {
+        return by_rows ? to_array_transposed(home, where, std::move(A)) : to_array(home, where, std::move(A));
+    };
     return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
 }
 
@@ -279,6 +282,9 @@ void bind_type(nb::module_& module, const std::string& suffix) {
     module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
                "where"_a, "check_finite"_a);
     module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
+    module.def("robust_pca", &pursue<T, D>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
+               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
+               "on_step"_a.none(), "where"_a);
 
     using F = Held<QR<T, D>, D>;
     // what `make(f, ctx)` of some flops gives, a Matrix, as the caller's array
@@ -402,15 +408,6 @@ void bind_type(nb::module_& module, const std::string& suffix) {
         });
 }
 
-/// Robust principal components are computed on the host.
-template <class T>
-void bind_pursuit(nb::module_& module) {
-    using namespace nb::literals;
-    module.def("robust_pca", &pursue<T>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
-               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
-               "on_step"_a.none(), "threads"_a);
-}
-
 template <class D>
 nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, const Where<D>& where) {
     Options options;
@@ -471,8 +468,6 @@ NB_MODULE(_core, module) {
     register_errors();
     bind_type<double, quoin::Host>(module, "64");
     bind_type<float, quoin::Host>(module, "32");
-    bind_pursuit<double>(module);
-    bind_pursuit<float>(module);
     module.def("plan", &plan<quoin::Host>);
     module.def("info", &info);
 #ifdef QUOIN_HAVE_CUDA

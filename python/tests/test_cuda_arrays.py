@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
+from laws import assert_orthonormal, assert_product, assert_upper, bound, mixture, wide
 
 import quoin
 from quoin import _core
@@ -37,7 +37,7 @@ class OnGpu0:
 
 
 CALLS = [lambda a: quoin.qr(a), lambda a: quoin.factor(a), lambda a: quoin.lstsq(a, a), lambda a: quoin.svd(a),
-         lambda a: quoin.StreamingQR().partial_fit(a), lambda a: quoin.robust_pca(a)]
+         lambda a: quoin.StreamingQR().partial_fit(a), lambda a: quoin.robust_pca(a), lambda a: quoin.RobustPCA().fit(a)]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -98,6 +98,9 @@ class Torch:
     def orders(self, a):
         return [a, a.mT.contiguous().mT]
 
+    def strides(self, a):
+        return a.stride()
+
 
 class CuPy:
     def __init__(self):
@@ -112,6 +115,9 @@ class CuPy:
 
     def orders(self, a):
         return [a, self.xp.asfortranarray(a)]
+
+    def strides(self, a):
+        return a.strides
 
 
 class JAX:
@@ -131,6 +137,9 @@ class JAX:
 
     def orders(self, a):
         return [a]  # JAX has no Fortran order
+
+    def strides(self, a):
+        return None
 
 
 @pytest.fixture
@@ -388,8 +397,6 @@ def test_mixtures_and_errors(rng, library):
                  lambda: quoin.factor(A).lstsq(a)):
         with pytest.raises(TypeError, match="needs its arrays in one place"):
             call()
-    with pytest.raises(TypeError, match="robust_pca on CUDA arrays is not supported yet"):
-        quoin.robust_pca(a)
     with pytest.raises(np.linalg.LinAlgError, match="at least two-dimensional"):
         quoin.qr(a[0])
     bad = A.copy()
@@ -421,6 +428,186 @@ def test_info_and_plan(gpu):
     assert there == quoin.plan(1_000_000, 192, device="cuda:0") != quoin.plan(1_000_000, 192)
     with pytest.raises(quoin.DeviceFailure, match="GPU 99 cannot be used"):
         quoin.plan(100, 10, device="cuda:99")
+
+
+# ---- Principal component pursuit ----------------------------------------------------------------------------------------
+
+
+def assert_pursued(library, ours, M, theirs):
+    """`ours` of M on a GPU is a split to its residual, and `theirs`, the host's, as far as their tolerance says."""
+    L, S, Y = (library.get(part) for part in ours[:3])
+    assert all(isinstance(part, library.kind) for part in ours[:3])
+    assert all(part.shape == M.shape and part.dtype == M.dtype for part in (L, S, Y))
+    assert (ours.end, ours.rank) == (theirs.end, theirs.rank)
+    assert abs(ours.iterations - theirs.iterations) <= 1 and ours.lambda_ == pytest.approx(theirs.lambda_, rel=1e-15)
+    assert ours.objective == pytest.approx(theirs.objective, rel=1e-4)
+    known = np.isfinite(M)
+    residual = np.linalg.norm((wide(L) + wide(S) - wide(M))[known]) / np.linalg.norm(wide(M)[known])
+    assert residual <= 1.01 * ours.residual + np.finfo(M.dtype).eps
+    tol = 1e-5 if M.dtype == np.float32 else 1e-7
+    scale = np.linalg.norm(theirs.L)
+    for mine, reference in ((L, theirs.L), (S, theirs.S)):
+        assert np.linalg.norm(mine - reference) <= 1000 * tol * scale
+    return L, S
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 50), (50, 300), (80, 80), (600, 140)])
+@pytest.mark.parametrize("route", ["auto", "qr", "gram"])
+def test_robust_pca_is_that_of_the_host(rng, library, route, shape, dtype):
+    L, S = mixture(rng, *shape, dtype=dtype)
+    M = L + S
+    theirs = quoin.robust_pca(M, route=route)
+    m = library.put(M)
+    for given in library.orders(m):
+        ours = quoin.robust_pca(given, route=route)
+        found = assert_pursued(library, ours, M, theirs)
+        assert ours.end == "converged" and ours.rank == 3
+        assert ours.nonzeros == np.count_nonzero(found[1])
+        assert all(library.strides(part) == library.strides(given) for part in ours[:3])
+    assert np.array_equal(library.get(m), M)
+
+
+def test_robust_pca_with_every_option(rng, library):
+    M = sum(mixture(rng, 200, 40))
+    m = library.put(M)
+    for options in ({"pursuit": "alternating", "tol": 1e-3, "max_iterations": 3000}, {"lam": 0.1}, {"rho": 1.2},
+                    {"mu": 0.01}, {"max_rank": 2, "max_iterations": 30}, {"max_iterations": 3}):
+        ours, theirs = quoin.robust_pca(m, **options), quoin.robust_pca(M, **options)
+        assert (ours.end, ours.rank) == (theirs.end, theirs.rank)
+        assert abs(ours.iterations - theirs.iterations) <= 1
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-3)
+    whole = quoin.robust_pca(m)
+    for L, Y in zip(library.orders(whole.L), library.orders(whole.Y), strict=True):
+        warm = quoin.robust_pca(m, L=L, Y=Y, mu=whole.mu)
+        assert warm.iterations < whole.iterations / 2
+        assert np.linalg.norm(library.get(warm.L) - library.get(whole.L)) <= 1e-5 * np.linalg.norm(M)
+        for start in ({"L": L}, {"Y": Y}):
+            ours = quoin.robust_pca(m, **start, mu=whole.mu, max_iterations=1)
+            on_host = {name: library.get(array) for name, array in start.items()}
+            theirs = quoin.robust_pca(M, **on_host, mu=whole.mu, max_iterations=1)
+            assert np.linalg.norm(library.get(ours.L) - theirs.L) <= 1e-3 * np.linalg.norm(M)
+            assert np.linalg.norm(library.get(ours.S) - theirs.S) <= 1e-3 * np.linalg.norm(M)
+    assert library.get(quoin.robust_pca(library.put(M > 0), max_iterations=2).L).dtype == np.float64
+    mixed = quoin.robust_pca(library.put(M.astype(np.float32)), L=whole.L, Y=whole.Y, max_iterations=2)
+    assert library.get(mixed.L).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 50), (50, 300)])
+def test_robust_pca_of_what_is_observed(rng, library, shape, dtype):
+    L, _ = mixture(rng, *shape, rank=2, dtype=dtype)
+    observed = rng.random(shape) < 0.8
+    M = np.where(observed, L, np.nan).astype(dtype)
+    theirs = quoin.robust_pca(M, observed=observed, rho=1.2)
+    for m in library.orders(library.put(M)):
+        for kind in (bool, np.uint8, np.float32):  # any number but 0 is true
+            mask = (observed / 2 if kind is np.float32 else observed).astype(kind)
+            for known in library.orders(library.put(mask)):
+                ours = quoin.robust_pca(m, observed=known, rho=1.2)
+                _, S = assert_pursued(library, ours, M, theirs)
+                assert not S[~observed].any()
+
+
+def test_robust_pca_of_strided_arrays(rng, library):
+    M, Y = sum(mixture(rng, 120, 80)), rng.standard_normal((120, 80)) / 100
+    observed = rng.random((120, 80)) < 0.9
+    m, y, known = map(library.put, (M, Y, observed))
+    for key in (np.s_[:, 7:27], np.s_[5:65, :], np.s_[3:50, 5:], np.s_[::2, 1::3], np.s_[:, 3:4], np.s_[3:4]):
+        for turned in (lambda a: a, lambda a: a.swapaxes(0, 1)):
+            ours, theirs = (
+                quoin.robust_pca(turned(a[key]), observed=turned(mask[key]), Y=turned(b[key]), max_iterations=5)
+                for a, mask, b in ((m, known, y), (M, observed, Y))
+            )
+            assert (ours.iterations, ours.rank) == (theirs.iterations, theirs.rank)
+            for mine, reference in zip(ours[:3], theirs[:3]):
+                assert np.linalg.norm(library.get(mine) - reference) <= 1e-3 * np.linalg.norm(reference)
+
+
+def test_robust_pcas_callback(rng, library):
+    M = sum(mixture(rng, 100, 30))
+    m = library.put(M)
+    steps = []
+    whole = quoin.robust_pca(m, callback=steps.append)
+    assert [step.iteration for step in steps] == list(range(1, whole.iterations + 1))
+    assert (*steps[-1][:6],) == (whole.iterations, *whole[4:9])
+    stopped = quoin.robust_pca(m, callback=lambda step: step.iteration < 4)
+    assert (stopped.end, stopped.iterations) == ("stopped", 4)
+    reference = quoin.robust_pca(M, callback=lambda step: step.iteration < 4)
+    assert stopped.residual == pytest.approx(reference.residual, rel=1e-2)
+
+    inner = []  # a callback that computes, here and on the host
+    again = quoin.robust_pca(m, callback=lambda step: inner.append(
+        quoin.robust_pca(m, max_iterations=2).iterations + quoin.robust_pca(M, max_iterations=2).iterations))
+    assert inner == [4] * again.iterations and np.array_equal(library.get(again.L), library.get(whole.L))
+
+    class Mine(Exception):
+        pass
+
+    def fail(step):
+        raise Mine(step.iteration)
+
+    with pytest.raises(Mine, match="1"):
+        quoin.robust_pca(m, callback=fail)
+    f = quoin.factor(m)
+    with pytest.raises(quoin.InvalidArgument, match="callback cannot use an object"):
+        quoin.robust_pca(m, callback=lambda step: f.q())
+    assert quoin.robust_pca(m).end == "converged" and f.q() is not None
+
+
+def test_robust_pcas_errors_and_empty_arrays(rng, library):
+    M = rng.standard_normal((6, 4))
+    m = library.put(M)
+    for arguments in ({"L": M}, {"Y": M}, {"observed": M > 0}):
+        with pytest.raises(TypeError, match="needs its arrays in one place"):
+            quoin.robust_pca(m, **arguments)
+        with pytest.raises(TypeError, match="needs its arrays in one place"):
+            quoin.robust_pca(M, **{name: library.put(array) for name, array in arguments.items()})
+    with pytest.raises(quoin.InvalidArgument, match="observed must have the shape"):
+        quoin.robust_pca(m, observed=library.put(M > 0)[:, 1:])
+    with pytest.raises(quoin.InvalidArgument, match="rho"):
+        quoin.robust_pca(m, rho=1)
+    with pytest.raises(np.linalg.LinAlgError, match="two-dimensional"):
+        quoin.robust_pca(m[0])
+    with pytest.raises(TypeError, match="RobustPCA computes on the host.*GPU"):
+        quoin.RobustPCA().fit(m)
+    bad = M.copy()
+    bad[2, 1], bad[1, 2] = np.nan, np.inf
+    for given in library.orders(library.put(bad)):
+        with pytest.raises(quoin.NonFiniteEntry) as caught:
+            quoin.robust_pca(given)
+        assert (caught.value.row, caught.value.col) == (2, 1)
+        with pytest.raises(quoin.InvalidArgument, match="observed"):
+            quoin.robust_pca(given, observed=library.put(np.isfinite(bad) | (np.arange(4) == 2)))
+    for shape in ((0, 0), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1)):
+        result = quoin.robust_pca(library.put(np.zeros(shape)))
+        assert library.get(result.L).shape == shape and result.iterations == 0 and not library.get(result.L).any()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_robust_pca_on_the_callers_stream(rng, torch, order):
+    L, S = mixture(rng, 4000, 30)
+    source, mask = torch.from_numpy(L + S).cuda(), torch.ones(4000, 30, dtype=torch.bool, device="cuda")
+    quoin.robust_pca(source, observed=mask)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        a, known = torch.full_like(source, float("nan")), torch.zeros_like(mask)
+        if order == "F":
+            a = a.mT.contiguous().mT
+        torch.cuda._sleep(LONG)
+        a.copy_(source)
+        known.copy_(mask)
+        result = quoin.robust_pca(a, observed=known)
+        a.fill_(float("nan"))
+        known.fill_(False)
+        total, low = result.L + result.S, result.L.clone()
+        result.L.fill_(float("nan"))
+        del a, known, result
+        torch.full((4000, 30), float("nan"), dtype=source.dtype, device="cuda")
+    stream.synchronize()
+    assert np.linalg.norm(total.cpu().numpy() - L - S) <= 1.01e-7 * np.linalg.norm(L + S)
+    assert np.linalg.norm(low.cpu().numpy() - L) <= 1e-5 * np.linalg.norm(L)
 
 
 # ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
@@ -536,3 +723,6 @@ def test_a_second_gpu(rng, torch):
     assert torch.equal(quoin.factor(a).q().cpu(), quoin.factor(b).q().cpu())
     with pytest.raises(TypeError, match="one lies on GPU 1, another on GPU 0"):
         quoin.lstsq(a, b)
+    current = []
+    result = quoin.robust_pca(a, max_iterations=2, callback=lambda _: current.append(torch.cuda.current_device()))
+    assert result.L.device.index == 1 and current == [0, 0]

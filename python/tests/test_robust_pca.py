@@ -3,15 +3,9 @@ import warnings
 
 import numpy as np
 import pytest
+from laws import mixture
 
 import quoin
-
-
-def mixture(rng, m, n, rank=3, density=0.05, dtype=np.float64):
-    """L + S far inside the domain where both are recovered exactly (Candès, Li, Ma and Wright 2011)."""
-    L = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n))
-    S = rng.choice([-1.0, 0.0, 1.0], (m, n), p=[density / 2, 1 - density, density / 2])
-    return L.astype(dtype), (3 * S).astype(dtype)
 
 
 def distance(A, B):

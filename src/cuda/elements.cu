@@ -249,6 +249,7 @@ void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void copy<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Cuda>, MatrixView<std::uint8_t, Cuda>);
 template void transpose<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Cuda>,
                                       MatrixView<std::uint8_t, Cuda>);
 
