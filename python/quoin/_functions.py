@@ -408,7 +408,7 @@ def lstsq(
     B = b[:, None] if b.ndim == 1 else exactly_2d(b)
     where = place.where(threads_number(threads))
     A, B = place.operand(a), place.operand(B)
-    result = place.core.lstsq(A, B, -1.0 if rcond is None else rcond, method, where, check_finite)
+    result = place.core.lstsq(A, B, -1.0 if rcond is None else float(rcond), method, where, check_finite)
     return _solution(result, b.ndim, place)
 
 

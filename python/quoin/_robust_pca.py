@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import warnings
 from typing import Any, Callable, NamedTuple
 
@@ -49,10 +50,10 @@ class RobustPCAResult(NamedTuple):
 def _positive(name: str, value: float | None) -> float:
     """0, the extension module's default, for None."""
     if value is None:
-        return 0
+        return 0.0
     if not 0 < value < math.inf:
         raise InvalidArgument(f"{name} must be positive and finite, or None, and is {value}")
-    return value
+    return float(value)
 
 
 def _default_tolerance(dtype: Any) -> float:
@@ -155,16 +156,17 @@ def robust_pca(
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
         return go_on is None or bool(go_on)
 
+    # of the types that the module asks for: an array that came by DLPack cannot be looked at again for a second try
     result: Any = place.core.robust_pca(
         place.operand(array),
         pursuit,
         route,
         _positive("lam", lam),
         _positive("mu", mu),
-        rho,
-        _default_tolerance(array.dtype) if tol is None else tol,
-        max_iterations,
-        max_rank or 0,
+        float(rho),
+        _default_tolerance(array.dtype) if tol is None else float(tol),
+        operator.index(max_iterations),
+        operator.index(max_rank or 0),
         None if known is None else place.mask(known),
         None if first_L is None else place.operand(first_L),
         None if first_Y is None else place.operand(first_Y),

@@ -343,7 +343,7 @@ def test_lstsq_and_svd(rng, library, shape, dtype):
     reference = np.linalg.lstsq(A.astype(np.float64), b.astype(np.float64), rcond=None)[0].astype(dtype)
     assert isinstance(x, library.kind) and isinstance(norms, library.kind) and tuple(norms.shape) == (2,)
     assert_near(library.get(x), reference, k * condition)
-    one = quoin.lstsq(library.put(A), library.put(b[:, 0]))
+    one = quoin.lstsq(library.put(A), library.put(b[:, 0]), rcond=0)
     assert one.x.shape == (shape[1],) and one.residual_norms.shape == ()
     assert_near(library.get(one.x), reference[:, 0], k * condition)
 
@@ -588,7 +588,7 @@ def test_robust_pcas_errors_and_empty_arrays(rng, library):
 def test_robust_pca_on_the_callers_stream(rng, torch, order):
     L, S = mixture(rng, 4000, 30)
     source, mask = torch.from_numpy(L + S).cuda(), torch.ones(4000, 30, dtype=torch.bool, device="cuda")
-    quoin.robust_pca(source, observed=mask)
+    expected = quoin.robust_pca(source, observed=mask).L.cpu().numpy()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -607,7 +607,7 @@ def test_robust_pca_on_the_callers_stream(rng, torch, order):
         torch.full((4000, 30), float("nan"), dtype=source.dtype, device="cuda")
     stream.synchronize()
     assert np.linalg.norm(total.cpu().numpy() - L - S) <= 1.01e-7 * np.linalg.norm(L + S)
-    assert np.linalg.norm(low.cpu().numpy() - L) <= 1e-5 * np.linalg.norm(L)
+    assert np.linalg.norm(low.cpu().numpy() - expected) <= 1e-5 * np.linalg.norm(L)
 
 
 # ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
