@@ -41,7 +41,8 @@ struct Tuning<Cuda> {
     static constexpr Index fan_in = 10;
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
-    /// Of `robust_pca`.
+    /// Of `robust_pca`. H100, 110 592×100, inexact ALM, iterations a second by Gram and by Qr: f32 2031 and 1557, f64 1600 and
+    /// 520 (R's SVD on the host).
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     /// Of it too: 7 matrices read or written an iteration and not 12, for 6 in memory and not 4.
     static constexpr bool keeps_last_step = true;
