@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 
 #include "json_line.hpp"
@@ -55,21 +53,15 @@ BenchRow against(BenchRow row, const std::string& reference, double reference_se
     return row;
 }
 
-BenchOutput::BenchOutput(const Format& format) : format_(format) {
-    if (format_.csv.empty()) return;
-    csv_.reset(std::fopen(format_.csv.c_str(), "w"));
-    if (!csv_) throw UnwritableFile(format_.csv, std::strerror(errno));
-}
+BenchOutput::BenchOutput(const Format& format) : format_(format), csv_(format.csv) {}
 
 void BenchOutput::describe(const std::string& machine) {
     fmt::print(format_.json ? stderr : stdout, "{}\n", machine);
-    if (csv_) {
-        fmt::print(csv_.get(),
-                   "# quoin {}; {}; {}\n"
-                   "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,"
-                   "reference_gflops,ratio,required_ratio,orthogonality,residual\n",
-                   version(), machine, today());
-    }
+    csv_.print(
+        "# quoin {}; {}; {}\n"
+        "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,"
+        "reference_gflops,ratio,required_ratio,orthogonality,residual\n",
+        version(), machine, today());
     if (format_.json || !format_.table) return;
     fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10}  {:>8}  {:>5}  {:9}  {:>10}  {:>6}", "shape", "type", "op", "method",
                "seconds", "GFLOP/s", "limit", "reference", "seconds", "ratio");
@@ -78,7 +70,7 @@ void BenchOutput::describe(const std::string& machine) {
 }
 
 void BenchOutput::add(const BenchRow& row) {
-    if (csv_) add_to_csv(row);
+    add_to_csv(row);
     if (format_.json) {
         JsonLine line;
         line.add("rows", row.shape.rows).add("cols", row.shape.cols).add("dtype", to_string(row.dtype));
@@ -112,13 +104,11 @@ void BenchOutput::add_to_table(const BenchRow& row) const {
 
 void BenchOutput::add_to_csv(const BenchRow& row) const {
     const auto number = [](double value) { return value < 0 ? "" : fmt::format("{:.6g}", value); };
-    fmt::print(csv_.get(), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.shape.rows, row.shape.cols,
-               to_string(row.dtype), to_string(row.operation), to_string(row.method), number(row.seconds),
-               number(row.gflops), number(row.limit_fraction), row.reference, number(row.reference_seconds),
-               number(row.reference_gflops), number(row.ratio),
-               number(row.required_ratio > 0 ? row.required_ratio : -1), number(row.orthogonality),
+    csv_.print("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.shape.rows, row.shape.cols, to_string(row.dtype),
+               to_string(row.operation), to_string(row.method), number(row.seconds), number(row.gflops),
+               number(row.limit_fraction), row.reference, number(row.reference_seconds), number(row.reference_gflops),
+               number(row.ratio), number(row.required_ratio > 0 ? row.required_ratio : -1), number(row.orthogonality),
                number(row.residual));
-    if (std::fflush(csv_.get()) != 0) throw UnwritableFile(format_.csv, std::strerror(errno));
 }
 
 }  // namespace quoin::cli

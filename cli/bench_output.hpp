@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdio>
-#include <memory>
 #include <string>
 
 #include "arguments.hpp"
+#include "csv_file.hpp"
 #include "measure_case.hpp"
 
 namespace quoin::cli {
@@ -54,7 +53,7 @@ private:
     void add_to_csv(const BenchRow& row) const;
 
     Format format_;
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> csv_{nullptr, std::fclose};
+    CsvFile csv_;
 };
 
 }  // namespace quoin::cli

@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <optional>
 
 #include "bench.hpp"
+#include "csv_file.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
 #include "on_device.hpp"
 #include "quoin/robust_pca.hpp"
+#include "rpca.hpp"
 #include "video/synthetic_scene.hpp"
 
 namespace quoin::cli {
@@ -85,35 +84,26 @@ void print_row(const PursuitRow& row) {
     std::fflush(stdout);
 }
 
-/// The rows as CSV; `bench/pytorch_rpca.py` adds its own. Nothing without a path.
+/// The rows as CSV; `bench/pytorch_rpca.py` adds its own.
 class PursuitCsv {
 public:
-    PursuitCsv(const std::string& path, const std::string& device) : path_(path) {
-        if (path.empty()) return;
-        file_.reset(std::fopen(path.c_str(), "w"));
-        if (!file_) throw UnwritableFile(path, std::strerror(errno));
-        fmt::print(file_.get(),
-                   "# quoin {}; {}\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
-                   "seconds_to_1e-3,seconds_to_1e-5,residual,rank,objective\n",
-                   version(), device);
+    PursuitCsv(const std::string& path, const std::string& device) : file_(path) {
+        file_.print(
+            "# quoin {}; {}\nrows,cols,dtype,code,method,route,iterations,iterations_per_second,"
+            "seconds_to_1e-3,seconds_to_1e-5,residual,rank,objective\n",
+            version(), device);
     }
     void add(const PursuitRow& row) const {
-        if (!file_) return;
         const auto seconds = [&](int at) {
             return row.seconds_to(at) < 0 ? std::string() : fmt::format("{:.6g}", row.seconds_to(at));
         };
-        fmt::print(file_.get(), "{},{},f32,quoin,{},{},{},{:.6g},{},{},{:.6g},{},{:.6g}\n", width * height, frames,
-                   to_string(row.pursuit), to_string(row.route), row.last.iteration, row.rate(), seconds(0), seconds(1),
-                   row.last.residual, row.last.rank, row.last.objective);
-        if (std::fflush(file_.get()) != 0) throw UnwritableFile(path_, std::strerror(errno));
+        file_.print("{},{},f32,quoin,{},{},{},{:.6g},{},{},{:.6g},{},{:.6g}\n", width * height, frames,
+                    to_string(row.pursuit), to_string(row.route), row.last.iteration, row.rate(), seconds(0),
+                    seconds(1), row.last.residual, row.last.rank, row.last.objective);
     }
 
 private:
-    struct Close {
-        void operator()(std::FILE* file) const { std::fclose(file); }
-    };
-    std::string path_;
-    std::unique_ptr<std::FILE, Close> file_;
+    CsvFile file_;
 };
 
 Matrix<float> scene_matrix() {
@@ -171,7 +161,8 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
 void bench_robust_pca(const BenchArguments& arguments) {
     CommonArguments common = arguments.common;
     common.device = arguments.on_device ? Device::Cuda : Device::Host;
-    const double bytes = 6.0 * sizeof(float) * static_cast<double>(width * height) * static_cast<double>(frames);
+    const double bytes =
+        matrices_held * sizeof(float) * static_cast<double>(width * height) * static_cast<double>(frames);
     on_device(
         common, "the video", [&](const auto&) { return bytes; },
         [&](auto& ctx, const DeviceInUse& device) { bench_robust_pca_on(ctx, device, arguments); });

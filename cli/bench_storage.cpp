@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "bench.hpp"
+#include "csv_file.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
@@ -93,11 +92,9 @@ using Timer = HostTimer;
 template <class D>
 class StorageBench {
 public:
-    StorageBench(const BenchArguments& arguments, Context<D>& ctx) : arguments_(arguments), ctx_(ctx) {
-        if (arguments.csv.empty()) return;
-        csv_.reset(std::fopen(arguments.csv.c_str(), "w"));
-        if (!csv_) throw UnwritableFile(arguments.csv, std::strerror(errno));
-        fmt::print(csv_.get(), "# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds\n", version(), device());
+    StorageBench(const BenchArguments& arguments, Context<D>& ctx)
+        : arguments_(arguments), ctx_(ctx), csv_(arguments.csv) {
+        csv_.print("# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds\n", version(), device());
     }
 
     void run() {
@@ -141,11 +138,7 @@ private:
         return seconds;
     }
     void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds) {
-        if (csv_) {
-            fmt::print(csv_.get(), "{},{},{},{},{},{},{:.6g}\n", op, shape.rows, shape.cols, columns, to_string(dtype),
-                       code, seconds);
-            if (std::fflush(csv_.get()) != 0) throw UnwritableFile(arguments_.csv, std::strerror(errno));
-        }
+        csv_.print("{},{},{},{},{},{},{:.6g}\n", op, shape.rows, shape.cols, columns, to_string(dtype), code, seconds);
         if (!arguments_.common.json) return;
         JsonLine line;
         line.add("op", op).add("rows", shape.rows).add("cols", shape.cols).add("columns", columns);
@@ -353,7 +346,7 @@ private:
     const BenchArguments& arguments_;
     Context<D>& ctx_;
     Timer<D> timer_;
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> csv_{nullptr, std::fclose};
+    CsvFile csv_;
 };
 
 }  // namespace

@@ -152,24 +152,28 @@ Measurement measure_geqrf(Context<Host>& ctx, MatrixView<const T> A, const Measu
     return result;
 }
 
+/// The factorization of A alone; Q, in `work`, and R are taken out of it behind the watch.
+template <class T>
+double seconds_of_factorization(Context<Host>& ctx, const Plan& plan, Matrix<T>& work, MatrixView<const T> A,
+                                Matrix<T>& R, Measurement& result) {
+    restore(work, A);
+    const Stopwatch watch;
+    QR<T> f = qr(ctx, std::move(work), plan);
+    const double seconds = watch.seconds();
+    result.method = f.report().method;
+    R = f.r();
+    work = std::move(f).take_q(ctx);
+    return seconds;
+}
+
 template <class T>
 Measurement measure_factor(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
     const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Any));
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
     Matrix<T> work, R;
-    alternate(
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            QR<T> f = qr(ctx, std::move(work), plan);
-            const double seconds = watch.seconds();
-            result.method = f.report().method;
-            R = f.r();
-            work = std::move(f).take_q(ctx);
-            return seconds;
-        },
-        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
+    alternate([&] { return seconds_of_factorization(ctx, plan, work, A, R, result); },
+              [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
     result.orthogonality = orthogonality<T>(ctx, work.view());
     result.residual = residual<T>(ctx, A, work.view(), R.view());
     return result;
@@ -186,27 +190,17 @@ Measurement measure_full_t(Context<Host>& ctx, MatrixView<const T> A, Operation 
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
     Matrix<T> work, R, Tf(operation == Operation::Geqrt ? std::min(geqrt_width, k) : k, k);
-    alternate(
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            QR<T> f = qr(ctx, std::move(work), plan);
-            const double seconds = watch.seconds();
-            result.method = f.report().method;
-            R = f.r();
-            work = std::move(f).take_q(ctx);
-            return seconds;
-        },
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            if (operation == Operation::Geqrt)
-                lapack.geqrt(work.view(), Tf.view());
-            else
-                lapack.geqrt3(work.view(), Tf.view());
-            return watch.seconds();
-        },
-        settings, result);
+    alternate([&] { return seconds_of_factorization(ctx, plan, work, A, R, result); },
+              [&] {
+                  restore(work, A);
+                  const Stopwatch watch;
+                  if (operation == Operation::Geqrt)
+                      lapack.geqrt(work.view(), Tf.view());
+                  else
+                      lapack.geqrt3(work.view(), Tf.view());
+                  return watch.seconds();
+              },
+              settings, result);
     result.orthogonality = orthogonality<T>(ctx, work.view());
     result.residual = residual<T>(ctx, A, work.view(), R.view());
     return result;
