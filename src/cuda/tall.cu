@@ -1,6 +1,6 @@
 // Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, the rest
-// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows, one batched GEMM leaves the n×p product of each,
-// and `sum_parts` adds them in order, in double.
+// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them go into C one after the other; of many
+// one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  as many threads an element of C as there are parts, 32 at most, in blocks of 1024: thread (e, s) of `slices`
 //              adds the parts s, s + slices, … of element e; the sums of an element are then added in order of s. 8 KiB
@@ -56,7 +56,7 @@ Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
 }
 
-/// Of a wide product.
+/// A product of no more parts is so wide that each has tiles for all multiprocessors.
 constexpr Index few_parts = 4;
 
 template <class T, class TC>
@@ -66,7 +66,6 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
     if (C.empty()) return;
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
     if constexpr (std::is_same_v<T, TC>) {
-        // few parts have tiles enough each: one after the other into C
         if (count <= few_parts && !upper) {
             for (Index i = 0; i < std::max<Index>(A.rows, 1); i += h) {
                 const Range rows{i, std::min(A.rows, i + h)};

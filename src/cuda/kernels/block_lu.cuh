@@ -14,20 +14,15 @@ __device__ __forceinline__ double reciprocal_of(double x) {
     return fma(fma(e, e, e), y, y);
 }
 
-/// Pivot i, in lane i.
-struct Pivot {
-    double value = 1, reciprocal = 1;
-};
-
-/// In place: L strictly below the diagonal, U on and above it.
-__device__ __forceinline__ Pivot factor_block_lu(double (&a)[2]) {
+/// In place: L strictly below the diagonal, U on and above it. Returns pivot i in lane i.
+__device__ __forceinline__ double factor_block_lu(double (&a)[2]) {
     const int lane = threadIdx.x % 32, r = lane / 8, j = lane % 8;
-    Pivot mine;
+    double pivot_of_lane = 1;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         const double pivot = __shfl_sync(~0u, a[i / 4], i % 4 * 8 + i), u = __shfl_sync(~0u, a[i / 4], i % 4 * 8 + j);
         const double reciprocal = reciprocal_of(pivot);
-        if (lane == i) mine = {pivot, reciprocal};
+        if (lane == i) pivot_of_lane = pivot;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int row = r + 4 * h;
@@ -36,7 +31,7 @@ __device__ __forceinline__ Pivot factor_block_lu(double (&a)[2]) {
             if (row > i && j == i) a[h] = l;
         }
     }
-    return mine;
+    return pivot_of_lane;
 }
 
 /// The same of A − S, s_i = −sgn of the pivot, and on (A − S)⁻¹ in place of A (Gauss and Jordan): L strictly lower, with

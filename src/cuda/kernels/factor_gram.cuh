@@ -136,7 +136,7 @@ __device__ __forceinline__ int factor_block(FactorShared& shared, int k, int n, 
         const int row = min(r + 4 * h, j), col = max(r + 4 * h, j);
         a[h] = reinterpret_cast<const double*>(unit_of(shared.panel, 8 * k + col, row / 2))[row % 2];
     }
-    const double pivot = factor_block_lu(a).value;
+    const double pivot = factor_block_lu(a);
     const bool good = pivot > 0 && pivot <= 1.7976931348623157e308;
     const unsigned bad = __ballot_sync(~0u, !good && lane < 8);
     const int failed = bad ? 8 * k + __ffs(bad) - 1 : -1;
