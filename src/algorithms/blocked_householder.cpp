@@ -23,14 +23,9 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
         return;
     }
     using State = typename CholeskyPasses<T, D>::State;
-    Matrix<T, D> R(ctx, n, n), signs(ctx, n, 1);
-    const auto passes = cholesky_passes<T, D>(ctx, false, false, A, A, R.view(), [&](auto R2, auto gate) {
-        reconstruct_behind<T, D>(ctx, A, R2, R.view(), Tf, signs.view(), gate);
-    });
-    if (passes.state == State::Certified) {
-        if (passes.next_refused) factor_anew<T, D>(ctx, A, passes.R2.view(), R.view(), Tf);
-        return;
-    }
+    Matrix<T, D> R(ctx, n, n);
+    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view());
+    if (passes.state == State::Certified) return;
     ReflectorForest<T, D> tree;
     Plan by_tree = plan;
     by_tree.method = n <= Tuning<D>::most_tree_cols ? Method::TSQR : Method::CAQR;
@@ -52,7 +47,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     }
     form_q_in_place(ctx, tree.view());
     copy<T>(ctx, tree.A.view(), A);
-    reconstruct_householder<T, D>(ctx, A, {}, R.view(), Tf);
+    reconstruct_householder<T, D>(ctx, A, R.view(), Tf);
 }
 
 }  // namespace

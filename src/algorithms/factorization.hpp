@@ -209,10 +209,15 @@ template <class T, class D>
 void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                  MatrixView<T, D> Tf);
 
-/// The one or the other. R has n or more columns. Waits.
+/// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it behind one gate: `cholesky_passes` and
+/// `reconstruct_behind`. Where the state is not Certified A is as that says, and Tf is not final. Waits.
 template <class T, class D>
-void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                             MatrixView<T, D> Tf);
+CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
+                                        MatrixView<T, D> R);
+
+/// Of an orthonormal Q in A, by `reconstruct_behind` or `factor_anew`. R has n or more columns. Waits.
+template <class T, class D>
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> R, MatrixView<T, D> Tf);
 
 /// Its T = −U S L⁻ᵀ from Q₁ − S = L U: LU holds L below its diagonal, U the upper triangle with zeros below, all n×n.
 template <class T, class D>

@@ -94,7 +94,7 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
     Matrix<T, D> R = factorization.r(ctx), V_R(ctx, m, n);
     const auto V = V_R.view().col_block({0, k});
     copy<T>(ctx, std::move(factorization).take_q(ctx).view(), V);
-    reconstruct_householder<T, D>(ctx, V, {}, R.view(), Tf);
+    reconstruct_householder<T, D>(ctx, V, R.view(), Tf);
     copy<T>(ctx, R.view().col_block({k, n}), V_R.view().block({0, k}, {k, n}));
     return V_R;
 }

@@ -86,7 +86,7 @@ Method choose_method(Index m, Index n, const Options& options) {
         return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
     const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
-    const bool by_panels = options.q == QForm::Reflectors && n > Tuning<D>::reconstruct_cols(m);
+    const bool by_panels = options.q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
     if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
     const bool by_tree = options.q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::most_tree_cols;
     return by_tree ? Method::TSQR : Method::CholeskyQR2;

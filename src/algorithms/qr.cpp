@@ -128,7 +128,7 @@ private:
         } else if (plan.q == QForm::Explicit || lapack_wanted) {
             form_q_in_place(ctx_, forest.view());
             if (lapack_wanted) {
-                become_lapack({});
+                become_lapack();
             } else {
                 become_explicit();
             }
@@ -143,17 +143,20 @@ private:
         const auto A = f_.forest.A.view();
         Matrix<T, D> R(ctx_, n, n);
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
-        const bool make_q = plan.q != QForm::None && plan.q != QForm::Reflectors;
-        const auto passes = cholesky_passes<T, D>(ctx_, shifted, make_q, A, A, R.view());
+        const bool reflectors = plan.q == QForm::Reflectors;
+        if (reflectors) lay_out_one_panel();
+        const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, shifted, A, f_.forest.Tf.view(), R.view())
+                                       : cholesky_passes<T, D>(ctx_, shifted, plan.q != QForm::None, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
+            if (reflectors) {
+                complete_full_t();
+                return true;
+            }
             f_.R = std::move(R);
             if (plan.q == QForm::None) {
                 f_.forest = {};
-            } else if (plan.q == QForm::Reflectors) {
-                become_lapack(passes.R2.view());
-                complete_full_t();
             } else {
                 become_explicit();
             }
@@ -227,17 +230,21 @@ private:
         f_.is_explicit = true;
     }
 
-    /// forest.A holds Q₁ with Q = Q₁ R₂⁻¹, and R is taken: one panel of all columns.
-    void become_lapack(MatrixView<const Sum<T, D>, D> R2) {
-        const Index k = std::min(f_.plan.rows, f_.plan.cols);
+    /// Of all columns, in LAPACK's format.
+    void lay_out_one_panel() {
         Plan one = f_.plan;
         one.method = Method::BlockedHouseholder;
-        one.panel_width = one.inner_block = std::max<Index>(1, k);
-        auto& forest = f_.forest;
-        forest.panels.clear();
-        lay_out_panels(ctx_, one, forest);
-        const auto A = forest.A.view(), R = f_.R.view();
-        reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R2, R, forest.Tf.view());
+        one.panel_width = one.inner_block = std::max<Index>(1, std::min(one.rows, one.cols));
+        f_.forest.panels.clear();
+        lay_out_panels(ctx_, one, f_.forest);
+    }
+
+    /// forest.A holds the thin Q, and R is taken: one panel of all columns.
+    void become_lapack() {
+        const Index k = std::min(f_.plan.rows, f_.plan.cols);
+        lay_out_one_panel();
+        const auto A = f_.forest.A.view(), R = f_.R.view();
+        reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R, f_.forest.Tf.view());
         copy<T>(ctx_, R.col_block({k, A.cols}), A.block({0, k}, {k, A.cols}));
         f_.R = {};
     }

@@ -95,15 +95,25 @@ void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>
 }
 
 template <class T, class D>
-void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                             MatrixView<T, D> Tf) {
+CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
+                                        MatrixView<T, D> R) {
+    Matrix<T, D> signs(ctx, A.cols, 1);
+    auto passes = cholesky_passes<T, D>(ctx, shifted, false, A, A, R, [&](auto R2, auto gate) {
+        reconstruct_behind<T, D>(ctx, A, R2, R, Tf, signs.view(), gate);
+    });
+    if (passes.next_refused) factor_anew<T, D>(ctx, A, passes.R2.view(), R, Tf);
+    return passes;
+}
+
+template <class T, class D>
+void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> R, MatrixView<T, D> Tf) {
     const Index n = A.cols;
     Matrix<T, D> signs(ctx, n, 1);
     Matrix<Verdict, D> verdict(ctx, 1, 1);
     write_gate(ctx, verdict.view(), {});
-    reconstruct_behind<T, D>(ctx, A, R2, R.col_block({0, n}), Tf, signs.view(), verdict.view());
+    reconstruct_behind<T, D>(ctx, A, {}, R.col_block({0, n}), Tf, signs.view(), verdict.view());
     if (read_gate(ctx, verdict.view()).closed()) {
-        factor_anew<T, D>(ctx, A, R2, R, Tf);
+        factor_anew<T, D>(ctx, A, {}, R, Tf);
     } else {
         flip_rows<T>(ctx, signs.view(), R.col_block({n, R.cols}));
     }
@@ -116,8 +126,9 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
                                            MatrixView<T, D>, MatrixView<T, D>, MatrixView<T, D>, Gate<D>);           \
     template void factor_anew<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, MatrixView<T, D>, \
                                     MatrixView<T, D>);                                                               \
-    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>,       \
-                                                MatrixView<T, D>, MatrixView<T, D>);
+    template CholeskyPasses<T, D> factor_by_cholesky<T, D>(Context<D>&, bool, MatrixView<T, D>, MatrixView<T, D>,    \
+                                                           MatrixView<T, D>);                                        \
+    template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

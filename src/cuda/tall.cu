@@ -1,6 +1,6 @@
 // Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, the rest
-// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them go into C one after the other; of many
-// one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
+// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them, and those of a wide product, go into C
+// one after the other; of others one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  as many threads an element of C as there are parts, 32 at most, in blocks of 1024: thread (e, s) of `slices`
 //              adds the parts s, s + slices, … of element e; the sums of an element are then added in order of s. 8 KiB
@@ -56,8 +56,11 @@ Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
 }
 
-/// A product of no more parts is so wide that each has tiles for all multiprocessors.
+/// The parts follow each other where there are few, and where each has tiles of 128×128 for all multiprocessors.
 constexpr Index few_parts = 4;
+bool one_by_one(Context<Cuda>& ctx, Index count, Index n, Index p) {
+    return count <= few_parts || n * p >= Index(ctx.state().multiprocessors) * 128 * 128;
+}
 
 template <class T, class TC>
 void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
@@ -66,7 +69,7 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
     if (C.empty()) return;
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
     if constexpr (std::is_same_v<T, TC>) {
-        if (count <= few_parts && !upper) {
+        if (one_by_one(ctx, count, n, p) && !upper) {
             for (Index i = 0; i < std::max<Index>(A.rows, 1); i += h) {
                 const Range rows{i, std::min(A.rows, i + h)};
                 gemm<T>(ctx, Op::Transpose, Op::None, 1, A.row_block(rows), B.row_block(rows),

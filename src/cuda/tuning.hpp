@@ -20,7 +20,7 @@ struct Tuning<Cuda> {
     ///   8192²              46.0    39.8    31.7    35.2    29.9     50.5    41.4    33.3    40.8    33.0
     ///   10 000²                            54.6    54.9    48.9                     54.6    59.4    50.3
     ///   16 384²                            192     188     174                      193     188     169
-    /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (reconstruct_cols).
+    /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (one_panel).
     static Index panel_width(Index k) { return k <= 64 ? 64 : k < 1500 ? 128 : 256; }
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
@@ -56,8 +56,10 @@ struct Tuning<Cuda> {
     /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
     /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
     static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }
-    /// Columns of a tall matrix that are reconstructed as one panel.
-    static Index reconstruct_cols(Index m) { return m >= 65536 ? 192 : 0; }
+    /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
+    static bool one_panel(Index m, Index n) {
+        return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n);
+    }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:
     ///   columns                    32            64           100           192           512          1000

@@ -39,8 +39,8 @@ struct Tuning<Host> {
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     static constexpr bool keeps_last_step = false;
-    /// Columns of a tall matrix that are reconstructed as one panel.
-    static Index reconstruct_cols(Index) { return tall_cols; }
+    /// Whether a tall matrix is reconstructed as one panel.
+    static bool one_panel(Index, Index) { return true; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
