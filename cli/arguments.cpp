@@ -83,6 +83,18 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
     add_size("--panel-width", arguments.options.panel_width, "Columns a panel (0: Quoin chooses)");
     add_size("--leaf-rows", arguments.options.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)");
     add_size("--fan-in", arguments.options.fan_in, "R factors merged at a tree node, at least 2 (0: as --tree says)");
+    command
+        .add_option_function<std::string>(
+            "--arithmetic",
+            [&](const std::string& text) {
+                arguments.options.arithmetic =
+                    parse_name("--arithmetic", text, {Arithmetic::Auto, Arithmetic::Native, Arithmetic::Corrected},
+                               [](Arithmetic arithmetic) { return to_string(arithmetic); });
+            },
+            "Of the updates of householder in f32 on a GPU: native, corrected (three products of f16 for one of f32, as\n"
+            "accurate) or auto (default: auto)")
+        ->type_name("NAME")
+        ->group(group);
 }
 
 void add_compact_wy_arguments(CLI::App& command, Options& options) {

@@ -68,10 +68,11 @@ void reduce_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<const T
 template <class T>
 void factor_panel(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<T, Host> Tf);
 
-/// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops.
+/// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops. Where the
+/// arithmetic is Corrected, which the host does not have, the columns of C have norms up to 2.
 template <class T>
 void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
-                 MatrixView<T, Host> C);
+                 MatrixView<T, Host> C, Arithmetic arithmetic = Arithmetic::Native);
 
 /// What a step of the recurrence for the full T (algorithms.md, section 5) knows and updates beside the trailing matrix.
 template <class T, class D>
@@ -134,6 +135,10 @@ using Gate = MatrixView<Verdict, D>;
 
 /// What the steps so far have decided. Waits for them.
 Verdict read_gate(Context<Host>& ctx, Gate<Host> gate);
+/// The same in two: the verdict is sent for now, and received without waiting for steps enqueued in between. One at a time;
+/// a read of the same gate in between does no harm.
+void send_for_gate(Context<Host>& ctx, Gate<Host> gate);
+Verdict receive_gate(Context<Host>& ctx, Gate<Host> gate);
 /// What they will have decided.
 void write_gate(Context<Host>& ctx, Gate<Host> gate, Verdict verdict);
 
@@ -341,6 +346,12 @@ template <class T>
 void scan(Context<Host>& ctx, MatrixView<const T, Host> A, int safe, MatrixView<int, Host> exponents,
           MatrixView<Scan, Host> found);
 Scan read_scan(Context<Host>& ctx, MatrixView<const Scan, Host> found);
+
+// Where Tuning<D>::corrected_products there is also, after `scan`:
+//
+//     void norm_exponents(Context<D>& ctx, A, exponents);
+//
+// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite.
 
 /// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
 /// under- or overflows.

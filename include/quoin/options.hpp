@@ -42,6 +42,14 @@ enum class FullTRoute {
     Joined,  ///< afterwards, from the panels' T
 };
 
+/// How the large products of a factorization in f32 are computed, on a GPU.
+enum class Arithmetic {
+    Auto,    ///< from the tuning table, where the corrected one is measured to be as accurate and faster
+    Native,  ///< in the matrix's own type
+    Corrected,  ///< the trailing updates of Method::BlockedHouseholder on the f16 tensor cores, three products for one, at f32's
+                ///< accuracy (Ootomo and Yokota 2022)
+};
+
 /// Choices left to the caller. The defaults are right for almost everybody.
 struct Options {
     Method method = Method::Auto;
@@ -50,6 +58,7 @@ struct Options {
     CompactWY compact_wy = CompactWY::Panels;  ///< Full: q is Any or Reflectors, and is Reflectors then
     bool keep_s = false;                       ///< with CompactWY::Full: S = V Tᵀ is kept, Q = I − V Sᵀ
     FullTRoute full_t = FullTRoute::Auto;
+    Arithmetic arithmetic = Arithmetic::Auto;
     Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
     Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
@@ -69,6 +78,7 @@ struct Plan {
     CompactWY compact_wy = CompactWY::Panels;
     bool keep_s = false;
     FullTRoute full_t = FullTRoute::Auto;  ///< of CompactWY::Full, never Auto there
+    Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Index panel_width = 0;                 ///< columns a panel
     Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
     Index leaf_rows = 0;                   ///< rows a leaf
@@ -115,6 +125,8 @@ const char* to_string(QForm q);
 const char* to_string(CompactWY compact_wy);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
+/// "auto", "native", "corrected".
+const char* to_string(Arithmetic arithmetic);
 /// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 

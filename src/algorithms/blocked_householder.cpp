@@ -83,7 +83,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             if (with_s) {
                 apply_and_extend<T>(ctx, A, Tf, C, also);
             } else if (C.cols > 0) {
-                apply_panel<T>(ctx, Op::Transpose, A, Tf, C);
+                apply_panel<T>(ctx, Op::Transpose, A, Tf, C, plan.arithmetic);
             }
         };
         // A₂ := HᵀA₂, and the next panel with it

@@ -50,9 +50,10 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
 
     // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
     const auto conclude = [&](MatrixView<const T, D> B, MatrixView<const S, D> Y) {
+        if (!next) send_for_gate(ctx, gate);
         if (last) solve_and_gram<T>(ctx, B, Factors{Y}, Q1, {}, gate);
         if (next) next(Y, gate);
-        return read_gate(ctx, gate);
+        return receive_gate(ctx, gate);
     };
     // the chain is through, or all of it but what was to come next
     const auto is_through = [](const Verdict& found) { return !found.closed() || found.reason == Verdict::Growth; };

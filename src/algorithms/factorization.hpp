@@ -185,7 +185,8 @@ struct CholeskyPasses {
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
     Matrix<Sum<T, D>, D> R2;
 };
-/// What is to follow a chain that went through, given R₂, before anybody waits: it may close the gate with reason Growth.
+/// What is to follow a chain that went through, given R₂, before anybody waits: it may close the gate with reason Growth, and
+/// calls `send_for_gate` when that is decided.
 template <class T, class D>
 using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, Gate<D> gate)>;
 
@@ -198,8 +199,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
 
 /// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns, Q₁ in A, becomes V below the
 /// diagonal of A and Tf (n×n); R (n×n) takes the rows' signs, given in `signs` (n×1), and goes above V. Nothing where the
-/// gate is closed; closes it with reason Growth, and leaves A and R alone, where V and T would not be accurate. Waits where
-/// n > Tuning<D>::most_top_cols.
+/// gate is closed; closes it with reason Growth, and leaves A and R alone, where V and T would not be accurate; sends for it
+/// then. Waits where n > Tuning<D>::most_top_cols.
 template <class T, class D>
 void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                         MatrixView<T, D> Tf, MatrixView<T, D> signs, Gate<D> gate);

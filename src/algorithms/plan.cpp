@@ -40,6 +40,15 @@ const char* to_string(FullTRoute route) {
     return "";
 }
 
+const char* to_string(Arithmetic arithmetic) {
+    switch (arithmetic) {
+        case Arithmetic::Auto: return "auto";
+        case Arithmetic::Native: return "native";
+        case Arithmetic::Corrected: return "corrected";
+    }
+    return "";
+}
+
 namespace {
 
 void check(Index m, Index n, const Options& options) {
@@ -90,6 +99,22 @@ Method choose_method(Index m, Index n, const Options& options) {
     if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
     const bool by_tree = options.q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::most_tree_cols;
     return by_tree ? Method::TSQR : Method::CholeskyQR2;
+}
+
+/// Of the updates of the planned panels.
+template <class T, class D>
+Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
+    const bool possible = Tuning<D>::corrected_products && sizeof(T) == 4 && plan.compact_wy == CompactWY::Panels &&
+                          plan.method == Method::BlockedHouseholder;
+    if (wanted == Arithmetic::Corrected && !possible) {
+        throw InvalidArgument(fmt::format("arithmetic corrected is for f32 on a GPU by householder with compact_wy panels, and "
+                                          "this is {} by {}{}{}",
+                                          sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method),
+                                          Tuning<D>::corrected_products ? "" : " on the host",
+                                          plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
+    }
+    if (wanted != Arithmetic::Auto) return wanted;
+    return possible && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
 /// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -145,12 +170,13 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
         plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
     }
 
+    plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
     const Index full = std::max<Index>(1, k);
     Index tree_width = full;
     switch (plan.method) {
         case Method::BlockedHouseholder:
-            plan.panel_width = options.panel_width > 0 ? std::min(options.panel_width, full)
-                                                       : std::min(full, Tuning<D>::panel_width(k));
+            plan.panel_width = std::min(
+                full, options.panel_width > 0 ? options.panel_width : Tuning<D>::panel_width(k, plan.arithmetic));
             plan.inner_block = plan.panel_width;
             plan.reconstruct_rows = Tuning<D>::reconstruct_rows(plan.panel_width);
             tree_width = std::min(plan.panel_width, Tuning<D>::most_tree_cols);
@@ -186,6 +212,7 @@ std::string to_string(const Plan& plan) {
     if (plan.method == Method::BlockedHouseholder && plan.rows >= plan.reconstruct_rows) {
         text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
     }
+    if (plan.arithmetic == Arithmetic::Corrected) text += "updates by three products of f16 for one of f32\n";
     if (plan.compact_wy == CompactWY::Full) {
         text += fmt::format("one T for all columns, {}{}\n",
                             plan.full_t == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",

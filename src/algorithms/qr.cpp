@@ -22,8 +22,13 @@ namespace {
 template <class T, class D>
 class ColumnScaling {
 public:
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : exponents_(ctx, A.cols, 1), found_(ctx, 1, 1) {
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic)
+        : exponents_(ctx, A.cols, 1), found_(ctx, 1, 1) {
         scan<T>(ctx, A, safe_exponent<T>, exponents_.view(), found_.view());
+        // norms from 1 to 2
+        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+            if (arithmetic == Arithmetic::Corrected) norm_exponents(ctx, A, exponents_.view());
+        }
     }
     /// A := A D.
     void scale(Context<D>& ctx, MatrixView<T, D> A) const {
@@ -303,7 +308,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
-        const ColumnScaling<T, D> scaling(ctx, A);
+        const ColumnScaling<T, D> scaling(ctx, A, plan.arithmetic);
         if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
@@ -342,7 +347,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
-        const ColumnScaling<T, D> scaling(ctx, A.view());
+        const ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic);
         // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first
         const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method);
         if (at_once) scaling.needed(ctx, plan.check_finite);

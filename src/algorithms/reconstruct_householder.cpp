@@ -73,6 +73,7 @@ void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Su
     } else if constexpr (Tuning<D>::most_top_cols > 0) {
         reconstruct_top<T>(ctx, V1, R2, limit, R, V1, Tf, U.view(), signs, gate);
     }
+    send_for_gate(ctx, gate);
     // V₂ = Q₂ U⁻¹ = A₂ (U R₂)⁻¹
     if (R2.data) {
         UR2 = Matrix<Sum<T, D>, D>(ctx, n, n);
@@ -112,7 +113,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, 
     Matrix<Verdict, D> verdict(ctx, 1, 1);
     write_gate(ctx, verdict.view(), {});
     reconstruct_behind<T, D>(ctx, A, {}, R.col_block({0, n}), Tf, signs.view(), verdict.view());
-    if (read_gate(ctx, verdict.view()).closed()) {
+    if (receive_gate(ctx, verdict.view()).closed()) {
         factor_anew<T, D>(ctx, A, {}, R, Tf);
     } else {
         flip_rows<T>(ctx, signs.view(), R.col_block({n, R.cols}));

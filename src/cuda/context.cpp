@@ -172,6 +172,7 @@ Context<Cuda>::State::~State() {
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
     if (event_) cudaEventDestroy(event_);
+    if (sent_) cudaEventDestroy(sent_);
     if (pinned_) cudaFreeHost(pinned_);
 }
 
@@ -214,7 +215,7 @@ double Context<Cuda>::State::flops_done() const {
     return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0);
 }
 
-const void* Context<Cuda>::State::read_back_bytes(const void* p, std::size_t bytes) {
+void Context<Cuda>::State::send_bytes(const void* p, std::size_t bytes) {
     if (bytes > pinned_bytes_) {
         if (pinned_) QUOIN_CUDA_CHECK(cudaFreeHost(pinned_));
         pinned_ = nullptr;
@@ -224,7 +225,12 @@ const void* Context<Cuda>::State::read_back_bytes(const void* p, std::size_t byt
         pinned_bytes_ = size;
     }
     if (bytes > 0) QUOIN_CUDA_CHECK(cudaMemcpyAsync(pinned_, p, bytes, cudaMemcpyDeviceToHost, queue_.stream));
-    QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+    if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
+    QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
+}
+
+const void* Context<Cuda>::State::receive_bytes() {
+    QUOIN_CUDA_CHECK(cudaEventSynchronize(sent_));
     return pinned_;
 }
 

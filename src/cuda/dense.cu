@@ -215,7 +215,13 @@ double largest(const double* x, Index n) {
 
 }  // namespace
 
-Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { return *ctx.state().read_back(gate.data, 1); }
+void send_for_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { ctx.state().send(gate.data, 1); }
+Verdict receive_gate(Context<Cuda>& ctx, Gate<Cuda>) { return *ctx.state().receive<Verdict>(); }
+
+Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) {
+    send_for_gate(ctx, gate);
+    return receive_gate(ctx, gate);
+}
 
 void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict) {
     for_each_element(ctx, 1, 1, [=] __device__(Index, Index) { *gate.data = verdict; });

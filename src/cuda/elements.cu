@@ -99,6 +99,26 @@ __global__ void __launch_bounds__(scan_threads)
     if (last) conclude_scan(A, largest, safe, exponents, found);
 }
 
+/// One block a column, its sum in a fixed tree. Bound by memory.
+__global__ void __launch_bounds__(scan_threads)
+    norm_exponents_kernel(MatrixView<const float, Cuda> A, int* exponents) {
+    __shared__ double warps[scan_threads / 32];
+    for (Index j = blockIdx.x; j < A.cols; j += gridDim.x) {
+        double square = 0;
+        for (Index i = threadIdx.x; i < A.rows; i += scan_threads) {
+            const double a = static_cast<double>(A.data[i + j * A.ld]);
+            square += a * a;
+        }
+        for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = square;
+        __syncthreads();
+        square = 0;
+        for (int w = 0; w < scan_threads / 32; ++w) square += warps[w];
+        if (threadIdx.x == 0) exponents[j] = square > 0 && square < INFINITY ? ilogb(sqrt(square)) : 0;
+    }
+}
+
 /// Blocks that share a column's rows.
 constexpr Index scale_blocks = 16;
 
@@ -149,6 +169,13 @@ void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<
     scan_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, largest, reinterpret_cast<unsigned*>(largest + n),
                                                             safe, exponents.data, found.data);
     check_launch("scan_kernel");
+}
+
+void norm_exponents(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents) {
+    if (A.cols == 0) return;
+    const unsigned blocks = static_cast<unsigned>(std::min<Index>(A.cols, 1 << 20));
+    norm_exponents_kernel<<<blocks, scan_threads, 0, ctx.stream()>>>(A, exponents.data);
+    check_launch("norm_exponents_kernel");
 }
 
 Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) { return *ctx.state().read_back(found.data, 1); }

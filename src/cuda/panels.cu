@@ -8,6 +8,8 @@
 #include "cuda/kernels/factor_panel.cuh"
 #include "cuda/kernels/join_t.cuh"
 #include "cuda/primitives.hpp"
+#include "cuda/split_products.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin {
 namespace {
@@ -196,9 +198,14 @@ void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
 
 template <class T>
 void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                 MatrixView<T, Cuda> C) {
+                 MatrixView<T, Cuda> C, Arithmetic arithmetic) {
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
+    if constexpr (sizeof(T) == 4) {
+        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols) {
+            return apply_by_halves(ctx, op, V, Tf, C);
+        }
+    }
     if (k <= t_width && C.cols <= most_strip_cols && C.rows <= most_strip_rows) {
         apply_strips<T>(ctx, op, V, Tf, C);
         ctx.state().add_flops(4.0 * V.rows * k * C.cols);
@@ -264,7 +271,7 @@ void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<cons
 #define QUOIN_INSTANTIATE(T)                                                                                     \
     template void factor_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                     \
     template void apply_panel<T>(Context<Cuda>&, Op, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
-                                 MatrixView<T, Cuda>);                                                           \
+                                 MatrixView<T, Cuda>, Arithmetic);                                               \
     template void apply_and_extend<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
                                       MatrixView<T, Cuda>, FullTStep<T, Cuda>);                                  \
     template void apply_and_factor_next<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \

@@ -79,7 +79,7 @@ void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
 /// C := op(H) C (gemqrt).
 template <class T>
 void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                 MatrixView<T, Cuda> C);
+                 MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native);
 /// C := HᵀC by S, and S₁ and T₁₂.
 template <class T>
 void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
@@ -104,6 +104,10 @@ struct SumOf<T, Cuda> {
 };
 /// What the steps so far have decided. Waits.
 Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
+/// What the steps before this call have decided is on its way to the host.
+void send_for_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
+/// Waits for that copy alone.
+Verdict receive_gate(Context<Cuda>& ctx, Gate<Cuda> gate);
 /// What they will have decided.
 void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict);
 
@@ -220,6 +224,8 @@ bool equal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, 
 template <class T>
 void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,
           MatrixView<Scan, Cuda> found);
+/// e_j := the exponent of ‖a_j‖₂, summed in double.
+void norm_exponents(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents);
 /// What it found. Waits.
 Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found);
 /// Column j := 2^(sign·e_j) times itself; columns with e_j = 0 are not touched.

@@ -97,7 +97,17 @@ struct Context<Cuda>::State {
     /// `count` numbers of device memory on the host. Waits.
     template <class T>
     const T* read_back(const T* p, Index count) {
-        return static_cast<const T*>(read_back_bytes(p, static_cast<std::size_t>(count) * sizeof(T)));
+        send(p, count);
+        return receive<T>();
+    }
+    /// The same in two: what is enqueued in between is not waited for. One at a time.
+    template <class T>
+    void send(const T* p, Index count) {
+        send_bytes(p, static_cast<std::size_t>(count) * sizeof(T));
+    }
+    template <class T>
+    const T* receive() {
+        return static_cast<const T*>(receive_bytes());
     }
 
     std::atomic<double> flops{0};
@@ -106,14 +116,15 @@ struct Context<Cuda>::State {
     double flops_done() const;
 
 private:
-    const void* read_back_bytes(const void* p, std::size_t bytes);
+    void send_bytes(const void* p, std::size_t bytes);
+    const void* receive_bytes();
 
     detail::DeviceQueue& queue_;
     cublasHandle_t blas_ = nullptr;
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
     std::unique_ptr<Context<Cuda>> side_;
-    cudaEvent_t event_ = nullptr;
+    cudaEvent_t event_ = nullptr, sent_ = nullptr;
     void* pinned_ = nullptr;
     std::size_t pinned_bytes_ = 0;
 };

@@ -2,9 +2,9 @@
 // over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them, and those of a wide product, go into C
 // one after the other; of others one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
-//   sum_parts  as many threads an element of C as there are parts, 32 at most, in blocks of 1024: thread (e, s) of `slices`
-//              adds the parts s, s + slices, … of element e; the sums of an element are then added in order of s. 8 KiB
-//              shared. Reads every part once. Bound by memory.
+//   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
+//              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are
+//              then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
 
 #include <limits>
 #include <type_traits>
@@ -14,6 +14,7 @@
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/solve_and_gram.cuh"
 #include "cuda/primitives.hpp"
+#include "cuda/sum_parts.hpp"
 
 namespace quoin {
 namespace {
@@ -25,7 +26,7 @@ constexpr int sum_threads = 1024;
 /// C := Σ parts (+ C where `accumulate`); strictly below the diagonal 0 where `upper`.
 template <class T, class TC>
 __global__ void __launch_bounds__(sum_threads)
-    sum_parts(Index count, int slices, const T* parts, bool accumulate, bool upper, MatrixView<TC, Cuda> C) {
+    sum_parts_kernel(Index count, int slices, const T* parts, bool accumulate, bool upper, MatrixView<TC, Cuda> C) {
     __shared__ double sums[sum_threads];
     const Index size = C.rows * C.cols;
     const int width = sum_threads / slices, e = threadIdx.x % width, s = threadIdx.x / width;
@@ -47,6 +48,22 @@ __global__ void __launch_bounds__(sum_threads)
         __syncthreads();
     }
 }
+
+}  // namespace
+
+template <class T, class TC>
+void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accumulate, bool upper,
+                     MatrixView<TC, Cuda> C) {
+    const Index size = C.rows * C.cols, threads = Index(ctx.state().multiprocessors) * 2048;
+    int slices = 1;
+    while (slices < 32 && slices < count && size * slices < threads) slices *= 2;
+    const Index width = sum_threads / slices;
+    const auto blocks = static_cast<unsigned>(std::clamp<Index>((size + width - 1) / width, 1, 1 << 20));
+    sum_parts_kernel<<<blocks, sum_threads, 0, ctx.stream()>>>(count, slices, parts, accumulate, upper, C);
+    check_launch("sum_parts_kernel");
+}
+
+namespace {
 
 /// Rows of one part: enough parts for two waves of GEMM tiles, none so short that writing it costs as much as the product,
 /// and none so long that the rounding errors of one dot product show.
@@ -85,12 +102,7 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
         gemm_of_rows<T>(ctx, 1, rest, A.row_block({whole * h, A.rows}), B.row_block({whole * h, A.rows}),
                         parts + whole * n * p);
     }
-    int slices = 1;
-    while (slices < 32 && slices < count) slices *= 2;
-    const Index width = sum_threads / slices;
-    const auto blocks = static_cast<unsigned>(std::min<Index>((n * p + width - 1) / width, 1 << 20));
-    sum_parts<<<blocks, sum_threads, 0, ctx.stream()>>>(count, slices, parts, accumulate, upper, C);
-    check_launch("sum_parts");
+    sum_parts<T>(ctx, count, parts, accumulate, upper, C);
 }
 
 /// Rows at a time where the solution is not kept.
@@ -184,6 +196,8 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
     gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
 }
+
+template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
 
 #define QUOIN_INSTANTIATE(T)                                                                                   \
     template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                    \

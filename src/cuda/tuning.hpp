@@ -4,6 +4,7 @@
 
 #include "algorithms/tuning.hpp"
 #include "quoin/cuda.hpp"
+#include "quoin/options.hpp"
 #include "quoin/robust_pca.hpp"
 
 namespace quoin {
@@ -21,7 +22,14 @@ struct Tuning<Cuda> {
     ///   10 000²                            54.6    54.9    48.9                     54.6    59.4    50.3
     ///   16 384²                            192     188     174                      193     188     169
     /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (one_panel).
-    static Index panel_width(Index k) { return k <= 64 ? 64 : k < 1500 ? 128 : 256; }
+    static Index panel_width(Index k, Arithmetic arithmetic) {
+        if (arithmetic == Arithmetic::Corrected && k >= 16384) return 512;
+        return k <= 64 ? 64 : k < 1500 ? 128 : 256;
+    }
+    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns.
+    static constexpr bool corrected_products = true;
+    static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
+    static constexpr Index least_corrected_cols = 1024;
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }

@@ -154,7 +154,8 @@ void factor_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
 }
 
 template <class T>
-void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C) {
+void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
+                 Arithmetic) {
     apply_tall<T>(ctx, op, V, Tf, {}, C, {});
 }
 
@@ -256,7 +257,8 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
 
 #define QUOIN_INSTANTIATE(T)                                                                                        \
     template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                    \
-    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);      \
+    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,       \
+                                 Arithmetic);                                                                       \
     template void apply_and_extend<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,      \
                                       FullTStep<T, Host>);                                                          \
     template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \

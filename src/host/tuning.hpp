@@ -13,7 +13,7 @@ namespace quoin {
 template <>
 struct Tuning<Host> {
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
-    static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
+    static Index panel_width(Index k, Arithmetic) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
     /// How a full T is made. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098, 6000×1200
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
     static FullTRoute full_t(Index m, Index k) { return 2 * m < 3 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
@@ -39,6 +39,8 @@ struct Tuning<Host> {
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     static constexpr bool keeps_last_step = false;
+    static constexpr bool corrected_products = false;
+    static bool corrected_pays(Index, Index) { return false; }
     /// Whether a tall matrix is reconstructed as one panel.
     static bool one_panel(Index, Index) { return true; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.

@@ -567,6 +567,66 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
     }
 }
 
+class GpuCorrected : public OnGpu {
+protected:
+    static Matrix<double> widened(MatrixView<const float> A) {
+        Matrix<double> B(A.rows, A.cols);
+        for (Index j = 0; j < A.cols; ++j) {
+            for (Index i = 0; i < A.rows; ++i) B(i, j) = A(i, j);
+        }
+        return B;
+    }
+    /// max ‖c_j − d_j‖ / ‖d_j‖, in units of u.
+    static double column_error(MatrixView<const float> C, MatrixView<const double> D) {
+        double most = 0;
+        for (Index j = 0; j < C.cols; ++j) {
+            double error = 0, norm = 0;
+            for (Index i = 0; i < C.rows; ++i) {
+                error += (C(i, j) - D(i, j)) * (C(i, j) - D(i, j));
+                norm += D(i, j) * D(i, j);
+            }
+            most = std::max(most, std::sqrt(error / norm) / unit_roundoff<float>);
+        }
+        return most;
+    }
+};
+
+TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
+    // graded: entries of V and of each column of C from 1 to 2⁻³⁰; spike: one entry of C above all others
+    enum Kind { Normal, Graded, Spike };
+    for (auto [m, k, p] : {std::array<Index, 3>{1024, 64, 1024}, {1500, 128, 1030}, {4099, 256, 2100}})
+        for (Kind kind : {Normal, Graded, Spike})
+            for (Op op : {Op::None, Op::Transpose}) {
+                if (quick() && m > 1024) continue;
+                SCOPED_TRACE(testing::Message() << m << "x" << k << " on " << p << ", kind " << kind);
+                Matrix<float> A = random_normal<float>(m, k, 1), C = random_normal<float>(m, p, 2), Tf(k, k);
+                for (Index j = 0; j < p; ++j) {
+                    for (Index i = 0; i < m; ++i) {
+                        if (kind == Graded) C(i, j) *= std::ldexp(1.0f, -30 * i / m);
+                        if (kind == Spike) C(i, j) *= i == (7 * j) % m ? 1e6f : 1.0f;
+                    }
+                    double norm = 0;
+                    for (Index i = 0; i < m; ++i) norm += double(C(i, j)) * C(i, j);
+                    for (Index i = 0; i < m; ++i) C(i, j) *= std::ldexp(1.0f, -std::ilogb(std::sqrt(norm)));
+                }
+                for (Index j = 0; j < k && kind == Graded; ++j) {
+                    for (Index i = 0; i < m; ++i) A(i, j) *= std::ldexp(1.0f, -30 * i / m);
+                }
+                factor_panel<float>(host, A.view(), Tf.view());
+                Matrix<double> exact = widened(C.view());
+                apply_panel<double>(host, op, widened(A.view()).view(), widened(Tf.view()).view(), exact.view());
+                GpuPadded<float> gV(gpu(), A.view()), gT(gpu(), Tf.view());
+                double error[2];
+                for (Arithmetic arithmetic : {Arithmetic::Native, Arithmetic::Corrected}) {
+                    GpuPadded<float> gC(gpu(), C.view());
+                    apply_panel<float>(gpu(), op, gV.view(), gT.view(), gC.view(), arithmetic);
+                    error[arithmetic == Arithmetic::Corrected] = column_error(gC.fetch(gpu()).view(), exact.view());
+                }
+                EXPECT_LE(error[1], 2 * error[0]) << error[0];
+                EXPECT_GT(error[1], 0);
+            }
+}
+
 TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{700, 40}, {1500, 17}})

@@ -198,6 +198,49 @@ TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
+TEST_F(GpuQr, CorrectedUpdatesObeyTheLawOnEveryClass) {
+    for (auto [m, n] : {std::pair<Index, Index>{1400, 1301}, {1100, 1500}})
+        for (Gallery matrix_class : gallery()) {
+            if (quick() && matrix_class != Gallery::Kahan) continue;
+            SCOPED_TRACE(to_string(matrix_class));
+            Options options = with(Method::BlockedHouseholder);
+            options.panel_width = 128;
+            options.arithmetic = Arithmetic::Corrected;
+            check<float>(generate<float>(matrix_class, m, n).view(), options);
+        }
+}
+
+TEST_F(GpuQr, CorrectedIsAsAccurateAsNative) {
+    const Index n = quick() ? 1500 : 6000;
+    const Matrix<float, Cuda> A = copy_to_device<float>(gpu(), random_normal<float>(n, n).view());
+    double orthogonality[2], residual[2];
+    for (Arithmetic arithmetic : {Arithmetic::Native, Arithmetic::Corrected}) {
+        Options options = with(Method::BlockedHouseholder);
+        options.arithmetic = arithmetic;
+        options.verify = true;
+        const Report report = qr<float, Cuda>(gpu(), A.view(), options).report();
+        orthogonality[arithmetic == Arithmetic::Corrected] = report.orthogonality;
+        residual[arithmetic == Arithmetic::Corrected] = report.residual;
+    }
+    EXPECT_LE(orthogonality[1], 2 * orthogonality[0]) << orthogonality[0];
+    EXPECT_LE(residual[1], 2 * residual[0]) << residual[0];
+    EXPECT_GT(residual[1], 0);
+}
+
+TEST_F(GpuQr, CorrectedIsForF32ByPanels) {
+    Options options;
+    options.arithmetic = Arithmetic::Corrected;
+    options.method = Method::BlockedHouseholder;
+    EXPECT_NO_THROW(plan_qr<float>(gpu(), 100, 50, options));
+    EXPECT_THROW(plan_qr<double>(gpu(), 100, 50, options), InvalidArgument);
+    EXPECT_THROW(plan_qr<float>(host, 100, 50, options), InvalidArgument);
+    options.compact_wy = CompactWY::Full;
+    EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
+    options.compact_wy = CompactWY::Panels;
+    options.method = Method::CAQR;
+    EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
+}
+
 TEST_F(GpuQr, NotFiniteEntriesAreNamed) {
     Matrix<double> A = random_normal<double>(5000, 20);
     A(4321, 7) = std::numeric_limits<double>::quiet_NaN();
