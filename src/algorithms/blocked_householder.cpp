@@ -66,6 +66,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
         }
     };
+    Beside beside(ctx);
     if (count > 0) factor(ctx, 0);
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
@@ -79,24 +80,24 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             form_s<T, D>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
         }
-        const auto apply = [&](MatrixView<T, D> C, FullTStep<T, D> also) {
+        const auto apply = [&](Context<D>& where, MatrixView<T, D> C, FullTStep<T, D> also) {
             if (with_s) {
-                apply_and_extend<T>(ctx, A, Tf, C, also);
+                apply_and_extend<T>(where, A, Tf, C, also);
             } else if (C.cols > 0) {
-                apply_panel<T>(ctx, Op::Transpose, A, Tf, C, plan.arithmetic);
+                apply_panel<T>(where, Op::Transpose, A, Tf, C, plan.arithmetic);
             }
         };
         // A₂ := HᵀA₂, and the next panel with it
         const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
-            apply(C, step);
+            apply(ctx, C, step);
         } else if (is_tall(A.rows - panel.tree.width)) {
             const Index next = forest.panels[s + 1].tree.width;
-            apply(C.col_block({0, next}), {step.S, {}, {}});
-            Context<D>& beside = work_beside(ctx);
-            apply(C.col_block({next, C.cols}), step);
-            factor(beside, s + 1);
-            wait_for(ctx, beside);
+            Context<D>& critical = beside.fork();
+            apply(critical, C.col_block({0, next}), {step.S, {}, {}});
+            apply(ctx, C.col_block({next, C.cols}), step);
+            factor(critical, s + 1);
+            beside.join();
         } else {
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);
         }

@@ -19,20 +19,31 @@ namespace {
 
 /// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
 /// are 0 where none is needed.
+///
+/// The columns from `head` on are seen to beside the work on the others: a `Beside` joins the two.
 template <class T, class D>
 class ColumnScaling {
 public:
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic)
-        : exponents_(ctx, A.cols, 1), found_(ctx, 1, 1) {
-        scan<T>(ctx, A, safe_exponent<T>, exponents_.view(), found_.view());
-        // norms from 1 to 2
-        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-            if (arithmetic == Arithmetic::Corrected) norm_exponents(ctx, A, exponents_.view());
-        }
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
+        : head_{0, head}, tail_{head, A.cols}, exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
+        const auto look_at = [&](Context<D>& where, Range cols, Index part) {
+            const auto exponents = exponents_.view().row_block(cols);
+            scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
+            // norms from 1 to 2
+            if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+                if (arithmetic == Arithmetic::Corrected) norm_exponents(where, A.col_block(cols), exponents);
+            }
+        };
+        look_at(ctx, head_, 0);
+        if (tail_.size() > 0) look_at(work_beside(ctx), tail_, 1);
     }
     /// A := A D.
     void scale(Context<D>& ctx, MatrixView<T, D> A) const {
-        scale_columns<T>(ctx, exponents_.view(), -1, Part::All, A);
+        const auto scale_part = [&](Context<D>& where, Range cols) {
+            scale_columns<T>(where, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
+        };
+        scale_part(ctx, head_);
+        if (tail_.size() > 0) scale_part(work_beside(ctx), tail_);
     }
     /// R back to A's scale, wherever it is kept.
     void unscale(Context<D>& ctx, typename QR<T, D>::Impl& f) const {
@@ -41,13 +52,22 @@ public:
             f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
     }
     /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
-    bool needed(Context<D>& ctx, bool check_finite) const {
-        const Scan found = read_scan(ctx, found_.view());
-        if (check_finite && found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col);
-        return found.scaled;
+    bool needed(Context<D>& ctx, bool check_finite) {
+        bool scaled = false;
+        for (const Range cols : {head_, tail_}) {
+            const bool is_tail = cols.begin > 0;
+            if (is_tail && cols.size() == 0) continue;
+            const Scan scan = read_scan(ctx, found(is_tail));
+            if (check_finite && scan.bad_row >= 0) throw NonFiniteEntry(scan.bad_row, cols.begin + scan.bad_col);
+            scaled = scaled || scan.scaled;
+        }
+        return scaled;
     }
 
 private:
+    MatrixView<Scan, D> found(Index part) { return found_.view().row_block({part, part + 1}); }
+
+    Range head_, tail_;
     Matrix<int, D> exponents_;
     Matrix<Scan, D> found_;
 };
@@ -308,7 +328,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
-        const ColumnScaling<T, D> scaling(ctx, A, plan.arithmetic);
+        ColumnScaling<T, D> scaling(ctx, A, plan.arithmetic, A.cols);
         if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
@@ -347,9 +367,13 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
-        const ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic);
-        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first
+        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first;
+        // trees do not touch what is right of their first panel before its leaves are factored
         const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method);
+        const bool by_panels = !at_once && plan.method != Method::BlockedHouseholder;
+        ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
+                                    by_panels ? std::min(plan.panel_width, plan.cols) : plan.cols);
+        const Beside beside(ctx);
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
         factorizer.factor(std::move(A), true);

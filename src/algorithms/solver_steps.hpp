@@ -10,6 +10,29 @@
 
 namespace quoin {
 
+/// Work that need not be done before the context's next: it runs beside that on a GPU, and where it is enqueued on the host.
+/// Joined at the end of the scope, whatever ends it: memory given back on `ctx` may still be in use there.
+template <class D>
+class Beside {
+public:
+    explicit Beside(Context<D>& ctx) : ctx_(ctx), beside_(work_beside(ctx)) {}
+    Beside(const Beside&) = delete;
+    ~Beside() {
+        try {
+            join();
+        } catch (...) {
+        }
+    }
+    /// Behind what is enqueued on the context.
+    Context<D>& fork() { return work_beside(ctx_); }
+    void join() { wait_for(ctx_, beside_); }
+    bool is_apart() const { return &ctx_ != &beside_; }
+
+private:
+    Context<D>& ctx_;
+    Context<D>& beside_;
+};
+
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
 void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name = "the matrix") {

@@ -2,6 +2,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/solver_steps.hpp"
 
 namespace quoin {
 
@@ -22,6 +23,17 @@ PanelTree tree_of(const Plan& plan, Index rows, Index width) {
     return tree;
 }
 
+/// The tree update: C := op(Q_levels) C.
+template <class T, class D>
+void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
+                  MatrixView<T, D> C) {
+    if (C.cols == 0) return;
+    const Index levels = tree.levels();
+    for (Index l = 0; l < levels; ++l) {
+        apply_nodes<T>(ctx, tree, op == Op::Transpose ? l : levels - 1 - l, op, V, Tf, C);
+    }
+}
+
 /// C := op(Q_panel) C, C with the panel's rows.
 template <class T, class D>
 void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
@@ -29,14 +41,9 @@ void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const 
     if (C.cols == 0) return;
     if (tree.lapack_panel()) return apply_panel<T>(ctx, op, V, Tf, C);
     // Qᵀ = Q_levelᵀ … Q_leavesᵀ: horizontal update, then tree update; Q in the opposite order
-    const Index levels = tree.levels();
-    if (op == Op::Transpose) {
-        apply_leaves<T>(ctx, tree, op, V, Tf, C);
-        for (Index level = 0; level < levels; ++level) apply_nodes<T>(ctx, tree, level, op, V, Tf, C);
-    } else {
-        for (Index level = levels - 1; level >= 0; --level) apply_nodes<T>(ctx, tree, level, op, V, Tf, C);
-        apply_leaves<T>(ctx, tree, op, V, Tf, C);
-    }
+    if (op == Op::None) apply_levels<T, D>(ctx, tree, op, V, Tf, C);
+    apply_leaves<T>(ctx, tree, op, V, Tf, C);
+    if (op == Op::Transpose) apply_levels<T, D>(ctx, tree, op, V, Tf, C);
 }
 
 }  // namespace
@@ -62,8 +69,11 @@ void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& fo
 
 template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
-    for (const Panel& panel : forest.panels) {
+    Beside beside(ctx);
+    const Index count = static_cast<Index>(forest.panels.size());
+    for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
+        const Panel& panel = forest.panels[s];
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
         const Index levels = panel.tree.levels();
@@ -71,15 +81,18 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         const auto A2 =
             forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()});
         factor_leaves<T>(ctx, panel.tree, A, Tf);
+        // A₂ is there, and not the panel alone
+        beside.join();
         if (A2.cols == 0) {
             for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
         } else if (panel.tree.lapack_panel()) {
             apply_panel<T>(ctx, Op::Transpose, A, Tf, A2);
         } else {
             factor_nodes_and_apply_leaves<T>(ctx, panel.tree, A, Tf, A2);
-            for (Index level = 0; level < levels; ++level) {
-                apply_nodes<T>(ctx, panel.tree, level, Op::Transpose, A, Tf, A2);
-            }
+            // the tree update of the next panel, whose leaves are next, and of what is right of it
+            const Index next = !beside.is_apart() ? A2.cols : s + 1 < count ? forest.panels[s + 1].tree.width : 0;
+            apply_levels<T, D>(beside.fork(), panel.tree, Op::Transpose, A, Tf, A2.col_block({next, A2.cols}));
+            apply_levels<T, D>(ctx, panel.tree, Op::Transpose, A, Tf, A2.col_block({0, next}));
         }
     }
 }
@@ -117,24 +130,33 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
+    Beside beside(ctx);
+    Index last_width = 0;
     for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
         throw_if_stopped(ctx);
         const Panel& panel = *it;
-        const Index end = panel.first + panel.tree.width;
+        const PanelTree& tree = panel.tree;
         const auto A = forest.panel_a(panel);
         const auto Tf = forest.panel_t(panel);
-        // columns right of the panel: [0; Q₂₂] := H [0; Q₂₂]
-        const auto C = forest.A.block({panel.first, m}, {end, k});
-        set_identity<T>(ctx, C.cols, C.row_block({0, panel.tree.width}));
-        apply_tree<T, D>(ctx, panel.tree, Op::None, A, Tf, C);
-        // the panel's own: H [I; 0]
-        if (panel.tree.lapack_panel()) {
+        // columns right of the panel: [0; Q₂₂] := H [0; Q₂₂];  the panel's own: H [I; 0]
+        const auto C = forest.A.block({panel.first, m}, {panel.first + tree.width, k});
+        set_identity<T>(ctx, C.cols, C.row_block({0, tree.width}));
+        if (tree.lapack_panel()) {
+            beside.join();
+            apply_tree<T, D>(ctx, tree, Op::None, A, Tf, C);
             form_panel<T>(ctx, A, Tf);
         } else {
-            set_root<T>(ctx, A);
-            for (Index l = panel.tree.levels() - 1; l >= 0; --l) form_nodes<T>(ctx, panel.tree, l, A, Tf);
-            form_leaves<T>(ctx, panel.tree, A, Tf);
+            // the last panel's columns are still being formed
+            apply_levels<T, D>(ctx, tree, Op::None, A, Tf, C.col_block({last_width, C.cols}));
+            beside.join();
+            apply_levels<T, D>(ctx, tree, Op::None, A, Tf, C.col_block({0, last_width}));
+            Context<D>& own = beside.fork();
+            set_root<T>(own, A);
+            for (Index l = tree.levels() - 1; l >= 0; --l) form_nodes<T>(own, tree, l, A, Tf);
+            if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
+            form_leaves<T>(beside.fork(), tree, A, Tf);
         }
+        last_width = tree.width;
     }
 }
 

@@ -29,8 +29,31 @@ using namespace cuda;
 
 constexpr int block_threads = 1024;
 
-/// Columns of a triangle that cuBLAS's trmm multiplies by; wider ones are mostly GEMM.
-constexpr Index trmm_width = 1024;
+/// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM; and that cuBLAS's trmm multiplies by. Wider
+/// ones are mostly GEMM. H100, 128×128 of either type: 9 and 19 µs.
+constexpr Index copied_width = 256, trmm_width = 1024;
+
+/// X := op(A) X, or X op(A): copies of both, and one GEMM.
+template <class T>
+void multiply_copied(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A,
+                     MatrixView<T, Cuda> X) {
+    const Index n = A.rows;
+    Arena::Frame frame(ctx);
+    const auto B = frame.matrix<T>(n, n), Y = frame.matrix<T>(X.rows, X.cols);
+    for_each_element(ctx, std::max(n, X.rows), n + X.cols, [=] __device__(Index i, Index j) {
+        if (j >= n) {
+            if (i < X.rows) Y.data[i + (j - n) * Y.ld] = X.data[i + (j - n) * X.ld];
+        } else if (i < n) {
+            const bool stored = triangle == Triangle::Upper ? i <= j : triangle == Triangle::Lower ? i >= j : i > j;
+            B.data[i + j * n] = stored ? A.data[i + j * A.ld] : T(i == j && triangle == Triangle::UnitLower);
+        }
+    });
+    if (side == Side::Left) {
+        gemm<T>(ctx, op, Op::None, 1, B, Y, 0, X);
+    } else {
+        gemm<T>(ctx, Op::None, op, 1, Y, B, 0, X);
+    }
+}
 
 /// x[0] := Σ x, in a fixed tree. Every thread of the block calls it.
 __device__ double block_sum(double value, double* x) {
@@ -369,7 +392,11 @@ void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, 
     const Index n = A.rows, half = n / 2;
     if (X.empty()) return;
     if (n <= trmm_width) {
-        trmm<T>(ctx, side, triangle, op, 1, A, X);
+        if (n <= copied_width) {
+            multiply_copied<T>(ctx, side, triangle, op, A, X);
+        } else {
+            trmm<T>(ctx, side, triangle, op, 1, A, X);
+        }
         ctx.state().add_flops(1.0 * n * X.rows * X.cols);
         return;
     }

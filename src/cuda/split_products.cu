@@ -13,7 +13,7 @@ namespace quoin::cuda {
 
 namespace {
 
-constexpr Index run_rows = 512;
+constexpr Index run_rows = 384;
 /// Columns of C are taken at a time while their halves fit into so many bytes.
 constexpr Index most_bytes = Index(1) << 30;
 

@@ -23,7 +23,7 @@ struct Tuning<Cuda> {
     ///   16 384²                            192     188     174                      193     188     169
     /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (one_panel).
     static Index panel_width(Index k, Arithmetic arithmetic) {
-        if (arithmetic == Arithmetic::Corrected && k >= 16384) return 512;
+        if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
     /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns.

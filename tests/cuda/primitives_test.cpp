@@ -622,7 +622,8 @@ TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
                     apply_panel<float>(gpu(), op, gV.view(), gT.view(), gC.view(), arithmetic);
                     error[arithmetic == Arithmetic::Corrected] = column_error(gC.fetch(gpu()).view(), exact.view());
                 }
-                EXPECT_LE(error[1], 2 * error[0]) << error[0];
+                // split_products.hpp; without one of the three products it is 2000 and more
+                EXPECT_LE(error[1], 2 * error[0] + 16) << error[0];
                 EXPECT_GT(error[1], 0);
             }
 }
