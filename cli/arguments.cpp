@@ -91,7 +91,8 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
                     parse_name("--arithmetic", text, {Arithmetic::Auto, Arithmetic::Native, Arithmetic::Corrected},
                                [](Arithmetic arithmetic) { return to_string(arithmetic); });
             },
-            "Of the updates of householder in f32 on a GPU: native, corrected (three products of f16 for one of f32, as\n"
+            "Of the updates of householder in f32 on a GPU: native, corrected (three products of f16 for one of f32, "
+            "as\n"
             "accurate) or auto (default: auto)")
         ->type_name("NAME")
         ->group(group);

@@ -69,6 +69,7 @@ TEST_F(Cli, MalformedCommandLines) {
         {"factor A.npy --out d --frobnicate", {"--frobnicate"}},
         {"factor A.npy --out d --method gauss", {"--method", "gauss", "tsqr"}},
         {"factor A.npy --out d --tree oak", {"--tree", "oak", "binary"}},
+        {"factor A.npy --out d --arithmetic f16", {"--arithmetic", "f16", "corrected"}},
         {"factor A.npy --out d --device tpu", {"--device", "tpu", "host, cuda, auto"}},
         {"factor A.npy --out d --threads 0", {"--threads"}},
         {"factor A.npy --out d --threads -2", {"--threads"}},
@@ -149,12 +150,27 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "method"), "\"tsqr\"");
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
-    EXPECT_EQ(json_keys(json.out),
-              (std::vector<std::string>{
-                  "rows",     "cols",       "dtype",         "device",      "threads",          "method",
-                  "fallback", "q",          "panel_width",   "inner_block", "compact_wy",       "keep_s",
-                  "full_t",   "leaf_rows",  "domain_leaves", "fan_in",      "reconstruct_rows", "workspace_bytes",
-                  "flops",    "bytes_moved"}));
+    EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{"rows",
+                                                             "cols",
+                                                             "dtype",
+                                                             "device",
+                                                             "threads",
+                                                             "method",
+                                                             "fallback",
+                                                             "q",
+                                                             "panel_width",
+                                                             "inner_block",
+                                                             "compact_wy",
+                                                             "keep_s",
+                                                             "full_t",
+                                                             "arithmetic",
+                                                             "leaf_rows",
+                                                             "domain_leaves",
+                                                             "fan_in",
+                                                             "reconstruct_rows",
+                                                             "workspace_bytes",
+                                                             "flops",
+                                                             "bytes_moved"}));
 }
 
 TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {

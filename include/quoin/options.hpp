@@ -77,11 +77,11 @@ struct Plan {
     QForm q = QForm::Any;
     CompactWY compact_wy = CompactWY::Panels;
     bool keep_s = false;
-    FullTRoute full_t = FullTRoute::Auto;  ///< of CompactWY::Full, never Auto there
+    FullTRoute full_t = FullTRoute::Auto;        ///< of CompactWY::Full, never Auto there
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Index panel_width = 0;                 ///< columns a panel
-    Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;                   ///< rows a leaf
+    Index panel_width = 0;                       ///< columns a panel
+    Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                         ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none

@@ -107,11 +107,11 @@ Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     const bool possible = Tuning<D>::corrected_products && sizeof(T) == 4 && plan.compact_wy == CompactWY::Panels &&
                           plan.method == Method::BlockedHouseholder;
     if (wanted == Arithmetic::Corrected && !possible) {
-        throw InvalidArgument(fmt::format("arithmetic corrected is for f32 on a GPU by householder with compact_wy panels, and "
-                                          "this is {} by {}{}{}",
-                                          sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method),
-                                          Tuning<D>::corrected_products ? "" : " on the host",
-                                          plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
+        throw InvalidArgument(fmt::format(
+            "arithmetic corrected is for f32 on a GPU by householder with compact_wy panels, and "
+            "this is {} by {}{}{}",
+            sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method), Tuning<D>::corrected_products ? "" : " on the host",
+            plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
     }
     if (wanted != Arithmetic::Auto) return wanted;
     return possible && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;

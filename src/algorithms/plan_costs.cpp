@@ -102,6 +102,11 @@ void count_costs(Plan& plan) {
     }
     if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
+    if (plan.arithmetic == Arithmetic::Corrected) {
+        // V twice in six bytes an element; of so many columns of C as fit into 1 GiB six bytes, sums of VᵀC, W
+        const double nb = number(plan.panel_width), width = std::min(n, 0x1p30 / (6 * m));
+        plan.workspace_bytes += 12 * m * nb + width * (6 * m + nb * m / 96 + 14 * nb);
+    }
 }
 
 }  // namespace quoin

@@ -100,8 +100,7 @@ __global__ void __launch_bounds__(scan_threads)
 }
 
 /// One block a column, its sum in a fixed tree. Bound by memory.
-__global__ void __launch_bounds__(scan_threads)
-    norm_exponents_kernel(MatrixView<const float, Cuda> A, int* exponents) {
+__global__ void __launch_bounds__(scan_threads) norm_exponents_kernel(MatrixView<const float, Cuda> A, int* exponents) {
     __shared__ double warps[scan_threads / 32];
     for (Index j = blockIdx.x; j < A.cols; j += gridDim.x) {
         double square = 0;

@@ -54,8 +54,7 @@ void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
     float* const alpha_beta = frame.take<float>(2);
 
     launch_split_parts<true>(ctx, V, run_rows, LowSlot::First, nullptr, V_runs);
-    split_sides<true>
-        <<<grid_of(m, k), element_threads, 0, ctx.stream()>>>(V, LowSlot::First, V_sides, ldv);
+    split_sides<true><<<grid_of(m, k), element_threads, 0, ctx.stream()>>>(V, LowSlot::First, V_sides, ldv);
     check_launch("split_sides");
     for (Index j = 0; j < C.cols; j += width) {
         const Index p = std::min(width, C.cols - j);

@@ -199,15 +199,15 @@ TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
 TEST_F(GpuQr, CorrectedUpdatesObeyTheLawOnEveryClass) {
-    for (auto [m, n] : {std::pair<Index, Index>{1400, 1301}, {1100, 1500}})
-        for (Gallery matrix_class : gallery()) {
-            if (quick() && matrix_class != Gallery::Kahan) continue;
-            SCOPED_TRACE(to_string(matrix_class));
-            Options options = with(Method::BlockedHouseholder);
-            options.panel_width = 128;
-            options.arithmetic = Arithmetic::Corrected;
-            check<float>(generate<float>(matrix_class, m, n).view(), options);
-        }
+    // 1024 columns are left to the first update
+    for (Gallery matrix_class : gallery()) {
+        if (quick() && matrix_class != Gallery::Kahan) continue;
+        SCOPED_TRACE(to_string(matrix_class));
+        Options options = with(Method::BlockedHouseholder);
+        options.panel_width = 64;
+        options.arithmetic = Arithmetic::Corrected;
+        check<float>(generate<float>(matrix_class, 900, 1100).view(), options);
+    }
 }
 
 TEST_F(GpuQr, CorrectedIsAsAccurateAsNative) {
