@@ -8,7 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
-from ._cuda import GpuArray, OnGpu
+from ._cuda import Arithmetic, GpuArray, OnGpu
 
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
@@ -27,10 +27,15 @@ def _from_dlpack_of(array: Any) -> Callable[[Any], Any]:
     return getattr(module, "from_dlpack", _identity)
 
 
+class _NumPy(Arithmetic):
+    xp = np
+
+
 class OnHost:
     """Where a call on arrays in host memory computes, and the way back to the caller's kind of array."""
 
     core: Any = _core
+    library = _NumPy()
 
     def __init__(self, give_back: Callable[[Any], Any] = _identity):
         self.give_back = give_back
@@ -42,6 +47,9 @@ class OnHost:
         return threads
 
     def operand(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def bare(self, array: np.ndarray) -> np.ndarray:
         return array
 
     def mask(self, array: np.ndarray) -> np.ndarray:
@@ -75,16 +83,6 @@ def located(array: Any) -> tuple[Any, Place]:
 def require_one_place(function: str, one: Place, other: Place) -> None:
     if str(one) != str(other):
         raise TypeError(f"quoin.{function} needs its arrays in one place; one lies on {one}, another on {other}")
-
-
-def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
-    """As `located`, for what computes on the host only."""
-    array, place = located(array)
-    if not isinstance(place, OnHost):
-        raise TypeError(
-            f"quoin.{function} computes on the host, and this array lies on {place}; quoin.robust_pca and svd take it"
-        )
-    return array, place
 
 
 def to_float(array: Any, function: str) -> Any:

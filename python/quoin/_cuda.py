@@ -14,11 +14,31 @@ _LEGACY_STREAM = 1  # the name that DLPack and CUDA give to the default stream
 _NOTHING_TO_WAIT_FOR = -1  # DLPack's: a consumer that works behind the current stream anyway
 
 
-class _Torch:
+class Arithmetic:
+    """What the estimator computes with: functions by NumPy's names, and what the libraries do not agree about."""
+
+    xp: Any
+
+    def precise(self) -> Any:
+        """On the array's device, products to the precision of their type."""
+        return contextlib.nullcontext()
+
+    def row_max(self, array: Any) -> Any:
+        return self.xp.max(array, axis=1)
+
+    def true_rows(self, mask: Any) -> Any:
+        return self.xp.nonzero(mask)[0]
+
+    def put(self, array: Any, rows: Any, values: Any) -> Any:
+        array[rows] = values
+        return array
+
+
+class _Torch(Arithmetic):
     synchronise = False
 
     def __init__(self, array: Any, device: int):
-        self._torch = sys.modules["torch"]
+        self.xp = self._torch = sys.modules["torch"]
         self._device = self._torch.device("cuda", device)
 
     def current(self) -> Any:
@@ -46,12 +66,18 @@ class _Torch:
         make = self._torch.zeros if zeros else self._torch.empty
         return make(shape, dtype=getattr(self._torch, dtype), device=self._device)
 
+    def row_max(self, array: Any) -> Any:
+        return array.amax(1)
 
-class _CuPy:
+    def true_rows(self, mask: Any) -> Any:
+        return mask.nonzero(as_tuple=True)[0]
+
+
+class _CuPy(Arithmetic):
     synchronise = False
 
     def __init__(self, array: Any, device: int):
-        self._cupy = sys.modules["cupy"]
+        self.xp = self._cupy = sys.modules["cupy"]
         self._device = device
 
     def current(self) -> Any:
@@ -79,8 +105,11 @@ class _CuPy:
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
         return (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
 
+    def precise(self) -> Any:
+        return self.current()
 
-class _ArrayAPI:
+
+class _ArrayAPI(Arithmetic):
     """JAX and others whose current stream nobody can ask for: their part is done before a call, and the call's at its end.
 
     An array that `new` has made is nobody else's yet, and is written to although JAX's never change afterwards.
@@ -89,7 +118,7 @@ class _ArrayAPI:
     synchronise = True
 
     def __init__(self, array: Any, device: int):
-        self._xp = array.__array_namespace__()
+        self.xp = array.__array_namespace__()
         self._device = array.device
 
     def current(self) -> Any:
@@ -102,7 +131,7 @@ class _ArrayAPI:
         return getattr(array.dtype, "name", str(array.dtype))
 
     def astype(self, array: Any, dtype: str) -> Any:
-        return self._xp.astype(array, getattr(self._xp, dtype))
+        return self.xp.astype(array, getattr(self.xp, dtype))
 
     def strides(self, array: Any) -> None:
         """Not known: in C order, as JAX's are."""
@@ -117,8 +146,16 @@ class _ArrayAPI:
         return array.__dlpack__(stream=_LEGACY_STREAM if stream == _NOTHING_TO_WAIT_FOR else stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
-        make = self._xp.zeros if zeros else self._xp.empty
-        return make(shape, dtype=getattr(self._xp, dtype), device=self._device)
+        make = self.xp.zeros if zeros else self.xp.empty
+        return make(shape, dtype=getattr(self.xp, dtype), device=self._device)
+
+    def precise(self) -> Any:
+        # JAX multiplies float32 in TF32 otherwise
+        jax = sys.modules.get("jax")
+        return jax.default_matmul_precision("highest") if jax else contextlib.nullcontext()
+
+    def put(self, array: Any, rows: Any, values: Any) -> Any:
+        return array.at[rows].set(values) if hasattr(array, "at") else super().put(array, rows, values)
 
 
 def _library_of(array: Any) -> Any:
@@ -145,14 +182,14 @@ class OnGpu:
         _core.cuda.require(device)
         self.device = device
         self.core = _core.cuda
-        self._library = _library_of(array)(array, device)
+        self.library = _library_of(array)(array, device)
 
     def __str__(self) -> str:
         return f"GPU {self.device}"
 
     def where(self, threads: int) -> Any:
         """The extension module's call: device and stream of this moment. The number of threads is for hosts."""
-        library = self._library
+        library = self.library
         return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
 
     def give_back(self, array: Any) -> Any:
@@ -161,9 +198,13 @@ class OnGpu:
     def take(self, array: Any) -> GpuArray:
         return GpuArray(array, self)
 
+    def bare(self, array: GpuArray) -> Any:
+        """The library's own array."""
+        return array._array
+
     def operand(self, array: GpuArray) -> Any:
         """What the extension module takes: the array by DLPack. What its library does not export is its own error."""
-        library, theirs = self._library, array._place._library
+        library, theirs = self.library, array._place.library
         stream = _NOTHING_TO_WAIT_FOR if type(theirs) is type(library) else library.stream() or _LEGACY_STREAM
         with theirs.current():
             return theirs.export(array._array, stream)
@@ -173,7 +214,7 @@ class OnGpu:
         return self.operand(array.astype(bool).astype(np.uint8).dense())
 
     def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
-        library = self._library
+        library = self.library
         with library.current():
             array = library.new(shape, dtype, zeros)
             return array, library.export(array, _NOTHING_TO_WAIT_FOR)
@@ -199,7 +240,7 @@ class GpuArray:
 
     @property
     def dtype_name(self) -> str:
-        return self._place._library.dtype_name(self._array)
+        return self._place.library.dtype_name(self._array)
 
     @property
     def dtype(self) -> np.dtype:
@@ -212,12 +253,12 @@ class GpuArray:
         if np.dtype(dtype) == self.dtype:
             return self
         place = self._place
-        with place._library.current():
-            return place.take(place._library.astype(self._array, np.dtype(dtype).name))
+        with place.library.current():
+            return place.take(place.library.astype(self._array, np.dtype(dtype).name))
 
     def dense(self) -> GpuArray:
         """Itself where the rows or the columns of its matrices lie next to each other; otherwise a copy in C order."""
-        library = self._place._library
+        library = self._place.library
         strides = library.strides(self._array)
         if self.ndim == 0 or strides is None:
             return self

@@ -11,7 +11,8 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, located, on_host, require_one_place, threads_number, to_float
+from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, threads_number, to_float
+from ._cuda import Arithmetic
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
 
@@ -178,45 +179,54 @@ def robust_pca(
 
 
 def _least_absolute_scores(
-    X: np.ndarray, components: np.ndarray, tol: float, max_iterations: int
-) -> tuple[np.ndarray, bool]:
+    library: Arithmetic, X: Any, components: Any, tol: float, max_iterations: int
+) -> tuple[Any, bool]:
     """C of min ‖x − c V‖₁ for every row x of X, V the components, and whether all rows came within tol·‖x‖₁ of it.
 
     Alternating directions on x = c V + s (Boyd et al. 2011, section 6.1), each row with its own κ = 1/μ and its own
     end, so that a row's scores do not depend on the others. u/κ is nearly feasible for the dual, max x yᵀ: |y| <= 1,
     V yᵀ = 0; made feasible it bounds the distance from the minimum.
     """
+    xp = library.xp
+
+    def norms(A: Any) -> Any:
+        return xp.sum(xp.abs(A), axis=1)
+
     scores = X @ components.T
     rest = X - scores @ components
-    rows = np.flatnonzero(np.abs(rest).sum(axis=1) > 0)
-    X, kappa = X[rows], 0.3 * np.abs(rest[rows]).mean(axis=1, keepdims=True)
-    S, U = np.zeros_like(X), np.zeros_like(X)
+    rows = library.true_rows(norms(rest) > 0)
+    X, kappa = X[rows], 0.3 * xp.mean(xp.abs(rest[rows]), axis=1)[:, None]
+    S, U = xp.zeros_like(X), xp.zeros_like(X)
+    going, left = norms(X) >= 0, len(rows)
     for iteration in range(1, max_iterations + 1):
-        if not rows.size:
+        if left == 0:
             break
         # c = (x − s + u)Vᵀ;  s = shrink(x − cV + u, κ);  u = (x − cV + u) − s
         C = (X - S + U) @ components.T
         E = X - C @ components
         Z = E + U
-        U = np.clip(Z, -kappa, kappa)
+        U = xp.clip(Z, -kappa, kappa)
         S = Z - U
-        scores[rows] = C
-        if iteration % 10 == 0:
+        if iteration % 10 == 0 or iteration == max_iterations:
+            scores = library.put(scores, rows, xp.where(going[:, None], C, scores[rows]))
             dual = U / kappa
-            dual -= (dual @ components.T) @ components
-            bound = (X * dual).sum(axis=1) / np.maximum(1, np.abs(dual).max(axis=1))
-            going = np.abs(E).sum(axis=1) - bound > tol * np.abs(X).sum(axis=1)
-            rows, X, kappa, S, U = rows[going], X[going], kappa[going], S[going], U[going]
-    return scores, not rows.size
+            dual = dual - (dual @ components.T) @ components
+            bound = xp.sum(X * dual, axis=1) / xp.clip(library.row_max(xp.abs(dual)), 1, None)
+            going = going & (norms(E) - bound > tol * norms(X))
+            left = int(xp.sum(going))
+            if left <= len(rows) // 2:  # few shapes: JAX compiles for each
+                keep = library.true_rows(going)
+                rows, going, X, kappa, S, U = (A[keep] for A in (rows, going, X, kappa, S, U))
+    return scores, left == 0
 
 
 class RobustPCA:
     """Principal components of a matrix with gross errors: an estimator in scikit-learn's manner that does not need it.
-    It computes on the host; `robust_pca` and `svd` take arrays in a GPU's memory.
 
     X = L + S with L of low rank and S sparse (`robust_pca`); the components are right singular vectors of L. X is not
     centred: the pursuit has L take up what a mean would, as one more component if need be, and a mean over columns with
-    gross errors would be one of them.
+    gross errors would be one of them. Where X lies in a GPU's memory the attributes' arrays lie beside it, of the same
+    library, and so must the rows of `transform`.
 
     Parameters
     ----------
@@ -232,11 +242,11 @@ class RobustPCA:
 
     Attributes
     ----------
-    components_ : ndarray, shape (n_components_, n_features)
+    components_ : array, shape (n_components_, n_features)
         Orthonormal rows V; of each the largest entry is positive.
-    singular_values_ : ndarray, shape (n_components_,)
+    singular_values_ : array, shape (n_components_,)
         Of L.
-    low_rank_, sparse_ : ndarray, shape (n_samples, n_features)
+    low_rank_, sparse_ : array, shape (n_samples, n_features)
         L and S.
     n_components_, n_features_in_, n_iter_ : int
     feature_names_in_ : ndarray of str
@@ -317,10 +327,10 @@ class RobustPCA:
         if not self.__sklearn_is_fitted__():
             raise NotFitted(f"this {type(self).__name__} is not fitted yet; call fit first")
 
-    def _samples(self, X: Any, fitting: bool) -> tuple[np.ndarray, Callable[[Any], Any]]:
-        """X as finite float32 or float64 rows with the features of `fit`, and the way back for results."""
+    def _samples(self, X: Any, fitting: bool) -> tuple[Any, Place]:
+        """X as finite float32 or float64 rows with the features of `fit`, and its place."""
         names = _feature_names(X)
-        array, place = on_host(X, type(self).__name__)
+        array, place = located(X)
         if array.dtype.kind == "c":
             raise InvalidArgument("Complex data not supported by quoin.RobustPCA")
         if array.dtype != _FLOAT32 and array.dtype != _FLOAT64:
@@ -333,11 +343,7 @@ class RobustPCA:
         if samples == 0 or features == 0:
             empty = "sample" if samples == 0 else "feature"
             raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
-        if not np.isfinite(array).all():
-            row, col = (int(index) for index in np.argwhere(~np.isfinite(array))[0])
-            error = NonFiniteEntry(f"X has {array[row, col]} (NaN or inf) in row {row}, column {col}")
-            error.row, error.col = row, col
-            raise error
+        _require_finite(array, place)
         if fitting:
             self.n_features_in_ = features
             if names is not None:
@@ -351,13 +357,27 @@ class RobustPCA:
             )
         elif names is not None and not np.array_equal(names, getattr(self, "feature_names_in_", names)):
             raise InvalidArgument("The feature names should match those that were passed during fit, in their order")
-        return array, place.give_back
+        return array, place
+
+    def _beside_components(self, array: Any, place: Place, method: str) -> tuple[Any, Any]:
+        """The library's arrays of the argument and of the components, of one type."""
+        components, home = located(self.components_)
+        require_one_place(f"RobustPCA.{method}", place, home)
+        if type(home.library) is not type(place.library):
+            mine, theirs = (f"{type(A).__module__}.{type(A).__qualname__}" for A in (self.components_, place.bare(array)))
+            raise TypeError(
+                f"quoin.RobustPCA.{method} needs an array of the library that it was fitted with; "
+                f"its components are a {mine}, and this one is a {theirs}"
+            )
+        place.operand(array)  # what its library does not give away, as a tensor with a gradient, is its own error
+        dtype = np.promote_types(array.dtype, components.dtype)
+        return tuple(place.bare(A.astype(dtype, copy=False)) for A in (array, components))  # type: ignore[return-value]
 
     def fit(self, X: Any, y: Any = None) -> RobustPCA:
         """Split X (n_samples, n_features) = L + S. `y` is not used. Warns where the pursuit does not converge."""
-        array, _ = self._samples(X, fitting=True)
+        array, place = self._samples(X, fitting=True)
         result = robust_pca(
-            array,
+            place.bare(array),
             pursuit=self.pursuit,
             route=self.route,
             lam=self.lam,
@@ -375,10 +395,11 @@ class RobustPCA:
                 stacklevel=2,
             )
         _, values, Vh = svd(result.L, threads=self.threads)
-        components = np.ascontiguousarray(Vh[: result.rank])
-        largest = np.abs(components).argmax(axis=1)[:, None]
-        components *= np.sign(np.take_along_axis(components, largest, axis=1))
-        self.components_, self.singular_values_ = components, values[: result.rank]
+        V = Vh[: result.rank]
+        with place.library.precise():
+            positive = place.library.row_max(V) >= place.library.row_max(-V)
+            self.components_ = place.library.xp.where(positive[:, None], V, -V)
+        self.singular_values_ = values[: result.rank]
         self.low_rank_, self.sparse_ = result.L, result.S
         self.n_components_, self.n_iter_ = result.rank, result.iterations
         return self
@@ -388,16 +409,18 @@ class RobustPCA:
         exactly where s is sparse enough. A projection, x Vᵀ, would spread every gross error over all scores.
         """
         self._require_fitted()
-        array, give_back = self._samples(X, fitting=False)
+        array, place = self._samples(X, fitting=False)
         tol = _default_tolerance(array.dtype) if self.tol is None else self.tol
-        scores, near = _least_absolute_scores(array, self.components_, tol, self.max_iter)
+        rows, components = self._beside_components(array, place, "transform")
+        with place.library.precise():
+            scores, near = _least_absolute_scores(place.library, rows, components, tol, self.max_iter)
         if not near:
             warnings.warn(
                 f"RobustPCA: {self.max_iter} iterations leave scores further than tol from their minimum",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return give_back(scores)
+        return place.give_back(scores)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit(X)` and `transform(X)`."""
@@ -406,16 +429,32 @@ class RobustPCA:
     def inverse_transform(self, C: Any) -> Any:
         """C V (n_samples, n_features), the low-rank part of the rows that have the scores C."""
         self._require_fitted()
-        array, place = on_host(C, "RobustPCA.inverse_transform")
+        array, place = located(C)
         array = exactly_2d(to_float(array, "RobustPCA.inverse_transform"))
         if array.shape[1] != self.n_components_:
             raise InvalidArgument(f"C has {array.shape[1]} columns, and there are {self.n_components_} components")
-        return place.give_back(array @ self.components_)
+        scores, components = self._beside_components(array, place, "inverse_transform")
+        with place.library.precise():
+            return place.give_back(scores @ components)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """robustpca0, robustpca1, … for the scores, as scikit-learn names them."""
         self._require_fitted()
         return np.array([f"robustpca{i}" for i in range(self.n_components_)], dtype=object)
+
+
+def _require_finite(array: Any, place: Place) -> None:
+    library, bare = place.library, place.bare(array)
+    with library.precise():
+        finite = library.xp.isfinite(bare)
+        rows = library.true_rows(~library.xp.all(finite, axis=1))
+        if not len(rows):
+            return
+        row = int(rows[0])
+        col = int(library.true_rows(~finite[row])[0])
+        error = NonFiniteEntry(f"X has {float(bare[row, col])} (NaN or inf) in row {row}, column {col}")
+    error.row, error.col = row, col
+    raise error
 
 
 def _feature_names(X: Any) -> np.ndarray | None:

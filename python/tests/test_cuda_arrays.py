@@ -569,8 +569,6 @@ def test_robust_pcas_errors_and_empty_arrays(rng, library):
         quoin.robust_pca(m, rho=1)
     with pytest.raises(np.linalg.LinAlgError, match="two-dimensional"):
         quoin.robust_pca(m[0])
-    with pytest.raises(TypeError, match="RobustPCA computes on the host.*GPU"):
-        quoin.RobustPCA().fit(m)
     bad = M.copy()
     bad[2, 1], bad[1, 2] = np.nan, np.inf
     for given in library.orders(library.put(bad)):
@@ -608,6 +606,111 @@ def test_robust_pca_on_the_callers_stream(rng, torch, order):
     stream.synchronize()
     assert np.linalg.norm(total.cpu().numpy() - L - S) <= 1.01e-7 * np.linalg.norm(L + S)
     assert np.linalg.norm(low.cpu().numpy() - expected) <= 1e-5 * np.linalg.norm(L)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 50), (50, 300)])
+def test_the_estimator_is_that_of_the_host(rng, library, shape, dtype):
+    X = sum(mixture(rng, *shape, dtype=dtype))
+    tol, n = 1e-5 if dtype == np.float32 else 1e-7, min(shape)
+    host, x = quoin.RobustPCA().fit(X), library.put(X)
+    for given in library.orders(x):
+        pca = quoin.RobustPCA().fit(given)
+        there = (pca.components_, pca.singular_values_, pca.low_rank_, pca.sparse_)
+        assert all(isinstance(array, library.kind) for array in there)
+        V, values, L, S = (library.get(array) for array in there)
+        assert {array.dtype for array in (V, values, L, S)} == {np.dtype(dtype)}
+        assert (pca.n_components_, pca.n_features_in_) == (3, shape[1]) and abs(pca.n_iter_ - host.n_iter_) <= 1
+        assert_orthonormal(np.ascontiguousarray(V.T))
+        assert np.all(V[range(3), np.abs(V).argmax(axis=1)] > 0)
+        assert_near((L @ V.T) @ V, L, n)
+        assert_near(values, np.linalg.svd(L.astype(float), compute_uv=False)[:3].astype(dtype), n)
+        assert np.linalg.norm(V - host.components_) <= 1000 * tol
+
+        scores = pca.transform(given)
+        assert isinstance(scores, library.kind) and library.get(scores).dtype == dtype
+        assert np.linalg.norm(library.get(scores) - host.transform(X)) <= 1000 * tol * np.linalg.norm(values)
+        assert np.array_equal(library.get(pca.fit_transform(given)), library.get(scores))
+        low = pca.inverse_transform(scores)
+        assert isinstance(low, library.kind)
+        assert_near(library.get(low), (wide(library.get(scores)) @ wide(V)).astype(dtype), 3)
+        # rows without errors: the projection
+        assert_near(library.get(pca.transform(low)), library.get(scores), shape[1])
+    assert np.array_equal(library.get(x), X)
+
+
+def test_the_estimators_scores_do_not_see_gross_errors(rng, library):
+    pca = quoin.RobustPCA().fit(library.put(sum(mixture(rng, 300, 60))))
+    scores = 4 * rng.standard_normal((40, 3))
+    clean = scores @ library.get(pca.components_)
+    rows = clean + np.where(rng.random(clean.shape) < 0.15, 50.0, 0.0)
+    found = library.get(pca.transform(library.put(rows)))
+    assert np.allclose(found, scores, rtol=0, atol=1e-5)
+    # rows that end early leave the others' as they are; types mix as NumPy's do
+    rows[::2] = clean[::2]
+    assert np.allclose(library.get(pca.transform(library.put(rows))), scores, rtol=0, atol=1e-5)
+    assert library.get(pca.transform(library.put(clean.astype(np.float32)))).dtype == np.float64
+    with pytest.warns(RuntimeWarning, match="1 iterations"):
+        pca.set_params(max_iter=1).transform(library.put(rows + 1))
+
+
+def test_what_the_estimator_refuses(rng, library):
+    X = sum(mixture(rng, 60, 20))
+    x = library.put(X)
+    pca, host = quoin.RobustPCA().fit(x), quoin.RobustPCA().fit(X)
+    for call in (lambda: pca.transform(X), lambda: host.transform(x), lambda: pca.inverse_transform(host.transform(X)),
+                 lambda: host.inverse_transform(pca.transform(x))):
+        with pytest.raises(TypeError, match="needs its arrays in one place"):
+            call()
+    for bad, message in ((X[:, :19], "19 features.*20"), (X[0], "Reshape"), (X[:0], "0 sample"),
+                         (X.astype(complex), "Complex")):
+        with pytest.raises(quoin.InvalidArgument, match=message):
+            pca.transform(library.put(bad))
+    bad = X.copy()
+    bad[7, 3], bad[9, 1] = np.inf, np.nan
+    for call in (pca.transform, quoin.RobustPCA().fit):
+        with pytest.raises(quoin.NonFiniteEntry, match="inf") as caught:
+            call(library.put(bad))
+        assert (caught.value.row, caught.value.col) == (7, 3)
+    nothing = quoin.RobustPCA().fit(library.put(np.zeros((4, 3))))
+    assert nothing.n_components_ == 0 and nothing.transform(library.put(np.ones((2, 3)))).shape == (2, 0)
+    with pytest.warns(RuntimeWarning, match="iteration-limit"):
+        few = quoin.RobustPCA(max_iter=2).fit(library.put(X > 0))
+    assert library.get(few.components_).dtype == np.float64
+
+
+def test_the_estimator_keeps_to_one_library(rng, gpu):
+    torch, cupy = Torch(), CuPy()
+    X = sum(mixture(rng, 60, 20))
+    with pytest.raises(TypeError, match="the library that it was fitted with.*torch.*cupy"):
+        quoin.RobustPCA().fit(torch.put(X)).transform(cupy.put(X))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_estimator_on_the_callers_stream(rng, torch, order):
+    source = torch.from_numpy(sum(mixture(rng, 4000, 30))).cuda()
+    fitted = quoin.RobustPCA().fit(source)
+    expected, components = fitted.transform(source).cpu().numpy(), fitted.components_.cpu().numpy()
+    with pytest.raises(BufferError, match="grad"):
+        fitted.transform(source.clone().requires_grad_())
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        a = torch.full_like(source, float("nan"))
+        if order == "F":
+            a = a.mT.contiguous().mT
+        torch.cuda._sleep(LONG)
+        a.copy_(source)
+        pca = quoin.RobustPCA()
+        scores = pca.fit_transform(a)
+        a.fill_(float("nan"))
+        del a
+        torch.full((4000, 30), float("nan"), dtype=source.dtype, device="cuda")
+        found, V = scores.clone(), pca.components_.clone()
+        scores.fill_(float("nan"))
+    stream.synchronize()
+    assert np.linalg.norm(found.cpu().numpy() - expected) <= 1e-5 * np.linalg.norm(expected)
+    assert np.linalg.norm(V.cpu().numpy() - components) <= 1e-5
 
 
 # ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
@@ -726,3 +829,5 @@ def test_a_second_gpu(rng, torch):
     current = []
     result = quoin.robust_pca(a, max_iterations=2, callback=lambda _: current.append(torch.cuda.current_device()))
     assert result.L.device.index == 1 and current == [0, 0]
+    pca = quoin.RobustPCA()
+    assert pca.fit_transform(a).device.index == pca.components_.device.index == 1
