@@ -1,17 +1,31 @@
+#include "host/memory.hpp"
+
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <string>
 
 #include "quoin/matrix.hpp"
 
-namespace quoin::detail {
+namespace quoin {
+
+namespace host {
+
+void prefer_large_pages(void* begin, std::size_t bytes) {
+    const auto first = reinterpret_cast<std::uintptr_t>(begin) & ~(large_page - 1);
+    const auto last = (reinterpret_cast<std::uintptr_t>(begin) + bytes + large_page - 1) & ~(large_page - 1);
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
+}  // namespace host
+
+namespace detail {
 
 namespace {
-// From this size on, memory comes straight from the system in pages of 2 MiB, where it gives them: a matrix of gigabytes
-// then costs hundreds of page faults, not millions.
-constexpr std::size_t large_page = std::size_t(2) << 20;
+using host::large_page;
+// From this size on, memory comes straight from the system in large pages, where it gives them.
 constexpr std::size_t map_from = 4 * large_page;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -27,7 +41,7 @@ void* allocate_host(std::size_t bytes) {
     void* p = bytes < map_from ? std::aligned_alloc(64, round_up(bytes, 64))
                                : std::aligned_alloc(large_page, round_up(bytes, large_page));
     if (!p) refuse(bytes);
-    if (bytes >= map_from) madvise(p, round_up(bytes, large_page), MADV_HUGEPAGE);
+    if (bytes >= map_from) host::prefer_large_pages(p, bytes);
     return p;
 }
 
@@ -48,4 +62,6 @@ std::size_t checked_bytes(Index rows, Index cols, std::size_t size) {
     return bytes;
 }
 
-}  // namespace quoin::detail
+}  // namespace detail
+
+}  // namespace quoin

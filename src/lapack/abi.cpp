@@ -83,8 +83,9 @@ Call::Call(const char* routine, Index m, Index n, Index k) : routine_(routine), 
 Call::~Call() {
     if (!verbose()) return;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    std::fprintf(stderr, "quoin: %s %lld x %lld, k %lld: %s, %.3g s\n", routine_, static_cast<long long>(m_),
-                 static_cast<long long>(n_), static_cast<long long>(k_), method_, seconds);
+    const std::string k = k_ < 0 ? "" : ", k " + std::to_string(k_);
+    std::fprintf(stderr, "quoin: %s %lld x %lld%s: %s, %.3g s\n", routine_, static_cast<long long>(m_),
+                 static_cast<long long>(n_), k.c_str(), method_, seconds);
 }
 
 }  // namespace quoin::lapack

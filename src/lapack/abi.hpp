@@ -58,7 +58,7 @@ bool may_pass_on();
 /// One line for QUOIN_VERBOSE=1, from its construction to its end.
 class Call {
 public:
-    Call(const char* routine, Index m, Index n, Index k);
+    Call(const char* routine, Index m, Index n, Index k = -1);  ///< k = -1: the routine has none
     ~Call();
     Call(const Call&) = delete;
     void by(const char* method) { method_ = method; }

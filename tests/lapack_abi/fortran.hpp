@@ -61,6 +61,7 @@ private:
     using Geqr = void(In, In, T*, In, T*, In, T*, In, Int*);
     using Gemqr = void(Letter, Letter, In, In, In, const T*, In, const T*, In, T*, In, T*, In, Int*, Length, Length);
     using Gels = void(Letter, In, In, In, T*, In, T*, In, T*, In, Int*, Length);
+    using Copy = void(In, const T*, In, T*, In);
 
 public:
     Geqrf* geqrf = find<Geqrf>("geqrf");
@@ -82,6 +83,7 @@ public:
     Gels* gels = find<Gels>("gels");
     Gels* gelst = find<Gels>("gelst");
     Gels* getsls = find<Gels>("getsls");
+    Copy* copy = find<Copy>("copy");
 };
 
 /// The library under test, which this program is linked with in front of its LAPACK.

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+
+namespace quoin::host {
+
+/// Bytes of a large page.
+inline constexpr std::size_t large_page = std::size_t(2) << 20;
+
+/// Asks the system to serve the large pages that [begin, begin + bytes) lies in as such when they are first touched: a
+/// matrix of gigabytes then costs hundreds of page faults, not millions. Pages that are there stay as they are.
+void prefer_large_pages(void* begin, std::size_t bytes);
+
+}  // namespace quoin::host
