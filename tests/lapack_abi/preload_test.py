@@ -20,7 +20,7 @@ def check_law(a, q, r):
 def check_arrays():
     random = np.random.default_rng(1)
     for dtype in (np.float32, np.float64):
-        for m, n in ((0, 3), (1, 1), (3, 3), (32, 32), (500, 80), (300, 300), (80, 300), (20000, 40)):
+        for m, n in ((0, 3), (1, 1), (3, 3), (32, 32), (500, 80), (300, 300), (80, 300), (20000, 40), (70000, 20)):
             a = random.standard_normal((m, n)).astype(dtype)
             q, r = np.linalg.qr(a)
             check_law(a, q, r)
@@ -53,7 +53,7 @@ def main():
     environment = dict(os.environ, LD_PRELOAD=sys.argv[1], QUOIN_VERBOSE="1")
     child = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
     assert child.returncode == 0, child.stderr[-2000:]
-    for routine in ("SGEQRF", "DGEQRF", "SORGQR", "DORGQR", "SORMQR", "DORMQR", "SGELS", "DGELS"):
+    for routine in ("SGEQRF", "DGEQRF", "SORGQR", "DORGQR", "SORMQR", "DORMQR", "SGELS", "DGELS", "DCOPY"):
         lines = [line for line in child.stderr.splitlines() if line.startswith(f"quoin: {routine} ")]
         assert any("passed on" not in line for line in lines), f"{routine} was not intercepted"
     environment.pop("LD_PRELOAD")
