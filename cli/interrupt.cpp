@@ -44,8 +44,10 @@ InterruptGuard::~InterruptGuard() {
     to_stop = nullptr;
 }
 
+bool interrupted() { return received_signal != 0; }
+
 void throw_if_interrupted() {
-    if (received_signal != 0) throw Interrupted();
+    if (interrupted()) throw Interrupted();
 }
 
 int interrupted_exit_code() { return 128 + received_signal; }

@@ -11,6 +11,8 @@ public:
     template <class D>
     explicit InterruptGuard(Context<D>& ctx)
         : InterruptGuard(Target{&ctx, [](void* of) { static_cast<Context<D>*>(of)->request_stop(); }}) {}
+    /// The first signal stops nothing by itself: a loop of the program asks `interrupted()`.
+    InterruptGuard() : InterruptGuard(Target{nullptr, [](void*) {}}) {}
     ~InterruptGuard();
     InterruptGuard(const InterruptGuard&) = delete;
     InterruptGuard& operator=(const InterruptGuard&) = delete;
@@ -26,7 +28,9 @@ private:
     Target target_;
 };
 
-/// Throws Interrupted once a signal has come; for the program's own loops.
+/// Whether a signal has come; for the program's own loops.
+bool interrupted();
+/// Throws Interrupted if so.
 void throw_if_interrupted();
 
 /// The shell's convention for a program ended by the signal that came: 128 + its number, so 130 for Ctrl-C.

@@ -19,7 +19,7 @@ class Formatter : public CLI::Formatter {
 public:
     std::string make_subcommand(const CLI::App* command) const override {
         const std::string description = command->get_description();
-        return fmt::format("  {:<8}{}\n", command->get_name(), description.substr(0, description.find('\n')));
+        return fmt::format("  {:<10}{}\n", command->get_name(), description.substr(0, description.find('\n')));
     }
 };
 
@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
     cli::add_lstsq(program);
     cli::add_svd(program);
     cli::add_rpca(program);
+    cli::add_lyapunov(program);
     cli::add_plan(program);
     cli::add_info(program);
     cli::add_bench(program);

@@ -6,6 +6,7 @@
 #include "quoin/error.hpp"
 #include "quoin/io.hpp"
 #include "quoin/least_squares.hpp"
+#include "quoin/lyapunov.hpp"
 #include "quoin/matrix.hpp"
 #include "quoin/options.hpp"
 #include "quoin/qr.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-// The four operations on cache-resident blocks that every host primitive is made of.
+// The operations on cache-resident blocks that the host primitives and the tangent dynamics are made of.
 //
 // All matrices are column-major; no operand may overlap an output. Every kernel is sequential, and the bits of its
 // result depend on its operands alone.
@@ -11,6 +11,9 @@
 //                A: m×k, B: k×n, C: m×n; lanes along the long dimension m
 //   solve    X := X R⁻¹, n <= solve_width columns of X at once, R upper triangular
 //   scale    x := alpha x
+//   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
+//            central forces times `couple_width` vectors at once
+//                X, F: d rows a particle, each row the entries of all vectors, consecutive; lanes along the vectors
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
 // columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
@@ -23,6 +26,17 @@ namespace quoin::host {
 
 inline constexpr Index solve_width = 8;
 
+/// Vectors that `couple` takes at once: a row is one line of a cache.
+template <class T>
+inline constexpr Index couple_width = 64 / sizeof(T);
+
+/// What of a pair of particles `couple` needs.
+template <class T>
+struct Coupling {
+    Index i, j;
+    T alpha, beta, r[3];  ///< r: of d components
+};
+
 template <class T>
 struct Kernels {
     const char* instruction_set;
@@ -32,6 +46,8 @@ struct Kernels {
     void (*outer)(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc);
     void (*solve)(Index m, Index n, T* X, Index ldx, const T* R, Index ldr);
     void (*scale)(Index m, T alpha, T* x);
+    /// 1 <= d <= 3.
+    void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
 };
 
 /// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.

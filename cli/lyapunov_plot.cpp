@@ -1,0 +1,92 @@
+#include "lyapunov_plot.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "plot/figure.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr const char *positive_color = "#b2501e", *zero_color = "#3f7d3a", *negative_color = "#1f5fa8";
+
+/// Of an exponent within three standard errors of 0, or beyond.
+const char* color_of(const Estimate& exponent) {
+    if (std::abs(exponent.value) <= 3 * exponent.error) return zero_color;
+    return exponent.value > 0 ? positive_color : negative_color;
+}
+
+std::string plain(double t) { return fmt::format("{:g}", t); }
+
+/// A panel that the finite values and 0 fill.
+plot::Panel panel_of(double top, double bottom, const std::vector<double>& values) {
+    double low = 0, high = 0;
+    for (const double value : values) {
+        if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+    }
+    const double margin = high > low ? 0.05 * (high - low) : 1;
+    return {top, bottom, low - margin, high + margin};
+}
+
+void zero_line(plot::Figure& figure, const plot::Panel& panel) {
+    figure.out("<path d=\"M{:.1f},{:.1f}H{:.1f}\" stroke=\"#666666\"/>\n", figure.left, panel.y(0), figure.right);
+}
+
+}  // namespace
+
+std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
+    const Index p = static_cast<Index>(spectrum.exponents.size()), most = 64;
+    // the first batches scatter too much to scale the figure
+    const std::size_t first = spectrum.times.size() / 20;
+    std::vector<double> all;
+    for (std::size_t b = first; b < spectrum.times.size(); ++b) {
+        for (Index i = 0; i < p; ++i) all.push_back(spectrum.averages(i, static_cast<Index>(b)));
+    }
+    plot::Figure figure(480, 0, spectrum.times.empty() ? 1 : spectrum.times.back());
+    const plot::Panel panel = panel_of(20, 430, all);
+    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "Lyapunov exponents", "#333333", plain);
+    zero_line(figure, panel);
+    figure.name_abscissa(panel, "time averaged over");
+    const Index curves = std::min(p, most);
+    for (Index c = 0; c < curves; ++c) {
+        const Index i = curves > 1 ? c * (p - 1) / (curves - 1) : 0;
+        std::vector<double> values;
+        for (std::size_t b = 0; b < spectrum.times.size(); ++b) {
+            const double value = spectrum.averages(i, static_cast<Index>(b));
+            values.push_back(panel.low <= value && value <= panel.high ? value
+                                                                        : std::numeric_limits<double>::quiet_NaN());
+        }
+        figure.curve(panel, spectrum.times, values, color_of(spectrum.exponents[static_cast<std::size_t>(i)]), 1.2, 2);
+    }
+    return figure.svg();
+}
+
+std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
+    std::vector<double> index, values, sums;
+    std::vector<double> parts[3];
+    const double gap = std::numeric_limits<double>::quiet_NaN();
+    double sum = 0;
+    for (const Estimate& exponent : spectrum.exponents) {
+        index.push_back(static_cast<double>(index.size() + 1));
+        values.push_back(exponent.value);
+        sums.push_back(sum += exponent.value);
+        const char* colors[] = {positive_color, zero_color, negative_color};
+        for (int c = 0; c < 3; ++c) parts[c].push_back(color_of(exponent) == colors[c] ? exponent.value : gap);
+    }
+    plot::Figure figure(480, 0, index.back() + 1, /*smallest_tick=*/1);
+    const plot::Panel top = panel_of(20, 250, values), bottom = panel_of(286, 430, sums);
+    figure.axes(top, plot::ticks(top.low, top.high, 8), "λ_i", "#333333", plain);
+    figure.axes(bottom, plot::ticks(bottom.low, bottom.high, 5), "Σ_{j≤i} λ_j", "#333333", plain);
+    zero_line(figure, top);
+    zero_line(figure, bottom);
+    figure.name_abscissa(bottom, "i");
+    const char* colors[] = {positive_color, zero_color, negative_color};
+    for (int c = 0; c < 3; ++c) figure.curve(top, index, parts[c], colors[c], 1.8, 1000);
+    figure.curve(bottom, index, sums, "#333333", 1.8, 100);
+    return figure.svg();
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "quoin/lyapunov.hpp"
+
+namespace quoin::cli {
+
+enum class System { Lorenz63, Henon, Lorenz96, KuramotoSivashinsky, Fput, Particles };
+/// "lorenz63", "henon", "lorenz96", "kuramoto-sivashinsky", "fput", "particles".
+const char* to_string(System system);
+
+/// The options of `quoin lyapunov` that say which system; those not given are the library's defaults.
+class SystemArguments {
+public:
+    /// Adds SYSTEM and the parameters of every system, each under a heading that names those it is for.
+    void add_to(CLI::App& command);
+    /// Throws CLI::ValidationError for a parameter that the system does not have.
+    void check(const CLI::App& command) const;
+
+    System system() const { return system_; }
+    /// Throws InvalidArgument.
+    std::unique_ptr<TangentMap> make() const;
+    /// Times that give the leading exponents in seconds or minutes.
+    LyapunovOptions defaults() const;
+
+private:
+    System system_ = System::Lorenz63;
+    std::optional<double> sigma_, rho_, beta_, a_, b_, forcing_, length_, energy_, density_, temperature_, kappa_, cutoff_,
+        step_;
+    std::optional<Index> size_, modes_;
+    std::optional<int> dimensions_;
+    std::optional<Potential> potential_;
+    bool periodic_ = false;
+};
+
+}  // namespace quoin::cli

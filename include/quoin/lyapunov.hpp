@@ -1,0 +1,190 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quoin/options.hpp"
+
+namespace quoin {
+
+/// A dynamical system in steps, with its derivative: x := Φ(x) and X := DΦ(x) X, for the p tangent vectors at once that are
+/// the columns of X (n×p). For a flow Φ is the integrator's step of length `step()`, and DΦ the derivative of that very
+/// map, so that what holds exactly of Φ (det DΦ = 1, DΦᵀJ DΦ = J) holds of the vectors up to rounding.
+class TangentMap {
+public:
+    virtual ~TangentMap() = default;
+
+    virtual Index dimension() const = 0;
+    /// Time of one step; 1 for maps.
+    virtual double step() const { return 1; }
+    /// The system and its parameters, every digit: two maps of one description are one map.
+    virtual std::string description() const = 0;
+    /// A state to start from, a function of `seed`, or the caller's.
+    virtual std::vector<double> initial_state(std::uint64_t seed) const = 0;
+    /// `steps` times x := Φ(x), X := DΦ(x) X. X may have no columns. The bits do not depend on the number of threads.
+    virtual void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) = 0;
+
+    /// Sum of all n exponents, where it is known: the divergence of the flow, log|det DΦ| of the map.
+    virtual std::optional<double> divergence() const { return {}; }
+    /// Exponents that symmetries and conserved quantities make zero.
+    virtual Index vanishing_exponents() const { return 0; }
+    /// The conserved energy, where there is one.
+    virtual std::optional<double> energy(std::span<const double>) const { return {}; }
+    /// Of the time spent in `advance`, the share of the state's own motion: vector field, forces.
+    virtual double force_share() const = 0;
+};
+
+/// ẋ = σ(y − x), ẏ = x(ρ − z) − y, ż = xy − βz (Lorenz 1963).
+struct Lorenz63 {
+    double sigma = 10, rho = 28, beta = 8. / 3, step = 0.01;
+};
+/// x' = 1 − ax² + y, y' = bx (Hénon 1976).
+struct Henon {
+    double a = 1.4, b = 0.3;
+};
+/// ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F, i modulo N >= 4 (Lorenz 1996).
+struct Lorenz96 {
+    Index size = 40;
+    double forcing = 8, step = 0.02;
+};
+/// u_t = −u_xx − u_xxxx − u u_x, of period L and mean zero, in `modes` Fourier modes without aliasing. (The mean is
+/// conserved and only moves the frame; it would add one exponent that is exactly 0.) Exponential time differencing,
+/// ETDRK4 (Cox and Matthews 2002; Kassam and Trefethen 2005).
+struct KuramotoSivashinsky {
+    double length = 22;
+    Index modes = 0;  ///< n = 2·modes; 0: wavenumbers to 4.5
+    double step = 0.1;
+};
+/// H = Σ p²/2 + Σ (Δ²/2 + βΔ⁴/4), Δ the stretch of a spring (Fermi, Pasta, Ulam and Tsingou 1955). Velocity Verlet.
+struct FputBeta {
+    Index size = 32;        ///< masses; n = 2·size
+    double beta = 1;
+    double energy = 1;      ///< a mass
+    bool periodic = false;  ///< a ring; otherwise between two walls
+    double step = 0.05;
+};
+
+/// Interactions of particles, in units of ε, σ and the mass. U is shifted, so that U and U' vanish at the cutoff.
+enum class Potential {
+    LennardJones,  ///< 4(r⁻¹² − r⁻⁶), cutoff 2.5
+    Wca,           ///< the same to its minimum, 2^(1/6): repulsion alone (Weeks, Chandler and Andersen 1971)
+    Yukawa,        ///< e^{−κr}/r, cutoff 6/κ
+};
+/// N particles in a periodic square or cube; n = 2dN: positions, then momenta. Velocity Verlet.
+struct Particles {
+    Index count = 108;
+    int dimensions = 3;  ///< 2 or 3
+    Potential potential = Potential::Wca;
+    double density = 0.6;      ///< N/Lᵈ
+    double temperature = 1;    ///< of the first momenta, of which the total is zero
+    double kappa = 1;          ///< Yukawa's
+    double cutoff = 0;         ///< 0: as `Potential` says
+    double step = 0.002;
+};
+
+/// A flow dx/dt = f(x) of the caller's, integrated by Dormand and Prince's method of order 5 (Boost.Odeint).
+struct UserFlow {
+    std::vector<double> x0;
+    std::function<void(const double* x, double* dx)> field;  ///< dx := f(x)
+    /// dX := Df(x) X, n×p. Called by one thread, which may start more.
+    std::function<void(const double* x, MatrixView<const double> X, MatrixView<double> dX)> jvp;
+    double step = 0.01;
+};
+/// A map of the caller's.
+struct UserMap {
+    std::vector<double> x0;
+    std::function<void(const double* x, double* y)> map;  ///< y := Φ(x)
+    std::function<void(const double* x, MatrixView<const double> X, MatrixView<double> Y)> jvp;  ///< Y := DΦ(x) X
+};
+
+/// Each throws InvalidArgument for a parameter out of its domain.
+std::unique_ptr<TangentMap> tangent_map(const Lorenz63&);
+std::unique_ptr<TangentMap> tangent_map(const Henon&);
+std::unique_ptr<TangentMap> tangent_map(const Lorenz96&);
+std::unique_ptr<TangentMap> tangent_map(const KuramotoSivashinsky&);
+std::unique_ptr<TangentMap> tangent_map(const FputBeta&);
+std::unique_ptr<TangentMap> tangent_map(const Particles&);
+std::unique_ptr<TangentMap> tangent_map(UserFlow);
+std::unique_ptr<TangentMap> tangent_map(UserMap);
+
+/// Where a run stands.
+struct LyapunovProgress {
+    enum Phase { Transient, Alignment, Sampling } phase = Transient;
+    double time = 0;      ///< since the start, transient included
+    double fraction = 0;  ///< of all steps
+};
+
+/// Choices of a run. Times are rounded up to whole segments of `steps_per_qr` steps.
+struct LyapunovOptions {
+    Index exponents = 0;     ///< p, the first p; 0: all
+    double time = 1000;      ///< over which they are averaged
+    double transient = 100;  ///< before it, of the state alone
+    double alignment = 100;  ///< after that, of the tangent vectors, not averaged
+    Index steps_per_qr = 10;
+    std::uint64_t seed = 1;  ///< of the tangent vectors, and of the state where the system makes it
+    Options qr;              ///< `method`, and its blocks; `q` is Explicit
+    std::string checkpoint;  ///< a file: the run goes on from it where it exists, and is saved to it; empty: none
+    double checkpoint_seconds = 60;                             ///< between two saves
+    std::function<bool(const LyapunovProgress&)> on_segment{};  ///< after each; false ends the run
+};
+
+/// A number with its standard error; NaN where it is not known.
+struct Estimate {
+    double value = 0, error = 0;
+};
+
+struct LyapunovSpectrum {
+    std::vector<Estimate> exponents;  ///< p of them, descending
+    Estimate sum;                     ///< of the p exponents
+    Estimate kolmogorov_sinai;        ///< of those above zero (Pesin 1977); of all p where none is negative
+    /// j + Σ_{i<=j} λ_i / |λ_{j+1}|, j the largest with Σ_{i<=j} λ_i >= 0 (Kaplan and Yorke 1979). NaN where p exponents do
+    /// not reach so far.
+    Estimate kaplan_yorke;
+    Index positive = 0;               ///< exponents above three standard errors
+    Index dimension = 0;              ///< n
+    Index vanishing = 0;              ///< that the system's symmetries make zero
+    std::optional<double> divergence; ///< what the sum of all n must be
+    std::optional<double> energy, energy_drift;  ///< at the end, and since the end of the transient, relative
+
+    double time = 0;        ///< sampled
+    Index segments = 0;     ///< sampled; one QR each
+    bool completed = true;  ///< false where `on_segment` ended the run
+    Method method = Method::Auto;
+
+    double seconds = 0;  ///< of all parts of the run, also before a checkpoint
+    double qr_seconds = 0, tangent_seconds = 0, force_seconds = 0;
+    Index reorthonormalisations = 0;  ///< alignment included
+
+    /// Column b holds the averages of the unsorted exponents over the first `times[b]`: the convergence.
+    std::vector<double> times;
+    Matrix<double> averages;
+};
+
+/// The first p Lyapunov exponents of `system`, λ_i = lim 1/t Σ log|r_ii|, by QR of the tangent vectors every k steps:
+///
+///     Z := DΦᵏ(x) Q,   x := Φᵏ(x),   Z = QR,   s_i += log|r_ii|
+///
+/// Benettin, Galgani, Giorgilli and Strelcyn 1980; Shimada and Nagashima 1979; Geist, Parlitz and Lauterborn 1990 compare.
+/// Standard errors are those of 32 batch means whose length grows with the run (Flyvbjerg and Petersen 1989), for functions
+/// of several exponents by the jackknife over the batches. Costs a QR of n×p a segment, 4np² flops, and the system's own
+/// tangent products. A run has the same bits for any number of threads, and where it was stopped, or killed, and went on
+/// from its checkpoint. Blocks until done.
+///
+/// Throws InvalidArgument (p, a time, a checkpoint of another run), NonFiniteEntry (the orbit or a tangent vector left the
+/// numbers; the message has the time), NumericalBreakdown (CholeskyQR by name, and vectors too near each other: fewer steps
+/// per QR), UnreadableFile, UnwritableFile, OutOfMemory, Interrupted (after saving the checkpoint).
+///
+///     Context<Host> ctx;
+///     auto system = tangent_map(Lorenz96{.size = 40, .forcing = 8});
+///     auto f = lyapunov_spectrum(ctx, *system, {.time = 1000});  // f.exponents[0].value, f.kaplan_yorke
+LyapunovSpectrum lyapunov_spectrum(Context<Host>& ctx, TangentMap& system, const LyapunovOptions& options = {});
+
+/// "lennard-jones", "wca", "yukawa".
+const char* to_string(Potential potential);
+
+}  // namespace quoin

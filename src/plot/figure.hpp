@@ -1,0 +1,56 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quoin::plot {
+
+/// About `count` round numbers in [low, high], multiples of 1, 2 or 5 times a power of ten that is at least `smallest`.
+std::vector<double> ticks(double low, double high, double count, double smallest = 0);
+
+/// A strip of a figure whose ordinate runs from `low` at `bottom` to `high` at `top`.
+struct Panel {
+    double top, bottom, low, high;
+    double y(double value) const { return bottom + (value - low) / (high - low) * (top - bottom); }
+};
+
+/// An SVG figure of panels one under the other over one abscissa, [first, last].
+class Figure {
+public:
+    static constexpr double width = 720, left = 84, right = 700;  ///< of the figure, and of its panels
+
+    /// `smallest_tick`: 1 where the abscissa counts.
+    Figure(double height, double first, double last, double smallest_tick = 0);
+
+    double x(double value) const { return left + (value - first_) / (last_ - first_) * (right - left); }
+
+    /// Frame, grid, ticks and the name of the ordinate; `label` is the text of a tick.
+    void axes(const Panel& p, const std::vector<double>& y_ticks, const std::string& name, const char* color,
+              const std::function<std::string(double)>& label);
+    /// The name of the abscissa, under the lowest panel.
+    void name_abscissa(const Panel& lowest, const std::string& name);
+    /// A curve through the points that are finite, with a dot at each where they are few (at most `most_dots`). It breaks
+    /// where a point is not finite and where the abscissas begin anew.
+    void curve(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& values,
+               const char* color, double stroke = 1.8, std::size_t most_dots = 100);
+    void text(double x, double y, const char* anchor, const std::string& what);
+
+    template <class... Args>
+    void out(fmt::format_string<Args...> format, Args&&... args) {
+        fmt::format_to(std::back_inserter(svg_), format, std::forward<Args>(args)...);
+    }
+
+    /// The file.
+    std::string svg() const { return svg_ + "</svg>\n"; }
+
+private:
+    double first_, last_, smallest_tick_;
+    std::string svg_;
+};
+
+}  // namespace quoin::plot
