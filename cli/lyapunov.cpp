@@ -207,7 +207,7 @@ void add_lyapunov(CLI::App& program) {
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n\n"
         "Ctrl-C stops the run, saves the checkpoint, reports what there is, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
-        "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (above three errors), vanishing, energy,\n"
+        "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
         "energy_drift, time, segments, seconds, qr_share, tangent_share, force_share, "
         "reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");

@@ -58,10 +58,10 @@ void SystemArguments::add_to(CLI::App& command) {
         .add_option_function<std::string>(
             "--potential",
             [this](const std::string& text) {
-                potential_ = parse_name("--potential", text, {Potential::LennardJones, Potential::Wca, Potential::Yukawa},
+                potential_ = parse_name("--potential", text, {Potential::LennardJones, Potential::Wca, Potential::Yukawa, Potential::Soft},
                                         [](Potential potential) { return quoin::to_string(potential); });
             },
-            "lennard-jones, wca (Lennard-Jones to its minimum) or yukawa (wca)")
+            "lennard-jones, wca (Lennard-Jones to its minimum), yukawa or soft (100(1 − r²)⁴) (wca)")
         ->type_name("NAME")
         ->group(heading + "particles");
     add("--density", density_, "particles", "N/Lᵈ (0.6)");

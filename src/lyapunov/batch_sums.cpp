@@ -106,9 +106,11 @@ void estimate(const BatchSums& batches, double tau, LyapunovSpectrum& result) {
             errors[k] = std::sqrt(squares * static_cast<double>(G - 1) / static_cast<double>(G));
         }
     }
+    // a vector that grows linearly has grown by K after K segments, and its exponent is log(K)/(Kτ) yet
+    const double linear = segments > 0 ? std::log(static_cast<double>(segments)) / (static_cast<double>(segments) * tau) : 0;
     for (std::size_t i = 0; i < p; ++i) {
         result.exponents[i].error = errors[i];
-        const double bound = std::isfinite(errors[i]) ? 3 * errors[i] : 0;
+        const double bound = linear + (std::isfinite(errors[i]) ? 3 * errors[i] : 0);
         result.positive += result.exponents[i].value > bound;
     }
     result.sum = {values[p], errors[p]};

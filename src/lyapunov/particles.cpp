@@ -20,12 +20,17 @@ Derivatives unshifted(Potential potential, double kappa, double r) {
         const double U = std::exp(-kappa * r) / r;
         return {U, -U * (kappa + 1 / r), U * (kappa * kappa + 2 * kappa / r + 2 / (r * r))};
     }
+    if (potential == Potential::Soft) {
+        const double s = 1 - r * r;
+        return {100 * s * s * s * s, -800 * r * s * s * s, 800 * s * s * (6 * r * r - s)};
+    }
     const double s6 = std::pow(r, -6), s12 = s6 * s6;
     return {4 * (s12 - s6), (24 * s6 - 48 * s12) / r, (624 * s12 - 168 * s6) / (r * r)};
 }
 
 double cutoff_of(const Particles& s) {
     if (s.potential == Potential::Wca) return std::pow(2.0, 1.0 / 6);
+    if (s.potential == Potential::Soft) return 1;
     if (s.cutoff > 0) return s.cutoff;
     return s.potential == Potential::Yukawa ? 6 / s.kappa : 2.5;
 }
@@ -127,7 +132,8 @@ std::unique_ptr<TangentMap> fluid(const Particles& s) {
                                           s.count, s.density, side, cutoff));
     }
     const double neighbours = side / static_cast<double>(Fluid<D>::lattice_sites(s.count));
-    if (s.potential != Potential::Yukawa && neighbours < 0.8) {
+    const bool hard = s.potential == Potential::LennardJones || s.potential == Potential::Wca;
+    if (hard && neighbours < 0.8) {
         throw InvalidArgument(fmt::format("particles would overlap: at density {} the first positions, a lattice, are {:.3g} "
                                           "apart, and must be 0.8 apart",
                                           s.density, neighbours));
@@ -142,6 +148,7 @@ const char* to_string(Potential potential) {
         case Potential::LennardJones: return "lennard-jones";
         case Potential::Wca: return "wca";
         case Potential::Yukawa: return "yukawa";
+        case Potential::Soft: return "soft";
     }
     return "";
 }
@@ -157,8 +164,8 @@ std::unique_ptr<TangentMap> tangent_map(const Particles& s) {
     require_positive("step", s.step);
     require_finite("cutoff", s.cutoff);
     require_at_least<double>("cutoff", s.cutoff, 0);
-    if (s.potential == Potential::Wca && s.cutoff > 0) {
-        throw InvalidArgument("cutoff: that of wca is 2^(1/6), the minimum of Lennard and Jones's potential");
+    if ((s.potential == Potential::Wca || s.potential == Potential::Soft) && s.cutoff > 0) {
+        throw InvalidArgument(fmt::format("cutoff is for lennard-jones and yukawa; that of {} belongs to it", to_string(s.potential)));
     }
     return s.dimensions == 2 ? fluid<2>(s) : fluid<3>(s);
 }

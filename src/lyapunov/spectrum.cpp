@@ -193,6 +193,7 @@ private:
         estimate(state_.batches, tau_, result);
         result.vanishing = system_.vanishing_exponents();
         result.divergence = system_.divergence();
+        result.state = state_.x;
         result.energy = system_.energy(state_.x);
         if (result.energy && state_.Q.cols() > 0) {
             result.energy_drift = (*result.energy - state_.first_energy) / std::abs(state_.first_energy);

@@ -1,0 +1,722 @@
+// Lyapunov spectra: what holds exactly of tangent maps, of the exponents, of their errors; and spectra that are known.
+
+#include "quoin/lyapunov.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <random>
+#include <tuple>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "host/kernels/kernels.hpp"
+#include "lyapunov/batch_sums.hpp"
+#include "lyapunov/pairs.hpp"
+
+namespace quoin::test {
+namespace {
+
+constexpr double u = unit_roundoff<double>;
+
+using Make = std::unique_ptr<TangentMap> (*)(double step_factor);
+
+struct System {
+    const char* name;
+    Make make;
+};
+
+template <class Parameters>
+std::unique_ptr<TangentMap> shortened(Parameters s, double step_factor) {
+    s.step *= step_factor;
+    return tangent_map(s);
+}
+
+/// Rössler's flow through the interface of the caller's own systems.
+std::unique_ptr<TangentMap> roessler(double step_factor) {
+    return tangent_map(
+        UserFlow{{1, 1, 0},
+                 [](const double* x, double* d) {
+                     d[0] = -x[1] - x[2];
+                     d[1] = x[0] + 0.2 * x[1];
+                     d[2] = 0.2 + x[2] * (x[0] - 5.7);
+                 },
+                 [](const double* x, MatrixView<const double> X, MatrixView<double> d) {
+                     for (Index j = 0; j < X.cols; ++j) {
+                         d(0, j) = -X(1, j) - X(2, j);
+                         d(1, j) = X(0, j) + 0.2 * X(1, j);
+                         d(2, j) = X(2, j) * (x[0] - 5.7) + x[2] * X(0, j);
+                     }
+                 },
+                 0.02 * step_factor});
+}
+
+/// The logistic map of slope 4, conjugate to a tent: λ = ln 2.
+std::unique_ptr<TangentMap> logistic(double) {
+    return tangent_map(UserMap{{0.3},
+                               [](const double* x, double* y) { y[0] = 4 * x[0] * (1 - x[0]); },
+                               [](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
+                                   for (Index j = 0; j < X.cols; ++j) Y(0, j) = (4 - 8 * x[0]) * X(0, j);
+                               }});
+}
+
+const System systems[] = {
+    {"lorenz63", [](double f) { return shortened(Lorenz63{}, f); }},
+    {"henon", [](double) { return tangent_map(Henon{}); }},
+    {"lorenz96", [](double f) { return shortened(Lorenz96{.size = 37}, f); }},
+    {"kuramoto_sivashinsky", [](double f) { return shortened(KuramotoSivashinsky{.modes = 11}, f); }},
+    {"fput", [](double f) { return shortened(FputBeta{.size = 19}, f); }},
+    {"fput_ring", [](double f) { return shortened(FputBeta{.size = 12, .periodic = true}, f); }},
+    {"wca_2d", [](double f) { return shortened(Particles{.count = 13, .dimensions = 2}, f); }},
+    {"wca_3d", [](double f) { return shortened(Particles{.count = 70, .dimensions = 3, .density = 0.8}, f); }},
+    {"lennard_jones_3d",
+     [](double f) {
+         return shortened(Particles{.count = 100, .potential = Potential::LennardJones, .density = 0.7}, f);
+     }},
+    {"yukawa_2d",
+     [](double f) {
+         return shortened(
+             Particles{.count = 40, .dimensions = 2, .potential = Potential::Yukawa, .density = 0.1, .kappa = 2, .step = 0.01},
+             f);
+     }},
+    {"soft_3d",
+     [](double f) { return shortened(Particles{.count = 40, .potential = Potential::Soft, .step = 0.005}, f); }},
+    {"user_flow", roessler},
+    {"user_map", logistic},
+};
+
+class EverySystem : public testing::TestWithParam<System> {
+protected:
+    std::unique_ptr<TangentMap> system = GetParam().make(1);
+    Context<Host> ctx;
+
+    /// A state on its way.
+    std::vector<double> state() {
+        std::vector<double> x = system->initial_state(3);
+        system->advance(ctx, 300, x, {});
+        return x;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Systems, EverySystem, testing::ValuesIn(systems),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// (Φ(x + εv) − Φ(x − εv))/2ε = DΦ(x)v + O(ε²) + O(u/ε): halving ε takes three quarters of the difference away, until it is
+// that of rounding. A product that is wrong differs by as much for every ε. A cutoff is a kink of DΦ: there ε is so small that
+// no pair crosses it.
+TEST_P(EverySystem, TangentVectorsAreDerivatives) {
+    const std::vector<double> x = state();
+    // a block and a part of one; more steps than whose pairs are kept, but of maps, which stretch by 4 at once, two
+    const Index n = system->dimension(), p = 11, steps = system->step() == 1 ? 2 : 19;
+    Matrix<double> X = random_normal<double>(n, p, 5);
+    for (Index j = 0; j < p; ++j) {
+        double square = 0;
+        for (Index i = 0; i < n; ++i) square += X(i, j) * X(i, j);
+        for (Index i = 0; i < n; ++i) X(i, j) /= std::sqrt(square);
+    }
+    const Matrix<double> V = copy<double>(X.view());
+    std::vector<double> end = x;
+    system->advance(ctx, steps, end, X.view());
+    const bool has_kinks = system->description().starts_with("particles");
+    double scale = 0;
+    for (const double value : end) scale = std::max(scale, std::abs(value));
+
+    for (Index j = 0; j < p; ++j) {
+        double before = 0, norm = 0;
+        for (Index i = 0; i < n; ++i) norm = std::max(norm, std::abs(X(i, j)));
+        for (double epsilon : {4e-4, 2e-4, 1e-4}) {
+            if (has_kinks) epsilon /= 100;
+            std::vector<double> forth = x, back = x;
+            for (Index i = 0; i < n; ++i) {
+                forth[static_cast<std::size_t>(i)] += epsilon * V(i, j);
+                back[static_cast<std::size_t>(i)] -= epsilon * V(i, j);
+            }
+            system->advance(ctx, steps, forth, {});
+            system->advance(ctx, steps, back, {});
+            double difference = 0;
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                difference = std::max(difference,
+                                      std::abs((forth[i] - back[i]) / (2 * epsilon) - X(static_cast<Index>(i), j)));
+            }
+            // a rounding of the state at the start grows like the vectors
+            const double rounding = 10 * static_cast<double>(steps) * u * scale * std::max(1., norm) / epsilon;
+            if (before > 0) {
+                EXPECT_LE(difference, 0.3 * before + rounding) << "vector " << j << ", epsilon " << epsilon;
+            }
+            EXPECT_LE(difference, 0.1 * std::max(1., norm)) << "vector " << j;
+            before = std::max(difference, rounding);
+        }
+    }
+}
+
+TEST_P(EverySystem, BitsDependNeitherOnThreadsNorOnTheSplittingOfColumns) {
+    const std::vector<double> x = state();
+    const Index n = system->dimension(), p = std::min<Index>(n, 40);
+    const Matrix<double> V = random_normal<double>(n, p, 6);
+    std::vector<Matrix<double>> ends;
+    std::vector<std::vector<double>> states;
+    for (const int threads : {1, 3}) {
+        Context<Host> some(threads);
+        ends.push_back(copy<double>(V.view()));
+        states.push_back(x);
+        system->advance(some, 20, states.back(), ends.back().view());
+    }
+    std::vector<double> alone = x;
+    system->advance(ctx, 20, alone, {});
+    EXPECT_EQ(states[0], states[1]);
+    EXPECT_EQ(states[0], alone) << "tangent vectors change the orbit";
+    EXPECT_TRUE(same_bits<double>(ends[0].view(), ends[1].view()));
+
+    // a method of QR changes no orbit and, over a short time, no exponent
+    LyapunovOptions options{.exponents = p, .time = 50 * system->step(), .transient = 0, .alignment = 10 * system->step(),
+                            .steps_per_qr = 2};
+    std::vector<LyapunovSpectrum> spectra;
+    for (const Method method : {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
+        options.qr.method = method;
+        spectra.push_back(lyapunov_spectrum(ctx, *system, options));
+        EXPECT_EQ(spectra.back().method, method);
+        EXPECT_EQ(spectra.back().state, spectra[0].state);
+        for (std::size_t i = 0; i < spectra[0].exponents.size(); ++i) {
+            // each of 60 segments commits law·p·u in a norm of condition e^{Δ}, Δ what the vectors have drawn apart in two
+            // steps; at most 1e3 here. Divided by the time of a segment.
+            const double bound = law * static_cast<double>(p) * u * 60 * 1e3 / (2 * system->step());
+            EXPECT_NEAR(spectra.back().exponents[i].value, spectra[0].exponents[i].value, bound)
+                << to_string(method) << ", exponent " << i;
+        }
+    }
+}
+
+TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
+    const std::string path = (std::filesystem::temp_directory_path() /
+                              (std::string("quoin-lyapunov-") + GetParam().name + std::to_string(getpid())))
+                                 .string();
+    const double h = system->step();
+    LyapunovOptions options{.exponents = std::min<Index>(system->dimension(), 9), .time = 700 * h, .transient = 40 * h,
+                            .alignment = 40 * h, .steps_per_qr = 1};
+    const LyapunovSpectrum whole = lyapunov_spectrum(ctx, *system, options);
+    ASSERT_EQ(whole.segments, 700);
+    options.checkpoint = path;
+    // in the transient, among the alignment, and where batches have been joined
+    for (const Index stop : {Index{17}, Index{60}, Index{81}, Index{555}}) {
+        Index left = stop;
+        options.on_segment = [&](const LyapunovProgress& progress) {
+            return static_cast<Index>(std::lround(progress.time / h)) < left;
+        };
+        EXPECT_FALSE(lyapunov_spectrum(ctx, *GetParam().make(1), options).completed);
+    }
+    options.on_segment = nullptr;
+    Context<Host> other(2);
+    const LyapunovSpectrum resumed = lyapunov_spectrum(other, *GetParam().make(1), options);
+    EXPECT_TRUE(resumed.completed);
+    EXPECT_EQ(resumed.state, whole.state);
+    ASSERT_EQ(resumed.exponents.size(), whole.exponents.size());
+    for (std::size_t i = 0; i < whole.exponents.size(); ++i) {
+        EXPECT_EQ(resumed.exponents[i].value, whole.exponents[i].value);
+        EXPECT_EQ(resumed.exponents[i].error, whole.exponents[i].error);
+    }
+    EXPECT_TRUE(same_bits<double>(resumed.averages.view(), whole.averages.view()));
+    std::filesystem::remove(path);
+}
+
+// ---- sums ----------------------------------------------------------------------------------------------------------------
+
+double departure_from_divergence(TangentMap& system, double time, double tau) {
+    Context<Host> ctx;
+    const LyapunovSpectrum f = lyapunov_spectrum(
+        ctx, system,
+        {.time = time, .transient = time, .alignment = 0, .steps_per_qr = static_cast<Index>(std::lround(tau / system.step()))});
+    EXPECT_EQ(f.segments, std::lround(time / tau));
+    return std::abs(f.sum.value - *system.divergence());
+}
+
+// det of the integrator's map is exp(h div f)(1 + O(h⁶)), at order 5: half the step, at most 1/16 of the departure.
+TEST(Sum, IsTheDivergenceOfAFlow) {
+    for (const Make make : {systems[0].make, systems[2].make}) {
+        const double coarse = departure_from_divergence(*make(2), 4, 0.2), fine = departure_from_divergence(*make(1), 4, 0.2);
+        EXPECT_LE(fine, coarse / 16) << make(1)->description();
+        EXPECT_LE(coarse, 1e-2);
+    }
+    // of order 4, and its linear part is exact
+    const auto ks = [](double step) { return tangent_map(KuramotoSivashinsky{.modes = 6, .step = step}); };
+    const double coarse = departure_from_divergence(*ks(0.1), 20, 0.1), fine = departure_from_divergence(*ks(0.05), 20, 0.1);
+    EXPECT_LE(fine, coarse / 8);
+    EXPECT_LE(coarse, 1e-2);
+}
+
+// |det DΦ| = b and 1 exactly, so that only the roundings of QR are left: law·n·u for each column of each segment.
+TEST(Sum, IsExactForMapsOfConstantDeterminant) {
+    Context<Host> ctx;
+    for (const System& s : systems) {
+        const auto system = s.make(1);
+        if (!system->divergence() || (system->step() != 1 && *system->divergence() != 0)) continue;
+        const double h = system->step(), n = static_cast<double>(system->dimension());
+        const LyapunovSpectrum f = lyapunov_spectrum(
+            ctx, *system, {.time = 60 * h, .transient = 50 * h, .alignment = 5 * h, .steps_per_qr = 1});
+        EXPECT_LE(std::abs(f.sum.value - *system->divergence()), law * n * n * u / h) << s.name;
+        EXPECT_NEAR(f.kaplan_yorke.value, s.name == std::string("henon") ? 1.26 : n, 0.3) << s.name;
+    }
+}
+
+// ---- Hamiltonian systems ---------------------------------------------------------------------------------------------------
+
+const System hamiltonian[] = {systems[4], systems[5], systems[6], systems[7], systems[8], systems[9], systems[10]};
+
+class Hamiltonian : public EverySystem {};
+INSTANTIATE_TEST_SUITE_P(Systems, Hamiltonian, testing::ValuesIn(hamiltonian),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// MᵀJM = J of M = DΦᵏ, J = [0 I; −I 0].
+TEST_P(Hamiltonian, VerletIsSymplectic) {
+    std::vector<double> x = state();
+    const Index n = system->dimension(), m = n / 2, steps = 21;
+    Matrix<double> M = identity<double>(n);
+    system->advance(ctx, steps, x, M.view());
+    const double norm = frobenius_norm<double>(M.view());
+    double departure = 0;
+    for (Index i = 0; i < n; ++i) {
+        for (Index j = 0; j < n; ++j) {
+            long double sum = 0;
+            for (Index k = 0; k < m; ++k) sum += static_cast<long double>(M(k, i)) * M(m + k, j) - M(m + k, i) * M(k, j);
+            const double J = j == i + m ? 1 : i == j + m ? -1 : 0;
+            departure = std::max(departure, std::abs(static_cast<double>(sum) - J));
+        }
+    }
+    // each step rounds a vector a few times, relative to vectors of norm ‖M‖
+    EXPECT_LE(departure, 10 * static_cast<double>(steps) * u * norm * norm);
+    EXPECT_GE(norm, 1);
+}
+
+// Verlet conserves an energy that differs from H by O(h²): what H wavers by falls to a quarter with half the step.
+TEST_P(Hamiltonian, EnergyWaversByTheSquareOfTheStep) {
+    const std::vector<double> start = state();
+    double wavering[2];
+    for (const int half : {0, 1}) {
+        const auto finer = GetParam().make(half ? 0.25 : 0.5);
+        std::vector<double> x = start;
+        const double energy = *finer->energy(x);
+        wavering[half] = 0;
+        for (int k = 0; k < 100; ++k) {
+            finer->advance(ctx, half ? 4 : 2, x, {});
+            wavering[half] = std::max(wavering[half], std::abs(*finer->energy(x) - energy));
+        }
+        EXPECT_LE(wavering[half], 0.02 * std::abs(energy));
+    }
+    EXPECT_LE(wavering[1], 0.35 * wavering[0]);
+}
+
+// Forces sum to zero: momentum stays to rounding, but for walls.
+TEST_P(Hamiltonian, MomentumIsConserved) {
+    if (GetParam().name == std::string("fput")) GTEST_SKIP() << "walls";
+    const int d = std::string(GetParam().name).ends_with("3d") ? 3 : std::string(GetParam().name).ends_with("2d") ? 2 : 1;
+    std::vector<double> x = state();
+    system->advance(ctx, 200, x, {});
+    const std::size_t m = x.size() / 2;
+    for (int a = 0; a < d; ++a) {
+        double sum = 0, magnitudes = 0;
+        for (std::size_t i = m + static_cast<std::size_t>(a); i < 2 * m; i += static_cast<std::size_t>(d)) {
+            sum += x[i];
+            magnitudes += std::abs(x[i]);
+        }
+        EXPECT_LE(std::abs(sum), 500 * 10 * u * magnitudes);
+    }
+}
+
+/// Pairing, zeros and the rest of a Hamiltonian spectrum after a time T: pairs differ from zero by what the first and last
+/// frames contribute, O(1)/T, and vanishing exponents by log(T)/T, since their vectors grow linearly.
+void expect_hamiltonian_spectrum(TangentMap& system, double time, Index steps_per_qr) {
+    Context<Host> ctx;
+    const LyapunovSpectrum f = lyapunov_spectrum(
+        ctx, system, {.time = time, .transient = 20, .alignment = 20, .steps_per_qr = steps_per_qr});
+    const Index n = system.dimension();
+    const auto lambda = [&](Index i) { return f.exponents[static_cast<std::size_t>(i)].value; };
+    for (Index i = 0; i < n / 2; ++i) EXPECT_LE(std::abs(lambda(i) + lambda(n - 1 - i)), 10 / time) << "pair " << i;
+    const double bound = 3 * std::log(time) / time;
+    Index zeros = 0;
+    for (Index i = 0; i < n; ++i) zeros += std::abs(lambda(i)) <= bound;
+    EXPECT_EQ(zeros, system.vanishing_exponents());
+    EXPECT_EQ(f.positive + f.vanishing / 2, n / 2);
+    EXPECT_LE(std::abs(*f.energy_drift), 0.01);
+}
+
+TEST(HamiltonianSpectrum, FputPairsAndHasItsZeros) {
+    expect_hamiltonian_spectrum(*tangent_map(FputBeta{.size = 4, .energy = 5}), quick() ? 2000 : 8000, 5);
+    expect_hamiltonian_spectrum(*tangent_map(FputBeta{.size = 5, .energy = 5, .periodic = true}), quick() ? 2000 : 8000, 5);
+}
+TEST(HamiltonianSpectrum, ParticlesPairAndHaveSixZerosIn2D) {
+    const Particles soft{.count = 6, .dimensions = 2, .potential = Potential::Soft, .density = 0.6, .step = 0.005};
+    expect_hamiltonian_spectrum(*tangent_map(soft), quick() ? 150 : 400, 20);
+}
+TEST(HamiltonianSpectrum, ParticlesPairAndHaveEightZerosIn3D) {
+    const Particles soft{.count = 8, .dimensions = 3, .potential = Potential::Soft, .density = 0.6, .step = 0.005};
+    expect_hamiltonian_spectrum(*tangent_map(soft), quick() ? 150 : 400, 20);
+    // of a force with kinks, in the limit of short steps
+    if (!quick()) {
+        expect_hamiltonian_spectrum(*tangent_map(Particles{.count = 8, .dimensions = 3, .density = 0.6, .step = 0.0005}), 200, 80);
+    }
+}
+
+// ---- pairs of particles ----------------------------------------------------------------------------------------------------
+
+template <int D>
+void expect_cells_find_all_pairs(Index count, double side, double cutoff, std::uint64_t seed) {
+    std::mt19937_64 engine(seed);
+    // positions far outside the box as well, and on its border
+    std::uniform_real_distribution<double> place(-3 * side, 4 * side);
+    std::vector<double> q(static_cast<std::size_t>(D * count));
+    for (double& value : q) value = place(engine);
+    q[0] = 0, q[1] = side, q[2] = -side;
+    const PairSearch<D> search(count, side, cutoff);
+    ASSERT_TRUE(search.has_cells());
+    std::vector<std::tuple<Index, Index, double>> all, cells;
+    const auto collect = [](auto& into) {
+        return [&into](Index i, Index j, const double*, double square) {
+            into.push_back({std::min(i, j), std::max(i, j), square});
+        };
+    };
+    search.by_pairs(q.data(), collect(all));
+    search.by_cells(q.data(), collect(cells));
+    std::sort(all.begin(), all.end());
+    std::sort(cells.begin(), cells.end());
+    EXPECT_FALSE(all.empty());
+    EXPECT_EQ(all, cells);
+}
+
+TEST(PairSearch, CellsFindWhatAllPairsFind) {
+    for (const std::uint64_t seed : {1, 2, 3}) {
+        expect_cells_find_all_pairs<2>(200, 10, 1.3, seed);
+        expect_cells_find_all_pairs<2>(50, 3.31, 1.1, seed);  // three cells a side
+        expect_cells_find_all_pairs<3>(300, 9, 1.7, seed);
+        expect_cells_find_all_pairs<3>(100, 3.01, 1, seed);
+        expect_cells_find_all_pairs<3>(20, 50, 15, seed);  // few particles, few cells
+    }
+    EXPECT_FALSE(PairSearch<3>(10, 2.9, 1).has_cells());
+}
+
+TEST(PairSearch, TakesPositionsThatAreNoNumbers) {
+    std::vector<double> q(30, std::numeric_limits<double>::quiet_NaN());
+    q[4] = std::numeric_limits<double>::infinity();
+    q[9] = 1e300;
+    PairSearch<3>(10, 9, 1).for_each(q.data(), [](Index, Index, const double*, double square) { EXPECT_GE(square, 0); });
+}
+
+TEST(Couple, IsTheSumOverPairs) {
+    for (const int d : {1, 2, 3}) {
+        const Index particles = 7, W = host::couple_width<double>;
+        const Matrix<double> X = random_normal<double>(W, particles * d, 1), numbers = random_normal<double>(5, 100, 2);
+        Matrix<double> F = random_normal<double>(W, particles * d, 3);
+        Matrix<long double> expected(W, particles * d), magnitude(W, particles * d);
+        for (Index k = 0; k < W * particles * d; ++k) {
+            expected.data()[k] = F.data()[k];
+            magnitude.data()[k] = std::abs(F.data()[k]);
+        }
+        std::vector<host::Coupling<double>> pairs;
+        for (Index c = 0; c < 100; ++c) {
+            const Index i = c % particles, j = (c / particles + 1 + i) % particles;
+            if (i == j) continue;
+            pairs.push_back({i, j, numbers(0, c), numbers(1, c), {numbers(2, c), numbers(3, c), numbers(4, c)}});
+            for (Index l = 0; l < W; ++l) {
+                long double along = 0;
+                for (int a = 0; a < d; ++a)
+                    along += static_cast<long double>(pairs.back().r[a]) * (X(l, i * d + a) - X(l, j * d + a));
+                for (int a = 0; a < d; ++a) {
+                    const long double delta = static_cast<long double>(pairs.back().alpha) * (X(l, i * d + a) - X(l, j * d + a)) +
+                                              static_cast<long double>(pairs.back().beta) * pairs.back().r[a] * along;
+                    expected(l, i * d + a) += delta;
+                    expected(l, j * d + a) -= delta;
+                    const long double size = 10 * (std::abs(pairs.back().alpha) + std::abs(pairs.back().beta)) * 30;
+                    magnitude(l, i * d + a) += size;
+                    magnitude(l, j * d + a) += size;
+                }
+            }
+        }
+        host::kernels<double>().couple(static_cast<Index>(pairs.size()), pairs.data(), d, X.data(), F.data());
+        for (Index k = 0; k < W * particles * d; ++k) {
+            EXPECT_LE(std::abs(static_cast<double>(F.data()[k] - expected.data()[k])),
+                      100 * u * static_cast<double>(magnitude.data()[k]));
+        }
+    }
+}
+
+// ---- estimates -------------------------------------------------------------------------------------------------------------
+
+/// Of independent segments and of such with correlations φᵗ the mean of N has the variance σ²(1 + φ)/(1 − φ)/N; 32 batch
+/// means know its root to 13%, here four times that is allowed.
+TEST(Estimates, StandardErrorsKnowCorrelations) {
+    for (const double phi : {0., 0.9, -0.6}) {
+        std::mt19937_64 engine(7);
+        std::normal_distribution<double> normal;
+        BatchSums sums(1);
+        const Index N = 40000;
+        double x = 0;
+        for (Index k = 0; k < N; ++k) {
+            x = phi * x + normal(engine);
+            sums.add(std::vector<double>{1 + x});
+        }
+        LyapunovSpectrum f;
+        f.dimension = 1;
+        estimate(sums, 1, f);
+        const double expected = 1 / (1 - phi) / std::sqrt(static_cast<double>(N));
+        EXPECT_LE(f.exponents[0].error, 1.5 * expected) << phi;
+        EXPECT_GE(f.exponents[0].error, expected / 1.5) << phi;
+        EXPECT_LE(std::abs(f.exponents[0].value - 1), 5 * expected);
+        EXPECT_NEAR(f.sum.error, f.exponents[0].error, 1e-12);
+        EXPECT_EQ(f.segments, N);
+    }
+}
+
+TEST(Estimates, BatchesKeepEverySegment) {
+    BatchSums sums(2);
+    for (Index k = 0; k < 10007; ++k) {
+        sums.add(std::vector<double>{1, static_cast<double>(k)});
+        ASSERT_EQ(sums.segments(), k + 1);
+        ASSERT_EQ(sums.total(), (std::vector<double>{static_cast<double>(k + 1), static_cast<double>(k * (k + 1) / 2)}));
+        ASSERT_LT(sums.batches(), 256);
+        if (k > 256) {
+            ASSERT_GE(sums.batches(), 128);
+        }
+    }
+}
+
+TEST(Estimates, FollowFromTheExponents) {
+    const auto of = [](std::vector<double> lambda, Index n) {
+        BatchSums sums(static_cast<Index>(lambda.size()));
+        for (double& value : lambda) value *= 0.5;
+        for (int k = 0; k < 64; ++k) sums.add(lambda);
+        LyapunovSpectrum f;
+        f.dimension = n;
+        estimate(sums, 0.5, f);
+        return f;
+    };
+    const LyapunovSpectrum f = of({-1.5, 0.5, 0.25, -2}, 4);  // sorted: 0.5, 0.25, −1.5, −2
+    EXPECT_EQ(f.exponents[0].value, 0.5);
+    EXPECT_EQ(f.exponents[3].value, -2);
+    EXPECT_NEAR(f.exponents[2].error, 0, 1e-15);
+    EXPECT_EQ(f.kaplan_yorke.value, 2.5);
+    EXPECT_EQ(f.kolmogorov_sinai.value, 0.75);
+    EXPECT_EQ(f.sum.value, -2.75);
+    EXPECT_EQ(f.positive, 2);
+    EXPECT_EQ(f.averages(0, f.averages.cols() - 1), 0.5);
+    EXPECT_EQ(of({-1, -2}, 2).kaplan_yorke.value, 0);
+    EXPECT_EQ(of({1, -1}, 2).kaplan_yorke.value, 2);
+    EXPECT_TRUE(std::isnan(of({1, -0.5}, 9).kaplan_yorke.value));
+    EXPECT_EQ(of({1, -0.5}, 9).kolmogorov_sinai.value, 1);
+    EXPECT_TRUE(std::isnan(of({1, 0.5}, 9).kolmogorov_sinai.value));
+    EXPECT_EQ(of({1, -std::numeric_limits<double>::infinity()}, 2).kaplan_yorke.value, 1);
+}
+
+// ---- spectra that are known ------------------------------------------------------------------------------------------------
+
+void expect_exponent(const LyapunovSpectrum& f, std::size_t i, double known, double error_of_known, double largest_error) {
+    EXPECT_LE(std::abs(f.exponents[i].value - known), error_of_known + 4 * f.exponents[i].error) << "exponent " << i;
+    EXPECT_LE(f.exponents[i].error, largest_error) << "exponent " << i;
+}
+
+TEST(KnownSpectrum, Lorenz63) {  // Sprott 2003
+    Context<Host> ctx;
+    const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz63{}), {.time = quick() ? 400. : 4000.});
+    const double most = quick() ? 0.03 : 0.005;
+    expect_exponent(f, 0, 0.9056, 1e-4, most);
+    expect_exponent(f, 1, 0, 3 / f.time, most);
+    expect_exponent(f, 2, -14.5723, 1e-4, most);
+    EXPECT_NEAR(f.sum.value, -41. / 3, 1e-4);
+    EXPECT_NEAR(f.kaplan_yorke.value, 2.062, 0.003);
+    EXPECT_EQ(f.positive, 1);
+}
+
+TEST(KnownSpectrum, Henon) {
+    Context<Host> ctx;
+    const auto f = lyapunov_spectrum(ctx, *tangent_map(Henon{}), {.time = quick() ? 1e5 : 1e6});
+    expect_exponent(f, 0, 0.4192, 1e-4, quick() ? 0.003 : 0.001);
+    expect_exponent(f, 1, -1.6232, 1e-4, quick() ? 0.003 : 0.001);
+    // ten steps draw the vectors apart by e^{10(λ₁ − λ₂)}, which is the condition that r₂₂ is computed with
+    EXPECT_NEAR(f.sum.value, std::log(0.3), law * 2 * u * std::exp(10 * (0.42 + 1.62)) / 10);
+}
+
+TEST(KnownSpectrum, CallersSystems) {
+    Context<Host> ctx;
+    const auto logistic_map = lyapunov_spectrum(ctx, *logistic(1), {.time = 2e4});
+    expect_exponent(logistic_map, 0, std::log(2.), 0, 0.01);
+    const auto roessler_flow = lyapunov_spectrum(ctx, *roessler(1), {.time = quick() ? 500. : 3000.});
+    expect_exponent(roessler_flow, 0, 0.0714, 0.0005, 0.01);  // Sprott 2003
+    expect_exponent(roessler_flow, 2, -5.394, 0.001, 0.05);
+}
+
+TEST(KnownSpectrum, Lorenz96) {
+    Context<Host> ctx;
+    const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz96{}), {.time = quick() ? 50. : 500., .alignment = 20, .steps_per_qr = 5});
+    expect_exponent(f, 0, 1.68, 0.02, quick() ? 0.3 : 0.1);
+    EXPECT_LE(std::abs(f.kaplan_yorke.value - 27.1), 0.1 + 4 * f.kaplan_yorke.error);
+    EXPECT_LE(f.kaplan_yorke.error, quick() ? 0.6 : 0.15);
+    EXPECT_NEAR(f.sum.value, -40, 1e-4);
+    EXPECT_GT(f.exponents[11].value, 0);
+    EXPECT_LT(f.exponents[14].value, 0);
+}
+
+TEST(KnownSpectrum, KuramotoSivashinsky) {  // Cvitanović, Davidchack and Siminos 2010
+    const double known[] = {0.048, 0, 0, -0.003, -0.189, -0.256, -0.290, -0.310, -1.963, -1.967, -5.605, -5.605};
+    Context<Host> ctx;
+    const auto f = lyapunov_spectrum(ctx, *tangent_map(KuramotoSivashinsky{}),
+                                     {.exponents = 12, .time = quick() ? 500. : 10000., .alignment = 200, .steps_per_qr = 5});
+    for (std::size_t i = 0; i < 12; ++i) {
+        expect_exponent(f, i, known[i], std::max(0.003, 0.03 * std::abs(known[i])), quick() ? 0.03 : 0.005);
+    }
+    EXPECT_EQ(f.vanishing, 2);
+}
+
+// ---- refusals --------------------------------------------------------------------------------------------------------------
+
+template <class F>
+std::string message_of(F&& f) {
+    try {
+        f();
+    } catch (const InvalidArgument& e) {
+        return e.what();
+    } catch (const Error& e) {
+        return std::string("of another class: ") + e.what();
+    }
+    return "nothing was thrown";
+}
+
+TEST(Refusals, NameTheParameter) {
+    const auto expect_named = [](auto&& make, const char* name) {
+        const std::string message = message_of(make);
+        EXPECT_NE(message.find(name), std::string::npos) << message;
+        EXPECT_EQ(message.find("of another class"), std::string::npos) << message;
+    };
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    expect_named([] { tangent_map(Lorenz63{.step = 0}); }, "step");
+    expect_named([&] { tangent_map(Lorenz63{.step = nan}); }, "step");
+    expect_named([&] { tangent_map(Henon{.a = nan}); }, "a must");
+    expect_named([] { tangent_map(Lorenz96{.size = 3}); }, "at least 4");
+    expect_named([] { tangent_map(KuramotoSivashinsky{.length = -1}); }, "length");
+    expect_named([] { tangent_map(KuramotoSivashinsky{.length = 1e9}); }, "million");
+    expect_named([] { tangent_map(FputBeta{.size = 0}); }, "size");
+    expect_named([] { tangent_map(FputBeta{.beta = -1}); }, "beta");
+    expect_named([] { tangent_map(Particles{.count = 1}); }, "particles");
+    expect_named([] { tangent_map(Particles{.dimensions = 4}); }, "2 or 3");
+    expect_named([] { tangent_map(Particles{.count = 5, .density = 1}); }, "twice the cutoff");
+    expect_named([] { tangent_map(Particles{.count = 1000, .density = 3}); }, "overlap");
+    expect_named([] { tangent_map(Particles{.cutoff = 2}); }, "cutoff");
+    expect_named([] { tangent_map(UserFlow{{}, {}, {}}); }, "x0");
+    expect_named([] { tangent_map(UserMap{{1}, [](const double*, double*) {}, {}}); }, "jvp");
+
+    Context<Host> ctx;
+    const auto lorenz = tangent_map(Lorenz63{});
+    const auto run = [&](LyapunovOptions options) { return [&, options] { lyapunov_spectrum(ctx, *lorenz, options); }; };
+    expect_named(run({.exponents = 4}), "dimension 3");
+    expect_named(run({.exponents = -1}), "exponents");
+    expect_named(run({.time = 0}), "time");
+    expect_named(run({.transient = -1}), "transient");
+    expect_named(run({.alignment = nan}), "alignment");
+    expect_named(run({.steps_per_qr = 0}), "steps_per_qr");
+    expect_named(run({.time = 1e300}), "segments");
+}
+
+TEST(Refusals, NameTheTimeAtWhichTheOrbitLeavesTheNumbers) {
+    Context<Host> ctx;
+    const auto henon = tangent_map(Henon{.a = 2});  // its orbits go to infinity
+    try {
+        lyapunov_spectrum(ctx, *henon, {.time = 100, .transient = 0});
+        FAIL();
+    } catch (const NonFiniteEntry& e) {
+        EXPECT_NE(std::string(e.what()).find("the state at time"), std::string::npos) << e.what();
+    }
+    // of cos 0·x, tangent vectors that overflow between two QRs, on a finite orbit
+    const auto growing = tangent_map(UserMap{{1}, [](const double* x, double* y) { y[0] = x[0]; },
+                                             [](const double*, MatrixView<const double> X, MatrixView<double> Y) {
+                                                 Y(0, 0) = 1e200 * X(0, 0);
+                                             }});
+    EXPECT_NEAR(lyapunov_spectrum(ctx, *growing, {.time = 10, .steps_per_qr = 1}).exponents[0].value, std::log(1e200), 1e-9);
+    try {
+        lyapunov_spectrum(ctx, *growing, {.time = 10, .steps_per_qr = 2});
+        FAIL();
+    } catch (const NonFiniteEntry& e) {
+        EXPECT_NE(std::string(e.what()).find("tangent vectors at time"), std::string::npos) << e.what();
+    }
+    const auto lorenz = tangent_map(Lorenz63{});
+    LyapunovOptions far{.time = 1000, .steps_per_qr = 300};
+    far.qr.method = Method::CholeskyQR2;
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, far), NumericalBreakdown);
+}
+
+TEST(Refusals, ParticlesThatMeetAreNamed) {
+    Context<Host> ctx;
+    const auto system = tangent_map(Particles{.count = 32});
+    std::vector<double> x = system->initial_state(1);
+    std::copy_n(x.begin(), 3, x.begin() + 3);
+    const std::string message = message_of([&] { system->advance(ctx, 1, x, {}); });
+    EXPECT_NE(message.find("particles 0 and 1 overlap"), std::string::npos) << message;
+}
+
+TEST(Checkpoint, RefusesAnotherRunAndWhatIsNone) {
+    const std::string path =
+        (std::filesystem::temp_directory_path() / ("quoin-checkpoint-" + std::to_string(getpid()))).string();
+    Context<Host> ctx;
+    const auto lorenz = tangent_map(Lorenz63{});
+    const LyapunovOptions options{.time = 20, .transient = 1, .alignment = 1, .checkpoint = path};
+    const LyapunovSpectrum first = lyapunov_spectrum(ctx, *lorenz, options);
+
+    LyapunovOptions other = options;
+    other.seed = 2;
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *lorenz, other); }).find("'seed: 1'"), std::string::npos);
+    const auto other_system = tangent_map(Lorenz63{.rho = 27});
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *other_system, options); }).find("rho=28"), std::string::npos);
+
+    // a finished run, asked for more
+    LyapunovOptions longer = options;
+    longer.time = 50;
+    const LyapunovSpectrum continued = lyapunov_spectrum(ctx, *lorenz, longer);
+    longer.checkpoint.clear();
+    EXPECT_EQ(continued.state, lyapunov_spectrum(ctx, *lorenz, longer).state);
+    EXPECT_EQ(continued.time, 50);
+    EXPECT_EQ(lyapunov_spectrum(ctx, *lorenz, options).time, 50) << "asked for less, it has what it has";
+
+    std::ifstream in(path, std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    for (const std::size_t size : {std::size_t{1}, std::size_t{20}, whole.size() / 4, whole.size() / 2, whole.size() - 1}) {
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+        EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), UnreadableFile) << size;
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << whole << "x";
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), UnreadableFile);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << "something else";
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), UnreadableFile);
+    std::filesystem::remove(path);
+
+    LyapunovOptions nowhere = options;
+    nowhere.checkpoint = "/nonexistent/folder/run";
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, nowhere), UnwritableFile);
+}
+
+// What a callback throws ends the run, and the checkpoint has all segments until then.
+TEST(Checkpoint, IsSavedWhereTheCallerThrows) {
+    const std::string path =
+        (std::filesystem::temp_directory_path() / ("quoin-thrown-" + std::to_string(getpid()))).string();
+    Context<Host> ctx;
+    const auto lorenz = tangent_map(Lorenz63{});
+    LyapunovOptions options{.time = 20, .transient = 1, .alignment = 1, .checkpoint = path};
+    options.on_segment = [](const LyapunovProgress& progress) -> bool {
+        if (progress.time > 10) throw std::runtime_error("mine");
+        return true;
+    };
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), std::runtime_error);
+    double first = 0;
+    options.on_segment = [&](const LyapunovProgress& progress) {
+        first = progress.time;
+        return false;
+    };
+    EXPECT_FALSE(lyapunov_spectrum(ctx, *lorenz, options).completed);
+    EXPECT_NEAR(first, 10.2, 1e-9);
+    ctx.request_stop();
+    options.on_segment = nullptr;
+    EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), Interrupted);
+    std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace quoin::test
