@@ -33,6 +33,7 @@ from ._functions import (
     qr,
     svd,
 )
+from ._lyapunov import Estimate, LyapunovResult, lyapunov
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
 
@@ -41,9 +42,11 @@ __version__: str = _core.info()["version"]
 __all__ = [
     "DeviceFailure",
     "Error",
+    "Estimate",
     "Factorization",
     "InvalidArgument",
     "LstsqResult",
+    "LyapunovResult",
     "NonFiniteEntry",
     "NotFitted",
     "NumericalBreakdown",
@@ -62,6 +65,7 @@ __all__ = [
     "factor",
     "info",
     "lstsq",
+    "lyapunov",
     "plan",
     "qr",
     "robust_pca",

@@ -11,12 +11,13 @@
 
 #include "arrays.hpp"
 #include "call.hpp"
+#include "lyapunov.hpp"
+#include "method.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "cuda.hpp"
 #endif
 
 namespace quoin::python {
-namespace {
 
 Method parse_method(const char* name) {
     for (const Method method : {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR,
@@ -28,6 +29,8 @@ Method parse_method(const char* name) {
         "'shifted-cholesky-qr3', and is '" +
         std::string(name) + "'");
 }
+
+namespace {
 
 QForm parse_q(const char* name) {
     for (const QForm q : {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors}) {
@@ -470,6 +473,7 @@ NB_MODULE(_core, module) {
     bind_type<float, quoin::Host>(module, "32");
     module.def("plan", &plan<quoin::Host>);
     module.def("info", &info);
+    bind_lyapunov(module);
 #ifdef QUOIN_HAVE_CUDA
     bind_cuda(module.def_submodule("cuda"));
 #endif

@@ -127,7 +127,7 @@ def test_dask(rng):
     assert np.allclose(R.T @ R, A.T @ A, rtol=1e-12)
 
 
-@pytest.mark.parametrize("module", ["quoin", "quoin._functions", "quoin._robust_pca", "quoin._streaming"])
+@pytest.mark.parametrize("module", ["quoin", "quoin._functions", "quoin._lyapunov", "quoin._robust_pca", "quoin._streaming"])
 def test_docstrings(module):
     result = doctest.testmod(sys.modules[module])
     assert result.attempted > 0 and result.failed == 0

@@ -1,0 +1,159 @@
+"""Lyapunov spectra of systems that the caller writes down."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import threads_number
+from ._errors import InvalidArgument
+
+
+class Estimate(NamedTuple):
+    """A number with its standard error; nan where it is not known."""
+
+    value: float
+    error: float
+
+
+class LyapunovResult(NamedTuple):
+    """The first p exponents, descending, with what follows from them and how they converged."""
+
+    exponents: np.ndarray
+    errors: np.ndarray
+    sum: Estimate
+    kolmogorov_sinai: Estimate
+    kaplan_yorke: Estimate
+    positive: int
+    state: np.ndarray
+    time: float
+    segments: int
+    completed: bool
+    method: str
+    times: np.ndarray
+    averages: np.ndarray
+    seconds: float
+    qr_seconds: float
+    tangent_seconds: float
+    force_seconds: float
+
+
+def lyapunov(
+    f: Callable[[np.ndarray], Any],
+    jvp: Callable[[np.ndarray, np.ndarray], Any],
+    x0: Any,
+    *,
+    kind: str = "flow",
+    step: float = 0.01,
+    exponents: int | None = None,
+    time: float = 1000.0,
+    transient: float = 100.0,
+    alignment: float = 100.0,
+    every: int = 10,
+    seed: int = 1,
+    method: str = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    callback: Callable[[float, float], Any] | None = None,
+    threads: int | None = None,
+) -> LyapunovResult:
+    """Lyapunov exponents of dx/dt = f(x), or of the map x := f(x), by QR of its tangent vectors.
+
+    The state and p tangent vectors V are evolved together; every few steps V = QR, Q goes on, and log|r_ii| averaged over
+    time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979).
+
+    Parameters
+    ----------
+    f : callable
+        f(x) of shape (n,): the vector field, or the next state of a map.
+    jvp : callable
+        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``.
+    x0 : array_like, shape (n,)
+    kind : {'flow', 'map'}
+        Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
+    step : float
+        Of a flow.
+    exponents : int, optional
+        The first p; by default all n.
+    time, transient, alignment : float
+        Time to average over; before it that of the state alone; between them that of the vectors, not averaged. Of a map,
+        iterations.
+    every : int
+        Steps between two factorizations.
+    method : str
+        Of `quoin.qr`.
+    checkpoint : path, optional
+        A file: the run goes on from it where it exists, with the same bits, and is saved to it every
+        `checkpoint_seconds`, at the end, and where an exception or Ctrl-C ends the run. f, jvp and x0 must be those of
+        the run that wrote it.
+    callback : callable, optional
+        callback(time, fraction) after each factorization. The run stops where it returns a value that is false and not
+        None.
+
+    Returns
+    -------
+    LyapunovResult
+        `exponents` with standard `errors` (32 batch means that grow with the run, Flyvbjerg and Petersen 1989), and
+        `Estimate`s of their `sum`, the Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension;
+        `averages[:, b]` are the exponents over the first `times[b]`.
+
+    Raises
+    ------
+    NonFiniteEntry
+        Where the orbit or a vector leaves the numbers; the message has the time.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> def f(x):
+    ...     return np.array([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+    >>> def jvp(x, V):
+    ...     return np.array([[-2.8 * x[0], 1.0], [0.3, 0.0]]) @ V
+    >>> henon = quoin.lyapunov(f, jvp, [0.1, 0.1], kind="map", time=20000)
+    >>> bool(abs(henon.exponents[0] - 0.419) < 5 * henon.errors[0]), round(henon.sum.value, 6)
+    (True, -1.203973)
+    """
+    start = np.ascontiguousarray(x0, dtype=np.float64)
+    if start.ndim != 1:
+        raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
+    if kind not in ("flow", "map"):
+        raise InvalidArgument(f"kind must be 'flow' or 'map', and is {kind!r}")
+    if exponents is not None and exponents < 1:
+        raise InvalidArgument(f"exponents must be at least 1, or None, and is {exponents}")
+    if not 0 <= seed < 2**64:
+        raise InvalidArgument(f"seed must be from 0 to 2**64 - 1, and is {seed}")
+
+    def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
+        array = np.asfortranarray(result, dtype=np.float64)
+        if array.shape != shape:
+            raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
+        return array
+
+    def go_on(now: float, fraction: float) -> bool:
+        answer = callback(now, fraction)  # type: ignore[misc]
+        return answer is None or bool(answer)
+
+    result = _core.lyapunov(
+        start.tolist(),
+        kind == "flow",
+        lambda x: of_shape("f", f(x), x.shape),
+        lambda x, V: of_shape("jvp", jvp(x, V), V.shape),
+        float(step),
+        operator.index(exponents or 0),
+        float(time),
+        float(transient),
+        float(alignment),
+        operator.index(every),
+        operator.index(seed),
+        method,
+        "" if checkpoint is None else os.fspath(checkpoint),
+        float(checkpoint_seconds),
+        None if callback is None else go_on,
+        threads_number(threads),
+    )
+    values, errors, total, entropy, dimension, *rest = result
+    return LyapunovResult(values, errors, Estimate(*total), Estimate(*entropy), Estimate(*dimension), *rest)

@@ -1,0 +1,176 @@
+// `quoin lyapunov`, run as a user runs it: spectra, files, refusals, runs that were stopped, killed and resumed.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "checks.hpp"
+#include "cli_run.hpp"
+
+namespace quoin::test {
+namespace {
+
+using LyapunovCli = Cli;
+
+std::vector<double> numbers(const std::string& list) {
+    std::vector<double> values;
+    std::istringstream stream(list.substr(1, list.size() - 2));
+    for (std::string word; std::getline(stream, word, ',');) values.push_back(std::stod(word));
+    return values;
+}
+
+TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
+    const Outcome outcome = quoin_run("lyapunov lorenz96 --size 8 --time 50 --transient 10 --alignment 10 --json --out d");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_EQ(json_keys(outcome.out),
+              (std::vector<std::string>{"system", "dimension", "end", "exponents", "errors", "sum", "sum_error", "divergence",
+                                        "kolmogorov_sinai", "kolmogorov_sinai_error", "kaplan_yorke", "kaplan_yorke_error",
+                                        "positive", "vanishing", "time", "segments", "steps_per_qr", "seed", "method",
+                                        "seconds", "qr_share", "tangent_share", "force_share",
+                                        "reorthonormalisations_per_second"}));
+    EXPECT_EQ(names_in("d"),
+              (std::vector<std::string>{"convergence.svg", "exponents.npy", "report.json", "spectrum.svg"}));
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    const Matrix<double> table = load<double>("d/exponents.npy");
+    const std::vector<double> exponents = numbers(json_value(outcome.out, "exponents"));
+    ASSERT_EQ(table.rows(), 8);
+    ASSERT_EQ(exponents.size(), 8u);
+    for (Index i = 0; i < 8; ++i) {
+        EXPECT_NEAR(table(i, 0), exponents[static_cast<std::size_t>(i)], 1e-5 * std::abs(table(i, 0)) + 1e-12);
+        EXPECT_GT(table(i, 1), 0);
+    }
+    EXPECT_EQ(json_number(outcome.out, "divergence"), -8);
+    EXPECT_NEAR(json_number(outcome.out, "sum"), -8, 1e-3);
+    const double shares = json_number(outcome.out, "qr_share") + json_number(outcome.out, "tangent_share") +
+                          json_number(outcome.out, "force_share");
+    EXPECT_NEAR(shares, 1, 1e-4);
+    EXPECT_EQ(json_value(outcome.out, "end"), "\"completed\"");
+    for (const char* picture : {"d/convergence.svg", "d/spectrum.svg"}) {
+        const std::string svg = contents(picture);
+        EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << picture;
+        EXPECT_EQ(svg.find("nan"), svg.npos) << picture;
+        EXPECT_GE(std::count(svg.begin(), svg.end(), 'L'), 8) << picture;
+    }
+
+    const Outcome text = quoin_run("lyapunov fput --size 30 --time 20 --transient 1 --alignment 1 --exponents 50");
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    for (const char* words : {"50 of 60", "...", "symmetries     make 2", "drifted by", "reorthonormalisations/s"})
+        EXPECT_NE(text.out.find(words), std::string::npos) << words << "\n" << text.out;
+}
+
+TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
+    const std::string times = " --time 3 --transient 1 --alignment 1 --json";
+    for (const auto& [line, dimension] : std::initializer_list<std::pair<const char*, int>>{
+             {"lorenz63 --sigma 10 --rho 28 --beta 2.5 --step 0.02", 3},
+             {"henon --a 1.3 --b 0.2", 2},
+             {"lorenz96 --size 12 --forcing 6", 12},
+             {"kuramoto-sivashinsky --length 22 --modes 12", 24},
+             {"kuramoto-sivashinsky", 32},
+             {"fput --size 7 --beta 0.5 --energy 2 --periodic", 14},
+             {"particles --size 6 --dimensions 2 --density 0.5 --temperature 2", 24},
+             {"particles --size 7 --dimensions 3 --potential soft --density 0.5", 42},
+             {"particles --size 30 --dimensions 2 --potential yukawa --kappa 3 --cutoff 2 --density 0.5", 120},
+             {"particles --size 70 --potential lennard-jones --density 0.5 --exponents 2", 420}}) {
+        const Outcome outcome = quoin_run("lyapunov " + std::string(line) + times);
+        EXPECT_EQ(outcome.exit_code, 0) << line << outcome.err;
+        EXPECT_EQ(json_number(outcome.out, "dimension"), dimension) << line;
+    }
+}
+
+TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("lyapunov lorenz64"), usage_error,
+                 {"lorenz64", "lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput, particles"});
+    expect_error(quoin_run("lyapunov"), usage_error, {"SYSTEM"});
+    expect_error(quoin_run("lyapunov henon --rho 3"), usage_error, {"--rho", "is for lorenz63", "henon"});
+    expect_error(quoin_run("lyapunov henon --step 3"), usage_error, {"--step", "henon"});
+    expect_error(quoin_run("lyapunov lorenz63 --size 3"), usage_error, {"--size", "lorenz96, fput, particles"});
+    expect_error(quoin_run("lyapunov particles --potential hard"), usage_error, {"hard", "wca"});
+    expect_error(quoin_run("lyapunov lorenz63 --exponents 4"), invalid, {"exponents", "dimension 3", "4"});
+    expect_error(quoin_run("lyapunov lorenz63 --step 0"), invalid, {"step", "0"});
+    expect_error(quoin_run("lyapunov lorenz63 --time -5"), invalid, {"time", "-5"});
+    expect_error(quoin_run("lyapunov lorenz96 --size 3"), invalid, {"lorenz96", "4"});
+    expect_error(quoin_run("lyapunov particles --size 5 --density 1"), invalid, {"box", "cutoff"});
+    expect_error(quoin_run("lyapunov particles --density 4"), invalid, {"overlap"});
+    expect_error(quoin_run("lyapunov lorenz63 --step 1 --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"state at time", "step 1"});
+    EXPECT_FALSE(fs::exists("d"));
+    expect_error(quoin_run("lyapunov lorenz63 --every 300 --method cholesky-qr2"),
+                 exit_code_of(ErrorCode::NumericalBreakdown), {"tangent vectors at time", "300 steps"});
+    expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"), exit_code_of(ErrorCode::UnwritableFile),
+                 {"no/such/folder/file"});
+    expect_error(quoin_run("lyapunov henon --time 100 --out /dev/null"), exit_code_of(ErrorCode::UnwritableFile), {"/dev/null"});
+}
+
+const std::string long_run = "lyapunov lorenz96 --size 20 --seed 3 --transient 2 --alignment 2 --time ";
+
+/// What a run of that length leaves without interruptions.
+Matrix<double> uninterrupted(const std::string& time) {
+    EXPECT_EQ(quoin_run(long_run + time + " --out whole").exit_code, 0);
+    return load<double>("whole/exponents.npy");
+}
+
+TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
+    const std::string time = "300";
+    for (const int signal : {SIGINT, SIGTERM}) {
+        Process process({"lyapunov", "lorenz96", "--size", "20", "--seed", "3", "--transient", "2", "--alignment", "2",
+                         "--time", "1e9", "--checkpoint", "run", "--json", "--out", "part"});
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        process.send(signal);
+        const Outcome stopped = process.wait();
+        EXPECT_EQ(stopped.exit_code, 128 + signal);
+        EXPECT_EQ(stopped.err, "quoin: interrupted\n");
+        EXPECT_EQ(json_value(stopped.out, "end"), "\"stopped\"") << stopped.out;
+        EXPECT_GT(json_number(stopped.out, "segments"), 0);
+        EXPECT_LT(json_number(stopped.out, "time"), 1e9);
+        EXPECT_EQ(contents("part/report.json"), stopped.out);
+        EXPECT_EQ(names_in(".").size(), 2u) << "the checkpoint and the folder, and nothing unfinished";
+    }
+    const Outcome stopped = quoin_run(long_run + "1e-9 --checkpoint run --json");
+    const double had = json_number(stopped.out, "time");
+    EXPECT_GT(had, 0);
+    const std::string more = fmt::format("{:.6f}", had + 20);
+    const Outcome resumed = quoin_run(long_run + more + " --checkpoint run --out resumed --json");
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_TRUE(same_bits<double>(load<double>("resumed/exponents.npy").view(), uninterrupted(more).view()));
+    expect_error(quoin_run("lyapunov lorenz96 --size 21 --checkpoint run"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"run", "size=20", "size=21"});
+}
+
+// Killed again and again between and during its saves, a run ends with the bits of one that was left alone.
+TEST_F(LyapunovCli, SurvivesBeingKilled) {
+    const std::string time = "400";
+    const Matrix<double> whole = uninterrupted(time);
+    int killed = 0;
+    for (int attempt = 0; attempt < 200; ++attempt) {
+        Process process({"lyapunov", "lorenz96", "--size", "20", "--seed", "3", "--transient", "2", "--alignment", "2",
+                         "--time", time, "--checkpoint", "run", "--checkpoint-every", "0.002", "--out", "end", "--threads",
+                         attempt % 2 ? "1" : "2"});
+        std::this_thread::sleep_for(std::chrono::milliseconds(40 + 17 * (attempt % 5)));
+        process.send(SIGKILL);
+        const Outcome outcome = process.wait();
+        if (outcome.exit_code == 0) break;
+        ASSERT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.err;
+        ++killed;
+    }
+    EXPECT_GE(killed, 2);
+    const Outcome last = quoin_run(long_run + time + " --checkpoint run --out end");
+    ASSERT_EQ(last.exit_code, 0) << last.err;
+    EXPECT_TRUE(same_bits<double>(load<double>("end/exponents.npy").view(), whole.view()));
+}
+
+TEST_F(LyapunovCli, RefusesADamagedCheckpoint) {
+    ASSERT_EQ(quoin_run(long_run + "20 --checkpoint run").exit_code, 0);
+    const std::string whole = contents("run");
+    std::ofstream("run", std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 3);
+    expect_error(quoin_run(long_run + "20 --checkpoint run"), exit_code_of(ErrorCode::UnreadableFile), {"run", "cut off"});
+    save("A.npy", identity<double>(3));
+    expect_error(quoin_run(long_run + "20 --checkpoint A.npy"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"A.npy", "not a checkpoint"});
+}
+
+}  // namespace
+}  // namespace quoin::test
