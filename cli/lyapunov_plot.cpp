@@ -78,8 +78,8 @@ std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
     }
     plot::Figure figure(480, 0, index.back() + 1, /*smallest_tick=*/1);
     const plot::Panel top = panel_of(20, 250, values), bottom = panel_of(286, 430, sums);
-    figure.axes(top, plot::ticks(top.low, top.high, 8), "λ_i", "#333333", plain);
-    figure.axes(bottom, plot::ticks(bottom.low, bottom.high, 5), "Σ_{j≤i} λ_j", "#333333", plain);
+    figure.axes(top, plot::ticks(top.low, top.high, 8), "λᵢ", "#333333", plain);
+    figure.axes(bottom, plot::ticks(bottom.low, bottom.high, 5), "λ₁ + … + λᵢ", "#333333", plain);
     zero_line(figure, top);
     zero_line(figure, bottom);
     figure.name_abscissa(bottom, "i");

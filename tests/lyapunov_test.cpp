@@ -14,6 +14,7 @@
 #include <random>
 #include <tuple>
 
+#include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
 #include "host/kernels/kernels.hpp"
@@ -176,7 +177,7 @@ TEST_P(EverySystem, BitsDependNeitherOnThreadsNorOnTheSplittingOfColumns) {
     LyapunovOptions options{.exponents = p, .time = 50 * system->step(), .transient = 0, .alignment = 10 * system->step(),
                             .steps_per_qr = 2};
     std::vector<LyapunovSpectrum> spectra;
-    for (const Method method : {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
+    for (const Method method : named_methods) {
         options.qr.method = method;
         spectra.push_back(lyapunov_spectrum(ctx, *system, options));
         EXPECT_EQ(spectra.back().method, method);

@@ -78,12 +78,13 @@ private:
         return p == 0 ? n_ : p;
     }
 
+    /// What the bits of the rest of a run depend on, besides its state.
     std::string identity() const {
+        std::string plan = to_string(plan_);
+        std::replace(plan.begin(), plan.end(), '\n', ';');
         return fmt::format(
-            "system: {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: {}\nalignment segments: {}\n"
-            "QR: {} panel={} inner={} leaf={} domain={} fan-in={}\n",
-            system_.description(), p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_,
-            to_string(plan_.method), plan_.panel_width, plan_.inner_block, plan_.leaf_rows, plan_.domain_leaves, plan_.fan_in);
+            "system: {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: {}\nalignment segments: {}\nQR: {}\n",
+            system_.description(), p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_, plan);
     }
 
     void begin() {
