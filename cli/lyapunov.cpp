@@ -90,7 +90,8 @@ void print_report(const std::string& description, const LyapunovSpectrum& f) {
     constexpr std::size_t most_lines = 48, ends = 12;
     const std::size_t p = f.exponents.size();
     fmt::print("{}, {} dimensions\n", description, f.dimension);
-    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments, f.completed ? "" : ": stopped before its end");
+    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
+               f.completed ? "" : ": stopped before its end");
     fmt::print("exponents      {} of {}, ± one standard error\n", p, f.dimension);
     for (std::size_t i = 0; i < p; ++i) {
         if (p > most_lines && i == ends) {
@@ -102,7 +103,8 @@ void print_report(const std::string& description, const LyapunovSpectrum& f) {
     const bool whole = static_cast<Index>(p) == f.dimension;
     print_estimate("sum", f.sum,
                    whole && f.divergence ? fmt::format(", exactly {:.4f} by the mean divergence", *f.divergence) : "");
-    print_estimate("entropy", f.kolmogorov_sinai, fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
+    print_estimate("entropy", f.kolmogorov_sinai,
+                   fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
     if (f.vanishing > 0) fmt::print("symmetries     make {} of all exponents 0\n", f.vanishing);
     if (f.energy_drift) fmt::print("energy         {:.8g}, drifted by {:.1e}\n", *f.energy, *f.energy_drift);
@@ -155,8 +157,10 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
         report.print();
     } else {
         print_report(system->description(), f);
-        if (directory) fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
-        if (!options.checkpoint.empty()) fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
+        if (directory)
+            fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
+        if (!options.checkpoint.empty())
+            fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
     }
     if (!f.completed) throw_if_interrupted();
 }
@@ -168,9 +172,12 @@ void add_lyapunov(CLI::App& program) {
     CLI::App& command = *program.add_subcommand(
         "lyapunov",
         "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.\n\n"
-        "The state and p tangent vectors are evolved together; every K steps the vectors are factored, Z = QR, Q goes on,\n"
-        "and log|r_ii| averaged over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979). Reported\n"
-        "with standard errors (batch means), their sum, the Kolmogorov-Sinai entropy (sum of the positive ones) and the\n"
+        "The state and p tangent vectors are evolved together; every K steps the vectors are factored, Z = QR, Q goes "
+        "on,\n"
+        "and log|r_ii| averaged over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979). "
+        "Reported\n"
+        "with standard errors (batch means), their sum, the Kolmogorov-Sinai entropy (sum of the positive ones) and "
+        "the\n"
         "Kaplan-Yorke dimension. A system of your own: quoin::tangent_map in C++, quoin.lyapunov in Python.");
     arguments->system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
@@ -181,7 +188,8 @@ void add_lyapunov(CLI::App& program) {
         ->type_name("P");
     add_time("--time", arguments->time, "Time to average over; maps: iterations. The error falls as 1/√T");
     add_time("--transient", arguments->transient, "Time before, for the state to reach its attractor or equilibrium");
-    add_time("--alignment", arguments->alignment, "Time after that, for the vectors to find their directions; not averaged");
+    add_time("--alignment", arguments->alignment,
+             "Time after that, for the vectors to find their directions; not averaged");
     command
         .add_option("--every", arguments->every,
                     "Steps between two QRs. More cost less, until the vectors are too parallel: cond(Z) is about\n"
@@ -189,15 +197,17 @@ void add_lyapunov(CLI::App& program) {
         ->type_name("K");
     command.add_option("--seed", arguments->seed, "Of the first state and vectors")->capture_default_str();
     command
-        .add_option("--checkpoint", arguments->checkpoint,
-                    "Where the run is saved each minute, on Ctrl-C and at its end. If FILE exists the run goes on from\n"
-                    "it, to the same bits; a longer --time continues a finished run")
+        .add_option(
+            "--checkpoint", arguments->checkpoint,
+            "Where the run is saved each minute, on Ctrl-C and at its end. If FILE exists the run goes on from\n"
+            "it, to the same bits; a longer --time continues a finished run")
         ->type_name("FILE");
     command.add_option("--checkpoint-every", arguments->checkpoint_seconds, "Seconds between two saves")
         ->capture_default_str()
         ->type_name("S");
     command
-        .add_option("--out", arguments->out, "Folder for exponents.npy (value, error), convergence.svg, spectrum.svg, report.json")
+        .add_option("--out", arguments->out,
+                    "Folder for exponents.npy (value, error), convergence.svg, spectrum.svg, report.json")
         ->type_name("DIR");
     add_common_arguments(command, arguments->common);
     command.footer(

@@ -57,7 +57,7 @@ std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
         for (std::size_t b = 0; b < spectrum.times.size(); ++b) {
             const double value = spectrum.averages(i, static_cast<Index>(b));
             values.push_back(panel.low <= value && value <= panel.high ? value
-                                                                        : std::numeric_limits<double>::quiet_NaN());
+                                                                       : std::numeric_limits<double>::quiet_NaN());
         }
         figure.curve(panel, spectrum.times, values, color_of(spectrum.exponents[static_cast<std::size_t>(i)]), 1.2, 2);
     }

@@ -58,7 +58,8 @@ void SystemArguments::add_to(CLI::App& command) {
         .add_option_function<std::string>(
             "--potential",
             [this](const std::string& text) {
-                potential_ = parse_name("--potential", text, {Potential::LennardJones, Potential::Wca, Potential::Yukawa, Potential::Soft},
+                potential_ = parse_name("--potential", text,
+                                        {Potential::LennardJones, Potential::Wca, Potential::Yukawa, Potential::Soft},
                                         [](Potential potential) { return quoin::to_string(potential); });
             },
             "lennard-jones, wca (Lennard-Jones to its minimum), yukawa or soft (100(1 − r²)⁴) (wca)")

@@ -29,8 +29,8 @@ public:
 
 private:
     System system_ = System::Lorenz63;
-    std::optional<double> sigma_, rho_, beta_, a_, b_, forcing_, length_, energy_, density_, temperature_, kappa_, cutoff_,
-        step_;
+    std::optional<double> sigma_, rho_, beta_, a_, b_, forcing_, length_, energy_, density_, temperature_, kappa_,
+        cutoff_, step_;
     std::optional<Index> size_, modes_;
     std::optional<int> dimensions_;
     std::optional<Potential> potential_;

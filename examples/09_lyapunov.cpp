@@ -17,7 +17,9 @@ void print(const char* name, const LyapunovSpectrum& f) {
     std::printf("; sum %.6f, Kaplan-Yorke dimension %.3f\n", f.sum.value, f.kaplan_yorke.value);
 }
 
-bool agrees(const Estimate& estimate, double known) { return std::abs(estimate.value - known) <= 4 * estimate.error + 0.01; }
+bool agrees(const Estimate& estimate, double known) {
+    return std::abs(estimate.value - known) <= 4 * estimate.error + 0.01;
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ int main(int argc, char** argv) {
     auto lorenz = tangent_map(Lorenz63{.sigma = 10, .rho = 28, .beta = 8. / 3});
     const LyapunovSpectrum known = lyapunov_spectrum(ctx, *lorenz, {.time = time});
     print("Lorenz", known);
-    bool good = agrees(known.exponents[0], 0.906) && agrees(known.exponents[1], 0) && agrees(known.exponents[2], -14.572);
+    bool good =
+        agrees(known.exponents[0], 0.906) && agrees(known.exponents[1], 0) && agrees(known.exponents[2], -14.572);
     // the divergence of the flow is constant, −(σ + 1 + β), and is the sum
     good = good && std::abs(known.sum.value - *lorenz->divergence()) < 1e-3;
 

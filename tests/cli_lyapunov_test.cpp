@@ -22,15 +22,34 @@ std::vector<double> numbers(const std::string& list) {
 }
 
 TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
-    const Outcome outcome = quoin_run("lyapunov lorenz96 --size 8 --time 50 --transient 10 --alignment 10 --json --out d");
+    const Outcome outcome =
+        quoin_run("lyapunov lorenz96 --size 8 --time 50 --transient 10 --alignment 10 --json --out d");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
-    EXPECT_EQ(json_keys(outcome.out),
-              (std::vector<std::string>{"system", "dimension", "end", "exponents", "errors", "sum", "sum_error", "divergence",
-                                        "kolmogorov_sinai", "kolmogorov_sinai_error", "kaplan_yorke", "kaplan_yorke_error",
-                                        "positive", "vanishing", "time", "segments", "steps_per_qr", "seed", "method",
-                                        "seconds", "qr_share", "tangent_share", "force_share",
-                                        "reorthonormalisations_per_second"}));
+    EXPECT_EQ(json_keys(outcome.out), (std::vector<std::string>{"system",
+                                                                "dimension",
+                                                                "end",
+                                                                "exponents",
+                                                                "errors",
+                                                                "sum",
+                                                                "sum_error",
+                                                                "divergence",
+                                                                "kolmogorov_sinai",
+                                                                "kolmogorov_sinai_error",
+                                                                "kaplan_yorke",
+                                                                "kaplan_yorke_error",
+                                                                "positive",
+                                                                "vanishing",
+                                                                "time",
+                                                                "segments",
+                                                                "steps_per_qr",
+                                                                "seed",
+                                                                "method",
+                                                                "seconds",
+                                                                "qr_share",
+                                                                "tangent_share",
+                                                                "force_share",
+                                                                "reorthonormalisations_per_second"}));
     EXPECT_EQ(names_in("d"),
               (std::vector<std::string>{"convergence.svg", "exponents.npy", "report.json", "spectrum.svg"}));
     EXPECT_EQ(contents("d/report.json"), outcome.out);
@@ -100,9 +119,10 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     EXPECT_FALSE(fs::exists("d"));
     expect_error(quoin_run("lyapunov lorenz63 --every 300 --method cholesky-qr2"),
                  exit_code_of(ErrorCode::NumericalBreakdown), {"tangent vectors at time", "300 steps"});
-    expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"), exit_code_of(ErrorCode::UnwritableFile),
-                 {"no/such/folder/file"});
-    expect_error(quoin_run("lyapunov henon --time 100 --out /dev/null"), exit_code_of(ErrorCode::UnwritableFile), {"/dev/null"});
+    expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"),
+                 exit_code_of(ErrorCode::UnwritableFile), {"no/such/folder/file"});
+    expect_error(quoin_run("lyapunov henon --time 100 --out /dev/null"), exit_code_of(ErrorCode::UnwritableFile),
+                 {"/dev/null"});
 }
 
 const std::string long_run = "lyapunov lorenz96 --size 20 --seed 3 --transient 2 --alignment 2 --time ";
@@ -146,8 +166,25 @@ TEST_F(LyapunovCli, SurvivesBeingKilled) {
     const Matrix<double> whole = uninterrupted(time);
     int killed = 0;
     for (int attempt = 0; attempt < 200; ++attempt) {
-        Process process({"lyapunov", "lorenz96", "--size", "20", "--seed", "3", "--transient", "2", "--alignment", "2",
-                         "--time", time, "--checkpoint", "run", "--checkpoint-every", "0.002", "--out", "end", "--threads",
+        Process process({"lyapunov",
+                         "lorenz96",
+                         "--size",
+                         "20",
+                         "--seed",
+                         "3",
+                         "--transient",
+                         "2",
+                         "--alignment",
+                         "2",
+                         "--time",
+                         time,
+                         "--checkpoint",
+                         "run",
+                         "--checkpoint-every",
+                         "0.002",
+                         "--out",
+                         "end",
+                         "--threads",
                          attempt % 2 ? "1" : "2"});
         std::this_thread::sleep_for(std::chrono::milliseconds(40 + 17 * (attempt % 5)));
         process.send(SIGKILL);
@@ -166,7 +203,8 @@ TEST_F(LyapunovCli, RefusesADamagedCheckpoint) {
     ASSERT_EQ(quoin_run(long_run + "20 --checkpoint run").exit_code, 0);
     const std::string whole = contents("run");
     std::ofstream("run", std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 3);
-    expect_error(quoin_run(long_run + "20 --checkpoint run"), exit_code_of(ErrorCode::UnreadableFile), {"run", "cut off"});
+    expect_error(quoin_run(long_run + "20 --checkpoint run"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"run", "cut off"});
     save("A.npy", identity<double>(3));
     expect_error(quoin_run(long_run + "20 --checkpoint A.npy"), exit_code_of(ErrorCode::UnreadableFile),
                  {"A.npy", "not a checkpoint"});

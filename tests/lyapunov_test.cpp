@@ -41,21 +41,20 @@ std::unique_ptr<TangentMap> shortened(Parameters s, double step_factor) {
 
 /// Rössler's flow through the interface of the caller's own systems.
 std::unique_ptr<TangentMap> roessler(double step_factor) {
-    return tangent_map(
-        UserFlow{{1, 1, 0},
-                 [](const double* x, double* d) {
-                     d[0] = -x[1] - x[2];
-                     d[1] = x[0] + 0.2 * x[1];
-                     d[2] = 0.2 + x[2] * (x[0] - 5.7);
-                 },
-                 [](const double* x, MatrixView<const double> X, MatrixView<double> d) {
-                     for (Index j = 0; j < X.cols; ++j) {
-                         d(0, j) = -X(1, j) - X(2, j);
-                         d(1, j) = X(0, j) + 0.2 * X(1, j);
-                         d(2, j) = X(2, j) * (x[0] - 5.7) + x[2] * X(0, j);
-                     }
-                 },
-                 0.02 * step_factor});
+    return tangent_map(UserFlow{{1, 1, 0},
+                                [](const double* x, double* d) {
+                                    d[0] = -x[1] - x[2];
+                                    d[1] = x[0] + 0.2 * x[1];
+                                    d[2] = 0.2 + x[2] * (x[0] - 5.7);
+                                },
+                                [](const double* x, MatrixView<const double> X, MatrixView<double> d) {
+                                    for (Index j = 0; j < X.cols; ++j) {
+                                        d(0, j) = -X(1, j) - X(2, j);
+                                        d(1, j) = X(0, j) + 0.2 * X(1, j);
+                                        d(2, j) = X(2, j) * (x[0] - 5.7) + x[2] * X(0, j);
+                                    }
+                                },
+                                0.02 * step_factor});
 }
 
 /// The logistic map of slope 4, conjugate to a tent: λ = ln 2.
@@ -82,9 +81,13 @@ const System systems[] = {
      }},
     {"yukawa_2d",
      [](double f) {
-         return shortened(
-             Particles{.count = 40, .dimensions = 2, .potential = Potential::Yukawa, .density = 0.1, .kappa = 2, .step = 0.01},
-             f);
+         return shortened(Particles{.count = 40,
+                                    .dimensions = 2,
+                                    .potential = Potential::Yukawa,
+                                    .density = 0.1,
+                                    .kappa = 2,
+                                    .step = 0.01},
+                          f);
      }},
     {"soft_3d",
      [](double f) { return shortened(Particles{.count = 40, .potential = Potential::Soft, .step = 0.005}, f); }},
@@ -141,8 +144,8 @@ TEST_P(EverySystem, TangentVectorsAreDerivatives) {
             system->advance(ctx, steps, back, {});
             double difference = 0;
             for (std::size_t i = 0; i < x.size(); ++i) {
-                difference = std::max(difference,
-                                      std::abs((forth[i] - back[i]) / (2 * epsilon) - X(static_cast<Index>(i), j)));
+                difference =
+                    std::max(difference, std::abs((forth[i] - back[i]) / (2 * epsilon) - X(static_cast<Index>(i), j)));
             }
             // a rounding of the state at the start grows like the vectors
             const double rounding = 10 * static_cast<double>(steps) * u * scale * std::max(1., norm) / epsilon;
@@ -174,7 +177,10 @@ TEST_P(EverySystem, BitsDependNeitherOnThreadsNorOnTheSplittingOfColumns) {
     EXPECT_TRUE(same_bits<double>(ends[0].view(), ends[1].view()));
 
     // a method of QR changes no orbit and, over a short time, no exponent
-    LyapunovOptions options{.exponents = p, .time = 50 * system->step(), .transient = 0, .alignment = 10 * system->step(),
+    LyapunovOptions options{.exponents = p,
+                            .time = 50 * system->step(),
+                            .transient = 0,
+                            .alignment = 10 * system->step(),
                             .steps_per_qr = 2};
     std::vector<LyapunovSpectrum> spectra;
     for (const Method method : named_methods) {
@@ -197,8 +203,11 @@ TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
                               (std::string("quoin-lyapunov-") + GetParam().name + std::to_string(getpid())))
                                  .string();
     const double h = system->step();
-    LyapunovOptions options{.exponents = std::min<Index>(system->dimension(), 9), .time = 700 * h, .transient = 40 * h,
-                            .alignment = 40 * h, .steps_per_qr = 1};
+    LyapunovOptions options{.exponents = std::min<Index>(system->dimension(), 9),
+                            .time = 700 * h,
+                            .transient = 40 * h,
+                            .alignment = 40 * h,
+                            .steps_per_qr = 1};
     const LyapunovSpectrum whole = lyapunov_spectrum(ctx, *system, options);
     ASSERT_EQ(whole.segments, 700);
     options.checkpoint = path;
@@ -228,9 +237,12 @@ TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
 
 double departure_from_divergence(TangentMap& system, double time, double tau) {
     Context<Host> ctx;
-    const LyapunovSpectrum f = lyapunov_spectrum(
-        ctx, system,
-        {.time = time, .transient = time, .alignment = 0, .steps_per_qr = static_cast<Index>(std::lround(tau / system.step()))});
+    const LyapunovSpectrum f =
+        lyapunov_spectrum(ctx, system,
+                          {.time = time,
+                           .transient = time,
+                           .alignment = 0,
+                           .steps_per_qr = static_cast<Index>(std::lround(tau / system.step()))});
     EXPECT_EQ(f.segments, std::lround(time / tau));
     return std::abs(f.sum.value - *system.divergence());
 }
@@ -238,13 +250,15 @@ double departure_from_divergence(TangentMap& system, double time, double tau) {
 // det of the integrator's map is exp(h div f)(1 + O(h⁶)), at order 5: half the step, at most 1/16 of the departure.
 TEST(Sum, IsTheDivergenceOfAFlow) {
     for (const Make make : {systems[0].make, systems[2].make}) {
-        const double coarse = departure_from_divergence(*make(2), 4, 0.2), fine = departure_from_divergence(*make(1), 4, 0.2);
+        const double coarse = departure_from_divergence(*make(2), 4, 0.2),
+                     fine = departure_from_divergence(*make(1), 4, 0.2);
         EXPECT_LE(fine, coarse / 16) << make(1)->description();
         EXPECT_LE(coarse, 1e-2);
     }
     // of order 4, and its linear part is exact
     const auto ks = [](double step) { return tangent_map(KuramotoSivashinsky{.modes = 6, .step = step}); };
-    const double coarse = departure_from_divergence(*ks(0.1), 20, 0.1), fine = departure_from_divergence(*ks(0.05), 20, 0.1);
+    const double coarse = departure_from_divergence(*ks(0.1), 20, 0.1),
+                 fine = departure_from_divergence(*ks(0.05), 20, 0.1);
     EXPECT_LE(fine, coarse / 8);
     EXPECT_LE(coarse, 1e-2);
 }
@@ -282,7 +296,8 @@ TEST_P(Hamiltonian, VerletIsSymplectic) {
     for (Index i = 0; i < n; ++i) {
         for (Index j = 0; j < n; ++j) {
             long double sum = 0;
-            for (Index k = 0; k < m; ++k) sum += static_cast<long double>(M(k, i)) * M(m + k, j) - M(m + k, i) * M(k, j);
+            for (Index k = 0; k < m; ++k)
+                sum += static_cast<long double>(M(k, i)) * M(m + k, j) - M(m + k, i) * M(k, j);
             const double J = j == i + m ? 1 : i == j + m ? -1 : 0;
             departure = std::max(departure, std::abs(static_cast<double>(sum) - J));
         }
@@ -310,10 +325,17 @@ TEST_P(Hamiltonian, EnergyWaversByTheSquareOfTheStep) {
     EXPECT_LE(wavering[1], 0.35 * wavering[0]);
 }
 
-// Forces sum to zero: momentum stays to rounding, but for walls.
-TEST_P(Hamiltonian, MomentumIsConserved) {
-    if (GetParam().name == std::string("fput")) GTEST_SKIP() << "walls";
-    const int d = std::string(GetParam().name).ends_with("3d") ? 3 : std::string(GetParam().name).ends_with("2d") ? 2 : 1;
+const System without_walls[] = {systems[5], systems[6], systems[7], systems[8], systems[9], systems[10]};
+
+class WithoutWalls : public EverySystem {};
+INSTANTIATE_TEST_SUITE_P(Systems, WithoutWalls, testing::ValuesIn(without_walls),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Forces sum to zero: momentum stays to rounding.
+TEST_P(WithoutWalls, ConserveMomentum) {
+    const int d = std::string(GetParam().name).ends_with("3d")   ? 3
+                  : std::string(GetParam().name).ends_with("2d") ? 2
+                                                                 : 1;
     std::vector<double> x = state();
     system->advance(ctx, 200, x, {});
     const std::size_t m = x.size() / 2;
@@ -331,8 +353,8 @@ TEST_P(Hamiltonian, MomentumIsConserved) {
 /// frames contribute, O(1)/T, and vanishing exponents by log(T)/T, since their vectors grow linearly.
 void expect_hamiltonian_spectrum(TangentMap& system, double time, Index steps_per_qr) {
     Context<Host> ctx;
-    const LyapunovSpectrum f = lyapunov_spectrum(
-        ctx, system, {.time = time, .transient = 20, .alignment = 20, .steps_per_qr = steps_per_qr});
+    const LyapunovSpectrum f =
+        lyapunov_spectrum(ctx, system, {.time = time, .transient = 20, .alignment = 20, .steps_per_qr = steps_per_qr});
     const Index n = system.dimension();
     const auto lambda = [&](Index i) { return f.exponents[static_cast<std::size_t>(i)].value; };
     for (Index i = 0; i < n / 2; ++i) EXPECT_LE(std::abs(lambda(i) + lambda(n - 1 - i)), 10 / time) << "pair " << i;
@@ -346,7 +368,8 @@ void expect_hamiltonian_spectrum(TangentMap& system, double time, Index steps_pe
 
 TEST(HamiltonianSpectrum, FputPairsAndHasItsZeros) {
     expect_hamiltonian_spectrum(*tangent_map(FputBeta{.size = 4, .energy = 5}), quick() ? 2000 : 8000, 5);
-    expect_hamiltonian_spectrum(*tangent_map(FputBeta{.size = 5, .energy = 5, .periodic = true}), quick() ? 2000 : 8000, 5);
+    expect_hamiltonian_spectrum(*tangent_map(FputBeta{.size = 5, .energy = 5, .periodic = true}), quick() ? 2000 : 8000,
+                                5);
 }
 TEST(HamiltonianSpectrum, ParticlesPairAndHaveSixZerosIn2D) {
     const Particles soft{.count = 6, .dimensions = 2, .potential = Potential::Soft, .density = 0.6, .step = 0.005};
@@ -357,7 +380,8 @@ TEST(HamiltonianSpectrum, ParticlesPairAndHaveEightZerosIn3D) {
     expect_hamiltonian_spectrum(*tangent_map(soft), quick() ? 150 : 400, 20);
     // of a force with kinks, in the limit of short steps
     if (!quick()) {
-        expect_hamiltonian_spectrum(*tangent_map(Particles{.count = 8, .dimensions = 3, .density = 0.6, .step = 0.0005}), 200, 80);
+        expect_hamiltonian_spectrum(
+            *tangent_map(Particles{.count = 8, .dimensions = 3, .density = 0.6, .step = 0.0005}), 200, 80);
     }
 }
 
@@ -402,7 +426,8 @@ TEST(PairSearch, TakesPositionsThatAreNoNumbers) {
     std::vector<double> q(30, std::numeric_limits<double>::quiet_NaN());
     q[4] = std::numeric_limits<double>::infinity();
     q[9] = 1e300;
-    PairSearch<3>(10, 9, 1).for_each(q.data(), [](Index, Index, const double*, double square) { EXPECT_GE(square, 0); });
+    PairSearch<3>(10, 9, 1).for_each(q.data(),
+                                     [](Index, Index, const double*, double square) { EXPECT_GE(square, 0); });
 }
 
 TEST(Couple, IsTheSumOverPairs) {
@@ -425,8 +450,9 @@ TEST(Couple, IsTheSumOverPairs) {
                 for (int a = 0; a < d; ++a)
                     along += static_cast<long double>(pairs.back().r[a]) * (X(l, i * d + a) - X(l, j * d + a));
                 for (int a = 0; a < d; ++a) {
-                    const long double delta = static_cast<long double>(pairs.back().alpha) * (X(l, i * d + a) - X(l, j * d + a)) +
-                                              static_cast<long double>(pairs.back().beta) * pairs.back().r[a] * along;
+                    const long double delta =
+                        static_cast<long double>(pairs.back().alpha) * (X(l, i * d + a) - X(l, j * d + a)) +
+                        static_cast<long double>(pairs.back().beta) * pairs.back().r[a] * along;
                     expected(l, i * d + a) += delta;
                     expected(l, j * d + a) -= delta;
                     const long double size = 10 * (std::abs(pairs.back().alpha) + std::abs(pairs.back().beta)) * 30;
@@ -475,7 +501,8 @@ TEST(Estimates, BatchesKeepEverySegment) {
     for (Index k = 0; k < 10007; ++k) {
         sums.add(std::vector<double>{1, static_cast<double>(k)});
         ASSERT_EQ(sums.segments(), k + 1);
-        ASSERT_EQ(sums.total(), (std::vector<double>{static_cast<double>(k + 1), static_cast<double>(k * (k + 1) / 2)}));
+        ASSERT_EQ(sums.total(),
+                  (std::vector<double>{static_cast<double>(k + 1), static_cast<double>(k * (k + 1) / 2)}));
         ASSERT_LT(sums.batches(), 256);
         if (k > 256) {
             ASSERT_GE(sums.batches(), 128);
@@ -512,7 +539,8 @@ TEST(Estimates, FollowFromTheExponents) {
 
 // ---- spectra that are known ------------------------------------------------------------------------------------------------
 
-void expect_exponent(const LyapunovSpectrum& f, std::size_t i, double known, double error_of_known, double largest_error) {
+void expect_exponent(const LyapunovSpectrum& f, std::size_t i, double known, double error_of_known,
+                     double largest_error) {
     EXPECT_LE(std::abs(f.exponents[i].value - known), error_of_known + 4 * f.exponents[i].error) << "exponent " << i;
     EXPECT_LE(f.exponents[i].error, largest_error) << "exponent " << i;
 }
@@ -543,13 +571,14 @@ TEST(KnownSpectrum, CallersSystems) {
     const auto logistic_map = lyapunov_spectrum(ctx, *logistic(1), {.time = 2e4});
     expect_exponent(logistic_map, 0, std::log(2.), 0, 0.01);
     const auto roessler_flow = lyapunov_spectrum(ctx, *roessler(1), {.time = quick() ? 500. : 3000.});
-    expect_exponent(roessler_flow, 0, 0.0714, 0.0005, 0.01);  // Sprott 2003
-    expect_exponent(roessler_flow, 2, -5.394, 0.001, 0.05);
+    expect_exponent(roessler_flow, 0, 0.0714, 0.0005, quick() ? 0.03 : 0.01);  // Sprott 2003
+    expect_exponent(roessler_flow, 2, -5.394, 0.001, quick() ? 0.2 : 0.05);
 }
 
 TEST(KnownSpectrum, Lorenz96) {
     Context<Host> ctx;
-    const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz96{}), {.time = quick() ? 50. : 500., .alignment = 20, .steps_per_qr = 5});
+    const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz96{}),
+                                     {.time = quick() ? 50. : 500., .alignment = 20, .steps_per_qr = 5});
     expect_exponent(f, 0, 1.68, 0.02, quick() ? 0.3 : 0.1);
     EXPECT_LE(std::abs(f.kaplan_yorke.value - 27.1), 0.1 + 4 * f.kaplan_yorke.error);
     EXPECT_LE(f.kaplan_yorke.error, quick() ? 0.6 : 0.15);
@@ -561,8 +590,9 @@ TEST(KnownSpectrum, Lorenz96) {
 TEST(KnownSpectrum, KuramotoSivashinsky) {  // Cvitanović, Davidchack and Siminos 2010
     const double known[] = {0.048, 0, 0, -0.003, -0.189, -0.256, -0.290, -0.310, -1.963, -1.967, -5.605, -5.605};
     Context<Host> ctx;
-    const auto f = lyapunov_spectrum(ctx, *tangent_map(KuramotoSivashinsky{}),
-                                     {.exponents = 12, .time = quick() ? 500. : 10000., .alignment = 200, .steps_per_qr = 5});
+    const auto f =
+        lyapunov_spectrum(ctx, *tangent_map(KuramotoSivashinsky{}),
+                          {.exponents = 12, .time = quick() ? 500. : 10000., .alignment = 200, .steps_per_qr = 5});
     for (std::size_t i = 0; i < 12; ++i) {
         expect_exponent(f, i, known[i], std::max(0.003, 0.03 * std::abs(known[i])), quick() ? 0.03 : 0.005);
     }
@@ -608,7 +638,9 @@ TEST(Refusals, NameTheParameter) {
 
     Context<Host> ctx;
     const auto lorenz = tangent_map(Lorenz63{});
-    const auto run = [&](LyapunovOptions options) { return [&, options] { lyapunov_spectrum(ctx, *lorenz, options); }; };
+    const auto run = [&](LyapunovOptions options) {
+        return [&, options] { lyapunov_spectrum(ctx, *lorenz, options); };
+    };
     expect_named(run({.exponents = 4}), "dimension 3");
     expect_named(run({.exponents = -1}), "exponents");
     expect_named(run({.time = 0}), "time");
@@ -628,11 +660,12 @@ TEST(Refusals, NameTheTimeAtWhichTheOrbitLeavesTheNumbers) {
         EXPECT_NE(std::string(e.what()).find("the state at time"), std::string::npos) << e.what();
     }
     // of cos 0·x, tangent vectors that overflow between two QRs, on a finite orbit
-    const auto growing = tangent_map(UserMap{{1}, [](const double* x, double* y) { y[0] = x[0]; },
-                                             [](const double*, MatrixView<const double> X, MatrixView<double> Y) {
-                                                 Y(0, 0) = 1e200 * X(0, 0);
-                                             }});
-    EXPECT_NEAR(lyapunov_spectrum(ctx, *growing, {.time = 10, .steps_per_qr = 1}).exponents[0].value, std::log(1e200), 1e-9);
+    const auto growing = tangent_map(
+        UserMap{{1},
+                [](const double* x, double* y) { y[0] = x[0]; },
+                [](const double*, MatrixView<const double> X, MatrixView<double> Y) { Y(0, 0) = 1e200 * X(0, 0); }});
+    EXPECT_NEAR(lyapunov_spectrum(ctx, *growing, {.time = 10, .steps_per_qr = 1}).exponents[0].value, std::log(1e200),
+                1e-9);
     try {
         lyapunov_spectrum(ctx, *growing, {.time = 10, .steps_per_qr = 2});
         FAIL();
@@ -679,7 +712,8 @@ TEST(Checkpoint, RefusesAnotherRunAndWhatIsNone) {
 
     std::ifstream in(path, std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(in), {}};
-    for (const std::size_t size : {std::size_t{1}, std::size_t{20}, whole.size() / 4, whole.size() / 2, whole.size() - 1}) {
+    for (const std::size_t size :
+         {std::size_t{1}, std::size_t{20}, whole.size() / 4, whole.size() / 2, whole.size() - 1}) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
         EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, options), UnreadableFile) << size;
     }

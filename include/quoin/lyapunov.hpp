@@ -62,7 +62,7 @@ struct KuramotoSivashinsky {
 };
 /// H = Σ p²/2 + Σ (Δ²/2 + βΔ⁴/4), Δ the stretch of a spring (Fermi, Pasta, Ulam and Tsingou 1955). Velocity Verlet.
 struct FputBeta {
-    Index size = 32;        ///< masses; n = 2·size
+    Index size = 32;  ///< masses; n = 2·size
     double beta = 1;
     double energy = 1;      ///< a mass
     bool periodic = false;  ///< a ring; otherwise between two walls
@@ -84,10 +84,10 @@ struct Particles {
     Index count = 108;
     int dimensions = 3;  ///< 2 or 3
     Potential potential = Potential::Wca;
-    double density = 0.6;      ///< N/Lᵈ
-    double temperature = 1;    ///< of the first momenta, of which the total is zero
-    double kappa = 1;          ///< Yukawa's
-    double cutoff = 0;         ///< 0: as `Potential` says
+    double density = 0.6;    ///< N/Lᵈ
+    double temperature = 1;  ///< of the first momenta, of which the total is zero
+    double kappa = 1;        ///< Yukawa's
+    double cutoff = 0;       ///< 0: as `Potential` says
     double step = 0.002;
 };
 
@@ -102,7 +102,7 @@ struct UserFlow {
 /// A map of the caller's.
 struct UserMap {
     std::vector<double> x0;
-    std::function<void(const double* x, double* y)> map;  ///< y := Φ(x)
+    std::function<void(const double* x, double* y)> map;                                         ///< y := Φ(x)
     std::function<void(const double* x, MatrixView<const double> X, MatrixView<double> Y)> jvp;  ///< Y := DΦ(x) X
 };
 
@@ -130,8 +130,8 @@ struct LyapunovOptions {
     double transient = 100;  ///< before it, of the state alone
     double alignment = 100;  ///< after that, of the tangent vectors, not averaged
     Index steps_per_qr = 10;
-    std::uint64_t seed = 1;  ///< of the tangent vectors, and of the state where the system makes it
-    Options qr{};            ///< `method`, and its blocks; `q` is Explicit
+    std::uint64_t seed = 1;    ///< of the tangent vectors, and of the state where the system makes it
+    Options qr{};              ///< `method`, and its blocks; `q` is Explicit
     std::string checkpoint{};  ///< a file: the run goes on from it where it exists, and is saved to it; empty: none
     double checkpoint_seconds = 60;                             ///< between two saves
     std::function<bool(const LyapunovProgress&)> on_segment{};  ///< after each; false ends the run
@@ -145,27 +145,28 @@ struct Estimate {
 struct LyapunovSpectrum {
     std::vector<Estimate> exponents;  ///< p of them, descending
     Estimate sum;                     ///< of the p exponents
-    Estimate kolmogorov_sinai;        ///< of those above zero (Pesin 1977); of all p where none is negative
+    Estimate kolmogorov_sinai;        ///< sum of those above zero (Pesin 1977); NaN where p end before zero
     /// j + Σ_{i<=j} λ_i / |λ_{j+1}|, j the largest with Σ_{i<=j} λ_i >= 0 (Kaplan and Yorke 1979). NaN where p exponents do
     /// not reach so far.
     Estimate kaplan_yorke;
-    Index positive = 0;               ///< exponents above three standard errors and what vectors that grow linearly leave, log(K)/T of K segments
-    Index dimension = 0;              ///< n
-    Index vanishing = 0;              ///< that the system's symmetries make zero
-    std::optional<double> divergence; ///< what the sum of all n must be
+    /// Exponents above three standard errors and log(K)/T, which vectors that grow linearly have after K segments.
+    Index positive = 0;
+    Index dimension = 0;                         ///< n
+    Index vanishing = 0;                         ///< that the system's symmetries make zero
+    std::optional<double> divergence;            ///< what the sum of all n must be
     std::optional<double> energy, energy_drift;  ///< at the end, and since the end of the transient, relative
 
     std::vector<double> state;  ///< x at the end
-    double time = 0;        ///< sampled
-    Index segments = 0;     ///< sampled; one QR each
-    bool completed = true;  ///< false where `on_segment` ended the run
+    double time = 0;            ///< sampled
+    Index segments = 0;         ///< sampled; one QR each
+    bool completed = true;      ///< false where `on_segment` ended the run
     Method method = Method::Auto;
 
     double seconds = 0;  ///< of all parts of the run, also before a checkpoint
     double qr_seconds = 0, tangent_seconds = 0, force_seconds = 0;
     Index reorthonormalisations = 0;  ///< alignment included
 
-    /// Column b holds the averages of the unsorted exponents over the first `times[b]`: the convergence.
+    /// Column b holds the averages of the exponents, in their order, over the first `times[b]`: the convergence.
     std::vector<double> times;
     Matrix<double> averages;
 };

@@ -31,8 +31,8 @@ nb::tuple to_tuple(const Estimate& estimate) { return nb::make_tuple(estimate.va
 
 nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
                    Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
-                   const char* method, const std::string& checkpoint, double checkpoint_seconds, const nb::object& on_segment,
-                   int threads) {
+                   const char* method, const std::string& checkpoint, double checkpoint_seconds,
+                   const nb::object& on_segment, int threads) {
     const Index n = static_cast<Index>(x0.size());
     // what the caller's code is given is a copy, which it may keep
     const auto motion = [&](const double* x, double* y) {
@@ -78,8 +78,8 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
 
 void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
-    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a, "transient"_a,
-               "alignment"_a, "every"_a, "seed"_a, "method"_a, "checkpoint"_a, "checkpoint_seconds"_a,
+    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
+               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a, "checkpoint"_a, "checkpoint_seconds"_a,
                "on_segment"_a.none(), "threads"_a);
 }
 

@@ -107,7 +107,8 @@ void estimate(const BatchSums& batches, double tau, LyapunovSpectrum& result) {
         }
     }
     // a vector that grows linearly has grown by K after K segments, and its exponent is log(K)/(Kτ) yet
-    const double linear = segments > 0 ? std::log(static_cast<double>(segments)) / (static_cast<double>(segments) * tau) : 0;
+    const double linear =
+        segments > 0 ? std::log(static_cast<double>(segments)) / (static_cast<double>(segments) * tau) : 0;
     for (std::size_t i = 0; i < p; ++i) {
         result.exponents[i].error = errors[i];
         const double bound = linear + (std::isfinite(errors[i]) ? 3 * errors[i] : 0);

@@ -43,8 +43,9 @@ std::string first_difference(const std::string& there, const std::string& here) 
 void save_checkpoint(const std::string& path, const std::string& identity, const RunState& state) {
     const BatchSums& b = state.batches;
     const std::string head = magic + identity + "\n";
-    const Numbers numbers{state.segment,        b.length,      b.filled,         b.batches(),           state.Q.cols() > 0,
-                          state.first_energy, state.seconds, state.qr_seconds, state.tangent_seconds, state.force_seconds};
+    const Numbers numbers{state.segment,         b.length,           b.filled,      b.batches(),
+                          state.Q.cols() > 0,    state.first_energy, state.seconds, state.qr_seconds,
+                          state.tangent_seconds, state.force_seconds};
     io::AtomicFile file(path);
     Index at = 0;
     const auto write = [&](const void* data, std::size_t size) {

@@ -12,11 +12,11 @@ namespace quoin {
 struct RunState {
     RunState(Index n, Index p) : x(static_cast<std::size_t>(n)), batches(p) {}
 
-    Index segment = 0;         ///< segments done, transient included
-    std::vector<double> x;     ///< n
-    Matrix<double> Q;          ///< n×p, empty in the transient
+    Index segment = 0;      ///< segments done, transient included
+    std::vector<double> x;  ///< n
+    Matrix<double> Q;       ///< n×p, empty in the transient
     BatchSums batches;
-    double first_energy = 0;   ///< at the end of the transient
+    double first_energy = 0;  ///< at the end of the transient
     double seconds = 0, qr_seconds = 0, tangent_seconds = 0, force_seconds = 0;
 };
 

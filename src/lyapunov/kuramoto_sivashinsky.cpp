@@ -151,9 +151,7 @@ private:
         N(z.stage, z.Nb);
         each([&](auto i, auto k) { z.stage[k] = E2_[i] * z.a[k] + Q_[i] * (2 * z.Nb[k] - z.Nv[k]); });
         // v := Ev + f₁N(v) + 2f₂(N(a) + N(b)) + f₃N(c)
-        each([&](auto i, auto k) {
-            z.v[k] = E_[i] * z.v[k] + f1_[i] * z.Nv[k] + f2_[i] * (z.Na[k] + z.Nb[k]);
-        });
+        each([&](auto i, auto k) { z.v[k] = E_[i] * z.v[k] + f1_[i] * z.Nv[k] + f2_[i] * (z.Na[k] + z.Nb[k]); });
         N(z.stage, z.Nv);
         each([&](auto i, auto k) { z.v[k] += f3_[i] * z.Nv[k]; });
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "quoin/matrix.hpp"
@@ -64,17 +65,16 @@ public:
 
         for (Index c = 0; c < total; ++c) {
             const auto members = [&](Index of) {
-                return std::pair(order.data() + first[static_cast<std::size_t>(of)],
-                                 order.data() + first[static_cast<std::size_t>(of + 1)]);
+                const Index begin = first[static_cast<std::size_t>(of)], end = first[static_cast<std::size_t>(of + 1)];
+                return std::span<const Index>(order.data() + begin, order.data() + end);
             };
-            const auto [begin, end] = members(c);
-            for (const Index* i = begin; i < end; ++i) {
-                for (const Index* j = i + 1; j < end; ++j) test(q, *i, *j, pair);
+            const std::span<const Index> here = members(c);
+            for (std::size_t k = 0; k < here.size(); ++k) {
+                for (std::size_t l = k + 1; l < here.size(); ++l) test(q, here[k], here[l], pair);
             }
             for_half_of_neighbours(c, [&](Index neighbour) {
-                const auto [their_begin, their_end] = members(neighbour);
-                for (const Index* i = begin; i < end; ++i) {
-                    for (const Index* j = their_begin; j < their_end; ++j) test(q, *i, *j, pair);
+                for (const Index i : here) {
+                    for (const Index j : members(neighbour)) test(q, i, j, pair);
                 }
             });
         }

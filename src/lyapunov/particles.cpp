@@ -47,8 +47,9 @@ public:
           at_cutoff_(unshifted(s.potential, s.kappa, cutoff_)) {}
 
     std::string description() const override {
-        return fmt::format("particles count={} dimensions={} potential={} density={} temperature={} kappa={} cutoff={} step={}",
-                           s_.count, D, to_string(s_.potential), s_.density, s_.temperature, s_.kappa, cutoff_, s_.step);
+        return fmt::format(
+            "particles count={} dimensions={} potential={} density={} temperature={} kappa={} cutoff={} step={}",
+            s_.count, D, to_string(s_.potential), s_.density, s_.temperature, s_.kappa, cutoff_, s_.step);
     }
     /// A square or cubic lattice, and momenta of the temperature whose sum is zero.
     std::vector<double> initial_state(std::uint64_t seed) const override {
@@ -93,9 +94,10 @@ protected:
         search_.for_each(q, [&](Index i, Index j, const double* r, double square) {
             const double distance = std::sqrt(square);
             if (!(distance > 1e-3)) {
-                throw InvalidArgument(fmt::format("particles {} and {} overlap, at a distance of {:.3g}: their step of {} is "
-                                                  "too long, or their energy too high",
-                                                  i, j, distance, s_.step));
+                throw InvalidArgument(
+                    fmt::format("particles {} and {} overlap, at a distance of {:.3g}: their step of {} is "
+                                "too long, or their energy too high",
+                                i, j, distance, s_.step));
             }
             // shifted: U − U(r_c) − (r − r_c)U'(r_c)
             const auto [U, dU_, ddU] = unshifted(s_.potential, s_.kappa, distance);
@@ -127,16 +129,18 @@ template <int D>
 std::unique_ptr<TangentMap> fluid(const Particles& s) {
     const double side = std::pow(static_cast<double>(s.count) / s.density, 1.0 / D), cutoff = cutoff_of(s);
     if (side < 2 * cutoff) {
-        throw InvalidArgument(fmt::format("the box of {} particles at density {} has the side {:.4g}, and must have twice the "
-                                          "cutoff of {:.4g}: more particles, or a lower density",
-                                          s.count, s.density, side, cutoff));
+        throw InvalidArgument(
+            fmt::format("the box of {} particles at density {} has the side {:.4g}, and must have twice the "
+                        "cutoff of {:.4g}: more particles, or a lower density",
+                        s.count, s.density, side, cutoff));
     }
     const double neighbours = side / static_cast<double>(Fluid<D>::lattice_sites(s.count));
     const bool hard = s.potential == Potential::LennardJones || s.potential == Potential::Wca;
     if (hard && neighbours < 0.8) {
-        throw InvalidArgument(fmt::format("particles would overlap: at density {} the first positions, a lattice, are {:.3g} "
-                                          "apart, and must be 0.8 apart",
-                                          s.density, neighbours));
+        throw InvalidArgument(
+            fmt::format("particles would overlap: at density {} the first positions, a lattice, are {:.3g} "
+                        "apart, and must be 0.8 apart",
+                        s.density, neighbours));
     }
     return std::make_unique<Fluid<D>>(s, side);
 }
@@ -165,7 +169,8 @@ std::unique_ptr<TangentMap> tangent_map(const Particles& s) {
     require_finite("cutoff", s.cutoff);
     require_at_least<double>("cutoff", s.cutoff, 0);
     if ((s.potential == Potential::Wca || s.potential == Potential::Soft) && s.cutoff > 0) {
-        throw InvalidArgument(fmt::format("cutoff is for lennard-jones and yukawa; that of {} belongs to it", to_string(s.potential)));
+        throw InvalidArgument(
+            fmt::format("cutoff is for lennard-jones and yukawa; that of {} belongs to it", to_string(s.potential)));
     }
     return s.dimensions == 2 ? fluid<2>(s) : fluid<3>(s);
 }

@@ -31,7 +31,12 @@ Index segments_of(const char* name, double time, double tau) {
 class Run {
 public:
     Run(Context<Host>& ctx, TangentMap& system, const LyapunovOptions& options)
-        : ctx_(ctx), system_(system), options_(options), n_(system.dimension()), p_(checked_exponents()), state_(n_, p_) {
+        : ctx_(ctx),
+          system_(system),
+          options_(options),
+          n_(system.dimension()),
+          p_(checked_exponents()),
+          state_(n_, p_) {
         require_at_least<Index>("steps_per_qr", options.steps_per_qr, 1);
         require_positive("time", options.time);
         require_positive("checkpoint_seconds", options.checkpoint_seconds);
@@ -72,8 +77,8 @@ private:
     Index checked_exponents() const {
         const Index p = options_.exponents;
         if (p < 0 || p > n_) {
-            throw InvalidArgument(
-                fmt::format("exponents must be between 1 and the dimension {} of the system, or 0 for all, and is {}", n_, p));
+            throw InvalidArgument(fmt::format(
+                "exponents must be between 1 and the dimension {} of the system, or 0 for all, and is {}", n_, p));
         }
         return p == 0 ? n_ : p;
     }
@@ -83,7 +88,8 @@ private:
         std::string plan = to_string(plan_);
         std::replace(plan.begin(), plan.end(), '\n', ';');
         return fmt::format(
-            "system: {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: {}\nalignment segments: {}\nQR: {}\n",
+            "system: {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: {}\nalignment segments: "
+            "{}\nQR: {}\n",
             system_.description(), p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_, plan);
     }
 
@@ -162,13 +168,15 @@ private:
             state_.Q = std::move(f).take_q(ctx);
             return R;
         } catch (const NonFiniteEntry& e) {
-            throw NonFiniteEntry(e.row, e.col,
-                                 fmt::format("the matrix of tangent vectors at time {:.6g} (reorthonormalised every {:.6g})",
-                                             time(), tau_));
+            throw NonFiniteEntry(
+                e.row, e.col,
+                fmt::format("the matrix of tangent vectors at time {:.6g} (reorthonormalised every {:.6g})", time(),
+                            tau_));
         } catch (const NumericalBreakdown& e) {
-            throw NumericalBreakdown(fmt::format("the tangent vectors at time {:.6g} are too near each other after {} steps: {}",
-                                                 time(), options_.steps_per_qr, e.what()),
-                                     e.column);
+            throw NumericalBreakdown(
+                fmt::format("the tangent vectors at time {:.6g} are too near each other after {} steps: {}", time(),
+                            options_.steps_per_qr, e.what()),
+                e.column);
         }
     }
 
@@ -209,7 +217,7 @@ private:
         return result;
     }
 
-    // Thousands of small QRs a second gain less from more threads than these cost to wake (measured at 4 cores).
+    // A small QR, thousands of times a second, costs less than the threads that would share it cost to wake.
     static constexpr double worth_a_team = 1e8;
 
     Context<Host>& ctx_;

@@ -75,7 +75,8 @@ void Verlet::advance(Context<Host>& ctx, Index steps, std::span<double> x, Matri
                 const Index rows = m + d_ * fixed_;
                 std::vector<double> memory(static_cast<std::size_t>((2 * rows + m) * width + width));
                 // lines of the cache, from one border to the next
-                double* const dq = reinterpret_cast<double*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+                double* const dq =
+                    reinterpret_cast<double*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
                 double *const dF = dq + rows * width, *const dp = dF + rows * width;
                 load_tile(block, 0, m, dq);
                 load_tile(block, m, m, dp);
