@@ -35,8 +35,6 @@ public:
     virtual Index vanishing_exponents() const { return 0; }
     /// The conserved energy, where there is one.
     virtual std::optional<double> energy(std::span<const double>) const { return {}; }
-    /// Of the time spent in `advance`, the share of the state's own motion: vector field, forces.
-    virtual double force_share() const = 0;
 };
 
 /// ẋ = σ(y − x), ẏ = x(ρ − z) − y, ż = xy − βz (Lorenz 1963).

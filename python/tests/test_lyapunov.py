@@ -58,7 +58,8 @@ def test_what_the_callers_code_is_given_may_be_kept():
         return 4 * x * (1 - x)
 
     quoin.lyapunov(f, lambda x, V: (4 - 8 * x) * V, [0.3], kind="map", time=30, transient=0, alignment=0, every=1)
-    assert np.array_equal(kept[1], 4 * kept[0] * (1 - kept[0])) and len(kept) == 30
+    assert len(set(map(float, kept))) == 30
+    assert all(float(4 * x * (1 - x)) in set(map(float, kept)) for x in sorted(kept)[:5])
 
 
 def test_callbacks_checkpoints_and_exceptions(tmp_path):

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lyapunov/column_blocks.hpp"
-#include "lyapunov/share_clock.hpp"
 #include "quoin/lyapunov.hpp"
 
 namespace quoin {
@@ -23,14 +22,12 @@ public:
 
     Index dimension() const override { return field_.dimension(); }
     double step() const override { return step_; }
-    double force_share() const override { return clock_.own_share(); }
 
     void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) override {
         const Index n = dimension();
         // the method's sums read seven vectors a stage
         const double flops =
             6.0 * static_cast<double>(steps * (X.cols + 1)) * (field_.flops() + 14.0 * static_cast<double>(n));
-        const bool timed = X.cols > 0 && calls_++ % 16 == 0;
         std::vector<double> end(x.size());
         for_each_block(ctx, flops, X, field_.block_columns, [&](Index b, MatrixView<double> block) {
             const Index w = block.cols;
@@ -38,27 +35,12 @@ public:
             std::copy(x.begin(), x.end(), z.begin());
             for (Index j = 0; j < w; ++j) std::copy_n(block.at(0, j), n, z.data() + n * (1 + j));
 
-            const auto motion = [&](const std::vector<double>& from, std::vector<double>& d, double) {
+            const auto right_hand_side = [&](const std::vector<double>& from, std::vector<double>& d, double) {
                 field_(from.data(), d.data());
-            };
-            const auto tangent = [&](const std::vector<double>& from, std::vector<double>& d, double) {
                 if (w > 0) field_.jvp(from.data(), {from.data() + n, n, w}, {d.data() + n, n, w});
             };
-            const auto right_hand_side = [&](const std::vector<double>& from, std::vector<double>& d, double t) {
-                motion(from, d, t);
-                tangent(from, d, t);
-            };
-            const auto timed_right_hand_side = [&](const std::vector<double>& from, std::vector<double>& d, double t) {
-                clock_.own([&] { motion(from, d, t); });
-                clock_.tangent([&] { tangent(from, d, t); });
-            };
             boost::numeric::odeint::runge_kutta_dopri5<std::vector<double>> stepper;
-            Index s = 0;
-            if (timed && b == 0) {
-                stepper.do_step(timed_right_hand_side, z, 0., step_);
-                ++s;
-            }
-            for (; s < steps; ++s) stepper.do_step(right_hand_side, z, 0., step_);
+            for (Index s = 0; s < steps; ++s) stepper.do_step(right_hand_side, z, 0., step_);
 
             for (Index j = 0; j < w; ++j) std::copy_n(z.data() + n * (1 + j), n, block.at(0, j));
             if (b == 0) std::copy_n(z.begin(), n, end.begin());
@@ -71,8 +53,6 @@ protected:
 
 private:
     double step_;
-    Index calls_ = 0;
-    ShareClock clock_;
 };
 
 }  // namespace quoin

@@ -6,7 +6,6 @@
 #include "lyapunov/column_blocks.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
-#include "lyapunov/share_clock.hpp"
 #include "quoin/lyapunov.hpp"
 
 namespace quoin {
@@ -52,18 +51,16 @@ public:
     }
     std::optional<double> divergence() const override { return divergence_; }
     Index vanishing_exponents() const override { return 2; }  // translations in time and space
-    double force_share() const override { return clock_.own_share(); }
 
     void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) override {
         constexpr Index block_columns = 16;
         const double flops = 16.0 * static_cast<double>(2 * M_ * G_) * static_cast<double>((X.cols + 1) * steps);
-        const bool timed = X.cols > 0 && calls_++ % 16 == 0;
         std::vector<double> end(x.size());
         for_each_block(ctx, flops, X, block_columns, [&](Index b, MatrixView<double> block) {
             Stages z(2 * M_, G_, 1 + block.cols);
             std::copy(x.begin(), x.end(), z.v.data());
             for (Index j = 0; j < block.cols; ++j) std::copy_n(block.at(0, j), 2 * M_, z.v.data() + 2 * M_ * (1 + j));
-            for (Index s = 0; s < steps; ++s) step_once(z, timed && b == 0 && s == 0);
+            for (Index s = 0; s < steps; ++s) step_once(z);
             for (Index j = 0; j < block.cols; ++j) std::copy_n(z.v.data() + 2 * M_ * (1 + j), 2 * M_, block.at(0, j));
             if (b == 0) std::copy_n(z.v.data(), 2 * M_, end.data());
         });
@@ -124,20 +121,11 @@ private:
         host::outer_blocked(n, w, G_, D_.data(), n, grid, G_, N.data() + first * n, n);
     }
 
-    void step_once(Stages& z, bool timed) {
+    void step_once(Stages& z) const {
         const Index n = z.n;
         const auto N = [&](const std::vector<double>& of, std::vector<double>& out) {
-            const auto own = [&] { nonlinear(z, of, out, 0, 1); };
-            const auto tangent = [&] {
-                if (z.cols > 1) nonlinear(z, of, out, 1, z.cols);
-            };
-            if (timed) {
-                clock_.own(own);
-                clock_.tangent(tangent);
-            } else {
-                own();
-                tangent();
-            }
+            nonlinear(z, of, out, 0, 1);
+            if (z.cols > 1) nonlinear(z, of, out, 1, z.cols);
         };
         const auto each = [&](auto formula) {
             for (Index c = 0; c < z.cols; ++c) {
@@ -161,8 +149,6 @@ private:
     double step_, divergence_ = 0;
     Matrix<double> S_, D_;
     std::vector<double> E_, E2_, Q_, f1_, f2_, f3_;
-    Index calls_ = 0;
-    ShareClock clock_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "lyapunov/share_clock.hpp"
 #include "quoin/lyapunov.hpp"
 
 namespace quoin {
@@ -14,26 +13,15 @@ public:
     explicit DiscreteMap(Map map) : map_(std::move(map)) {}
 
     Index dimension() const override { return map_.dimension(); }
-    double force_share() const override { return clock_.own_share(); }
 
     void advance(Context<Host>&, Index steps, std::span<double> x, MatrixView<double> X) override {
         const Index n = dimension(), p = X.cols;
         std::vector<double> from(x.begin(), x.end()), to(x.size());
         std::vector<double> Z(static_cast<std::size_t>(n * p)), Y(Z.size());
         for (Index j = 0; j < p; ++j) std::copy_n(X.at(0, j), n, Z.data() + n * j);
-        const auto motion = [&] { map_(from.data(), to.data()); };
-        const auto tangent = [&] {
-            if (p > 0) map_.jvp(from.data(), {Z.data(), n, p}, {Y.data(), n, p});
-        };
-        const bool timed = X.cols > 0 && calls_++ % 16 == 0;
         for (Index s = 0; s < steps; ++s) {
-            if (timed && s == 0) {
-                clock_.tangent(tangent);
-                clock_.own(motion);
-            } else {
-                tangent();
-                motion();
-            }
+            if (p > 0) map_.jvp(from.data(), {Z.data(), n, p}, {Y.data(), n, p});
+            map_(from.data(), to.data());
             std::swap(from, to);
             std::swap(Z, Y);
         }
@@ -43,10 +31,6 @@ public:
 
 protected:
     Map map_;
-
-private:
-    Index calls_ = 0;
-    ShareClock clock_;
 };
 
 }  // namespace quoin

@@ -49,6 +49,7 @@ public:
         qr_options.check_finite = true;
         qr_options.verify = false;
         plan_ = plan_qr<double>(ctx, n_, p_, qr_options);
+        method_ = plan_.method;
     }
 
     LyapunovSpectrum run() {
@@ -128,9 +129,14 @@ private:
         const Clock::time_point start = Clock::now();
         const bool in_transient = state_.segment < transient_;
         if (!in_transient && state_.Q.cols() == 0) first_vectors();
+        if (!in_transient && (forces_seconds_ == 0 || state_.segment % segments_per_measurement == 0)) measure_forces();
         const Clock::time_point evolution = Clock::now();
         system_.advance(ctx_, options_.steps_per_qr, state_.x, state_.Q.view());
-        if (!in_transient) evolution_seconds_ += since(evolution);
+        if (!in_transient) {
+            const double forces = std::min(forces_seconds_, since(evolution));
+            state_.force_seconds += forces;
+            state_.tangent_seconds += since(evolution) - forces;
+        }
         ++state_.segment;
         require_finite_state();
         if (!in_transient) {
@@ -180,16 +186,15 @@ private:
         }
     }
 
-    /// Splits the time in `advance` since the last call.
-    void share_evolution() {
-        const double forces = system_.force_share() * evolution_seconds_;
-        state_.force_seconds += forces;
-        state_.tangent_seconds += evolution_seconds_ - forces;
-        evolution_seconds_ = 0;
+    /// What a segment of the state alone takes: vector field, forces.
+    void measure_forces() {
+        std::vector<double> x = state_.x;
+        const Clock::time_point start = Clock::now();
+        system_.advance(ctx_, options_.steps_per_qr, x, {});
+        forces_seconds_ = since(start);
     }
 
     void save() {
-        share_evolution();
         saved_ = Clock::now();
         if (options_.checkpoint.empty() || saved_segment_ == state_.segment) return;
         save_checkpoint(options_.checkpoint, identity(), state_);
@@ -219,6 +224,7 @@ private:
 
     // A small QR, thousands of times a second, costs less than the threads that would share it cost to wake.
     static constexpr double worth_a_team = 1e8;
+    static constexpr Index segments_per_measurement = 64;
 
     Context<Host>& ctx_;
     Context<Host> alone_{1};
@@ -230,7 +236,7 @@ private:
     Index transient_ = 0, aligned_ = 0, end_ = 0;  // segments until the end of each phase
     Plan plan_;
     Method method_ = Method::Auto;
-    double evolution_seconds_ = 0;
+    double forces_seconds_ = 0;
     bool whole_ = true;  // false in the middle of a segment
     Clock::time_point saved_ = Clock::now();
     Index saved_segment_ = -1;

@@ -51,52 +51,44 @@ void Verlet::advance(Context<Host>& ctx, Index steps, std::span<double> x, Matri
 
     for (Index done = 0; done < steps; done += steps_ahead) {
         const Index count = std::min(steps_ahead, steps - done);
-        const auto motion = [&] {
-            update_forces(0);
-            for (Index s = 1; s <= count; ++s) {
-                for (Index i = 0; i < m; ++i) {
-                    p[i] += h / 2 * F[static_cast<std::size_t>(i)];
-                    q[i] += h * p[i];
-                }
-                update_forces(s);
-                for (Index i = 0; i < m; ++i) p[i] += h / 2 * F[static_cast<std::size_t>(i)];
+        update_forces(0);
+        for (Index s = 1; s <= count; ++s) {
+            for (Index i = 0; i < m; ++i) {
+                p[i] += h / 2 * F[static_cast<std::size_t>(i)];
+                q[i] += h * p[i];
             }
-        };
-        if (X.cols == 0) {
-            motion();
-            continue;
+            update_forces(s);
+            for (Index i = 0; i < m; ++i) p[i] += h / 2 * F[static_cast<std::size_t>(i)];
         }
-        clock_.own(motion);
+        if (X.cols == 0) continue;
 
         double flops = 0;
         for (const Couplings& list : pairs) flops += static_cast<double>(list.size()) * (9 * d_ + 1);
-        clock_.tangent([&] {
-            for_each_block(ctx, flops * static_cast<double>(X.cols), X, width, [&](Index, MatrixView<double> block) {
-                const Index rows = m + d_ * fixed_;
-                std::vector<double> memory(static_cast<std::size_t>((2 * rows + m) * width + width));
-                // lines of the cache, from one border to the next
-                double* const dq =
-                    reinterpret_cast<double*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
-                double *const dF = dq + rows * width, *const dp = dF + rows * width;
-                load_tile(block, 0, m, dq);
-                load_tile(block, m, m, dp);
-                const auto tangent_forces = [&](Index s) {
-                    const Couplings& list = pairs[static_cast<std::size_t>(s)];
-                    std::fill_n(dF, rows * width, 0.);
-                    host::kernels<double>().couple(static_cast<Index>(list.size()), list.data(), d_, dq, dF);
-                };
-                tangent_forces(0);
-                for (Index s = 1; s <= count; ++s) {
-                    for (Index i = 0; i < m * width; ++i) {
-                        dp[i] += h / 2 * dF[i];
-                        dq[i] += h * dp[i];
-                    }
-                    tangent_forces(s);
-                    for (Index i = 0; i < m * width; ++i) dp[i] += h / 2 * dF[i];
+        for_each_block(ctx, flops * static_cast<double>(X.cols), X, width, [&](Index, MatrixView<double> block) {
+            const Index rows = m + d_ * fixed_;
+            std::vector<double> memory(static_cast<std::size_t>((2 * rows + m) * width + width));
+            // lines of the cache, from one border to the next
+            double* const dq =
+                reinterpret_cast<double*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+            double *const dF = dq + rows * width, *const dp = dF + rows * width;
+            load_tile(block, 0, m, dq);
+            load_tile(block, m, m, dp);
+            const auto tangent_forces = [&](Index s) {
+                const Couplings& list = pairs[static_cast<std::size_t>(s)];
+                std::fill_n(dF, rows * width, 0.);
+                host::kernels<double>().couple(static_cast<Index>(list.size()), list.data(), d_, dq, dF);
+            };
+            tangent_forces(0);
+            for (Index s = 1; s <= count; ++s) {
+                for (Index i = 0; i < m * width; ++i) {
+                    dp[i] += h / 2 * dF[i];
+                    dq[i] += h * dp[i];
                 }
-                store_tile(dq, 0, m, block);
-                store_tile(dp, m, m, block);
-            });
+                tangent_forces(s);
+                for (Index i = 0; i < m * width; ++i) dp[i] += h / 2 * dF[i];
+            }
+            store_tile(dq, 0, m, block);
+            store_tile(dp, m, m, block);
         });
     }
 }

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "host/kernels/kernels.hpp"
-#include "lyapunov/share_clock.hpp"
 #include "quoin/lyapunov.hpp"
 
 namespace quoin {
@@ -22,7 +21,6 @@ public:
 
     Index dimension() const override { return 2 * particles_ * d_; }
     double step() const override { return step_; }
-    double force_share() const override { return clock_.own_share(); }
     void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) override;
     std::optional<double> energy(std::span<const double> x) const override;
     std::optional<double> divergence() const override { return 0; }
@@ -41,7 +39,6 @@ private:
     int d_;
     Index fixed_;
     double step_;
-    ShareClock clock_;
 };
 
 }  // namespace quoin
