@@ -86,12 +86,9 @@ void print_estimate(const char* name, const Estimate& estimate, const std::strin
     }
 }
 
-void print_report(const std::string& description, const LyapunovSpectrum& f) {
+void print_exponents(const LyapunovSpectrum& f) {
     constexpr std::size_t most_lines = 48, ends = 12;
     const std::size_t p = f.exponents.size();
-    fmt::print("{}, {} dimensions\n", description, f.dimension);
-    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
-               f.completed ? "" : ": stopped before its end");
     fmt::print("exponents      {} of {}, ± one standard error\n", p, f.dimension);
     for (std::size_t i = 0; i < p; ++i) {
         if (p > most_lines && i == ends) {
@@ -106,6 +103,17 @@ void print_report(const std::string& description, const LyapunovSpectrum& f) {
     print_estimate("entropy", f.kolmogorov_sinai,
                    fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
+}
+
+void print_report(const std::string& description, const LyapunovSpectrum& f) {
+    fmt::print("{}, {} dimensions\n", description, f.dimension);
+    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
+               f.completed ? "" : ": stopped before its end");
+    if (f.segments == 0) {
+        fmt::print("exponents      none yet\n");
+    } else {
+        print_exponents(f);
+    }
     if (f.vanishing > 0) fmt::print("symmetries     make {} of all exponents 0\n", f.vanishing);
     if (f.energy_drift) fmt::print("energy         {:.8g}, drifted by {:.1e}\n", *f.energy, *f.energy_drift);
     fmt::print("time           {:.3g} s; QR {:.0f}%, tangent vectors {:.0f}%, forces {:.0f}%\n", f.seconds,

@@ -160,6 +160,18 @@ TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
                  {"run", "size=20", "size=21"});
 }
 
+TEST_F(LyapunovCli, StopsBeforeThereIsAnythingToReport) {
+    Process process({"lyapunov", "lorenz63", "--transient", "1e9", "--out", "d"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    process.send(SIGINT);
+    const Outcome stopped = process.wait();
+    EXPECT_EQ(stopped.exit_code, 128 + SIGINT);
+    EXPECT_NE(stopped.out.find("exponents      none yet"), std::string::npos) << stopped.out;
+    EXPECT_NE(contents("d/report.json").find("\"exponents\": [null, null, null]"), std::string::npos);
+    for (const char* picture : {"d/convergence.svg", "d/spectrum.svg"})
+        EXPECT_EQ(contents(picture).find("nan"), std::string::npos) << picture;
+}
+
 // Killed again and again between and during its saves, a run ends with the bits of one that was left alone.
 TEST_F(LyapunovCli, SurvivesBeingKilled) {
     const std::string time = "400";
