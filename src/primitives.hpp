@@ -5,6 +5,7 @@
 // a whole matrix, neither allocates nor throws for numerical reasons, and its result does not depend on how many threads
 // share the work: blocks and the order of every sum are fixed by its arguments.
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -177,6 +178,37 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, Matrix
 template <class T>
 void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
                       MatrixView<T, Host> C);
+
+// ---- Gram-Schmidt, a few columns at a time ----------------------------------------------------------------------------
+
+/// What is left of a column of T after j projections holds nothing but their rounding errors, which act independently (Higham
+/// and Mary 2019), where it is at most this times the column's norm: 4u√(j + 1).
+template <class T>
+double dependence(Index j) {
+    return 2.0 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<double>(j + 1));
+}
+
+/// A (m×n) = Q R by modified Gram-Schmidt column by column, Q in place of A:
+///
+///     r_jj = ‖a_j‖,   q_j = a_j / r_jj,   r_jl = q_jᵀa_l,   a_l := a_l − r_jl q_j   for l > j.
+///
+/// R is (k + n)×n: the last n rows are written, zeros below their diagonal; the k above them hold what was projected from A's
+/// columns before, so that the norm of R(:, j) is that of the column which A's column j once was. Where r_jj <=
+/// dependence(k + j) ‖R(:, j)‖ column j depends on those before it. With `complete` r_jj = 0 then, and a unit vector of random
+/// signs takes q_j's place, not orthogonal to anything yet; without, the gate is closed with reason Pivot and column k + j,
+/// and A and R are unspecified. 2mn² flops, n + 1 passes over A.
+template <class T>
+void orthonormalize_columns(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<T, Host> R, bool complete,
+                            Gate<Host> gate);
+
+/// What the projections have left of columns whose coefficients are R ((k + n)×n, k of them above the triangle).
+struct Remainders {
+    double least = 1;     ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
+    Index dependent = 0;  ///< columns with r_jj = 0
+};
+/// Waits for them.
+template <class T>
+Remainders inspect_remainders(Context<Host>& ctx, MatrixView<const T, Host> R);
 
 // ---- Small dense steps, n×n -------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "quoin/context.hpp"
@@ -16,6 +17,23 @@ enum class Method {
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) > about u^(-1/2); m >= n
     ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; m >= n
+    ModifiedGramSchmidt,   ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
+    ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
+};
+
+/// Which panels of Gram-Schmidt are orthogonalised a second time, against every column before them and within themselves.
+/// `docs/algorithms.md` has what each guarantees.
+enum class Reorthogonalization {
+    Off,        ///< none; a column that depends on those before it is a NumericalBreakdown
+    Selective,  ///< those where a column lost more than it kept: r_jj < ‖a_j‖/√2 (Kahan and Parlett's criterion)
+    Always,     ///< all; with either of the two a dependent column gives r_jj = 0 and a column that completes Q
+};
+
+/// How Gram-Schmidt factors a panel.
+enum class GramSchmidtPanel {
+    Auto,         ///< modified Gram-Schmidt for ModifiedGramSchmidt; for ClassicalGramSchmidt by the tuning table
+    MGS,          ///< modified Gram-Schmidt
+    CholeskyQR2,  ///< with its certificate; modified Gram-Schmidt for the panels that it refuses
 };
 
 /// Shape of a TSQR tree. `Options::fan_in` overrides it with any fan-in.
@@ -59,6 +77,8 @@ struct Options {
     bool keep_s = false;                       ///< with CompactWY::Full: S = V Tᵀ is kept, Q = I − V Sᵀ
     FullTRoute full_t = FullTRoute::Auto;
     Arithmetic arithmetic = Arithmetic::Auto;
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of the methods by Gram-Schmidt
+    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;
     Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
     Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
@@ -79,9 +99,11 @@ struct Plan {
     bool keep_s = false;
     FullTRoute full_t = FullTRoute::Auto;        ///< of CompactWY::Full, never Auto there
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Index panel_width = 0;                       ///< columns a panel
-    Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;                         ///< rows a leaf
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;
+    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;  ///< of the methods by Gram-Schmidt, never Auto there
+    Index panel_width = 0;                 ///< columns a panel
+    Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                   ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
@@ -101,6 +123,7 @@ struct Report {
     /// `Context::wait`.
     double seconds = 0;
     double flops = 0;
+    Index dependent_columns = 0;  ///< by reorthogonalised Gram-Schmidt: those with r_jj = 0, whose q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
@@ -109,7 +132,8 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, CholeskyQR of a wide matrix, a full T of a Q that is not kept as reflectors ...), naming the option.
+/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, a full T of a Q that is not kept as reflectors ...), naming the
+/// option, and for Gram-Schmidt on a GPU.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
@@ -117,8 +141,10 @@ struct Report {
 template <class T, class D>
 Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 
-/// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3".
+/// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs".
 const char* to_string(Method method);
+/// Every method, in the order above.
+std::span<const Method> all_methods();
 /// "any", "none", "explicit", "reflectors".
 const char* to_string(QForm q);
 /// "panels", "full".
@@ -127,6 +153,10 @@ const char* to_string(CompactWY compact_wy);
 const char* to_string(FullTRoute route);
 /// "auto", "native", "corrected".
 const char* to_string(Arithmetic arithmetic);
+/// "off", "selective", "always".
+const char* to_string(Reorthogonalization reorthogonalization);
+/// "auto", "mgs", "cholesky-qr2".
+const char* to_string(GramSchmidtPanel panel);
 /// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 

@@ -104,6 +104,10 @@ void count_costs(Plan& plan);
 
 inline bool is_cholesky(Method method) { return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3; }
 
+inline bool is_gram_schmidt(Method method) {
+    return method == Method::ModifiedGramSchmidt || method == Method::ClassicalGramSchmidt;
+}
+
 /// The panels, with memory for their T factors.
 template <class T, class D>
 void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);

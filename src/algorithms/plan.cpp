@@ -15,8 +15,18 @@ const char* to_string(Method method) {
         case Method::CAQR: return "caqr";
         case Method::CholeskyQR2: return "cholesky-qr2";
         case Method::ShiftedCholeskyQR3: return "shifted-cholesky-qr3";
+        case Method::ModifiedGramSchmidt: return "mgs";
+        case Method::ClassicalGramSchmidt: return "cgs";
     }
     return "";
+}
+
+std::span<const Method> all_methods() {
+    static constexpr Method methods[] = {
+        Method::Auto,        Method::BlockedHouseholder, Method::TSQR,
+        Method::CAQR,        Method::CholeskyQR2,        Method::ShiftedCholeskyQR3,
+        Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt};
+    return methods;
 }
 
 const char* to_string(QForm q) {
@@ -49,6 +59,24 @@ const char* to_string(Arithmetic arithmetic) {
     return "";
 }
 
+const char* to_string(Reorthogonalization reorthogonalization) {
+    switch (reorthogonalization) {
+        case Reorthogonalization::Off: return "off";
+        case Reorthogonalization::Selective: return "selective";
+        case Reorthogonalization::Always: return "always";
+    }
+    return "";
+}
+
+const char* to_string(GramSchmidtPanel panel) {
+    switch (panel) {
+        case GramSchmidtPanel::Auto: return "auto";
+        case GramSchmidtPanel::MGS: return "mgs";
+        case GramSchmidtPanel::CholeskyQR2: return "cholesky-qr2";
+    }
+    return "";
+}
+
 namespace {
 
 void check(Index m, Index n, const Options& options) {
@@ -67,7 +95,22 @@ void check(Index m, Index n, const Options& options) {
     if (!full && (options.keep_s || options.full_t != FullTRoute::Auto)) {
         refuse(fmt::format("{} belongs to compact_wy full", options.keep_s ? "keep_s" : "full_t"));
     }
-    if (is_cholesky(options.method) && m < n) {
+    const bool explicit_alone = is_gram_schmidt(options.method);
+    if (explicit_alone && (full || options.q == QForm::Reflectors)) {
+        refuse(fmt::format("{} holds Q explicitly and has no reflectors: q is any, explicit or none, and compact_wy panels",
+                           to_string(options.method)));
+    }
+    if (!explicit_alone && (options.reorthogonalization != Reorthogonalization::Off ||
+                            options.gram_schmidt_panel != GramSchmidtPanel::Auto)) {
+        refuse(fmt::format("{} belongs to mgs and cgs, and the method is {}",
+                           options.reorthogonalization != Reorthogonalization::Off ? "reorthogonalization"
+                                                                                   : "gram_schmidt_panel",
+                           to_string(options.method)));
+    }
+    if (options.method == Method::ModifiedGramSchmidt && options.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
+        refuse("gram_schmidt_panel cholesky-qr2 belongs to cgs: the panels of mgs are made by mgs");
+    }
+    if ((is_cholesky(options.method) || explicit_alone) && m < n) {
         refuse(fmt::format("{} needs at least as many rows as columns, and A is {} x {}", to_string(options.method), m,
                            n));
     }
@@ -144,11 +187,26 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
     }
 }
 
+template <class D>
+void choose_gram_schmidt(Plan& plan, const Options& options) {
+    const Index n = std::max<Index>(1, plan.cols);
+    plan.reorthogonalization = options.reorthogonalization;
+    plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt                 ? GramSchmidtPanel::MGS
+                              : options.gram_schmidt_panel != GramSchmidtPanel::Auto ? options.gram_schmidt_panel
+                                                                                         : Tuning<D>::gram_schmidt_panel;
+    const Index width = options.panel_width > 0 ? options.panel_width : Tuning<D>::gram_schmidt_width(n);
+    plan.panel_width = plan.inner_block = std::min(width, n);
+}
+
 }  // namespace
 
 template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     check(m, n, options);
+    if (is_gram_schmidt(options.method) && !Tuning<D>::has_gram_schmidt) {
+        throw InvalidArgument(fmt::format("{} is on the host alone so far: on a GPU take another method",
+                                          to_string(options.method)));
+    }
     const Index k = std::min(m, n);
     const bool one_t = options.compact_wy == CompactWY::Full;
     if (one_t) options.q = QForm::Reflectors;
@@ -187,6 +245,11 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             tree_width = plan.panel_width;
             break;
+        case Method::ModifiedGramSchmidt:
+        case Method::ClassicalGramSchmidt:
+            if constexpr (Tuning<D>::has_gram_schmidt) choose_gram_schmidt<D>(plan, options);
+            count_costs(plan);
+            return plan;
         case Method::TSQR: require_tree<D>("the number of columns of tsqr", full); [[fallthrough]];
         default:
             plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
@@ -202,7 +265,10 @@ std::string to_string(const Plan& plan) {
                                    to_string(plan.method));
     if (plan.fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(plan.fallback));
     text += fmt::format(", Q {}\n", to_string(plan.q));
-    if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
+    if (is_gram_schmidt(plan.method)) {
+        text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
+                            to_string(plan.gram_schmidt_panel), to_string(plan.reorthogonalization));
+    } else if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
         text += fmt::format("panels of {} columns, T of {} columns\n", plan.panel_width, plan.inner_block);
     }
     if (plan.method == Method::TSQR || plan.method == Method::CAQR || plan.fallback == Method::TSQR) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "algorithms/factorization.hpp"
 
@@ -58,6 +59,26 @@ void add_full_t(Plan& plan, const std::vector<Panel>& panels) {
     plan.bytes_moved += words * plan.element_bytes;
 }
 
+/// Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
+void add_gram_schmidt(Plan& plan, double n) {
+    const double m = number(plan.rows), nb = number(plan.panel_width);
+    const bool modified = plan.method == Method::ModifiedGramSchmidt;
+    if (n > nb) {
+        const double left = std::ceil(std::floor(n / nb) / 2) * nb, right = n - left;
+        add_gram_schmidt(plan, left);
+        add_gram_schmidt(plan, right);
+        plan.flops += 4 * m * left * right;
+        // A₂ is read twice and written for each product, Q₁ read twice
+        const double products = modified ? left / nb : 1;
+        plan.bytes_moved += (3 * m * right * products + 2 * m * left) * plan.element_bytes;
+        return;
+    }
+    const double passes = plan.reorthogonalization == Reorthogonalization::Always ? 2 : 1;
+    const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
+    plan.flops += passes * (by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n);
+    plan.bytes_moved += passes * 2 * m * n * plan.element_bytes;
+}
+
 }  // namespace
 
 void count_costs(Plan& plan) {
@@ -71,6 +92,17 @@ void count_costs(Plan& plan) {
         // reads and writes of A: Gram; solve and Gram; (shifted: again;) last solve
         plan.bytes_moved = (1 + (none && !shifted ? 1 : 2) + (shifted ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
         plan.workspace_bytes = (64 + 4) * small_bytes;
+        return;
+    }
+    if (is_gram_schmidt(plan.method)) {
+        plan.flops = plan.bytes_moved = 0;
+        if (n > 0) add_gram_schmidt(plan, n);
+        if (plan.reorthogonalization == Reorthogonalization::Always) {
+            // every panel against all columns before it
+            plan.flops += 2 * m * n * n;
+            plan.bytes_moved += m * n * (n / number(plan.panel_width)) * plan.element_bytes;
+        }
+        plan.workspace_bytes = 2 * number(plan.panel_width) * n * plan.element_bytes + small_bytes;
         return;
     }
     const bool lapack_format = plan.method == Method::BlockedHouseholder;

@@ -9,68 +9,14 @@
 #include <chrono>
 #include <limits>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/column_scaling.hpp"
+#include "algorithms/gram_schmidt.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
 
 namespace quoin {
 
 namespace {
-
-/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
-/// are 0 where none is needed.
-///
-/// The columns from `head` on are seen to beside the work on the others: a `Beside` joins the two.
-template <class T, class D>
-class ColumnScaling {
-public:
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
-        : head_{0, head}, tail_{head, A.cols}, exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
-        const auto look_at = [&](Context<D>& where, Range cols, Index part) {
-            const auto exponents = exponents_.view().row_block(cols);
-            scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
-            // norms from 1 to 2
-            if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-                if (arithmetic == Arithmetic::Corrected) norm_exponents(where, A.col_block(cols), exponents);
-            }
-        };
-        look_at(ctx, head_, 0);
-        if (tail_.size() > 0) look_at(work_beside(ctx), tail_, 1);
-    }
-    /// A := A D.
-    void scale(Context<D>& ctx, MatrixView<T, D> A) const {
-        const auto scale_part = [&](Context<D>& where, Range cols) {
-            scale_columns<T>(where, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
-        };
-        scale_part(ctx, head_);
-        if (tail_.size() > 0) scale_part(work_beside(ctx), tail_);
-    }
-    /// R back to A's scale, wherever it is kept.
-    void unscale(Context<D>& ctx, typename QR<T, D>::Impl& f) const {
-        scale_columns<T>(
-            ctx, exponents_.view(), 1, Part::Upper,
-            f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
-    }
-    /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
-    bool needed(Context<D>& ctx, bool check_finite) {
-        bool scaled = false;
-        for (const Range cols : {head_, tail_}) {
-            const bool is_tail = cols.begin > 0;
-            if (is_tail && cols.size() == 0) continue;
-            const Scan scan = read_scan(ctx, found(is_tail));
-            if (check_finite && scan.bad_row >= 0) throw NonFiniteEntry(scan.bad_row, cols.begin + scan.bad_col);
-            scaled = scaled || scan.scaled;
-        }
-        return scaled;
-    }
-
-private:
-    MatrixView<Scan, D> found(Index part) { return found_.view().row_block({part, part + 1}); }
-
-    Range head_, tail_;
-    Matrix<int, D> exponents_;
-    Matrix<Scan, D> found_;
-};
 
 /// `column` of the breakdown, or −1.
 [[noreturn]] void report_breakdown(Method method, Index column) {
@@ -99,7 +45,11 @@ public:
         f_.report.flops = plan.flops;
         f_.forest.A = std::move(A);
         if (is_cholesky(plan.method)) return by_cholesky(checked);
-        by_reflectors(plan);
+        if (is_gram_schmidt(plan.method)) {
+            if constexpr (Tuning<D>::has_gram_schmidt) by_gram_schmidt();
+        } else {
+            by_reflectors(plan);
+        }
         return true;
     }
 
@@ -159,6 +109,19 @@ private:
             }
         }
         complete_full_t();
+    }
+
+    void by_gram_schmidt() {
+        const Index n = f_.plan.cols;
+        f_.R = Matrix<T, D>(ctx_, n, n);
+        set_zero(ctx_, f_.R.view());
+        GramSchmidtBasis<T, D> basis(ctx_, f_.plan, n);
+        f_.report.dependent_columns = basis.orthonormalize(ctx_, f_.forest.A.view(), f_.R.view(), 0).dependent;
+        if (f_.plan.q == QForm::None) {
+            f_.forest = {};
+        } else {
+            become_explicit();
+        }
     }
 
     bool by_cholesky(bool checked) {
@@ -319,6 +282,13 @@ bool reads_only(const Plan& plan) {
            (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
 }
 
+/// R back to A's scale, wherever it is kept.
+template <class T, class D>
+void unscale_r(Context<D>& ctx, const ColumnScaling<T, D>& scaling, typename QR<T, D>::Impl& f) {
+    scaling.unscale(ctx, Part::Upper,
+                    f.R.rows() > 0 ? f.R.view() : f.forest.A.view().row_block({0, std::min(f.plan.rows, f.plan.cols)}));
+}
+
 /// R alone. A copy is made only where A's columns have to be scaled.
 template <class T, class D>
 QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
@@ -334,7 +304,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
             copy<T>(ctx, A, AD.view());
             scaling.scale(ctx, AD.view());
             factorizer.factor_r_only(AD.view(), true);
-            scaling.unscale(ctx, f.impl());
+            unscale_r(ctx, scaling, f.impl());
         } else {
             factorizer.factor_r_only(A, true);
         }
@@ -377,7 +347,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
         factorizer.factor(std::move(A), true);
-        scaling.unscale(ctx, f.impl());
+        unscale_r(ctx, scaling, f.impl());
         if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }
     f.impl().report.seconds = wall_seconds<D>(start);

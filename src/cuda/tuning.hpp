@@ -64,6 +64,8 @@ struct Tuning<Cuda> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 128;
+    /// Gram-Schmidt is on the host alone.
+    static constexpr bool has_gram_schmidt = false;
     /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
     /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
     static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }

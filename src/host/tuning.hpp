@@ -49,6 +49,12 @@ struct Tuning<Host> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 0;
+    /// Gram-Schmidt: columns of a panel for n columns in all, and how classical Gram-Schmidt factors it.
+    static constexpr bool has_gram_schmidt = true;
+    static Index gram_schmidt_width(Index n) { return n < 1500 ? 48 : 96; }
+    static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::MGS;
+    /// Columns that modified Gram-Schmidt takes one by one, at the bottom of a panel's recursion.
+    static constexpr Index gram_schmidt_base = 8;
     /// A panel of w columns is reconstructed from an orthonormal basis where it has at least so many rows.
     static Index reconstruct_rows(Index width) { return 64 * width; }
 };

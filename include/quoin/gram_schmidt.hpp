@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k upper
+/// triangular. Whatever is done stays as it is when columns are appended,
+///
+///     [A A₂] = [Q Q₂] [R  QᵀA₂]
+///                     [0  R₂₂ ],
+///
+/// which is what Arnoldi's and other Krylov methods choose Gram-Schmidt for.
+///
+/// By blocks of columns, modified or classical, as `Options::method`, `reorthogonalization`, `gram_schmidt_panel` and
+/// `panel_width` say; Method::Auto is classical Gram-Schmidt reorthogonalised always, whose ‖I − QᵀQ‖ is O(ku) for every A
+/// (Giraud, Langou, Rozložník and van den Eshof 2005; Barlow and Smoktunowicz 2013). Without reorthogonalization modified
+/// Gram-Schmidt loses O(ku)κ(A) (Björck 1967, Barlow 2019), classical far more (`docs/algorithms.md`). ‖a_j − Q r_j‖ is
+/// O(ku)‖a_j‖ always.
+///
+/// **A column that depends on those before it to working precision.** Reorthogonalised, r_jj is exactly 0 and q_j a unit vector
+/// orthogonal to the others, so that Q stays orthonormal and A = QR: Arnoldi's happy breakdown is r(j, j) == 0. Without
+/// reorthogonalization it is a NumericalBreakdown.
+///
+///     GramSchmidt<double> basis(ctx, m, 30);          // Arnoldi
+///     basis.append(ctx, v.view());
+///     for (Index j = 0; j < 30; ++j) {
+///         multiply(A, basis.q().col_block({j, j + 1}), w.view());
+///         basis.append(ctx, w.view());                // H(:, j) = basis.r()(:, j + 1)
+///     }
+template <class T, class D = Host>
+class GramSchmidt {
+public:
+    /// Told of columns of Q and R as soon as they are final, from left to right, a panel at a time: `q()` and `r()` have them.
+    /// false ends the call, and the columns after them are not appended.
+    using OnColumns = std::function<bool(Range columns)>;
+
+    /// No columns of m rows, with memory for `capacity`, which grows where it does not suffice.
+    ///
+    /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr` refuses.
+    GramSchmidt(Context<D>& ctx, Index m, Index capacity = 0, Options options = {});
+    GramSchmidt(GramSchmidt&&) noexcept;
+    GramSchmidt& operator=(GramSchmidt&&) noexcept;
+    ~GramSchmidt();
+
+    /// Appends the columns of A (m×p, p <= m − k, which is copied): 4mkp + 2mp² flops, twice that with
+    /// Reorthogonalization::Always. Blocks.
+    ///
+    /// Throws InvalidArgument for another shape, NonFiniteEntry (its column counted within A) and NumericalBreakdown (its
+    /// column counted within Q); whatever it throws, the state is as it was before the call.
+    void append(Context<D>& ctx, MatrixView<const T, D> A, const OnColumns& on_columns = {});
+
+    /// V := (I − QQᵀ)V for vectors that are not to be appended (V m×p), twice unless Reorthogonalization::Off; returns their
+    /// coefficients H (k×p), V_before = QH + V. 4mkp flops, or twice that. Throws InvalidArgument and NonFiniteEntry.
+    Matrix<T, D> orthogonalize(Context<D>& ctx, MatrixView<T, D> V) const;
+
+    /// Keeps the first k columns, as a restarted method does. Throws InvalidArgument unless 0 <= k <= cols().
+    void truncate(Index k);
+
+    Index rows() const;
+    /// k, the columns so far.
+    Index cols() const;
+    /// Q, m×k, and R, k×k with exact zeros below its diagonal, where they are kept: valid until columns are appended.
+    MatrixView<const T, D> q() const;
+    MatrixView<const T, D> r() const;
+    /// Method, panel width and reorthogonalization in use.
+    const Plan& plan() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quoin

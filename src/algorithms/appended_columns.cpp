@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/column_scaling.hpp"
+#include "algorithms/gram_schmidt.hpp"
+#include "algorithms/solver_steps.hpp"
+#include "quoin/gram_schmidt.hpp"
+
+namespace quoin {
+
+namespace {
+
+template <class T, class D>
+Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
+    if (m < 0 || capacity < 0) {
+        throw InvalidArgument(
+            fmt::format("GramSchmidt: m and capacity must not be negative, and are {} and {}", m, capacity));
+    }
+    if (options.method == Method::Auto) {
+        options.method = Method::ClassicalGramSchmidt;
+        options.reorthogonalization = Reorthogonalization::Always;
+    }
+    if (!is_gram_schmidt(options.method)) {
+        throw InvalidArgument(fmt::format("GramSchmidt: the method must be mgs or cgs, and is {}", to_string(options.method)));
+    }
+    options.q = QForm::Explicit;
+    // the width of a panel must not depend on how many columns there will be
+    return plan_qr<T, D>(ctx, m, m, options);
+}
+
+}  // namespace
+
+template <class T, class D>
+struct GramSchmidt<T, D>::Impl {
+    Impl(Context<D>& ctx, Plan plan_) : plan(plan_), basis(ctx, plan_, 0) {}
+
+    /// Memory for k columns, those there are kept.
+    void reserve(Context<D>& ctx, Index k) {
+        if (k <= Q.cols()) return;
+        Matrix<T, D> new_Q(ctx, plan.rows, k), new_R(ctx, k, k);
+        set_zero(ctx, new_R.view());
+        const Range kept{0, cols};
+        copy<T>(ctx, Q.view().col_block(kept), new_Q.view().col_block(kept));
+        copy<T>(ctx, R.view().block(kept, kept), new_R.view().block(kept, kept));
+        Q = std::move(new_Q);
+        R = std::move(new_R);
+        basis.reserve(ctx, k);
+    }
+    void truncate(Index k) {
+        cols = k;
+        basis.truncate(k);
+    }
+
+    Plan plan;
+    GramSchmidtBasis<T, D> basis;
+    Matrix<T, D> Q, R;
+    Index cols = 0;
+};
+
+template <class T, class D>
+GramSchmidt<T, D>::GramSchmidt(Context<D>& ctx, Index m, Index capacity, Options options)
+    : impl_(std::make_unique<Impl>(ctx, plan_basis<T, D>(ctx, m, capacity, options))) {
+    impl_->reserve(ctx, std::min(m, capacity));
+}
+template <class T, class D>
+GramSchmidt<T, D>::GramSchmidt(GramSchmidt&&) noexcept = default;
+template <class T, class D>
+GramSchmidt<T, D>& GramSchmidt<T, D>::operator=(GramSchmidt&&) noexcept = default;
+template <class T, class D>
+GramSchmidt<T, D>::~GramSchmidt() = default;
+
+template <class T, class D>
+void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const OnColumns& on_columns) {
+    Impl& f = *impl_;
+    const Index m = rows(), k = cols(), p = A.cols;
+    if (A.rows != m || p > m - k) {
+        throw InvalidArgument(fmt::format("GramSchmidt::append: A is {} x {}, and to {} columns of {} rows at most {} of as "
+                                          "many rows can be appended",
+                                          A.rows, p, k, m, m - k));
+    }
+    if (p == 0) return;
+    if (k + p > f.Q.cols()) f.reserve(ctx, std::min(m, std::max(k + p, 2 * f.Q.cols())));
+    const Range all{0, k + p}, next{k, k + p};
+    const auto Q = f.Q.view().col_block(all), R = f.R.view().block(all, all);
+    copy<T>(ctx, A, Q.col_block(next));
+    set_zero(ctx, R.col_block(next));
+    ColumnScaling<T, D> scaling(ctx, Q.col_block(next));
+    const bool scaled = scaling.needed(ctx, f.plan.check_finite);
+    if (scaled) scaling.scale(ctx, Q.col_block(next));
+    try {
+        const auto done = [&](Range columns) {
+            f.cols = columns.end;
+            if (scaled) scaling.unscale(ctx, Part::All, R.col_block(columns), {columns.begin - k, columns.end - k});
+            return !on_columns || on_columns(columns);
+        };
+        f.basis.orthonormalize(ctx, Q, R, k, done);
+    } catch (...) {
+        f.truncate(k);
+        throw;
+    }
+}
+
+template <class T, class D>
+Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> V) const {
+    const Impl& f = *impl_;
+    if (V.rows != rows()) {
+        throw InvalidArgument(
+            fmt::format("GramSchmidt::orthogonalize: V has {} rows, and the columns of Q have {}", V.rows, rows()));
+    }
+    Matrix<T, D> H(ctx, cols(), V.cols);
+    if (V.cols == 0) return H;
+    ColumnScaling<T, D> scaling(ctx, V);
+    const bool scaled = scaling.needed(ctx, f.plan.check_finite);
+    if (scaled) scaling.scale(ctx, V);
+    f.basis.project(ctx, q(), {0, cols()}, V, H.view());
+    if (f.plan.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
+        // H := H + C,   V := V − Q C
+        Matrix<T, D> C(ctx, cols(), V.cols);
+        f.basis.project(ctx, q(), {0, cols()}, V, C.view());
+        negate<T>(ctx, C.view());
+        subtract<T>(ctx, C.view(), H.view());
+    }
+    if (scaled) {
+        scaling.unscale(ctx, Part::All, V);
+        scaling.unscale(ctx, Part::All, H.view());
+    }
+    return H;
+}
+
+template <class T, class D>
+void GramSchmidt<T, D>::truncate(Index k) {
+    if (k < 0 || k > cols()) {
+        throw InvalidArgument(fmt::format("GramSchmidt::truncate: {} columns cannot be kept of {}", k, cols()));
+    }
+    impl_->truncate(k);
+}
+
+template <class T, class D>
+Index GramSchmidt<T, D>::rows() const {
+    return impl_->plan.rows;
+}
+template <class T, class D>
+Index GramSchmidt<T, D>::cols() const {
+    return impl_->cols;
+}
+template <class T, class D>
+MatrixView<const T, D> GramSchmidt<T, D>::q() const {
+    return std::as_const(impl_->Q).view().col_block({0, cols()});
+}
+template <class T, class D>
+MatrixView<const T, D> GramSchmidt<T, D>::r() const {
+    return std::as_const(impl_->R).view().block({0, cols()}, {0, cols()});
+}
+template <class T, class D>
+const Plan& GramSchmidt<T, D>::plan() const {
+    return impl_->plan;
+}
+
+#define QUOIN_INSTANTIATE(T, D) template class GramSchmidt<T, D>;
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/instantiate.hpp"
+
+namespace quoin {
+
+/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
+/// are 0 where none is needed.
+///
+/// The columns from `head` on are seen to beside the work on the others: a `Beside` joins the two.
+template <class T, class D>
+class ColumnScaling {
+public:
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
+        : head_{0, head}, tail_{head, A.cols}, exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
+        const auto look_at = [&](Context<D>& where, Range cols, Index part) {
+            const auto exponents = exponents_.view().row_block(cols);
+            scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
+            // norms from 1 to 2
+            if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+                if (arithmetic == Arithmetic::Corrected) norm_exponents(where, A.col_block(cols), exponents);
+            }
+        };
+        look_at(ctx, head_, 0);
+        if (tail_.size() > 0) look_at(work_beside(ctx), tail_, 1);
+    }
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
+    /// A := A D.
+    void scale(Context<D>& ctx, MatrixView<T, D> A) const {
+        const auto scale_part = [&](Context<D>& where, Range cols) {
+            scale_columns<T>(where, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
+        };
+        scale_part(ctx, head_);
+        if (tail_.size() > 0) scale_part(work_beside(ctx), tail_);
+    }
+    /// R := R D⁻¹.
+    void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R) const { unscale(ctx, part, R, {0, R.cols}); }
+    /// The same for those columns of R that belong to the given ones of A.
+    void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R, Range columns) const {
+        scale_columns<T>(ctx, exponents_.view().row_block(columns), 1, part, R);
+    }
+    /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
+    bool needed(Context<D>& ctx, bool check_finite) {
+        bool scaled = false;
+        for (const Range cols : {head_, tail_}) {
+            const bool is_tail = cols.begin > 0;
+            if (is_tail && cols.size() == 0) continue;
+            const Scan scan = read_scan(ctx, found(is_tail));
+            if (check_finite && scan.bad_row >= 0) throw NonFiniteEntry(scan.bad_row, cols.begin + scan.bad_col);
+            scaled = scaled || scan.scaled;
+        }
+        return scaled;
+    }
+
+private:
+    MatrixView<Scan, D> found(Index part) { return found_.view().row_block({part, part + 1}); }
+
+    Range head_, tail_;
+    Matrix<int, D> exponents_;
+    Matrix<Scan, D> found_;
+};
+
+}  // namespace quoin

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+/// What Gram-Schmidt must know of the columns of Q that are done, beside Q and R: its panels and, of modified Gram-Schmidt,
+/// L = I + the strictly lower triangle of QᵀQ of each.
+template <class T, class D>
+class GramSchmidtBasis {
+public:
+    /// Panels, panel_width and reorthogonalization as the plan has them, for up to `capacity` columns.
+    GramSchmidtBasis(Context<D>& ctx, const Plan& plan, Index capacity);
+
+    /// What became of columns that were given.
+    struct Outcome {
+        Index done = 0;       ///< of all columns of Q: those that are orthonormal now
+        Index dependent = 0;  ///< of those done here, with r_jj = 0
+    };
+    /// Told of columns of Q and R that are done, from left to right; false: the rest is not wanted.
+    using Done = std::function<bool(Range columns)>;
+
+    /// Columns [first, Q.cols) of Q hold vectors A₂, those before are done; R (Q.cols²) is zero in the same columns.
+    /// [Q₁ A₂] = [Q₁ Q₂] [I R₁₂; 0 R₂₂]: Q₂ in place of A₂, R₁₂ and R₂₂ in R. Throws NumericalBreakdown.
+    Outcome orthonormalize(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first, const Done& done = {});
+
+    /// S := what W's projection away from Q(:, columns) takes, W := W − Q(:, columns) S; `columns` are whole panels.
+    void project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W, MatrixView<T, D> S) const;
+
+    /// Forgets the columns from k on.
+    void truncate(Index k);
+    /// Room for so many columns.
+    void reserve(Context<D>& ctx, Index capacity);
+
+private:
+    struct Task;
+    bool by_halves(Context<D>& ctx, const Task& task, Range columns, Outcome& outcome);
+    Index finish_panel(Context<D>& ctx, const Task& task, Range columns);
+    void factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
+    void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
+    void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);
+    bool modified() const { return plan_.method == Method::ModifiedGramSchmidt; }
+    bool completes() const { return plan_.reorthogonalization != Reorthogonalization::Off; }
+    MatrixView<T, D> l_of(Range columns) { return L_.view().block({0, columns.size()}, columns); }
+
+    Plan plan_;
+    std::vector<Range> panels_;
+    Matrix<T, D> L_;          // panel_width×capacity: L of panel [b, e) in columns b to e; unit lower triangles
+    Matrix<Verdict, D> verdict_;
+};
+
+}  // namespace quoin
