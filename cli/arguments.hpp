@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -22,7 +23,8 @@ struct CommonArguments {
     Options options;
 };
 
-/// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in.
+/// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in
+/// --reorthogonalize --panel-by.
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
 
 /// Adds --compact-wy, --keep-s and --full-t.
@@ -60,14 +62,18 @@ QForm parse_q_form(const std::string& argument, const std::string& text);
 
 /// The value among `values` whose name `name_of(value)` is `text`.
 template <class Value, class NameOf>
-Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values,
-                 NameOf name_of) {
+Value parse_name(const std::string& argument, const std::string& text, std::span<const Value> values, NameOf name_of) {
     std::string names;
     for (const Value value : values) {
         if (text == name_of(value)) return value;
         names += (names.empty() ? "" : ", ") + std::string(name_of(value));
     }
     throw CLI::ValidationError(argument, "'" + text + "' is none of " + names);
+}
+template <class Value, class NameOf>
+Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values,
+                 NameOf name_of) {
+    return parse_name(argument, text, std::span<const Value>(values.begin(), values.size()), name_of);
 }
 
 /// Calls `f(T{})` with T = float or double as `dtype` says.

@@ -101,6 +101,12 @@ void run_bench(const BenchArguments& arguments) {
 #endif
     }
     if (arguments.storage) return bench_storage(arguments);
+    if (arguments.gram_schmidt || arguments.orthogonality) {
+        if (arguments.on_device) throw CLI::ValidationError("--paper", "gram-schmidt and orthogonality are of the host");
+        if (arguments.gram_schmidt) return bench_gram_schmidt(arguments);
+        if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
+        return bench_orthogonality(arguments);
+    }
     check_arguments(arguments);
     if (!arguments.on_device) return bench_on_host(arguments);
 #ifdef QUOIN_HAVE_CUDA
@@ -188,19 +194,24 @@ void add_bench(CLI::App& program) {
                 std::string names = "table2";
                 arguments->robust_pca = text == names;
                 arguments->storage = text == "storage";
+                arguments->gram_schmidt = text == "gram-schmidt";
+                arguments->orthogonality = text == "orthogonality";
                 for (const PaperTable& table : paper_tables()) {
                     if (text == table.name) arguments->paper = &table;
                     names += ", " + std::string(table.name);
                 }
-                names += ", storage";
-                if (!arguments->paper && !arguments->robust_pca && !arguments->storage)
+                names += ", storage, gram-schmidt, orthogonality";
+                if (!arguments->paper && !arguments->robust_pca && !arguments->storage && !arguments->gram_schmidt &&
+                    !arguments->orthogonality)
                     throw CLI::ValidationError("--paper", fmt::format("'{}' is none of {}", text, names));
             },
             "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU (--device cuda),\n"
             "or table2, robust PCA, on either device; with the paper's figures beside. storage: Table 1 of Benner, "
             "Köhler "
             "and\n"
-            "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes")
+            "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes.\n"
+            "gram-schmidt: Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012) on this CPU, every code,\n"
+            "width of a panel and number of threads; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ")
         ->type_name("NAME");
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command

@@ -36,6 +36,8 @@ struct BenchArguments {
     const PaperTable* paper = nullptr;
     bool robust_pca = false;  ///< the paper's Table II
     bool storage = false;     ///< Table 1 of Benner, Köhler and Penke
+    bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith
+    bool orthogonality = false;  ///< the loss of orthogonality over κ
     int repeat = 0;
 };
 
@@ -66,6 +68,12 @@ void bench_on_device(const BenchArguments& arguments);
 /// Table 1 of Benner, Köhler and Penke: the factorization with the full T, products with Qᵀ, and a block of Q, on the host or
 /// the current GPU.
 void bench_storage(const BenchArguments& arguments);
+
+/// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith: modified Gram-Schmidt on the host.
+void bench_gram_schmidt(const BenchArguments& arguments);
+
+/// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors on the host.
+void bench_orthogonality(const BenchArguments& arguments);
 
 /// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.
 void bench_robust_pca(const BenchArguments& arguments);

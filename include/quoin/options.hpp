@@ -144,7 +144,7 @@ Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 /// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs".
 const char* to_string(Method method);
 /// Every method, in the order above.
-std::span<const Method> all_methods();
+std::span<const Method> every_method();
 /// "any", "none", "explicit", "reflectors".
 const char* to_string(QForm q);
 /// "panels", "full".

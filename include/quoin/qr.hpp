@@ -14,7 +14,8 @@ enum class Op { None, Transpose };
 /// Q is m×m orthogonal, R k×n upper trapezoidal (the rows of R beyond k are zero). The thin Q is Q's first k columns.
 /// Q is held as reflectors (a list of panels, each a reduction tree) or explicitly (then the whole Q is I − Y M Yᵀ with
 /// Y = Q₁ − [S; 0], Yamamoto's basis-kernel form, S a diagonal of signs). Every operation below works on either, and
-/// none forms the m×m matrix. Const members may be called from several threads, each with its own context.
+/// none forms the m×m matrix. Gram-Schmidt without reorthogonalization leaves Q₁ as orthonormal as its law says, and all that
+/// is made of it. Const members may be called from several threads, each with its own context.
 ///
 /// With QForm::None only `r` and `report` exist; the others throw InvalidArgument.
 template <class T, class D = Host>
@@ -90,8 +91,8 @@ private:
 /// A = QR of a copy of A (m×n, any m and n, any ld); with QForm::None a tall A is only read, and not copied. Blocks until
 /// done.
 ///
-/// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A; CholeskyQR routes give the same
-/// when certified, and `Auto` returns only certified answers.
+/// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
+/// reorthogonalization; CholeskyQR routes give the same when certified, and `Auto` returns only certified answers.
 /// Throws InvalidArgument, NonFiniteEntry, NumericalBreakdown (a conditional method asked for by name), OutOfMemory.
 ///
 ///     Context<Host> ctx;

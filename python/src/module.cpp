@@ -20,14 +20,12 @@
 namespace quoin::python {
 
 Method parse_method(const char* name) {
-    for (const Method method : {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR,
-                                Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+    std::string names;
+    for (const Method method : every_method()) {
         if (std::string(to_string(method)) == name) return method;
+        names += (names.empty() ? "'" : ", '") + std::string(to_string(method)) + "'";
     }
-    throw InvalidArgument(
-        "method must be 'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2' or "
-        "'shifted-cholesky-qr3', and is '" +
-        std::string(name) + "'");
+    throw InvalidArgument("method must be one of " + names + ", and is '" + std::string(name) + "'");
 }
 
 namespace {

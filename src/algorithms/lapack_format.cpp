@@ -134,6 +134,7 @@ template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
     const Index k = std::min(factorization.rows(), factorization.cols());
     require_kept_q(factorization, "to_lapack");
+    require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
     if (holds_lapack_format(factorization)) {
         result.tau = factorization.tau(ctx);
@@ -151,6 +152,7 @@ template <class T, class D>
 LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb) {
     const Index m = factorization.rows(), k = std::min(m, factorization.cols());
     require_kept_q(factorization, "to_lapack_t");
+    require_orthonormal(factorization.plan(), "to_lapack_t");
     check_block("to_lapack_t", nb, k);
     LapackQRT<T, D> result;
     result.Tf = Matrix<T, D>(ctx, nb, k);

@@ -73,6 +73,7 @@ template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
     require_rows(A.rows, A.cols, B.rows);
+    require_orthonormal(options, "least_squares");
     if (options.q == QForm::None) options.q = QForm::Any;
     if (options.check_finite) require_finite<T>(ctx, B, "B");
     if (A.rows < A.cols) return solve_underdetermined<T>(ctx, A, B, rcond, options);
@@ -95,6 +96,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                         m, n));
     }
     require_rows(m, n, B.rows);
+    require_orthonormal(factorization.plan(), "least_squares");
     if (factorization.plan().check_finite) require_finite<T>(ctx, B, "B");
     return solve_overdetermined<T>(ctx, factorization, B, rcond);
 }

@@ -21,7 +21,7 @@ const char* to_string(Method method) {
     return "";
 }
 
-std::span<const Method> all_methods() {
+std::span<const Method> every_method() {
     static constexpr Method methods[] = {
         Method::Auto,        Method::BlockedHouseholder, Method::TSQR,
         Method::CAQR,        Method::CholeskyQR2,        Method::ShiftedCholeskyQR3,

@@ -43,6 +43,16 @@ void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name 
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
+/// Refuses what needs an orthonormal Q where Gram-Schmidt without reorthogonalization makes it. Has the fields of Options and
+/// Plan.
+template <class Choices>
+void require_orthonormal(const Choices& choices, const char* what) {
+    if (!is_gram_schmidt(choices.method) || choices.reorthogonalization != Reorthogonalization::Off) return;
+    throw InvalidArgument(std::string(what) + " needs an orthonormal Q, and that of " + to_string(choices.method) +
+                          " without reorthogonalization is as far from it as κ(A) makes it: ask for reorthogonalization, or "
+                          "for another method");
+}
+
 /// Aᵀ, in memory of its own.
 template <class T, class D>
 Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {

@@ -58,6 +58,7 @@ SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, cons
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options options) {
     if (!vectors && !options.verify) options.q = QForm::None;
+    if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors && options.q == QForm::None) options.q = QForm::Any;
     return A.rows >= A.cols ? svd_tall(ctx, A, vectors, options) : svd_wide(ctx, A, vectors, options);
 }

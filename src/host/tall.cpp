@@ -29,6 +29,9 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
+/// Fewer tasks leave cores of a large host idle.
+constexpr Index few_tasks = 64;
+
 /// Columns up to which a block of A is used where it lies: there are then too few streams to evict each other.
 constexpr Index direct_cols = 16;
 
@@ -93,19 +96,24 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<c
     const double flops = 2.0 * A.rows * n * p;
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(A.rows, std::max<Index>(2048, n));
+    // A narrow B alone is too few tasks: the columns of A, in whole tiles, are shared out too
+    const Index strip = chunks.count * tiles < few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
     T* parts = frame.take<T>(chunks.count * n * p);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
+#pragma omp parallel for collapse(3) schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index c = 0; c < chunks.count; ++c) {
         for (Index tile = 0; tile < tiles; ++tile) {
-            const Index j = tile * tile_cols, q = std::min(tile_cols, p - j);
-            const Range r = chunks[c];
-            T* part = parts + (c * p + j) * n;
-            if (accumulate && c == 0) {
-                copy_block(n, q, C.at(0, j), C.ld, part, n);
-            } else {
-                std::fill_n(part, n * q, T(0));
+            for (Index s = 0; s < strips; ++s) {
+                const Index i = s * strip, h = std::min(strip, n - i);
+                const Index j = tile * tile_cols, q = std::min(tile_cols, p - j);
+                const Range r = chunks[c];
+                T* part = parts + (c * p + j) * n + i;
+                if (accumulate && c == 0) {
+                    copy_block(h, q, C.at(i, j), C.ld, part, n);
+                } else {
+                    fill_zero(h, q, part, n);
+                }
+                inner_blocked(h, q, r.size(), A.at(r.begin, i), A.ld, B.at(r.begin, j), B.ld, part, n);
             }
-            inner_blocked(n, q, r.size(), A.at(r.begin, 0), A.ld, B.at(r.begin, j), B.ld, part, n);
         }
     }
     sum_parts(ctx, n, p, chunks.count, parts, C.data, C.ld);
@@ -116,7 +124,8 @@ template <class T>
 void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C) {
     const Index tiles = (C.cols + tile_cols - 1) / tile_cols;
     const double flops = 2.0 * C.rows * C.cols * A.cols;
-    const RowChunks chunks(C.rows, 2048);
+    // no sum runs over rows: how they are cut changes no bits
+    const RowChunks chunks(C.rows, tiles * (C.rows / 2048) < few_tasks ? 512 : 2048);
 #pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index c = 0; c < chunks.count; ++c) {
         for (Index tile = 0; tile < tiles; ++tile) {
