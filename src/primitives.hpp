@@ -203,8 +203,9 @@ void orthonormalize_columns(Context<Host>& ctx, MatrixView<T, Host> A, MatrixVie
 
 /// What the projections have left of columns whose coefficients are R ((k + n)×n, k of them above the triangle).
 struct Remainders {
-    double least = 1;     ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
-    Index dependent = 0;  ///< columns with r_jj = 0
+    double least = 1;        ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
+    Index zeros = 0;         ///< columns with r_jj = 0
+    bool dependent = false;  ///< whether one has r_jj <= dependence(k + j) ‖R(:, j)‖
 };
 /// Waits for them.
 template <class T>

@@ -34,6 +34,36 @@ inline Options with(Method method, QForm q = QForm::Any) {
     return options;
 }
 
+/// Gram-Schmidt in every way it is offered, for any m >= n and q but Reflectors.
+inline constexpr struct GramSchmidtCase {
+    const char* name;
+    Method method;
+    Reorthogonalization reorthogonalization;
+    GramSchmidtPanel panel = GramSchmidtPanel::MGS;
+
+    /// Whether it obeys the law for every finite matrix.
+    bool unconditional() const { return reorthogonalization != Reorthogonalization::Off; }
+    Options options(Index panel_width = 0, QForm q = QForm::Explicit) const {
+        Options options;
+        options.method = method;
+        options.q = q;
+        options.reorthogonalization = reorthogonalization;
+        options.gram_schmidt_panel = panel;
+        options.panel_width = panel_width;
+        return options;
+    }
+} gram_schmidt_cases[] = {
+    {"mgs", Method::ModifiedGramSchmidt, Reorthogonalization::Off},
+    {"mgs_selective", Method::ModifiedGramSchmidt, Reorthogonalization::Selective},
+    {"mgs_always", Method::ModifiedGramSchmidt, Reorthogonalization::Always},
+    {"cgs", Method::ClassicalGramSchmidt, Reorthogonalization::Off},
+    {"cgs_selective", Method::ClassicalGramSchmidt, Reorthogonalization::Selective},
+    {"cgs_always", Method::ClassicalGramSchmidt, Reorthogonalization::Always},
+    {"cgs_cholesky", Method::ClassicalGramSchmidt, Reorthogonalization::Off, GramSchmidtPanel::CholeskyQR2},
+    {"cgs_cholesky_selective", Method::ClassicalGramSchmidt, Reorthogonalization::Selective, GramSchmidtPanel::CholeskyQR2},
+    {"cgs_cholesky_always", Method::ClassicalGramSchmidt, Reorthogonalization::Always, GramSchmidtPanel::CholeskyQR2},
+};
+
 /// "40000x33".
 inline std::string shape_name(Index m, Index n) { return std::to_string(m) + "x" + std::to_string(n); }
 

@@ -134,7 +134,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, const Task& task, Ra
         left = inspect_remainders<T>(ctx, R);
     }
     if (modified()) add_panel(ctx, task.Q, columns);
-    return left.dependent;
+    return left.zeros;
 }
 
 /// W = Q R by itself, Q in place of W: the last rows of R; those above tell the columns' norms.
@@ -145,14 +145,17 @@ void GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, M
     const auto R1 = R.row_block({k, R.rows});
     if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
         const State state = cholesky_passes<T, D>(ctx, false, true, W, W, R1).state;
-        if (state == State::Certified) return;
         if (state == State::Improved) {
             // W = Q₁R₁, Q₁ = Q R₂
             Matrix<T, D> R2(ctx, R.rows, w);
             set_zero(ctx, R2.view());
             by_columns(ctx, W, R2.view(), {});
             multiply_upper<T>(ctx, R2.view().row_block({k, R.rows}), R1, R1);
-            return;
+        }
+        if (state == State::Improved || state == State::Certified) {
+            if (!inspect_remainders<T>(ctx, R).dependent) return;
+            // W = Q R₁ again: a Gram matrix does not see that a column depends on others
+            multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::None, R1, W);
         }
     }
     by_columns(ctx, W, R, L);

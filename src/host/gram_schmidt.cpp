@@ -86,9 +86,10 @@ Remainders inspect_remainders(Context<Host>&, MatrixView<const T> R) {
     const Index n = R.cols, k = R.rows - n;
     Remainders found;
     for (Index j = 0; j < n; ++j) {
-        const double kept = std::abs(static_cast<double>(R(k + j, j)));
-        found.dependent += kept == 0;
-        found.least = std::min(found.least, kept == 0 ? 0 : kept / column_norm<T>(R, j, k + j + 1));
+        const double kept = std::abs(static_cast<double>(R(k + j, j))), whole = column_norm<T>(R, j, k + j + 1);
+        found.zeros += kept == 0;
+        found.dependent |= kept <= dependence<T>(k + j) * whole;
+        found.least = std::min(found.least, kept == 0 ? 0 : kept / whole);
     }
     return found;
 }
