@@ -5,7 +5,7 @@
 //
 // (I − q_k q_kᵀ)…(I − q_1 q_1ᵀ) = I − Q₁L⁻¹Q₁ᵀ, so this is modified Gram-Schmidt of one column after the other in products of
 // matrices (Björck 1967, Barlow 2019), whatever the sizes of the parts. Modified Gram-Schmidt takes L for each panel by
-// itself, classical Gram-Schmidt all of a half at once. docs/algorithms.md, section 7a, has what follows from either.
+// itself, classical Gram-Schmidt all of a half at once. docs/algorithms.md, section 12, has what follows from either.
 
 #include "algorithms/gram_schmidt.hpp"
 

@@ -194,7 +194,7 @@ void choose_gram_schmidt(Plan& plan, const Options& options) {
     plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt                 ? GramSchmidtPanel::MGS
                               : options.gram_schmidt_panel != GramSchmidtPanel::Auto ? options.gram_schmidt_panel
                                                                                          : Tuning<D>::gram_schmidt_panel;
-    const Index width = options.panel_width > 0 ? options.panel_width : Tuning<D>::gram_schmidt_width(n);
+    const Index width = options.panel_width > 0 ? options.panel_width : Tuning<D>::gram_schmidt_width(plan.method);
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 

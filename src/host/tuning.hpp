@@ -49,9 +49,18 @@ struct Tuning<Host> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 0;
-    /// Gram-Schmidt: columns of a panel for n columns in all, and how classical Gram-Schmidt factors it.
+    /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench --paper gram-schmidt 1024x1024
+    /// 2048x2048` prints the table), mgs / cgs:
+    ///                  32          48          64          96         128         192
+    ///   1024² f32  160 / 190   171 / 186   180 / 190   182 / 183   174 / 184   167 / 174
+    ///   1024² f64   90 / 94     92 / 90     93 / 90     93 / 92     94 / 89     86 / 85
+    ///   2048² f32  177 / 186   185 / 184   180 / 171   187 / 171   189 / 179   185 / 183
+    ///   2048² f64   86 / 98     94 / 92     95 / 92     98 / 92     95 / 88     91 / 92
+    /// Classical Gram-Schmidt has its large products above the panels; several cores prefer fewer of them.
     static constexpr bool has_gram_schmidt = true;
-    static Index gram_schmidt_width(Index n) { return n < 1500 ? 48 : 96; }
+    static Index gram_schmidt_width(Method method) { return method == Method::ModifiedGramSchmidt ? 96 : 64; }
+    /// How classical Gram-Schmidt factors a panel of 64. The same, by mgs / CholeskyQR2: 1024² f32 190 / 188, f64 90 / 88, 2048²
+    /// f32 171 / 173, f64 92 / 93; and CholeskyQR2 refuses some.
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::MGS;
     /// Columns that modified Gram-Schmidt takes one by one, at the bottom of a panel's recursion.
     static constexpr Index gram_schmidt_base = 8;
