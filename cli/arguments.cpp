@@ -61,7 +61,8 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
     command
         .add_option_function<std::string>(
             "--method", [&](const std::string& text) { arguments.options.method = parse_method("--method", text); },
-            "auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, or modified or classical Gram-Schmidt,\n"
+            "auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, or modified or classical "
+            "Gram-Schmidt,\n"
             "mgs or cgs, whose Q is orthonormal to κ(A)u and κ(A)²u unless reorthogonalised (default: auto)")
         ->type_name("NAME")
         ->group(group);
@@ -98,10 +99,10 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
         .add_option_function<std::string>(
             "--reorthogonalize",
             [&](const std::string& text) {
-                arguments.options.reorthogonalization = parse_name(
-                    "--reorthogonalize", text,
-                    {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
-                    [](Reorthogonalization r) { return to_string(r); });
+                arguments.options.reorthogonalization =
+                    parse_name("--reorthogonalize", text,
+                               {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
+                               [](Reorthogonalization r) { return to_string(r); });
             },
             "Which panels of mgs and cgs are orthogonalised twice: off, selective (those that cancellation has\n"
             "shortened) or always; Q is then orthonormal to u, for every matrix (default: off)")
@@ -111,10 +112,9 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
         .add_option_function<std::string>(
             "--panel-by",
             [&](const std::string& text) {
-                arguments.options.gram_schmidt_panel =
-                    parse_name("--panel-by", text,
-                               {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
-                               [](GramSchmidtPanel panel) { return to_string(panel); });
+                arguments.options.gram_schmidt_panel = parse_name(
+                    "--panel-by", text, {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
+                    [](GramSchmidtPanel panel) { return to_string(panel); });
             },
             "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")
         ->type_name("NAME")

@@ -102,7 +102,8 @@ void run_bench(const BenchArguments& arguments) {
     }
     if (arguments.storage) return bench_storage(arguments);
     if (arguments.gram_schmidt || arguments.orthogonality) {
-        if (arguments.on_device) throw CLI::ValidationError("--paper", "gram-schmidt and orthogonality are of the host");
+        if (arguments.on_device)
+            throw CLI::ValidationError("--paper", "gram-schmidt and orthogonality are of the host");
         if (arguments.gram_schmidt) return bench_gram_schmidt(arguments);
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
         return bench_orthogonality(arguments);
@@ -210,7 +211,8 @@ void add_bench(CLI::App& program) {
             "Köhler "
             "and\n"
             "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes.\n"
-            "gram-schmidt: Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012) on this CPU, every code,\n"
+            "gram-schmidt: Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012) on this CPU, every "
+            "code,\n"
             "width of a panel and number of threads; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ")
         ->type_name("NAME");
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");

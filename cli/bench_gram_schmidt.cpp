@@ -105,12 +105,13 @@ private:
     /// Median of three runs and more, for half a second; of one that takes over two.
     template <class T>
     Row measure(const Matrix<T>& A, DType dtype, Code code, Context<Host>& ctx, Index width, bool accuracy) {
-        const auto& name = *std::find_if(std::begin(codes), std::end(codes), [&](const auto& c) { return c.code == code; });
+        const auto& name =
+            *std::find_if(std::begin(codes), std::end(codes), [&](const auto& c) { return c.code == code; });
         const Index m = A.rows(), n = A.cols();
         Row row{{m, n}, dtype, &name, code == Code::Elementwise ? 1 : ctx.threads(), width};
         Options options = arguments_.common.options;
-        options.method = code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt
-                                                                     : Method::ModifiedGramSchmidt;
+        options.method =
+            code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
         if (code == Code::MgsTwice || code == Code::CgsTwice) options.reorthogonalization = Reorthogonalization::Always;
         options.q = QForm::Explicit;
         options.panel_width = width;
@@ -145,7 +146,8 @@ private:
                 R = f->r(ctx);
                 Q = std::move(*f).take_q(ctx);
             }
-        } while (seconds.back() < 2 && (seconds.size() < 3 || total < 0.5) && (arguments_.repeat == 0 || static_cast<int>(seconds.size()) < arguments_.repeat));
+        } while (seconds.back() < 2 && (seconds.size() < 3 || total < 0.5) &&
+                 (arguments_.repeat == 0 || static_cast<int>(seconds.size()) < arguments_.repeat));
         row.seconds = median(std::move(seconds));
         if (accuracy) {
             for (Index j = 0; j < n; ++j) std::fill(R.view().at(j + 1, j), R.view().at(n, j), T(0));
@@ -181,8 +183,8 @@ private:
     template <class T>
     void compare(Shape shape, DType dtype) {
         const Matrix<T> A = random<T>(shape);
-        say("\n{} x {} {:<26} {:>10} {:>10} {:>12} {:>12} {:>12}\n", shape.rows, shape.cols, to_string(dtype), "seconds",
-            "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
+        say("\n{} x {} {:<26} {:>10} {:>10} {:>12} {:>12} {:>12}\n", shape.rows, shape.cols, to_string(dtype),
+            "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
         double unblocked = 0, mgs = 0;
         for (const CodeName& code : codes) {
             if (code.code == Code::Elementwise && shape.cols > most_elementwise_cols) continue;
@@ -208,7 +210,10 @@ private:
             for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs}) {
                 // the paper's code at 8192 columns takes a minute a width
                 if (code == Code::PaperBlocked && shape.cols > required_from) continue;
-                say("{:<24}", fmt::format("{} {}x{}", code == Code::PaperBlocked ? "paper" : code == Code::Mgs ? "mgs" : "cgs",
+                say("{:<24}", fmt::format("{} {}x{}",
+                                          code == Code::PaperBlocked ? "paper"
+                                          : code == Code::Mgs        ? "mgs"
+                                                                     : "cgs",
                                           shape.rows, shape.cols));
                 std::optional<Row> best;
                 for (const Index width : widths) {
@@ -232,7 +237,9 @@ private:
         for (const int t : counts) say("{:>9}", t);
         say("{:>9}\n", "speedup");
         for (const Code code : {Code::Unblocked, Code::PaperBlocked, Code::Mgs}) {
-            say("{:<24}", code == Code::Unblocked ? "unblocked" : code == Code::PaperBlocked ? "paper, blocked" : "mgs");
+            say("{:<24}", code == Code::Unblocked      ? "unblocked"
+                          : code == Code::PaperBlocked ? "paper, blocked"
+                                                       : "mgs");
             double first = 0, last = 0;
             for (const int t : counts) {
                 Context<Host> ctx(t);
@@ -337,11 +344,12 @@ void bench_orthogonality(const BenchArguments& arguments) {
     Context<Host> ctx = make_context(arguments.common);
     const InterruptGuard guard(ctx);
     const CsvFile csv(arguments.csv);
-    csv.print("# quoin {}; singular values 1, 1/κ, …, 1/κ\nrows,cols,dtype,code,condition,orthogonality,residual\n", version());
+    csv.print("# quoin {}; singular values 1, 1/κ, …, 1/κ\nrows,cols,dtype,code,condition,orthogonality,residual\n",
+              version());
     if (!arguments.common.json)
-        fmt::print("‖I − QᵀQ‖_F of {} x {} matrices with singular values 1, 1/κ, …, 1/κ\n", law_shape.rows, law_shape.cols);
-    const std::vector<DType> dtypes =
-        arguments.dtypes.empty() ? std::vector{DType::F32, DType::F64} : arguments.dtypes;
+        fmt::print("‖I − QᵀQ‖_F of {} x {} matrices with singular values 1, 1/κ, …, 1/κ\n", law_shape.rows,
+                   law_shape.cols);
+    const std::vector<DType> dtypes = arguments.dtypes.empty() ? std::vector{DType::F32, DType::F64} : arguments.dtypes;
     for (const DType dtype : dtypes)
         with_dtype(dtype, [&]<class T>(T) { measure_laws<T>(ctx, arguments, csv, dtype); });
 }

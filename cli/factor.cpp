@@ -103,6 +103,9 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     outcome.method = to_string(f.report().method);
     if (f.report().fell_back)
         outcome.remark = fmt::format(" ({} could not certify its answer)", to_string(plan.method));
+    if (const Index dependent = f.report().dependent_columns; dependent > 0)
+        outcome.remark = fmt::format(" ({} on others: 0 on R's diagonal)",
+                                     dependent == 1 ? "1 column depends" : fmt::format("{} columns depend", dependent));
 
     watch = {};
     const Matrix<T, D> R = f.r(ctx);

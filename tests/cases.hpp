@@ -60,7 +60,8 @@ inline constexpr struct GramSchmidtCase {
     {"cgs_selective", Method::ClassicalGramSchmidt, Reorthogonalization::Selective},
     {"cgs_always", Method::ClassicalGramSchmidt, Reorthogonalization::Always},
     {"cgs_cholesky", Method::ClassicalGramSchmidt, Reorthogonalization::Off, GramSchmidtPanel::CholeskyQR2},
-    {"cgs_cholesky_selective", Method::ClassicalGramSchmidt, Reorthogonalization::Selective, GramSchmidtPanel::CholeskyQR2},
+    {"cgs_cholesky_selective", Method::ClassicalGramSchmidt, Reorthogonalization::Selective,
+     GramSchmidtPanel::CholeskyQR2},
     {"cgs_cholesky_always", Method::ClassicalGramSchmidt, Reorthogonalization::Always, GramSchmidtPanel::CholeskyQR2},
 };
 

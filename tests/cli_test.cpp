@@ -232,7 +232,9 @@ TYPED_TEST(CliTyped, FactorsEveryShape) {
 TYPED_TEST(CliTyped, EveryMethodByName) {
     const auto A = random_normal<TypeParam>(2000, 30);
     save("A.npy", A);
-    for (const std::string method : {"householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3"}) {
+    // far enough from dependent for Gram-Schmidt without reorthogonalization
+    for (const std::string method :
+         {"householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs"}) {
         SCOPED_TRACE(method);
         const Outcome outcome = quoin_run("factor A.npy --out factors --json --method " + method);
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -326,6 +328,39 @@ TEST_F(Cli, BenchOfTheFullT) {
     }
     EXPECT_EQ(codes, (std::vector<std::string>{"\"recurrence\"", "\"recurrence-s\"", "\"joined\"", "\"without-t\"",
                                                "\"geqrf\"", "\"geqrt3\""}));
+}
+
+TEST_F(Cli, BenchOfGramSchmidt) {
+    const Outcome table = quoin_run("bench 60x40 --paper gram-schmidt --dtype f64 --repeat 1 --json --threads 2");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    std::vector<std::string> codes;
+    for (const std::string& line : lines_of(table.out)) {
+        EXPECT_GT(json_number(line, "seconds"), 0) << line;
+        if (json_value(line, "orthogonality") == "null") continue;
+        codes.push_back(json_value(line, "code"));
+        EXPECT_LE(json_number(line, "residual"), 1000 * unit_roundoff<double>) << line;
+        EXPECT_LE(json_number(line, "orthogonality"), 1e5 * unit_roundoff<double>) << line;
+    }
+    EXPECT_EQ(codes, (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"",
+                                               "\"mgs-blocked\"", "\"mgs\"", "\"mgs-always\"", "\"cgs\"",
+                                               "\"cgs-always\"", "\"geqrf-orgqr\""}));
+    const Outcome laws = quoin_run("bench --paper orthogonality --dtype f32 --csv laws.csv --json");
+    ASSERT_EQ(laws.exit_code, 0) << laws.err;
+    EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);
+    EXPECT_EQ(lines_of(contents("laws.csv")).size(), 2 + 6u * 7);
+}
+
+TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
+    Matrix<double> A = random_normal<double>(300, 10);
+    std::copy_n(A.view().at(0, 2), 300, A.view().at(0, 7));
+    save("A.npy", A);
+    expect_error(quoin_run("factor A.npy --out a --method mgs"), exit_code_of(ErrorCode::NumericalBreakdown), {"column 7"});
+    const Outcome outcome = quoin_run("factor A.npy --out b --method cgs --reorthogonalize selective --panel-by cholesky-qr2");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("1 column depends on others"), std::string::npos) << outcome.out;
+    expect_factors(A, "b");
+    expect_error(quoin_run("factor A.npy --out c --method tsqr --reorthogonalize always"),
+                 exit_code_of(ErrorCode::InvalidArgument), {"reorthogonalization"});
 }
 
 TEST_F(Cli, TextOutputNamesWhatWasDone) {

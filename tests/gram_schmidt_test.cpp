@@ -86,7 +86,8 @@ TYPED_TEST(GramSchmidtTest, ModifiedLosesWithKappa) {
             const double apart = 2 * law * nu * kappa_f(n, kappa);
             return (2 * apart + apart * apart) / nu;
         };
-        const double found = this->slope(options, n, bound, [&](double kappa) { return kappa > 30 && kappa * this->u < 0.01; });
+        const double found =
+            this->slope(options, n, bound, [&](double kappa) { return kappa > 30 && kappa * this->u < 0.01; });
         EXPECT_GT(found, 0.85);
         EXPECT_LT(found, 1.1);
     }
@@ -113,9 +114,8 @@ TYPED_TEST(GramSchmidtTest, ClassicalLosesWithKappaSquared) {
 /// One panel of classical Gram-Schmidt for each column loses as fast: the law is not one of the panels.
 TYPED_TEST(GramSchmidtTest, ClassicalLosesWithKappaSquaredColumnByColumn) {
     const auto any = [](double) { return std::numeric_limits<double>::infinity(); };
-    const double found = this->slope(gram_schmidt_cases[3].options(1), 60, any, [&](double kappa) {
-        return kappa > 5 && kappa * kappa * this->u < 0.01;
-    });
+    const double found = this->slope(gram_schmidt_cases[3].options(1), 60, any,
+                                     [&](double kappa) { return kappa > 5 && kappa * kappa * this->u < 0.01; });
     EXPECT_GT(found, 1.8);
     EXPECT_LT(found, 2.2);
 }
@@ -126,7 +126,8 @@ TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
         for (Index width : {Index(0), Index(1), Index(16)})
             for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 100) {
                 if (!scheme.unconditional()) continue;
-                SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " kappa " + std::to_string(kappa));
+                SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " kappa " +
+                             std::to_string(kappa));
                 const Matrix<T> A = with_singular_values<T>(200, 60, near_one_line<T>(60, kappa));
                 EXPECT_LE(this->loss(A.view(), scheme.options(width)), law);
                 const Matrix<T> B = with_condition<T>(200, 60, kappa);
@@ -204,7 +205,14 @@ INSTANTIATE_TEST_SUITE_P(Every, GramSchmidtOfTheGallery,
 TYPED_TEST(GramSchmidtTest, EveryShape) {
     using T = TypeParam;
     for (const auto& scheme : gram_schmidt_cases)
-        for (auto [m, n] : {std::pair<Index, Index>{0, 0}, {5, 0}, {1, 1}, {2, 1}, {3, 3}, {50, 10}, {129, 129}, {3001, 17},
+        for (auto [m, n] : {std::pair<Index, Index>{0, 0},
+                            {5, 0},
+                            {1, 1},
+                            {2, 1},
+                            {3, 3},
+                            {50, 10},
+                            {129, 129},
+                            {3001, 17},
                             {700, 97}}) {
             SCOPED_TRACE(std::string(scheme.name) + " " + shape_name(m, n));
             // far from dependent, so that each scheme obeys the law
@@ -246,7 +254,8 @@ TYPED_TEST(GramSchmidtTest, ADependentColumnIsNamedOrCompleted) {
             for (Index bad : {Index(0), Index(1), Index(17), n - 1})
                 for (bool zero : {true, false}) {
                     if (!zero && bad == 0) continue;
-                    SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " column " + std::to_string(bad));
+                    SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " column " +
+                                 std::to_string(bad));
                     Matrix<T> A = random_normal<T>(m, n);
                     for (Index i = 0; i < m; ++i) A(i, bad) = zero ? T(0) : 3 * A(i, bad / 2);
                     if (!scheme.unconditional()) {
@@ -284,7 +293,8 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
         refuses([&] { qr(this->ctx, wide.view(), scheme.options()); }, "rows");
         refuses([&] { qr(this->ctx, A.view(), scheme.options(0, QForm::Reflectors)); }, "reflectors");
         if (scheme.unconditional()) continue;
-        refuses([&] { least_squares(this->ctx, A.view(), b.view(), -1, scheme.options(0, QForm::Any)); }, "orthonormal");
+        refuses([&] { least_squares(this->ctx, A.view(), b.view(), -1, scheme.options(0, QForm::Any)); },
+                "orthonormal");
         refuses([&] { svd(this->ctx, A.view(), true, scheme.options(0, QForm::Any)); }, "orthonormal");
         refuses([&] { to_lapack(this->ctx, qr(this->ctx, A.view(), scheme.options(0, QForm::Any))); }, "orthonormal");
     }
@@ -312,8 +322,12 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     const double nu = static_cast<double>(n) * this->u;
     const Matrix<T> A = with_condition<T>(m, n, 1e3);
     for (const auto& scheme : gram_schmidt_cases)
-        for (const std::vector<Index>& pieces : {std::vector<Index>{150}, {1, 149}, {0, 64, 0, 1, 85}, {100, 50},
-                                                 std::vector<Index>(150, 1), std::vector<Index>(15, 10)}) {
+        for (const std::vector<Index>& pieces : {std::vector<Index>{150},
+                                                 {1, 149},
+                                                 {0, 64, 0, 1, 85},
+                                                 {100, 50},
+                                                 std::vector<Index>(150, 1),
+                                                 std::vector<Index>(15, 10)}) {
             SCOPED_TRACE(std::string(scheme.name) + " in " + std::to_string(pieces.size()) + " pieces");
             GramSchmidt<T> basis(this->ctx, m, 7, scheme.options());
             Index k = 0;
@@ -325,9 +339,9 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
             const double apart = 2 * law * nu * 1e3 * std::sqrt(static_cast<double>(n));
             const double modified = (2 * apart + apart * apart) / nu;
             this->expect_law_of(A.view(), basis,
-                                scheme.unconditional()                           ? law
+                                scheme.unconditional()                         ? law
                                 : scheme.method == Method::ModifiedGramSchmidt ? modified
-                                                                                 : modified * (1 + 1e3 * std::sqrt(n)));
+                                                                               : modified * (1 + 1e3 * std::sqrt(n)));
         }
 }
 
@@ -374,7 +388,8 @@ TYPED_TEST(GramSchmidtTest, AFailedAppendLeavesTheStateAsItWas) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(100, 30);
     for (int failure : {0, 1}) {
-        GramSchmidt<T> basis(this->ctx, 100, 0, gram_schmidt_cases[0].options(16)), calm(this->ctx, 100, 0, gram_schmidt_cases[0].options(16));
+        GramSchmidt<T> basis(this->ctx, 100, 0, gram_schmidt_cases[0].options(16)),
+            calm(this->ctx, 100, 0, gram_schmidt_cases[0].options(16));
         basis.append(this->ctx, A.view().col_block({0, 10}));
         calm.append(this->ctx, A.view().col_block({0, 10}));
         Matrix<T> bad = copy<T>(A.view().col_block({10, 30}));

@@ -110,9 +110,9 @@ void mgs_blocked(MatrixView<T> Q, MatrixView<T> R, Index b, int threads) {
     }
 }
 
-#define QUOIN_INSTANTIATE(T)                                         \
-    template void mgs_elementwise<T>(MatrixView<T>, MatrixView<T>);  \
-    template void mgs_blas2<T>(MatrixView<T>, MatrixView<T>);        \
+#define QUOIN_INSTANTIATE(T)                                           \
+    template void mgs_elementwise<T>(MatrixView<T>, MatrixView<T>);    \
+    template void mgs_blas2<T>(MatrixView<T>, MatrixView<T>);          \
     template void mgs_unblocked<T>(MatrixView<T>, MatrixView<T>, int); \
     template void mgs_blocked<T>(MatrixView<T>, MatrixView<T>, Index, int);
 QUOIN_INSTANTIATE(float)

@@ -17,7 +17,7 @@ enum class Method {
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) > about u^(-1/2); m >= n
     ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; m >= n
-    ModifiedGramSchmidt,   ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
+    ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
 
@@ -101,9 +101,9 @@ struct Plan {
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
     GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;  ///< of the methods by Gram-Schmidt, never Auto there
-    Index panel_width = 0;                 ///< columns a panel
-    Index inner_block = 0;                 ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;                   ///< rows a leaf
+    Index panel_width = 0;                                         ///< columns a panel
+    Index inner_block = 0;                                         ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                                           ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none

@@ -33,6 +33,7 @@ from ._functions import (
     qr,
     svd,
 )
+from ._gram_schmidt import GramSchmidt
 from ._lyapunov import Estimate, LyapunovResult, lyapunov
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
@@ -44,6 +45,7 @@ __all__ = [
     "Error",
     "Estimate",
     "Factorization",
+    "GramSchmidt",
     "InvalidArgument",
     "LstsqResult",
     "LyapunovResult",

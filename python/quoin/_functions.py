@@ -123,7 +123,9 @@ def qr(
         With K = min(M, N), as in `numpy.linalg.qr`: Q (..., M, K) and R (..., K, N); Q (..., M, M) and
         R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
     method : str
-        'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2' or 'shifted-cholesky-qr3'.
+        'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2', 'shifted-cholesky-qr3', or modified or classical
+        Gram-Schmidt, 'mgs' and 'cgs', which lose orthogonality in proportion to the condition number and its square
+        (`GramSchmidt` reorthogonalises).
     threads : int, optional
         Cores to use; by default one for small matrices, and otherwise what OpenMP would (OMP_NUM_THREADS, or all).
         The bits of the result do not depend on it.

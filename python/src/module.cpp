@@ -409,6 +409,62 @@ void bind_type(nb::module_& module, const std::string& suffix) {
         });
 }
 
+Reorthogonalization parse_reorthogonalization(const char* name) {
+    for (const auto r : {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always}) {
+        if (std::string(to_string(r)) == name) return r;
+    }
+    throw InvalidArgument("reorthogonalize must be 'off', 'selective' or 'always', and is '" + std::string(name) + "'");
+}
+
+template <class T>
+Matrix<T> copied(MatrixView<const T> A) {
+    Matrix<T> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+    return B;
+}
+
+/// `GramSchmidt`, which is on the host alone.
+template <class T>
+void bind_gram_schmidt(nb::module_& module, const char* name) {
+    using G = Held<GramSchmidt<T>, Host>;
+    nb::class_<G>(module, name)
+        .def("__init__",
+             [](G* self, Index m, Index capacity, const char* method, const char* reorthogonalize, Index panel_width,
+                int threads) {
+                 Options options;
+                 options.method = parse_method(method);
+                 options.reorthogonalization = parse_reorthogonalization(reorthogonalize);
+                 options.panel_width = panel_width;
+                 const Home<Host> home(threads);
+                 run_released(home, threads, 0, [&](Context<Host>& ctx) {
+                     new (self) G{home, GramSchmidt<T>(ctx, m, capacity, options)};
+                 });
+             })
+        .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
+        .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })
+        .def("append",
+             [](G& g, const Array<T, Host>& a, int threads) {
+                 const StridedMatrix<T, Host> A = matrix_of<T, Host>(a);
+                 const double flops = 4.0 * A.rows * A.cols * (g.object.cols() + A.cols);
+                 run_released(g.home, threads, flops, [&](Context<Host>& ctx) {
+                     g.object.append(ctx, ColumnMajor<T, Host>(ctx, A).view);
+                 });
+             })
+        .def("orthogonalize",
+             [](const G& g, const Array<T, Host>& v, int threads) {
+                 const StridedMatrix<T, Host> V0 = matrix_of<T, Host>(v);
+                 Matrix<T> V, H;
+                 run_released(g.home, threads, 4.0 * V0.rows * V0.cols * g.object.cols(), [&](Context<Host>& ctx) {
+                     V = copied<T>(ColumnMajor<T, Host>(ctx, V0).view);
+                     H = g.object.orthogonalize(ctx, V.view());
+                 });
+                 return nb::make_tuple(to_array(g.home, threads, std::move(V)), to_array(g.home, threads, std::move(H)));
+             })
+        .def("truncate", [](G& g, Index k) { g.object.truncate(k); })
+        .def("q", [](const G& g) { return to_array(g.home, 0, copied<T>(g.object.q())); })
+        .def("r", [](const G& g) { return to_array(g.home, 0, copied<T>(g.object.r())); });
+}
+
 template <class D>
 nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, const Where<D>& where) {
     Options options;
@@ -469,6 +525,8 @@ NB_MODULE(_core, module) {
     register_errors();
     bind_type<double, quoin::Host>(module, "64");
     bind_type<float, quoin::Host>(module, "32");
+    bind_gram_schmidt<double>(module, "GramSchmidt64");
+    bind_gram_schmidt<float>(module, "GramSchmidt32");
     module.def("plan", &plan<quoin::Host>);
     module.def("info", &info);
     bind_lyapunov(module);

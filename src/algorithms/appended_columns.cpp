@@ -22,7 +22,8 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
         options.reorthogonalization = Reorthogonalization::Always;
     }
     if (!is_gram_schmidt(options.method)) {
-        throw InvalidArgument(fmt::format("GramSchmidt: the method must be mgs or cgs, and is {}", to_string(options.method)));
+        throw InvalidArgument(
+            fmt::format("GramSchmidt: the method must be mgs or cgs, and is {}", to_string(options.method)));
     }
     options.q = QForm::Explicit;
     // the width of a panel must not depend on how many columns there will be
@@ -75,9 +76,10 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     Impl& f = *impl_;
     const Index m = rows(), k = cols(), p = A.cols;
     if (A.rows != m || p > m - k) {
-        throw InvalidArgument(fmt::format("GramSchmidt::append: A is {} x {}, and to {} columns of {} rows at most {} of as "
-                                          "many rows can be appended",
-                                          A.rows, p, k, m, m - k));
+        throw InvalidArgument(
+            fmt::format("GramSchmidt::append: A is {} x {}, and to {} columns of {} rows at most {} of as "
+                        "many rows can be appended",
+                        A.rows, p, k, m, m - k));
     }
     if (p == 0) return;
     if (k + p > f.Q.cols()) f.reserve(ctx, std::min(m, std::max(k + p, 2 * f.Q.cols())));

@@ -76,7 +76,8 @@ template <class T, class D>
 void GramSchmidtBasis<T, D>::project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
                                      MatrixView<T, D> S) const {
     const auto subtract_part = [&](Range part, const MatrixView<const T, D>* L) {
-        const auto Q_part = Q.col_block(part), S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
+        const auto Q_part = Q.col_block(part),
+                   S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
         multiply_transposed<T>(ctx, Q_part, W, S_part);
         if (L) solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
         subtract_product<T>(ctx, Q_part, S_part, W);
@@ -120,7 +121,13 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, const Task& task, Ra
         const auto Q = task.Q.col_block({0, k});
         Matrix<T, D> factors(ctx, columns.end, w), minus_R1(ctx, w, w);
         const auto C = factors.view().row_block({0, k}), S = factors.view().row_block({k, columns.end});
-        for (int pass = 0; pass < most_passes; ++pass) {
+        for (int pass = 0;; ++pass) {
+            if (pass == most_passes) {
+                throw NumericalBreakdown(fmt::format("{}: columns {} to {} are not orthogonal to those before them after {} "
+                                                     "passes",
+                                                     to_string(plan_.method), k, columns.end - 1, most_passes),
+                                         k);
+            }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
             multiply_transposed<T>(ctx, Q, W, C);
             subtract_product<T>(ctx, Q, C, W);

@@ -28,7 +28,8 @@ public:
     Outcome orthonormalize(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first, const Done& done = {});
 
     /// S := what W's projection away from Q(:, columns) takes, W := W − Q(:, columns) S; `columns` are whole panels.
-    void project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W, MatrixView<T, D> S) const;
+    void project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
+                 MatrixView<T, D> S) const;
 
     /// Forgets the columns from k on.
     void truncate(Index k);
@@ -48,7 +49,7 @@ private:
 
     Plan plan_;
     std::vector<Range> panels_;
-    Matrix<T, D> L_;          // panel_width×capacity: L of panel [b, e) in columns b to e; unit lower triangles
+    Matrix<T, D> L_;  // panel_width×capacity: L of panel [b, e) in columns b to e; unit lower triangles
     Matrix<Verdict, D> verdict_;
 };
 

@@ -22,10 +22,14 @@ const char* to_string(Method method) {
 }
 
 std::span<const Method> every_method() {
-    static constexpr Method methods[] = {
-        Method::Auto,        Method::BlockedHouseholder, Method::TSQR,
-        Method::CAQR,        Method::CholeskyQR2,        Method::ShiftedCholeskyQR3,
-        Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt};
+    static constexpr Method methods[] = {Method::Auto,
+                                         Method::BlockedHouseholder,
+                                         Method::TSQR,
+                                         Method::CAQR,
+                                         Method::CholeskyQR2,
+                                         Method::ShiftedCholeskyQR3,
+                                         Method::ModifiedGramSchmidt,
+                                         Method::ClassicalGramSchmidt};
     return methods;
 }
 
@@ -97,15 +101,16 @@ void check(Index m, Index n, const Options& options) {
     }
     const bool explicit_alone = is_gram_schmidt(options.method);
     if (explicit_alone && (full || options.q == QForm::Reflectors)) {
-        refuse(fmt::format("{} holds Q explicitly and has no reflectors: q is any, explicit or none, and compact_wy panels",
-                           to_string(options.method)));
+        refuse(fmt::format(
+            "{} holds Q explicitly and has no reflectors: q is any, explicit or none, and compact_wy panels",
+            to_string(options.method)));
     }
     if (!explicit_alone && (options.reorthogonalization != Reorthogonalization::Off ||
                             options.gram_schmidt_panel != GramSchmidtPanel::Auto)) {
-        refuse(fmt::format("{} belongs to mgs and cgs, and the method is {}",
-                           options.reorthogonalization != Reorthogonalization::Off ? "reorthogonalization"
-                                                                                   : "gram_schmidt_panel",
-                           to_string(options.method)));
+        refuse(fmt::format(
+            "{} belongs to mgs and cgs, and the method is {}",
+            options.reorthogonalization != Reorthogonalization::Off ? "reorthogonalization" : "gram_schmidt_panel",
+            to_string(options.method)));
     }
     if (options.method == Method::ModifiedGramSchmidt && options.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
         refuse("gram_schmidt_panel cholesky-qr2 belongs to cgs: the panels of mgs are made by mgs");
@@ -191,9 +196,9 @@ template <class D>
 void choose_gram_schmidt(Plan& plan, const Options& options) {
     const Index n = std::max<Index>(1, plan.cols);
     plan.reorthogonalization = options.reorthogonalization;
-    plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt                 ? GramSchmidtPanel::MGS
+    plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt             ? GramSchmidtPanel::MGS
                               : options.gram_schmidt_panel != GramSchmidtPanel::Auto ? options.gram_schmidt_panel
-                                                                                         : Tuning<D>::gram_schmidt_panel;
+                                                                                     : Tuning<D>::gram_schmidt_panel;
     const Index width = options.panel_width > 0 ? options.panel_width : Tuning<D>::gram_schmidt_width(plan.method);
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
@@ -204,8 +209,8 @@ template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     check(m, n, options);
     if (is_gram_schmidt(options.method) && !Tuning<D>::has_gram_schmidt) {
-        throw InvalidArgument(fmt::format("{} is on the host alone so far: on a GPU take another method",
-                                          to_string(options.method)));
+        throw InvalidArgument(
+            fmt::format("{} is on the host alone so far: on a GPU take another method", to_string(options.method)));
     }
     const Index k = std::min(m, n);
     const bool one_t = options.compact_wy == CompactWY::Full;

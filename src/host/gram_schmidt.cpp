@@ -10,7 +10,8 @@ using namespace host;
 
 /// ±1 by the bits of i and j, mixed as splitmix64 does.
 double random_sign(Index i, Index j) {
-    std::uint64_t z = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(j + 1) * 0xd1b54a32d192ed03ULL;
+    std::uint64_t z = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
+                      static_cast<std::uint64_t>(j + 1) * 0xd1b54a32d192ed03ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return (z ^ (z >> 31)) & 1 ? 1.0 : -1.0;
@@ -94,8 +95,8 @@ Remainders inspect_remainders(Context<Host>&, MatrixView<const T> R) {
     return found;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
-    template void orthonormalize_columns<T>(Context<Host>&, MatrixView<T>, MatrixView<T>, bool, Gate<Host>);       \
+#define QUOIN_INSTANTIATE(T)                                                                                 \
+    template void orthonormalize_columns<T>(Context<Host>&, MatrixView<T>, MatrixView<T>, bool, Gate<Host>); \
     template Remainders inspect_remainders<T>(Context<Host>&, MatrixView<const T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -1,0 +1,110 @@
+"""Q and R of columns that come one after the other."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, on_host, threads_number, to_float
+from ._errors import InvalidArgument
+
+
+class GramSchmidt:
+    """A = QR whose columns are appended: what is done stays as it is, as Arnoldi's and other Krylov methods need it.
+
+    Parameters
+    ----------
+    m : int
+        Rows.
+    capacity : int
+        Columns to make room for at once; more come where they are needed.
+    method : {'auto', 'mgs', 'cgs'}
+        'auto' is classical Gram-Schmidt reorthogonalised always.
+    reorthogonalize : {'off', 'selective', 'always'}
+        Without, a column that depends on those before it is a NumericalBreakdown; with it, R[j, j] is exactly 0 and Q stays
+        orthonormal.
+    panel_width : int
+        Columns that are done together; 0 leaves it to Quoin.
+    dtype : float64 or float32
+    threads : int, optional
+        As for `qr`.
+
+    Examples
+    --------
+    Arnoldi: A Q[:, :-1] = Q H.
+
+    >>> import numpy as np, quoin
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((100, 100))
+    >>> basis = quoin.GramSchmidt(100)
+    >>> basis.append(rng.standard_normal(100))
+    >>> for j in range(10):
+    ...     basis.append(A @ basis.Q[:, j])
+    >>> Q, H = basis.Q, basis.R[:, 1:]
+    >>> bool(np.allclose(A @ Q[:, :-1], Q @ H) and np.allclose(Q.T @ Q, np.eye(11)))
+    True
+    """
+
+    def __init__(
+        self,
+        m: int,
+        capacity: int = 0,
+        method: str = "auto",
+        reorthogonalize: str = "off",
+        panel_width: int = 0,
+        dtype: Any = np.float64,
+        threads: int | None = None,
+    ):
+        self._dtype = np.dtype(dtype)
+        if self._dtype not in (_FLOAT64, _FLOAT32):
+            raise InvalidArgument(f"dtype must be float64 or float32, and is {self._dtype}")
+        self._threads = threads_number(threads)
+        self._lock = threading.Lock()
+        kind = _core.GramSchmidt32 if self._dtype == _FLOAT32 else _core.GramSchmidt64
+        self._basis = kind(m, capacity, method, reorthogonalize, panel_width, self._threads)
+
+    def _columns(self, array: Any, function: str) -> tuple[np.ndarray, Any]:
+        name = f"GramSchmidt.{function}"
+        array, place = on_host(array, name)
+        array = to_float(array, name).astype(self._dtype, copy=False)
+        return exactly_2d(array[:, None] if array.ndim == 1 else array), place
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, K): K columns so far."""
+        return self._basis.rows, self._basis.cols
+
+    @property
+    def Q(self) -> np.ndarray:
+        """Q, shape (M, K), a new array at each call."""
+        with self._lock:
+            return self._basis.q()
+
+    @property
+    def R(self) -> np.ndarray:
+        """R, shape (K, K), a new array at each call."""
+        with self._lock:
+            return self._basis.r()
+
+    def append(self, columns: Any) -> None:
+        """Append columns (M, P), or one, (M,); whatever this raises, the state is as it was."""
+        columns, _ = self._columns(columns, "append")
+        with self._lock:
+            self._basis.append(columns, self._threads)
+
+    def orthogonalize(self, vectors: Any) -> tuple[Any, Any]:
+        """(I − QQᵀ)V and its coefficients H, V = QH + result, for vectors (M, P) or (M,) that are not appended."""
+        V, place = self._columns(vectors, "orthogonalize")
+        with self._lock:
+            left, H = self._basis.orthogonalize(V, self._threads)
+        if np.ndim(vectors) == 1:
+            left, H = left[:, 0], H[:, 0]
+        return place.give_back(left), place.give_back(H)
+
+    def truncate(self, k: int) -> None:
+        """Keep the first k columns."""
+        with self._lock:
+            self._basis.truncate(k)
