@@ -19,7 +19,9 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
     }
     if (options.method == Method::Auto) {
         options.method = Method::ClassicalGramSchmidt;
-        options.reorthogonalization = Reorthogonalization::Always;
+        if (options.reorthogonalization == Reorthogonalization::Off) {
+            options.reorthogonalization = Reorthogonalization::Always;
+        }
     }
     if (!is_gram_schmidt(options.method)) {
         throw InvalidArgument(
