@@ -34,8 +34,8 @@ struct BenchArguments {
     std::vector<Operation> operations = {Operation::ThinQr};
     std::optional<std::vector<Reference>> references;  ///< not given: LAPACK on the host, cuSOLVER on the device
     const PaperTable* paper = nullptr;
-    bool robust_pca = false;  ///< the paper's Table II
-    bool storage = false;     ///< Table 1 of Benner, Köhler and Penke
+    bool robust_pca = false;     ///< the paper's Table II
+    bool storage = false;        ///< Table 1 of Benner, Köhler and Penke
     bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith
     bool orthogonality = false;  ///< the loss of orthogonality over κ
     int repeat = 0;

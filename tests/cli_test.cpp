@@ -341,9 +341,9 @@ TEST_F(Cli, BenchOfGramSchmidt) {
         EXPECT_LE(json_number(line, "residual"), 1000 * unit_roundoff<double>) << line;
         EXPECT_LE(json_number(line, "orthogonality"), 1e5 * unit_roundoff<double>) << line;
     }
-    EXPECT_EQ(codes, (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"",
-                                               "\"mgs-blocked\"", "\"mgs\"", "\"mgs-always\"", "\"cgs\"",
-                                               "\"cgs-always\"", "\"geqrf-orgqr\""}));
+    EXPECT_EQ(codes,
+              (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"", "\"mgs-blocked\"",
+                                        "\"mgs\"", "\"mgs-always\"", "\"cgs\"", "\"cgs-always\"", "\"geqrf-orgqr\""}));
     const Outcome laws = quoin_run("bench --paper orthogonality --dtype f32 --csv laws.csv --json");
     ASSERT_EQ(laws.exit_code, 0) << laws.err;
     EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);
@@ -354,8 +354,10 @@ TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
     Matrix<double> A = random_normal<double>(300, 10);
     std::copy_n(A.view().at(0, 2), 300, A.view().at(0, 7));
     save("A.npy", A);
-    expect_error(quoin_run("factor A.npy --out a --method mgs"), exit_code_of(ErrorCode::NumericalBreakdown), {"column 7"});
-    const Outcome outcome = quoin_run("factor A.npy --out b --method cgs --reorthogonalize selective --panel-by cholesky-qr2");
+    expect_error(quoin_run("factor A.npy --out a --method mgs"), exit_code_of(ErrorCode::NumericalBreakdown),
+                 {"column 7"});
+    const Outcome outcome =
+        quoin_run("factor A.npy --out b --method cgs --reorthogonalize selective --panel-by cholesky-qr2");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("1 column depends on others"), std::string::npos) << outcome.out;
     expect_factors(A, "b");

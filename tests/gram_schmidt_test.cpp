@@ -345,6 +345,22 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
         }
 }
 
+/// A column at a time, in panels that grow: as ModifiedLosesWithKappa, where a panel's law of its own would be κ²u.
+TYPED_TEST(GramSchmidtTest, AppendedOneByOneLosesWithKappa) {
+    using T = TypeParam;
+    const Index m = 150, n = 40;
+    const double kappa = std::sqrt(1 / this->u) * 10, nu = static_cast<double>(n) * this->u;
+    const Matrix<T> A = with_singular_values<T>(m, n, near_one_line<T>(n, kappa));
+    for (Index piece : {1, 3})
+        for (Index width : {0, 8, 16}) {
+            GramSchmidt<T> basis(this->ctx, m, n, gram_schmidt_cases[0].options(width));
+            for (Index k = 0; k < n; k += piece)
+                basis.append(this->ctx, A.view().col_block({k, std::min(n, k + piece)}));
+            const double apart = 2 * law * nu * kappa_f(n, kappa);
+            this->expect_law_of(A.view(), basis, (2 * apart + apart * apart) / nu);
+        }
+}
+
 TYPED_TEST(GramSchmidtTest, ColumnsAreFinalWhenTheyAreTold) {
     using T = TypeParam;
     const Index m = 300, n = 200;

@@ -446,9 +446,8 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
              [](G& g, const Array<T, Host>& a, int threads) {
                  const StridedMatrix<T, Host> A = matrix_of<T, Host>(a);
                  const double flops = 4.0 * A.rows * A.cols * (g.object.cols() + A.cols);
-                 run_released(g.home, threads, flops, [&](Context<Host>& ctx) {
-                     g.object.append(ctx, ColumnMajor<T, Host>(ctx, A).view);
-                 });
+                 run_released(g.home, threads, flops,
+                              [&](Context<Host>& ctx) { g.object.append(ctx, ColumnMajor<T, Host>(ctx, A).view); });
              })
         .def("orthogonalize",
              [](const G& g, const Array<T, Host>& v, int threads) {
@@ -458,7 +457,8 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                      V = copied<T>(ColumnMajor<T, Host>(ctx, V0).view);
                      H = g.object.orthogonalize(ctx, V.view());
                  });
-                 return nb::make_tuple(to_array(g.home, threads, std::move(V)), to_array(g.home, threads, std::move(H)));
+                 return nb::make_tuple(to_array(g.home, threads, std::move(V)),
+                                       to_array(g.home, threads, std::move(H)));
              })
         .def("truncate", [](G& g, Index k) { g.object.truncate(k); })
         .def("q", [](const G& g) { return to_array(g.home, 0, copied<T>(g.object.q())); })

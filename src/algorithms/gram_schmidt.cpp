@@ -123,10 +123,11 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, const Task& task, Ra
         const auto C = factors.view().row_block({0, k}), S = factors.view().row_block({k, columns.end});
         for (int pass = 0;; ++pass) {
             if (pass == most_passes) {
-                throw NumericalBreakdown(fmt::format("{}: columns {} to {} are not orthogonal to those before them after {} "
-                                                     "passes",
-                                                     to_string(plan_.method), k, columns.end - 1, most_passes),
-                                         k);
+                throw NumericalBreakdown(
+                    fmt::format("{}: columns {} to {} are not orthogonal to those before them after {} "
+                                "passes",
+                                to_string(plan_.method), k, columns.end - 1, most_passes),
+                    k);
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
             multiply_transposed<T>(ctx, Q, W, C);
