@@ -164,6 +164,8 @@ TEST_F(Cli, PlanAsTextAndJson) {
                                                              "keep_s",
                                                              "full_t",
                                                              "arithmetic",
+                                                             "reorthogonalization",
+                                                             "gram_schmidt_panel",
                                                              "leaf_rows",
                                                              "domain_leaves",
                                                              "fan_in",

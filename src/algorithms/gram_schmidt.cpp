@@ -21,8 +21,8 @@ namespace quoin {
 
 namespace {
 
-/// A column that keeps this much of its norm has lost no more than half a bit to cancellation (Daniel, Gragg, Kaufman and
-/// Stewart 1976; Kahan and Parlett's criterion in Parlett 1980, section 6.9, whose constant this is).
+/// A column that keeps this much of its norm has lost no more than half a bit to cancellation: Kahan and Parlett's criterion
+/// (Parlett 1980, section 6.9) with the constant of Daniel, Gragg, Kaufman and Stewart (1976).
 const double enough = std::sqrt(0.5);
 
 /// After two passes what is left are columns whose projection was rounding error, and random ones that completed Q: each
