@@ -202,6 +202,7 @@ void add_bench(CLI::App& program) {
             "and\n"
             "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes")
         ->type_name("NAME");
+    add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command
         .add_option("--repeat", arguments->repeat,

@@ -18,6 +18,7 @@
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 
 namespace quoin::cli {
 
@@ -145,6 +146,7 @@ public:
           host_(make_context(arguments.common)),
           guard_(host_),
           ctx_(make_device_context()),
+          tracing_(ctx_, arguments.common.trace),
           output_({arguments.common.json, arguments.csv, with_requirements_, !arguments.paper}) {
         // in the order in which they are measured
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2, Reference::Lapack}) {
@@ -157,6 +159,12 @@ public:
 
     void run() {
         describe();
+        measure_all();
+        tracing_.write();
+    }
+
+private:
+    void measure_all() {
         if (arguments_.paper) return run_paper(*arguments_.paper);
         for (const Case& c : with_requirements_ ? required_cases() : requested_cases(arguments_)) {
             const auto& dtypes = arguments_.dtypes;
@@ -165,7 +173,6 @@ public:
         }
     }
 
-private:
     void describe() {
         limits_.gemm_f32 = bench::measure_gemm<float>(ctx_);
         limits_.gemm_f64 = bench::measure_gemm<double>(ctx_);
@@ -371,6 +378,7 @@ private:
     Context<Host> host_;
     InterruptGuard guard_;
     Context<Cuda> ctx_;
+    Tracing<Cuda> tracing_;
     bench::EventTimer timer_;
     MachineLimits limits_;
     BenchOutput output_;

@@ -9,6 +9,7 @@
 #include "machine.hpp"
 #include "machine_limits.hpp"
 #include "random_matrix.hpp"
+#include "tracing.hpp"
 
 namespace quoin::cli {
 
@@ -62,6 +63,7 @@ public:
           cases_(with_requirements_ ? required_cases() : requested_cases(arguments)),
           ctx_(make_context(arguments.common)),
           guard_(ctx_),
+          tracing_(ctx_, arguments.common.trace),
           output_({arguments.common.json, arguments.csv, with_requirements_}) {}
 
     void run() {
@@ -73,6 +75,7 @@ public:
         describe(machine);
         for (const Case& c : cases_) with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });
         if (!arguments_.common.json) print_growth(growth_);
+        tracing_.write();
     }
 
 private:
@@ -134,6 +137,7 @@ private:
     std::vector<Case> cases_;
     Context<Host> ctx_;
     InterruptGuard guard_;
+    Tracing<Host> tracing_;
     BenchOutput output_;
     MachineLimits limits_;
     Matrix<float> A32_;  // at most one of the two holds a matrix

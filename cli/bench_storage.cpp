@@ -16,6 +16,7 @@
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "cuda/primitives.hpp"
 #include "cusolver_qr.hpp"
@@ -93,7 +94,7 @@ template <class D>
 class StorageBench {
 public:
     StorageBench(const BenchArguments& arguments, Context<D>& ctx)
-        : arguments_(arguments), ctx_(ctx), csv_(arguments.csv) {
+        : arguments_(arguments), ctx_(ctx), tracing_(ctx, arguments.common.trace), csv_(arguments.csv) {
         csv_.print("# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds\n", version(), device());
     }
 
@@ -101,9 +102,12 @@ public:
         if (!arguments_.common.json) fmt::print("{}\n", device());
         const auto dtypes = arguments_.dtypes.empty() ? std::vector{DType::F64} : arguments_.dtypes;
         for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
-        if (!arguments_.shapes.empty()) return;
-        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
-        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+        if (arguments_.shapes.empty()) {
+            const auto of_q = arguments_.dtypes.empty() ? std::vector{DType::F32, DType::F64} : arguments_.dtypes;
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+        }
+        tracing_.write();
     }
 
 private:
@@ -345,6 +349,7 @@ private:
 
     const BenchArguments& arguments_;
     Context<D>& ctx_;
+    Tracing<D> tracing_;
     Timer<D> timer_;
     CsvFile csv_;
 };

@@ -103,6 +103,7 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     outcome.method = to_string(f.report().method);
     if (f.report().fell_back)
         outcome.remark = fmt::format(" ({} could not certify its answer)", to_string(plan.method));
+    if (plan.panel == PanelDevice::Host) outcome.remark = ", panels on the host";
 
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
@@ -222,6 +223,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
+        if (plan.panel == PanelDevice::Host) line.add("panel", to_string(plan.panel));
         line.add("seconds", outcome.seconds).add("gflops", gflops);
         add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
         if (arguments.verify)
@@ -263,6 +265,7 @@ void add_factor(CLI::App& program) {
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(

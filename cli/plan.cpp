@@ -48,6 +48,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
     line.add("compact_wy", to_string(plan.compact_wy)).add("keep_s", plan.keep_s).add("full_t", to_string(plan.full_t));
     line.add("arithmetic", to_string(plan.arithmetic));
+    line.add("panel", to_string(plan.panel));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);

@@ -83,6 +83,10 @@ public:
     void reset_progress();
     void request_stop() noexcept;
     void clear_stop() noexcept;
+    /// As `Context<Host>`. Waits for the stream, to bring the GPU's clock to the host's; not for calls that are captured into a
+    /// graph.
+    void attach(Trace* trace);
+    Trace* trace() const;
 
     /// Quoin's own use: memory in stream order; workspace, handles, progress and stop flag.
     const std::shared_ptr<detail::DeviceQueue>& queue() const { return queue_; }
