@@ -64,7 +64,8 @@ public:
           ctx_(make_context(arguments.common)),
           guard_(ctx_),
           tracing_(ctx_, arguments.common.trace),
-          output_({arguments.common.json, arguments.csv, with_requirements_}) {}
+          output_({arguments.common.json, arguments.csv, with_requirements_, true, arguments.energy}),
+          energy_(arguments, true, false) {}
 
     void run() {
         const auto uses = [&](DType dtype) {
@@ -98,7 +99,8 @@ private:
     void run_case(const Case& c) {
         throw_if_interrupted();
         const auto [m, n] = c.shape;
-        MeasureSettings settings{arguments_.common.options, arguments_.repeat, against_lapack_ && !c.growth};
+        MeasureSettings settings{arguments_.common.options, arguments_.repeat, against_lapack_ && !c.growth,
+                                 arguments_.energy ? &energy_.host : nullptr};
         Matrix<T>& A = matrix_of<T>();
         const bool have_matrix = A.rows() == m && A.cols() == n;
         if (!have_matrix) A32_ = {}, A64_ = {};
@@ -121,7 +123,8 @@ private:
 
         BenchRow row = bench_row(c.shape, c.dtype, c.operation, result, limits_);
         row.required_ratio = c.required_ratio;
-        output_.add(result.reference_seconds < 0 ? row : against(row, "lapack", result.reference_seconds));
+        output_.add(result.reference_seconds < 0 ? row : against(row, "lapack", result.reference_seconds,
+                                                                         result.reference_joules));
     }
 
     template <class T>
@@ -139,6 +142,7 @@ private:
     InterruptGuard guard_;
     Tracing<Host> tracing_;
     BenchOutput output_;
+    EnergyMeters energy_;
     MachineLimits limits_;
     Matrix<float> A32_;  // at most one of the two holds a matrix
     Matrix<double> A64_;
