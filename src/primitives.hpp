@@ -100,10 +100,12 @@ Context<Host>& host_beside(Context<Host>& ctx);
 /// Memory of the host for `bytes`, uninitialised, that the copies below read and write in place: the context's, the same at every
 /// call, for one panel on its way.
 void* travelling_memory(Context<Host>& ctx, std::size_t bytes);
-/// B := A, to such memory. Waits until it is there.
+/// B := A, to such memory, where it is there once `arrive` returns.
 template <class T>
 void fetch(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B);
-/// B := A, from such memory, which stays as it is until the next `fetch` of the context, or of one beside it, is done.
+/// Waits for what was asked of the context so far.
+void arrive(Context<Host>& ctx);
+/// B := A, from such memory, which must stay as it is until an `arrive` behind it.
 template <class T>
 void send(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B);
 

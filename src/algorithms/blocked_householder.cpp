@@ -74,7 +74,13 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         }
     };
     Beside beside(ctx);
-    if (count > 0) factor(ctx, 0);
+    const auto leave = [&](Context<D>& where, Index s) {
+        if (host) host->leave(where, s, forest.panel_a(forest.panels[s]));
+    };
+    if (count > 0) {
+        leave(ctx, 0);
+        factor(ctx, 0);
+    }
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
@@ -107,6 +113,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             if (!together) apply(ctx, C.col_block(next), {step.S, {}, {}});
             Context<D>& critical = beside.fork();
             if (together) apply(critical, C.col_block(next), {step.S, {}, {}});
+            leave(critical, s + 1);
             apply(ctx, C.col_block(rest), step);
             factor(critical, s + 1);
             beside.join();

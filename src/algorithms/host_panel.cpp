@@ -23,19 +23,34 @@ HostPanels<T, D>::HostPanels(Context<D>& ctx, Index m, Index nb)
       memory_(static_cast<T*>(travelling_memory(ctx, detail::checked_bytes(m + nb, nb, sizeof(T))))) {}
 
 template <class T, class D>
-void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf) {
-    const MatrixView<T> panel(memory_, A.rows, A.cols), T_of_panel(memory_ + A.rows * A.cols, A.cols, A.cols);
-    {
-        const Span out(where, "copy out", step, Trace::Row::ToHost);
-        fetch<T>(where, A, panel);
+HostPanels<T, D>::~HostPanels() {
+    if (!leaving_) return;
+    try {
+        arrive(*leaving_);
+    } catch (const Error&) {
+        // what ended the factorization is on its way to the caller already
     }
+}
+
+template <class T, class D>
+void HostPanels<T, D>::leave(Context<D>& where, Index step, MatrixView<const T, D> A) {
+    const Span span(where, "copy out", step, Trace::Row::ToHost);
+    leaving_ = &where;
+    fetch<T>(where, A, panel(A.rows, A.cols));
+}
+
+template <class T, class D>
+void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+    const MatrixView<T> V = panel(A.rows, A.cols), T_of_V(memory_ + A.rows * A.cols, A.cols, A.cols);
+    arrive(where);
+    leaving_ = nullptr;
     {
         const Span<Host> span(where.trace(), "panel", step);
-        factor_panel_by_all_cores<T>(host_, panel, T_of_panel);
+        factor_panel_by_all_cores<T>(host_, V, T_of_V);
     }
-    const Span in(where, "copy in", step, Trace::Row::ToDevice);
-    send<T>(where, panel, A);
-    send<T>(where, T_of_panel, Tf);
+    const Span span(where, "copy in", step, Trace::Row::ToDevice);
+    send<T>(where, V, A);
+    send<T>(where, T_of_V, Tf);
 }
 
 template void factor_panel_by_all_cores<float>(Context<Host>&, MatrixView<float>, MatrixView<float>);

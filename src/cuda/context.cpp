@@ -468,8 +468,9 @@ void* travelling_memory(Context<Cuda>& ctx, std::size_t bytes) { return ctx.stat
 template <class T>
 void fetch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
     enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
-    ctx.wait();
 }
+
+void arrive(Context<Cuda>& ctx) { ctx.wait(); }
 
 template <class T>
 void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {

@@ -106,9 +106,11 @@ void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, Matr
 Context<Host>& host_beside(Context<Cuda>& ctx);
 /// Pinned. Waits for the context where it has to grow.
 void* travelling_memory(Context<Cuda>& ctx, std::size_t bytes);
-/// B := A. Waits.
+/// B := A.
 template <class T>
 void fetch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B);
+/// Waits.
+void arrive(Context<Cuda>& ctx);
 /// B := A.
 template <class T>
 void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B);
