@@ -116,7 +116,8 @@ void check_arguments(const BenchArguments& arguments) {
 void run_bench(const BenchArguments& arguments) {
     if (arguments.robust_pca) {
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
-        if (arguments.energy) throw CLI::ValidationError("--energy", "is of factorizations, and --paper table2 has none");
+        if (arguments.energy)
+            throw CLI::ValidationError("--energy", "is of factorizations, and --paper table2 has none");
 #ifdef QUOIN_HAVE_VIDEO
         return bench_robust_pca(arguments);
 #else
@@ -227,9 +228,10 @@ void add_bench(CLI::App& program) {
         ->type_name("NAME");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
-    command.add_flag("--energy", arguments->energy,
-                     "Measure joules as well: those of the CPUs by RAPL, or of the GPU by NVML, while each code is run for a\n"
-                     "second or more");
+    command.add_flag(
+        "--energy", arguments->energy,
+        "Measure joules as well: those of the CPUs by RAPL, or of the GPU by NVML, while each code is run for a\n"
+        "second or more");
     command
         .add_option("--repeat", arguments->repeat,
                     "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s;\n"
@@ -249,7 +251,8 @@ void add_bench(CLI::App& program) {
         "                the method needs fewer flops or has faster kernels than the BLAS (see quoin info)\n"
         "ratio           the reference's time over Quoin's\n"
         "‖I − QᵀQ‖, ‖A − QR‖/‖A‖   of Quoin's last answer, in the Frobenius norm; null or − where not measured\n"
-        "joules          with --energy: mean power over repeats of a second or more, times the seconds of a run, of the\n"
+        "joules          with --energy: mean power over repeats of a second or more, times the seconds of a run, of "
+        "the\n"
         "                device that the code runs on (a GPU's without its host's); GFLOP/J in the count above\n\n"
         "--json prints one line for each case and reference with the keys rows, cols, dtype, op, method, seconds,\n"
         "gflops, limit_fraction, reference, reference_seconds, reference_gflops, ratio, required_ratio, "

@@ -253,7 +253,8 @@ private:
             const std::vector<double> medians = medians_of(runs, arguments_.repeat);
             for (std::size_t r = 0; r < references.size(); ++r) references[r].seconds = medians[r];
             std::vector<double> joules;
-            for (std::size_t r = 0; r < runs.size(); ++r) joules.push_back(joules_of(energy_->gpu, runs[r], medians[r]));
+            for (std::size_t r = 0; r < runs.size(); ++r)
+                joules.push_back(joules_of(energy_->gpu, runs[r], medians[r]));
             for (std::size_t r = 0; r < references.size(); ++r) references[r].joules = joules[r];
             std::vector<Measurement> results;
             blas2.reset();

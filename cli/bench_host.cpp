@@ -123,8 +123,9 @@ private:
 
         BenchRow row = bench_row(c.shape, c.dtype, c.operation, result, limits_);
         row.required_ratio = c.required_ratio;
-        output_.add(result.reference_seconds < 0 ? row : against(row, "lapack", result.reference_seconds,
-                                                                         result.reference_joules));
+        output_.add(result.reference_seconds < 0
+                        ? row
+                        : against(row, "lapack", result.reference_seconds, result.reference_joules));
     }
 
     template <class T>

@@ -120,8 +120,8 @@ void BenchOutput::add_to_table(const BenchRow& row) const {
 
 void BenchOutput::add_to_csv(const BenchRow& row) const {
     const auto number = [](double value) { return value < 0 ? "" : fmt::format("{:.6g}", value); };
-    const std::string energy = format_.energy ? fmt::format(",{},{},{}", number(row.joules), number(gflop_per_joule(row)),
-                                                            number(row.reference_joules))
+    const std::string energy = format_.energy ? fmt::format(",{},{},{}", number(row.joules),
+                                                            number(gflop_per_joule(row)), number(row.reference_joules))
                                               : "";
     csv_.print("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", row.shape.rows, row.shape.cols, to_string(row.dtype),
                to_string(row.operation), to_string(row.method), number(row.seconds), number(row.gflops),

@@ -94,7 +94,10 @@ template <class D>
 class StorageBench {
 public:
     StorageBench(const BenchArguments& arguments, Context<D>& ctx)
-        : arguments_(arguments), ctx_(ctx), tracing_(ctx, arguments.common.trace), csv_(arguments.csv),
+        : arguments_(arguments),
+          ctx_(ctx),
+          tracing_(ctx, arguments.common.trace),
+          csv_(arguments.csv),
           energy_(arguments, on_host || wants(Reference::Lapack), !on_host) {
         csv_.print("# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds{}\n", version(), device(),
                    arguments.energy ? ",joules,gflop_per_joule" : "");
@@ -168,8 +171,8 @@ private:
               on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
         print("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
         for (const Energy& row : joules_) {
-            print("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", fmt::format("{}x{}", row.shape.rows, row.shape.cols), row.code,
-                  row.joules, row.gflop_per_joule);
+            print("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", fmt::format("{}x{}", row.shape.rows, row.shape.cols),
+                  row.code, row.joules, row.gflop_per_joule);
         }
         joules_.clear();
     }
@@ -222,7 +225,8 @@ private:
         print(
             "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
             "Tesla K20m "
-            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  {:>10}\n",
+            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
+            "{:>10}\n",
             to_string(dtype), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
         for (const Shape shape : shapes) {
@@ -261,15 +265,17 @@ private:
                 const auto row = std::find_if(std::begin(published), std::end(published),
                                               [&, m = m, n = n](const Published& p) { return p.n == n && m == n; });
                 const bool has_row = row != std::end(published);
-                print("{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  {:>10}\n",
-                      fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
-                      cell("hybrid"), cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
-                      seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
-                      has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
+                print(
+                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
+                    "{:>10}\n",
+                    fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
+                    cell("hybrid"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
+                    100 * (best / seconds["without-t"] - 1),
+                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
+                    has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
             });
         }
-        print("{}ratio: {} over Quoin with T\n",
-              on_host ? "" : "hybrid: panels on the host, by recurrence; ",
+        print("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
               on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
         print_energy();
     }

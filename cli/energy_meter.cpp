@@ -30,8 +30,8 @@ Value value_in(const fs::path& path) {
     std::ifstream file(path);
     Value value{};
     if (!(file >> value)) {
-        throw CounterFailure(
-            fmt::format("{} cannot be read ({})", path.string(), errno != 0 ? std::strerror(errno) : "it is no number"));
+        throw CounterFailure(fmt::format("{} cannot be read ({})", path.string(),
+                                         errno != 0 ? std::strerror(errno) : "it is no number"));
     }
     return value;
 }
@@ -116,7 +116,8 @@ EnergyMeter EnergyMeter::of_host(const std::string& powercap) {
         return meter;
     }
     if (meter.counters_.empty()) {
-        meter.problem_ = fmt::format("the energy of the CPU is not measured: {} has no RAPL counter of a package", powercap);
+        meter.problem_ =
+            fmt::format("the energy of the CPU is not measured: {} has no RAPL counter of a package", powercap);
     }
     return meter;
 }
@@ -136,7 +137,8 @@ double EnergyMeter::used() {
     double microjoules = 0;
     for (Counter& counter : counters_) {
         const std::uint64_t now = counter.read();
-        microjoules += static_cast<double>(now >= counter.last ? now - counter.last : counter.range - counter.last + now);
+        microjoules +=
+            static_cast<double>(now >= counter.last ? now - counter.last : counter.range - counter.last + now);
         counter.last = now;
     }
     return 1e-6 * microjoules;

@@ -153,7 +153,8 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
     std::istringstream keys(
-        "rows cols dtype device threads method fallback q panel_width inner_block compact_wy keep_s full_t arithmetic panel "
+        "rows cols dtype device threads method fallback q panel_width inner_block compact_wy keep_s full_t arithmetic "
+        "panel "
         "leaf_rows domain_leaves fan_in reconstruct_rows workspace_bytes flops bytes_moved");
     EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
 }
@@ -358,12 +359,15 @@ TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
         EXPECT_EQ(value == "null", !measured) << key;
         EXPECT_TRUE(!measured || std::stod(value) > 0) << key << " " << value;
     }
-    EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured) << outcome.err;
-    EXPECT_NE(lines_of(contents("bench.csv"))[1].find("residual,joules,gflop_per_joule,reference_joules"), std::string::npos);
+    EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
+        << outcome.err;
+    EXPECT_NE(lines_of(contents("bench.csv"))[1].find("residual,joules,gflop_per_joule,reference_joules"),
+              std::string::npos);
     const Outcome table = quoin_run("bench 2000x10 --repeat 1 --energy --against none");
     EXPECT_NE(table.out.find("GFLOP/J"), std::string::npos) << table.out;
     const Outcome storage = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
-    for (const std::string& line : lines_of(storage.out)) EXPECT_NE(json_value(line, "joules"), "no key joules") << line;
+    for (const std::string& line : lines_of(storage.out))
+        EXPECT_NE(json_value(line, "joules"), "no key joules") << line;
 }
 
 TEST_F(Cli, TextOutputNamesWhatWasDone) {

@@ -108,7 +108,8 @@ TEST_F(EnergyMeterTest, WithoutCountersItSaysWhyAndRunsNothing) {
     expect_problem(EnergyMeter::of_gpu("0000:01:00.0", "libno-such-nvml.so.1"), "NVML is not there");
     expect_problem(EnergyMeter::of_gpu("0000:01:00.0", "libm.so.6"), "NVML has no nvml");
     expect_problem(EnergyMeter::of_gpu("0000:07:00.0", QUOIN_FAKE_NVML), "does not know the GPU (Not Found)");
-    expect_problem(EnergyMeter::of_gpu("0000:02:00.0", QUOIN_FAKE_NVML), "does not count the energy of the GPU (Not Supported)");
+    expect_problem(EnergyMeter::of_gpu("0000:02:00.0", QUOIN_FAKE_NVML),
+                   "does not count the energy of the GPU (Not Supported)");
 }
 
 TEST_F(EnergyMeterTest, OfAGpu) {

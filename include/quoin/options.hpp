@@ -54,7 +54,7 @@ enum class Arithmetic {
 enum class PanelDevice {
     Auto,    ///< by the tuning table
     Device,  ///< where the matrix is
-    Host,  ///< on the host's cores, while the GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1)
+    Host,    ///< on the host's cores, while the GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1)
 };
 
 /// Choices left to the caller. The defaults are right for almost everybody.

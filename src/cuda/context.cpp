@@ -252,7 +252,8 @@ void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
 }
 
 double Context<Cuda>::State::flops_done() const {
-    return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0) + (host_ ? host_->flops_done() : 0);
+    return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0) +
+           (host_ ? host_->flops_done() : 0);
 }
 
 void Context<Cuda>::State::send_bytes(const void* p, std::size_t bytes) {

@@ -33,8 +33,9 @@ std::string Trace::json() const {
         if (std::none_of(spans.begin(), spans.end(), [&](const Span& span) { return span.row == row; })) continue;
         event(fmt::format("\"tid\": {}, \"ph\": \"M\", \"name\": \"thread_name\", \"args\": {{\"name\": {}}}",
                           thread_of(row), io::json_quoted(to_string(row))));
-        event(fmt::format("\"tid\": {0}, \"ph\": \"M\", \"name\": \"thread_sort_index\", \"args\": {{\"sort_index\": {0}}}",
-                          thread_of(row)));
+        event(fmt::format(
+            "\"tid\": {0}, \"ph\": \"M\", \"name\": \"thread_sort_index\", \"args\": {{\"sort_index\": {0}}}",
+            thread_of(row)));
     }
     for (const Span& span : spans) {
         event(fmt::format("\"tid\": {}, \"ph\": \"X\", \"name\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}{}",

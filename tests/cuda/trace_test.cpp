@@ -98,9 +98,9 @@ TEST_F(GpuTrace, PhasesOfOtherRuns) {
     for (const auto& [name, row] : {std::pair<std::string, Row>{"copy in", Row::ToDevice},
                                     {"Gram passes", Row::Device},
                                     {"SVD of R, vectors", Row::Device}}) {
-        EXPECT_TRUE(std::any_of(spans.begin(), spans.end(),
-                                [&, name = name, row = row](const auto& span) { return span.name == name && span.row == row; }))
-            << name;
+        EXPECT_TRUE(std::any_of(spans.begin(), spans.end(), [&, name = name, row = row](const auto& span) {
+            return span.name == name && span.row == row;
+        })) << name;
     }
 }
 
