@@ -50,6 +50,14 @@ void add_device_argument(CLI::App& command, Device& device) {
         ->type_name("NAME");
 }
 
+void add_trace_argument(CLI::App& command, std::string& path) {
+    command
+        .add_option("--trace", path,
+                    "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
+                    "ui.perfetto.dev or bench/trace_plot.py")
+        ->type_name("FILE");
+}
+
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
     command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
         ->check(CLI::Range(1, 4096).description(""))
@@ -79,6 +87,18 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
             ->type_name("N")
             ->group(group);
     };
+    command
+        .add_option_function<std::string>(
+            "--panel",
+            [&](const std::string& text) {
+                arguments.options.panel =
+                    parse_name("--panel", text, {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
+                               [](PanelDevice panel) { return to_string(panel); });
+            },
+            "Where panels of a matrix on a GPU are factored by --method householder: device, host (on its cores,\n"
+            "while the GPU updates the rest) or auto (default: auto)")
+        ->type_name("NAME")
+        ->group(group);
     add_size("--panel-width", arguments.options.panel_width, "Columns a panel (0: Quoin chooses)");
     add_size("--leaf-rows", arguments.options.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)");
     add_size("--fan-in", arguments.options.fan_in, "R factors merged at a tree node, at least 2 (0: as --tree says)");

@@ -20,10 +20,11 @@ struct CommonArguments {
     int threads = 0;
     bool json = false;
     Device device = Device::Host;
+    std::string trace;  ///< a path, or empty
     Options options;
 };
 
-/// Adds --threads and --json, and with `algorithm` also --method --tree --panel-width --leaf-rows --fan-in
+/// Adds --threads and --json, and with `algorithm` also --method --tree --panel --panel-width --leaf-rows --fan-in
 /// --reorthogonalize --panel-by.
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
 
@@ -32,6 +33,9 @@ void add_compact_wy_arguments(CLI::App& command, Options& options);
 
 /// Adds --device.
 void add_device_argument(CLI::App& command, Device& device);
+
+/// Adds --trace.
+void add_trace_argument(CLI::App& command, std::string& path);
 
 /// A context of --threads threads; the BLAS and the OpenMP loops of the program itself then use as many.
 Context<Host> make_context(const CommonArguments& arguments);

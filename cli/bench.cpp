@@ -9,6 +9,9 @@
 #include "interrupt.hpp"
 #include "paper_tables.hpp"
 #include "subcommands.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "device.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -59,6 +62,25 @@ std::vector<double> medians_of(const std::vector<std::function<double()>>& runs,
     return medians;
 }
 
+EnergyMeters::EnergyMeters(const BenchArguments& arguments, bool of_host, [[maybe_unused]] bool of_gpu) {
+    if (!arguments.energy) return;
+    if (of_host) host = EnergyMeter::of_host();
+#ifdef QUOIN_HAVE_CUDA
+    if (of_gpu) gpu = EnergyMeter::of_gpu(bench::pci_bus_id());
+#endif
+    for (const EnergyMeter* meter : {&host, &gpu}) {
+        if (!meter->problem().empty()) fmt::print(stderr, "quoin: --energy: {}\n", meter->problem());
+    }
+}
+
+double joules_of(EnergyMeter& meter, const std::function<double()>& run, double seconds) {
+    const double watts = meter.watts([&] {
+        throw_if_interrupted();
+        run();
+    });
+    return watts < 0 ? -1 : watts * seconds;
+}
+
 namespace {
 
 /// Refuses what cannot be measured, before anything is.
@@ -94,6 +116,8 @@ void check_arguments(const BenchArguments& arguments) {
 void run_bench(const BenchArguments& arguments) {
     if (arguments.robust_pca) {
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
+        if (arguments.energy)
+            throw CLI::ValidationError("--energy", "is of factorizations, and --paper table2 has none");
 #ifdef QUOIN_HAVE_VIDEO
         return bench_robust_pca(arguments);
 #else
@@ -215,7 +239,12 @@ void add_bench(CLI::App& program) {
             "code,\n"
             "width of a panel and number of threads; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ")
         ->type_name("NAME");
+    add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
+    command.add_flag(
+        "--energy", arguments->energy,
+        "Measure joules as well: those of the CPUs by RAPL, or of the GPU by NVML, while each code is run for a\n"
+        "second or more");
     command
         .add_option("--repeat", arguments->repeat,
                     "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s;\n"
@@ -234,11 +263,14 @@ void add_bench(CLI::App& program) {
         "                rate and bytes / copy rate, both measured at the start and printed; beyond 100% where\n"
         "                the method needs fewer flops or has faster kernels than the BLAS (see quoin info)\n"
         "ratio           the reference's time over Quoin's\n"
-        "‖I − QᵀQ‖, ‖A − QR‖/‖A‖   of Quoin's last answer, in the Frobenius norm; null or − where not measured\n\n"
+        "‖I − QᵀQ‖, ‖A − QR‖/‖A‖   of Quoin's last answer, in the Frobenius norm; null or − where not measured\n"
+        "joules          with --energy: mean power over repeats of a second or more, times the seconds of a run, of "
+        "the\n"
+        "                device that the code runs on (a GPU's without its host's); GFLOP/J in the count above\n\n"
         "--json prints one line for each case and reference with the keys rows, cols, dtype, op, method, seconds,\n"
         "gflops, limit_fraction, reference, reference_seconds, reference_gflops, ratio, required_ratio, "
         "orthogonality,\n"
-        "residual; the columns of --csv are the same.");
+        "residual, and with --energy joules, gflop_per_joule and reference_joules; the columns of --csv are the same.");
     command.callback([arguments] { run_bench(*arguments); });
 }
 

@@ -39,6 +39,7 @@ struct BenchArguments {
     bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith
     bool orthogonality = false;  ///< the loss of orthogonality over κ
     int repeat = 0;
+    bool energy = false;
 };
 
 struct Case {
@@ -58,6 +59,16 @@ double median(std::vector<double> values);
 /// Medians of `runs`, each of which returns its seconds, called in turn: `repeat` times, or, for 0, for half a second, 3 to 30
 /// times (once beyond 10 s), after two warm-up rounds (one beyond 1 s).
 std::vector<double> medians_of(const std::vector<std::function<double()>>& runs, int repeat);
+
+/// What --energy measures by. Without it, and where a counter cannot be read, which is said on stderr, a meter measures nothing.
+struct EnergyMeters {
+    /// Those that are wanted.
+    EnergyMeters(const BenchArguments& arguments, bool of_host, bool of_gpu);
+    EnergyMeter host, gpu;
+};
+
+/// Joules of one `run`: mean power by the meter, times `seconds`, those of one; −1 where that is not measured.
+double joules_of(EnergyMeter& meter, const std::function<double()>& run, double seconds);
 
 /// The measurements that the command line asks for, with A in the host's memory.
 void bench_on_host(const BenchArguments& arguments);

@@ -18,6 +18,7 @@
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 
 namespace quoin::cli {
 
@@ -55,6 +56,7 @@ std::vector<Case> required_cases() {
 struct TimedReference {
     Reference reference;
     double seconds = 0;
+    double joules = -1;
 };
 
 /// What Quoin does with one matrix, and its last answer.
@@ -145,7 +147,8 @@ public:
           host_(make_context(arguments.common)),
           guard_(host_),
           ctx_(make_device_context()),
-          output_({arguments.common.json, arguments.csv, with_requirements_, !arguments.paper}) {
+          tracing_(ctx_, arguments.common.trace),
+          output_({arguments.common.json, arguments.csv, with_requirements_, !arguments.paper, arguments.energy}) {
         // in the order in which they are measured
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2, Reference::Lapack}) {
             const auto& asked = arguments.references;
@@ -153,10 +156,17 @@ public:
                                       : arguments.paper || reference == Reference::Cusolver;
             if (wanted) references_.push_back(reference);
         }
+        energy_.emplace(arguments, uses(Reference::Lapack), true);
     }
 
     void run() {
         describe();
+        measure_all();
+        tracing_.write();
+    }
+
+private:
+    void measure_all() {
         if (arguments_.paper) return run_paper(*arguments_.paper);
         for (const Case& c : with_requirements_ ? required_cases() : requested_cases(arguments_)) {
             const auto& dtypes = arguments_.dtypes;
@@ -165,7 +175,6 @@ public:
         }
     }
 
-private:
     void describe() {
         limits_.gemm_f32 = bench::measure_gemm<float>(ctx_);
         limits_.gemm_f64 = bench::measure_gemm<double>(ctx_);
@@ -194,7 +203,8 @@ private:
         measure<T>(c.shape, {{c.operation, options}}, [&](const auto& results, const auto& references) {
             BenchRow row = bench_row(c.shape, c.dtype, c.operation, results.front(), limits_);
             row.required_ratio = c.required_ratio;
-            for (const TimedReference& r : references) output_.add(against(row, to_string(r.reference), r.seconds));
+            for (const TimedReference& r : references)
+                output_.add(against(row, to_string(r.reference), r.seconds, r.joules));
             if (references.empty()) output_.add(row);
         });
     }
@@ -242,14 +252,19 @@ private:
 
             const std::vector<double> medians = medians_of(runs, arguments_.repeat);
             for (std::size_t r = 0; r < references.size(); ++r) references[r].seconds = medians[r];
+            std::vector<double> joules;
+            for (std::size_t r = 0; r < runs.size(); ++r)
+                joules.push_back(joules_of(energy_->gpu, runs[r], medians[r]));
+            for (std::size_t r = 0; r < references.size(); ++r) references[r].joules = joules[r];
             std::vector<Measurement> results;
             blas2.reset();
             work = {};
             for (std::size_t q = 0; q < quoin.size(); ++q) {
                 results.push_back(quoin[q].measurement(cusolver, medians[references.size() + q]));
+                results.back().joules = joules[references.size() + q];
                 quoin[q].clear();
             }
-            if (uses(Reference::Lapack)) references.push_back({Reference::Lapack, seconds_of_lapack(A, thin_q)});
+            if (uses(Reference::Lapack)) references.push_back(lapack_on_host(A, thin_q));
             report(results, references);
         } catch (const OutOfMemory& error) {
             fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", shape.rows, shape.cols,
@@ -259,7 +274,7 @@ private:
 
     /// LAPACK on the host: the median of as many runs as a second holds, at least one, after a warm-up.
     template <class T>
-    double seconds_of_lapack(const Matrix<T, Cuda>& A, bool thin_q) {
+    TimedReference lapack_on_host(const Matrix<T, Cuda>& A, bool thin_q) {
         const Matrix<T> on_host = copy_to_host<T>(ctx_, A.view());
         ReferenceLapack<T> lapack(A.rows(), A.cols());
         Matrix<T> work(A.rows(), A.cols());
@@ -275,7 +290,8 @@ private:
         std::vector<double> seconds;
         const int repeat = std::clamp(static_cast<int>(1 / std::max(warm_up, 1e-3)), 1, 9);
         for (int i = 0; i < repeat; ++i) seconds.push_back(run());
-        return median(std::move(seconds));
+        const double of_a_run = median(std::move(seconds));
+        return {Reference::Lapack, of_a_run, joules_of(energy_->host, run, of_a_run)};
     }
 
     // ---- a paper's table: Quoin's LAPACK format and its CAQR, as the papers have it, against every reference -----------
@@ -301,7 +317,7 @@ private:
                     const BenchRow row = bench_row(shape, dtype, variants[v].first, results[v], limits_);
                     if (!paper.speedups) cells.push_back(row.gflops);
                     for (const TimedReference& r : references) {
-                        const BenchRow compared = against(row, to_string(r.reference), r.seconds);
+                        const BenchRow compared = against(row, to_string(r.reference), r.seconds, r.joules);
                         output_.add(compared);
                         if (paper.speedups) cells.push_back(compared.ratio);
                         if (r.reference == Reference::Cusolver)
@@ -371,9 +387,11 @@ private:
     Context<Host> host_;
     InterruptGuard guard_;
     Context<Cuda> ctx_;
+    Tracing<Cuda> tracing_;
     bench::EventTimer timer_;
     MachineLimits limits_;
     BenchOutput output_;
+    std::optional<EnergyMeters> energy_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "machine.hpp"
 #include "machine_limits.hpp"
 #include "random_matrix.hpp"
+#include "tracing.hpp"
 
 namespace quoin::cli {
 
@@ -62,7 +63,9 @@ public:
           cases_(with_requirements_ ? required_cases() : requested_cases(arguments)),
           ctx_(make_context(arguments.common)),
           guard_(ctx_),
-          output_({arguments.common.json, arguments.csv, with_requirements_}) {}
+          tracing_(ctx_, arguments.common.trace),
+          output_({arguments.common.json, arguments.csv, with_requirements_, true, arguments.energy}),
+          energy_(arguments, true, false) {}
 
     void run() {
         const auto uses = [&](DType dtype) {
@@ -73,6 +76,7 @@ public:
         describe(machine);
         for (const Case& c : cases_) with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });
         if (!arguments_.common.json) print_growth(growth_);
+        tracing_.write();
     }
 
 private:
@@ -95,7 +99,8 @@ private:
     void run_case(const Case& c) {
         throw_if_interrupted();
         const auto [m, n] = c.shape;
-        MeasureSettings settings{arguments_.common.options, arguments_.repeat, against_lapack_ && !c.growth};
+        MeasureSettings settings{arguments_.common.options, arguments_.repeat, against_lapack_ && !c.growth,
+                                 arguments_.energy ? &energy_.host : nullptr};
         Matrix<T>& A = matrix_of<T>();
         const bool have_matrix = A.rows() == m && A.cols() == n;
         if (!have_matrix) A32_ = {}, A64_ = {};
@@ -118,7 +123,9 @@ private:
 
         BenchRow row = bench_row(c.shape, c.dtype, c.operation, result, limits_);
         row.required_ratio = c.required_ratio;
-        output_.add(result.reference_seconds < 0 ? row : against(row, "lapack", result.reference_seconds));
+        output_.add(result.reference_seconds < 0
+                        ? row
+                        : against(row, "lapack", result.reference_seconds, result.reference_joules));
     }
 
     template <class T>
@@ -134,7 +141,9 @@ private:
     std::vector<Case> cases_;
     Context<Host> ctx_;
     InterruptGuard guard_;
+    Tracing<Host> tracing_;
     BenchOutput output_;
+    EnergyMeters energy_;
     MachineLimits limits_;
     Matrix<float> A32_;  // at most one of the two holds a matrix
     Matrix<double> A64_;

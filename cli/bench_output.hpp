@@ -24,13 +24,15 @@ struct BenchRow {
     double required_ratio = 0;
     double orthogonality = -1;
     double residual = -1;
+    double joules = -1;
+    double reference_joules = -1;
 };
 
 /// A row of what was measured, its rates filled in.
 BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits);
 /// The same row against a reference.
-BenchRow against(BenchRow row, const std::string& reference, double reference_seconds);
+BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules = -1);
 
 /// Where results go, line after line as they come: a table for a person or JSON on stdout, and CSV in a file.
 class BenchOutput {
@@ -40,6 +42,7 @@ public:
         std::string csv;                 ///< a path, or empty
         bool with_requirements = false;  ///< a column for them in the table
         bool table = true;               ///< rows on stdout where it is not JSON
+        bool energy = false;             ///< columns for it
     };
     /// Opens the CSV file. Throws UnwritableFile.
     explicit BenchOutput(const Format& format);

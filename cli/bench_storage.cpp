@@ -16,6 +16,7 @@
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "cuda/primitives.hpp"
 #include "cusolver_qr.hpp"
@@ -93,20 +94,29 @@ template <class D>
 class StorageBench {
 public:
     StorageBench(const BenchArguments& arguments, Context<D>& ctx)
-        : arguments_(arguments), ctx_(ctx), csv_(arguments.csv) {
-        csv_.print("# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds\n", version(), device());
+        : arguments_(arguments),
+          ctx_(ctx),
+          tracing_(ctx, arguments.common.trace),
+          csv_(arguments.csv),
+          energy_(arguments, on_host || wants(Reference::Lapack), !on_host) {
+        csv_.print("# quoin {}; {}\nop,rows,cols,columns,dtype,code,seconds{}\n", version(), device(),
+                   arguments.energy ? ",joules,gflop_per_joule" : "");
     }
 
     void run() {
         if (!arguments_.common.json) fmt::print("{}\n", device());
         const auto dtypes = arguments_.dtypes.empty() ? std::vector{DType::F64} : arguments_.dtypes;
         for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
-        if (!arguments_.shapes.empty()) return;
-        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
-        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+        if (arguments_.shapes.empty()) {
+            const auto of_q = arguments_.dtypes.empty() ? std::vector{DType::F32, DType::F64} : arguments_.dtypes;
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+        }
+        tracing_.write();
     }
 
 private:
+    static constexpr bool on_host = std::is_same_v<D, Host>;
     struct Named {
         std::string name;
         std::function<double()> run;
@@ -122,27 +132,49 @@ private:
         const auto& asked = arguments_.references;
         return !asked || std::find(asked->begin(), asked->end(), reference) != asked->end();
     }
-    bool wants_rival() const { return wants(std::is_same_v<D, Host> ? Reference::Lapack : Reference::Cusolver); }
+    bool wants_rival() const { return wants(on_host ? Reference::Lapack : Reference::Cusolver); }
 
-    /// Medians of the runs by name.
+    /// Medians of the runs by name, all of one code's energy on one meter, or none.
     std::map<std::string, double> measure(const char* op, Shape shape, Index columns, DType dtype,
-                                          const std::vector<Named>& runs) {
+                                          const std::vector<Named>& runs, EnergyMeter* meter = nullptr) {
         std::vector<std::function<double()>> functions;
         for (const auto& [name, run] : runs) functions.push_back(run);
         const std::vector<double> medians = medians_of(functions, arguments_.repeat);
         std::map<std::string, double> seconds;
         for (std::size_t r = 0; r < runs.size(); ++r) {
             seconds[runs[r].name] = medians[r];
-            add(op, shape, columns, dtype, runs[r].name, medians[r]);
+            add(op, shape, columns, dtype, runs[r].name, medians[r],
+                meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
         }
         return seconds;
     }
-    void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds) {
-        csv_.print("{},{},{},{},{},{},{:.6g}\n", op, shape.rows, shape.cols, columns, to_string(dtype), code, seconds);
+    void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds,
+             double joules) {
+        const double gflop_per_joule = joules < 0 ? -1 : 1e-9 * factor_flops(shape.rows, shape.cols) / joules;
+        if (joules >= 0) joules_.push_back({shape, code, joules, gflop_per_joule});
+        const std::string energy = !arguments_.energy ? ""
+                                   : joules < 0       ? ",,"
+                                                      : fmt::format(",{:.6g},{:.6g}", joules, gflop_per_joule);
+        csv_.print("{},{},{},{},{},{},{:.6g}{}\n", op, shape.rows, shape.cols, columns, to_string(dtype), code, seconds,
+                   energy);
         if (!arguments_.common.json) return;
         JsonLine line;
         line.add("op", op).add("rows", shape.rows).add("cols", shape.cols).add("columns", columns);
-        line.add("dtype", to_string(dtype)).add("code", code).add("seconds", seconds).print();
+        line.add("dtype", to_string(dtype)).add("code", code).add("seconds", seconds);
+        if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", gflop_per_joule);
+        line.print();
+    }
+    /// What the factorizations took, the paper's Figure 2.
+    void print_energy() {
+        if (joules_.empty()) return;
+        print("\nJoules a factorization, and 10^9 flops a joule in the count 2mn² − 2n³/3 for every code; {}\n\n",
+              on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
+        print("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
+        for (const Energy& row : joules_) {
+            print("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", fmt::format("{}x{}", row.shape.rows, row.shape.cols),
+                  row.code, row.joules, row.gflop_per_joule);
+        }
+        joules_.clear();
     }
     template <class... Arguments>
     void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
@@ -193,8 +225,9 @@ private:
         print(
             "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
             "Tesla K20m "
-            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  {:>10}\n",
-            to_string(dtype), "matrix", "recurrence", "and S kept", "joined", "without T",
+            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
+            "{:>10}\n",
+            to_string(dtype), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
         for (const Shape shape : shapes) {
             unless_too_large(shape, [&] {
@@ -208,6 +241,11 @@ private:
                 add_quoin("recurrence", options(CompactWY::Full, FullTRoute::Recurrence, false));
                 add_quoin("recurrence-s", options(CompactWY::Full, FullTRoute::Recurrence, true));
                 add_quoin("joined", options(CompactWY::Full, FullTRoute::Joined, false));
+                if (!on_host) {
+                    Options hybrid = options(CompactWY::Full, FullTRoute::Recurrence, false);
+                    hybrid.panel = PanelDevice::Host;
+                    add_quoin("hybrid", hybrid);
+                }
                 add_quoin("without-t", options(CompactWY::Panels, FullTRoute::Auto, false));
                 std::optional<Rival<T, D>> rival;
                 if (wants_rival()) {
@@ -217,32 +255,34 @@ private:
                                         return timer_.seconds(ctx_, [&] { rival->geqrf(ctx_, work); });
                                     }});
                 }
-                auto seconds = measure("factor", shape, 0, dtype, runs);
-                if (m >= n && wants(Reference::Lapack)) {
-                    add("factor", shape, 0, dtype, "geqrt3", seconds["geqrt3"] = geqrt3_seconds<T>(A));
-                }
+                auto seconds = measure("factor", shape, 0, dtype, runs, on_host ? &energy_.host : &energy_.gpu);
+                if (m >= n && wants(Reference::Lapack)) seconds["geqrt3"] = geqrt3_seconds<T>(shape, dtype, A);
                 const double best = std::min(seconds["recurrence"], seconds["joined"]);
                 const auto cell = [&](const char* name) {
                     return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
                 };
-                const char* const reference = std::is_same_v<D, Host> ? "geqrt3" : "geqrf";
+                const char* const reference = on_host ? "geqrt3" : "geqrf";
                 const auto row = std::find_if(std::begin(published), std::end(published),
                                               [&, m = m, n = n](const Published& p) { return p.n == n && m == n; });
                 const bool has_row = row != std::end(published);
-                print("{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  {:>10}\n",
-                      fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
-                      cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
-                      seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
-                      has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
+                print(
+                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
+                    "{:>10}\n",
+                    fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
+                    cell("hybrid"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
+                    100 * (best / seconds["without-t"] - 1),
+                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
+                    has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
             });
         }
-        print("ratio: {} over Quoin with T\n",
-              std::is_same_v<D, Host> ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
+        print("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
+              on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
+        print_energy();
     }
 
     /// Of LAPACK on the host.
     template <class T>
-    double geqrt3_seconds(const Matrix<T, D>& A) {
+    double geqrt3_seconds(Shape shape, DType dtype, const Matrix<T, D>& A) {
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
@@ -252,14 +292,13 @@ private:
         }
         ReferenceLapack<T> lapack(A.rows(), A.cols());
         Matrix<T> work(A.rows(), A.cols()), Tf(A.cols(), A.cols());
-        return medians_of({[&] {
-                              copy<T>(host, std::as_const(original).view(), work.view());
-                              const Stopwatch watch;
-                              lapack.geqrt3(work.view(), Tf.view());
-                              return watch.seconds();
-                          }},
-                          arguments_.repeat)
-            .front();
+        const auto run = [&] {
+            copy<T>(host, std::as_const(original).view(), work.view());
+            const Stopwatch watch;
+            lapack.geqrt3(work.view(), Tf.view());
+            return watch.seconds();
+        };
+        return measure("factor", shape, 0, dtype, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
     }
 
     template <class T>
@@ -345,8 +384,16 @@ private:
 
     const BenchArguments& arguments_;
     Context<D>& ctx_;
+    Tracing<D> tracing_;
     Timer<D> timer_;
     CsvFile csv_;
+    EnergyMeters energy_;
+    struct Energy {
+        Shape shape;
+        std::string code;
+        double joules, gflop_per_joule;
+    };
+    std::vector<Energy> joules_;
 };
 
 }  // namespace

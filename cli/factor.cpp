@@ -106,6 +106,7 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     if (const Index dependent = f.report().dependent_columns; dependent > 0)
         outcome.remark = fmt::format(" ({} on others: 0 on R's diagonal)",
                                      dependent == 1 ? "1 column depends" : fmt::format("{} columns depend", dependent));
+    if (plan.panel == PanelDevice::Host) outcome.remark += ", panels on the host";
 
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
@@ -225,6 +226,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
+        if (plan.panel == PanelDevice::Host) line.add("panel", to_string(plan.panel));
         line.add("seconds", outcome.seconds).add("gflops", gflops);
         add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
         if (arguments.verify)
@@ -266,6 +268,7 @@ void add_factor(CLI::App& program) {
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(

@@ -5,34 +5,23 @@
 #include <cmath>
 #include <cstdio>
 
+#include "io/json_text.hpp"
+
 namespace quoin::cli {
 
 namespace {
-
-std::string quoted(const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            out += {'\\', c};
-        else if (static_cast<unsigned char>(c) < 0x20)
-            out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        else
-            out += c;
-    }
-    return out + '"';
-}
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
 
 }  // namespace
 
 JsonLine& JsonLine::raw(const char* key, const std::string& value) {
-    members_ += fmt::format("{}{}: {}", members_.empty() ? "" : ", ", quoted(key), value);
+    members_ += fmt::format("{}{}: {}", members_.empty() ? "" : ", ", io::json_quoted(key), value);
     return *this;
 }
 
-JsonLine& JsonLine::add(const char* key, const char* value) { return raw(key, quoted(value)); }
-JsonLine& JsonLine::add(const char* key, const std::string& value) { return raw(key, quoted(value)); }
+JsonLine& JsonLine::add(const char* key, const char* value) { return raw(key, io::json_quoted(value)); }
+JsonLine& JsonLine::add(const char* key, const std::string& value) { return raw(key, io::json_quoted(value)); }
 JsonLine& JsonLine::add(const char* key, std::int64_t value) { return raw(key, fmt::format("{}", value)); }
 JsonLine& JsonLine::add(const char* key, bool value) { return raw(key, value ? "true" : "false"); }
 JsonLine& JsonLine::add(const char* key, double value) { return raw(key, number(value)); }

@@ -170,6 +170,7 @@ void add_lstsq(CLI::App& program) {
         ->type_name("X");
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin lstsq A.npy b.npy --out x.npy\n\n"

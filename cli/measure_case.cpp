@@ -37,6 +37,11 @@ void alternate(Quoin&& quoin, Reference&& reference, const MeasureSettings& sett
     }
     result.seconds = median(quoin_seconds);
     if (settings.against_lapack) result.reference_seconds = median(reference_seconds);
+    if (!settings.energy) return;
+    if (settings.against_lapack) {
+        result.reference_joules = joules_of(*settings.energy, reference, result.reference_seconds);
+    }
+    result.joules = joules_of(*settings.energy, quoin, result.seconds);
 }
 
 /// work := A. Memory that is new is touched here, outside any timed region.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "energy_meter.hpp"
 #include "flop_counts.hpp"
 #include "machine_limits.hpp"
 #include "quoin/quoin.hpp"
@@ -34,6 +35,7 @@ struct MeasureSettings {
     Options options;
     int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond 2 s a run, 1 beyond 10 s), more for short ones
     bool against_lapack = true;
+    EnergyMeter* energy = nullptr;  ///< of the host, where joules are asked for
 };
 
 /// Medians of wall times. Quantities that were not measured are negative.
@@ -41,6 +43,7 @@ struct Measurement {
     Method method = Method::Auto;
     double seconds = 0;
     double reference_seconds = -1;
+    double joules = -1, reference_joules = -1;  ///< mean power while it is repeated, times the seconds of a run
     double orthogonality = -1;
     double residual = -1;
 };

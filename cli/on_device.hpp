@@ -9,6 +9,7 @@
 #include "json_line.hpp"
 #include "quoin/io.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include <optional>
 
@@ -74,9 +75,12 @@ void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&&
     Matrix<T> A(std::min(m, m < n ? k : 8 * k), std::min(n, m < n ? 8 * k : k));
     std::fill_n(A.data(), A.rows() * A.cols(), T(0));
     for (Index i = 0; i < std::min(A.rows(), A.cols()); ++i) A(i, i) = 1;
+    Trace* const trace = ctx.trace();
+    ctx.attach(nullptr);
     const Matrix<T, Cuda> on_gpu = copy_to_device<T>(ctx, std::as_const(A).view());
     work(on_gpu.view());
     ctx.wait();
+    ctx.attach(trace);
     use.start_up_seconds += watch.seconds();
 }
 #endif
@@ -107,7 +111,9 @@ void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::str
         std::optional<Context<Cuda>> gpu = open_gpu(arguments, use);
         if (gpu && fits_gpu(arguments, *gpu, what, bytes_on_gpu(*gpu), use)) {
             const InterruptGuard guard(*gpu);
-            return run(*gpu, use);
+            const Tracing tracing(*gpu, arguments.trace);
+            run(*gpu, use);
+            return tracing.write();
         }
 #else
         const char* why = "Quoin was built without CUDA";
@@ -117,7 +123,9 @@ void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::str
     }
     Context<Host> ctx = make_context(arguments);
     const InterruptGuard guard(ctx);
+    const Tracing tracing(ctx, arguments.trace);
     run(ctx, use);
+    tracing.write();
 }
 
 }  // namespace quoin::cli

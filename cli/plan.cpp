@@ -50,6 +50,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.add("arithmetic", to_string(plan.arithmetic));
     line.add("reorthogonalization", to_string(plan.reorthogonalization));
     line.add("gram_schmidt_panel", to_string(plan.gram_schmidt_panel));
+    line.add("panel", to_string(plan.panel));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);

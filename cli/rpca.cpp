@@ -184,6 +184,7 @@ void add_rpca(CLI::App& program) {
                      "NaN in a matrix marks an entry that was not observed");
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
 #ifdef QUOIN_HAVE_VIDEO
     command.add_option("--start", arguments->start, "First frame, from 0")->group(of_frames);

@@ -128,6 +128,7 @@ void add_svd(CLI::App& program) {
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
     add_memory_argument(command, arguments->memory);
     add_device_argument(command, arguments->common.device);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin svd A.npy --out decomposition\n\n"

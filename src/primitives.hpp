@@ -10,6 +10,7 @@
 #include <limits>
 #include <span>
 
+#include "algorithms/span.hpp"
 #include "algorithms/tree.hpp"
 #include "quoin/qr.hpp"
 
@@ -94,6 +95,20 @@ void apply_and_extend(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixVie
 template <class T>
 void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
                            MatrixView<T, Host> C, MatrixView<T, Host> next_Tf, FullTStep<T, Host> step = {});
+
+/// The host's cores, for panels that they factor while the context's device computes.
+Context<Host>& host_beside(Context<Host>& ctx);
+/// Memory of the host for `bytes`, uninitialised, that the copies below read and write in place: the context's, the same at every
+/// call, for one panel on its way.
+void* travelling_memory(Context<Host>& ctx, std::size_t bytes);
+/// B := A, to such memory, where it is there once `arrive` returns.
+template <class T>
+void fetch(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B);
+/// Waits for what was asked of the context so far.
+void arrive(Context<Host>& ctx);
+/// B := A, from such memory, which must stay as it is until an `arrive` behind it.
+template <class T>
+void send(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B);
 
 /// A := H [I; 0], the panel's own columns of Q, in place of V. 2mn² flops.
 template <class T>

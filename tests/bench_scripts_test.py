@@ -1,9 +1,10 @@
-"""The scripts of bench/ on small results: every picture of bench/plot.py, and the rows that bench/pytorch_*.py add.
+"""The scripts of bench/ on small results: every picture of bench/plot.py and trace_plot.py, and the rows that bench/pytorch_*.py add.
 
     bench_scripts_test.py scripts      without matplotlib or PyTorch
     bench_scripts_test.py pictures     with matplotlib
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -124,6 +125,42 @@ class Pictures(unittest.TestCase):
         (code, x), = plot.crossovers(lines)
         self.assertEqual(code, "caqr")
         self.assertAlmostEqual(x, 128)
+
+    def test_a_timeline_is_drawn(self):
+        import trace_plot
+
+        def span(tid, name, begin, length):
+            return {"pid": 1, "tid": tid, "ph": "X", "name": name, "ts": begin, "dur": length}
+
+        rows = [{"pid": 1, "tid": tid, "ph": "M", "name": "thread_name", "args": {"name": name}}
+                for tid, name in ((1, "host"), (2, "device, main stream"))]
+        spans = [span(2, "update", 500, 2000), span(2, "S", 1000, 500), span(1, "panel", 1500, 1000),
+                 span(1, "a <b> & c", 2500, 500)]
+        with tempfile.TemporaryDirectory() as directory:
+            path = write(directory, "h100.json", json.dumps({"traceEvents": rows + spans}))
+            (host, of_host), (device, of_device) = trace_plot.read(path)
+            self.assertEqual((host, device), ("host", "device, main stream"))
+            self.assertEqual(of_host, [("panel", 1.0, 2.0), ("a <b> & c", 2.0, 2.5)])
+            self.assertEqual(trace_plot.depths(of_device), [0, 1])
+            self.assertAlmostEqual(trace_plot.busy(of_device, 0, 2.5), 0.8)
+            self.assertAlmostEqual(trace_plot.busy(of_host, 0.5, 1.5), 0.5)
+            trace_plot.main([path])
+            with open(os.path.join(directory, "h100.png"), "rb") as png:
+                self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
+            with open(os.path.join(directory, "h100.svg")) as svg:
+                text = svg.read()
+            for expected in ("device, main stream", "80% busy", "panel", "update", "a &lt;b&gt; &amp; c"):
+                self.assertTrue(expected in text, f"the timeline lacks {expected}")
+            trace_plot.main([path, "--from", "1.1", "--to", "1.4"])
+            with open(os.path.join(directory, "h100.svg")) as svg:
+                self.assertFalse("&lt;b&gt;" in svg.read())
+            for text, why in (("{", "not a trace"), ("{}", "not a trace"), ('{"traceEvents": []}', "no spans")):
+                with self.assertRaisesRegex(SystemExit, why):
+                    trace_plot.main([write(directory, "bad.json", text)])
+            for arguments, why in (([os.path.join(directory, "none.json")], "No such file"),
+                                   ([path, "--from", "3", "--to", "2"], "not before")):
+                with self.assertRaisesRegex(SystemExit, why):
+                    trace_plot.main(arguments)
 
     def test_an_empty_folder_is_an_error(self):
         import plot

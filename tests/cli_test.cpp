@@ -106,6 +106,8 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
         {"bench 10x10 --paper table1 --device cuda", {"--paper", "SHAPE"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
+        {"bench --paper table2 --energy", {"--energy", "table2"}},
+        {"bench 10x10 --panel gpu", {"--panel", "gpu", "auto, device, host"}},
         {"bench 0x10", {"SHAPE", "0x10"}},
         {"bench 10x-10", {"SHAPE", "negative"}},
     };
@@ -150,29 +152,11 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "method"), "\"tsqr\"");
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
-    EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{"rows",
-                                                             "cols",
-                                                             "dtype",
-                                                             "device",
-                                                             "threads",
-                                                             "method",
-                                                             "fallback",
-                                                             "q",
-                                                             "panel_width",
-                                                             "inner_block",
-                                                             "compact_wy",
-                                                             "keep_s",
-                                                             "full_t",
-                                                             "arithmetic",
-                                                             "reorthogonalization",
-                                                             "gram_schmidt_panel",
-                                                             "leaf_rows",
-                                                             "domain_leaves",
-                                                             "fan_in",
-                                                             "reconstruct_rows",
-                                                             "workspace_bytes",
-                                                             "flops",
-                                                             "bytes_moved"}));
+    std::istringstream keys(
+        "rows cols dtype device threads method fallback q panel_width inner_block compact_wy keep_s full_t arithmetic "
+        "reorthogonalization gram_schmidt_panel panel "
+        "leaf_rows domain_leaves fan_in reconstruct_rows workspace_bytes flops bytes_moved");
+    EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
 }
 
 TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
@@ -365,6 +349,62 @@ TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
     expect_factors(A, "b");
     expect_error(quoin_run("factor A.npy --out c --method tsqr --reorthogonalize always"),
                  exit_code_of(ErrorCode::InvalidArgument), {"reorthogonalization"});
+}
+
+TEST_F(Cli, TraceWritesATimeline) {
+    save("A.npy", random_normal<double>(300, 200));
+    save("b.npy", random_normal<double>(300, 1));
+    const std::pair<std::string, std::vector<std::string>> commands[] = {
+        {"factor A.npy --out f --compact-wy full --full-t recurrence --panel-width 64", {"panel", "update, T, S", "S"}},
+        {"lstsq A.npy b.npy --out x.npy", {"solve"}},
+        {"svd A.npy --out s", {"SVD of R, vectors"}},
+        {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
+        {"bench 60x20 --repeat 1", {"form Q"}},
+        {"bench 60x20 --paper storage --repeat 1", {"panel"}}};
+    for (const auto& [command, names] : commands) {
+        SCOPED_TRACE(command);
+        const Outcome outcome = quoin_run(command + " --trace trace.json");
+        ASSERT_TRUE(fs::exists("trace.json")) << outcome.err;
+        const std::string text = contents("trace.json");
+        EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
+        for (const std::string& name : names) EXPECT_NE(text.find("\"name\": \"" + name), std::string::npos) << name;
+        fs::remove("trace.json");
+    }
+    expect_error(quoin_run("factor A.npy --out g --trace missing/trace.json"), exit_code_of(ErrorCode::UnwritableFile),
+                 {"missing/trace.json"});
+    EXPECT_FALSE(fs::exists("g")) << "refused before anything is computed";
+}
+
+TEST_F(Cli, PanelsOnTheHost) {
+    EXPECT_EQ(json_value(quoin_run("plan 3000x2000 --panel host --json").out, "panel"), "\"device\"");
+    EXPECT_EQ(json_value(quoin_run("plan 300000x20 --panel host --json").out, "method"), "\"householder\"");
+    expect_error(quoin_run("plan 3000x20 --panel host --method tsqr"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"panel host", "householder", "tsqr"});
+    const Outcome on_gpu = quoin_run("plan 3000x2000 --panel host --device cuda --json");
+    if (on_gpu.exit_code == 0) {
+        EXPECT_EQ(json_value(on_gpu.out, "panel"), "\"host\"");
+    }
+}
+
+/// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
+TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
+    const Outcome outcome = quoin_run("bench 2000x10 --repeat 1 --energy --json --csv bench.csv");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const bool measured = outcome.err.find("--energy: ") == std::string::npos;
+    for (const char* key : {"joules", "gflop_per_joule", "reference_joules"}) {
+        const std::string value = json_value(outcome.out, key);
+        EXPECT_EQ(value == "null", !measured) << key;
+        EXPECT_TRUE(!measured || std::stod(value) > 0) << key << " " << value;
+    }
+    EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
+        << outcome.err;
+    EXPECT_NE(lines_of(contents("bench.csv"))[1].find("residual,joules,gflop_per_joule,reference_joules"),
+              std::string::npos);
+    const Outcome table = quoin_run("bench 2000x10 --repeat 1 --energy --against none");
+    EXPECT_NE(table.out.find("GFLOP/J"), std::string::npos) << table.out;
+    const Outcome storage = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
+    for (const std::string& line : lines_of(storage.out))
+        EXPECT_NE(json_value(line, "joules"), "no key joules") << line;
 }
 
 TEST_F(Cli, TextOutputNamesWhatWasDone) {

@@ -54,6 +54,27 @@ TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {
         }
 }
 
+TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
+    Options options;
+    options.panel = PanelDevice::Host;
+    for (auto [m, n] : shapes) {
+        const Plan plan = this->plan(m, n, options);
+        EXPECT_EQ(plan.method, Method::BlockedHouseholder);
+        EXPECT_EQ(plan.panel, PanelDevice::Device) << "the matrix is on the host";
+        Options usual = options;
+        usual.panel = PanelDevice::Auto;
+        usual.method = Method::BlockedHouseholder;
+        EXPECT_EQ(to_string(plan), to_string(this->plan(m, n, usual)));
+    }
+    for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+        options.method = method;
+        this->expect_invalid("panel host", 1000, 10, options);
+    }
+    options.method = Method::Auto;
+    options.fan_in = 4;
+    this->expect_invalid("panel host", 1000, 10, options);
+}
+
 TYPED_TEST(PlanOf, AutoNamesAMethodAndConditionalMethodsHaveAFallback) {
     for (auto [m, n] : shapes)
         for (QForm q : q_forms) {

@@ -47,6 +47,14 @@ std::string describe_device() {
                        library(cusolverGetProperty));
 }
 
+std::string pci_bus_id() {
+    int device = 0;
+    char id[32] = {};
+    QUOIN_CUDA_CHECK(cudaGetDevice(&device));
+    QUOIN_CUDA_CHECK(cudaDeviceGetPCIBusId(id, sizeof id, device));
+    return id;
+}
+
 double free_device_bytes() {
     std::size_t free = 0, total = 0;
     QUOIN_CUDA_CHECK(cudaMemGetInfo(&free, &total));

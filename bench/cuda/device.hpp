@@ -34,6 +34,9 @@ private:
 /// "NVIDIA H100 80GB HBM3, 132 multiprocessors, CUDA 13.0, cuBLAS 13.1.0, cuSOLVER 12.0.4"
 std::string describe_device();
 
+/// Of the current device: "0000:3b:00.0".
+std::string pci_bus_id();
+
 /// Bytes of device memory that are free for this process.
 double free_device_bytes();
 

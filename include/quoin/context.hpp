@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "quoin/matrix.hpp"
+#include "quoin/trace.hpp"
 
 namespace quoin {
 
@@ -33,6 +34,11 @@ public:
     /// The request stands until `clear_stop`.
     void request_stop() noexcept;
     void clear_stop() noexcept;
+
+    /// What is called from now on is recorded on `trace`, which must live until another one is attached; null: on none.
+    void attach(Trace* trace);
+    /// The one that is attached, or null.
+    Trace* trace() const;
 
     /// Quoin's own use: workspace, progress and stop flag.
     struct State;

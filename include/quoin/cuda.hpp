@@ -56,7 +56,7 @@ private:
 /// `qr` waits once, at its end: for the verdict of a CholeskyQR method, whose steps decide on the device (more often where
 /// it has to go on with another method, or has more than 192 columns), and for what the check of the input found. By
 /// BlockedHouseholder it waits once a panel that is reconstructed, that is, wider than 32 columns and four times as high as
-/// wide. By reflectors otherwise (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; R alone by TSQR apart) with
+/// wide, or that the host factors. By reflectors otherwise (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; R alone by TSQR apart) with
 /// check_finite = false it waits for nothing, and the call, with `form_q`, `apply_q` and `r` behind it, can be captured into
 /// a CUDA graph: after two calls that were not, so that handles exist and the arena need not grow, and with every matrix
 /// that the graph makes gone before the capture ends.
@@ -83,6 +83,10 @@ public:
     void reset_progress();
     void request_stop() noexcept;
     void clear_stop() noexcept;
+    /// As `Context<Host>`. Waits for the stream, to bring the GPU's clock to the host's; not for calls that are captured into a
+    /// graph.
+    void attach(Trace* trace);
+    Trace* trace() const;
 
     /// Quoin's own use: memory in stream order; workspace, handles, progress and stop flag.
     const std::shared_ptr<detail::DeviceQueue>& queue() const { return queue_; }

@@ -68,6 +68,13 @@ enum class Arithmetic {
                 ///< accuracy (Ootomo and Yokota 2022)
 };
 
+/// Where the panels of BlockedHouseholder are factored, for a matrix on a GPU.
+enum class PanelDevice {
+    Auto,    ///< by the tuning table
+    Device,  ///< where the matrix is
+    Host,    ///< on the host's cores, while the GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1)
+};
+
 /// Choices left to the caller. The defaults are right for almost everybody.
 struct Options {
     Method method = Method::Auto;
@@ -79,6 +86,8 @@ struct Options {
     Arithmetic arithmetic = Arithmetic::Auto;
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of the methods by Gram-Schmidt
     GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;
+    /// Host asks for BlockedHouseholder. For a matrix on the host it changes nothing else: its panels are factored there anyway.
+    PanelDevice panel = PanelDevice::Auto;
     Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
     Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
@@ -101,6 +110,7 @@ struct Plan {
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
     GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;  ///< of the methods by Gram-Schmidt, never Auto there
+    PanelDevice panel = PanelDevice::Device;                       ///< never Auto; Host: not where the matrix is
     Index panel_width = 0;                                         ///< columns a panel
     Index inner_block = 0;                                         ///< columns of one compact WY factor T inside a leaf
     Index leaf_rows = 0;                                           ///< rows a leaf
@@ -132,8 +142,8 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, a full T of a Q that is not kept as reflectors ...), naming the
-/// option, and for Gram-Schmidt on a GPU.
+/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, a full T of a Q that is not kept as reflectors, panels of a tree on the
+/// host ...), naming the option, and for Gram-Schmidt on a GPU.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
@@ -157,6 +167,8 @@ const char* to_string(Arithmetic arithmetic);
 const char* to_string(Reorthogonalization reorthogonalization);
 /// "auto", "mgs", "cholesky-qr2".
 const char* to_string(GramSchmidtPanel panel);
+/// "auto", "device", "host".
+const char* to_string(PanelDevice panel);
 /// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 

@@ -14,4 +14,5 @@
 #include "quoin/robust_pca.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
+#include "quoin/trace.hpp"
 #include "quoin/version.hpp"

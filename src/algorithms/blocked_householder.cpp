@@ -1,6 +1,9 @@
 // Blocked Householder QR in compact WY form (Schreiber and Van Loan 1989), LAPACK's format: one leaf a panel.
 
+#include <optional>
+
 #include "algorithms/factorization.hpp"
+#include "algorithms/host_panel.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
 
@@ -57,9 +60,13 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
+    std::optional<HostPanels<T, D>> host;
+    if (plan.panel == PanelDevice::Host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
     const auto factor = [&](Context<D>& where, Index s) {
         const Panel& panel = forest.panels[s];
+        if (host) return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
+        const Span span(where, "panel", s);
         if (is_tall(m - panel.first)) {
             factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel));
         } else {
@@ -67,7 +74,13 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         }
     };
     Beside beside(ctx);
-    if (count > 0) factor(ctx, 0);
+    const auto leave = [&](Context<D>& where, Index s) {
+        if (host) host->leave(where, s, forest.panel_a(forest.panels[s]));
+    };
+    if (count > 0) {
+        leave(ctx, 0);
+        factor(ctx, 0);
+    }
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
@@ -77,6 +90,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         FullTStep<T, D> step;
         if (with_s) {
             // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ beside the trailing matrix
+            const Span span(ctx, "S", s);
             form_s<T, D>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
         }
@@ -84,6 +98,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             if (with_s) {
                 apply_and_extend<T>(where, A, Tf, C, also);
             } else if (C.cols > 0) {
+                const Span span(where, "update", s);
                 apply_panel<T>(where, Op::Transpose, A, Tf, C, plan.arithmetic);
             }
         };
@@ -91,13 +106,14 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
             apply(ctx, C, step);
-        } else if (is_tall(A.rows - panel.tree.width)) {
+        } else if (host || is_tall(A.rows - panel.tree.width)) {
             // the next panel first, or beside the rest where that leaves room
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
             const bool together = C.rows * C.cols <= Tuning<D>::most_updated_together;
             if (!together) apply(ctx, C.col_block(next), {step.S, {}, {}});
             Context<D>& critical = beside.fork();
             if (together) apply(critical, C.col_block(next), {step.S, {}, {}});
+            leave(critical, s + 1);
             apply(ctx, C.col_block(rest), step);
             factor(critical, s + 1);
             beside.join();

@@ -43,6 +43,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         result.gram_departure = 0;
         return result;
     }
+    const Span span(ctx, "Gram passes");
     Matrix<S, D> first(ctx, n, n), second(ctx, n, n);
     const auto R1 = first.view(), R2 = second.view();
     Matrix<Verdict, D> verdict(ctx, 1, 1);

@@ -2,6 +2,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/span.hpp"
 
 namespace quoin {
 
@@ -15,6 +16,7 @@ public:
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
         : head_{0, head}, tail_{head, A.cols}, exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
         const auto look_at = [&](Context<D>& where, Range cols, Index part) {
+            const Span span(where, "scan");
             const auto exponents = exponents_.view().row_block(cols);
             scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
             // norms from 1 to 2

@@ -19,6 +19,7 @@ template <class T, class D>
 LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> B,
                                         double rcond) {
     const Index m = factorization.rows(), n = factorization.cols(), p = B.cols;
+    const Span span(ctx, "solve");
     const Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution;
     solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);
@@ -54,6 +55,7 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, MatrixView<const T, D>
     WorkTimer<D> timer(ctx);
     const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
     timer.stop();
+    const Span span(ctx, "solve");
     const Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution;
     solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);

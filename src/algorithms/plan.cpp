@@ -81,6 +81,15 @@ const char* to_string(GramSchmidtPanel panel) {
     return "";
 }
 
+const char* to_string(PanelDevice panel) {
+    switch (panel) {
+        case PanelDevice::Auto: return "auto";
+        case PanelDevice::Device: return "device";
+        case PanelDevice::Host: return "host";
+    }
+    return "";
+}
+
 namespace {
 
 void check(Index m, Index n, const Options& options) {
@@ -142,6 +151,7 @@ Method choose_method(Index m, Index n, const Options& options) {
         const bool one_panel = n <= Tuning<D>::most_tree_cols && (options.panel_width == 0 || options.panel_width >= n);
         return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
+    if (options.panel == PanelDevice::Host) return Method::BlockedHouseholder;
     const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
     const bool by_panels = options.q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
     if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
@@ -228,6 +238,13 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
     plan.method = choose_method<D>(m, n, options);
+    if (options.panel == PanelDevice::Host && plan.method != Method::BlockedHouseholder) {
+        throw InvalidArgument(
+            fmt::format("panel host belongs to method householder, and the method is {}", to_string(plan.method)));
+    }
+    plan.panel = options.panel == PanelDevice::Auto ? Tuning<D>::panel : options.panel;
+    if (std::is_same_v<D, Host> || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
+    const bool on_host = plan.panel == PanelDevice::Host;
     const bool one_tree = n <= Tuning<D>::most_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
         plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
@@ -238,10 +255,11 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     Index tree_width = full;
     switch (plan.method) {
         case Method::BlockedHouseholder:
-            plan.panel_width = std::min(
-                full, options.panel_width > 0 ? options.panel_width : Tuning<D>::panel_width(k, plan.arithmetic));
+            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width
+                                              : on_host               ? Tuning<D>::host_panel_width(k)
+                                                                      : Tuning<D>::panel_width(k, plan.arithmetic));
             plan.inner_block = plan.panel_width;
-            plan.reconstruct_rows = Tuning<D>::reconstruct_rows(plan.panel_width);
+            plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width);
             tree_width = std::min(plan.panel_width, Tuning<D>::most_tree_cols);
             break;
         case Method::CAQR:
@@ -280,7 +298,8 @@ std::string to_string(const Plan& plan) {
         text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,
                             plan.domain_leaves, plan.fan_in);
     }
-    if (plan.method == Method::BlockedHouseholder && plan.rows >= plan.reconstruct_rows) {
+    if (plan.panel == PanelDevice::Host) text += "panels factored on the host, beside the updates on the GPU\n";
+    if (plan.method == Method::BlockedHouseholder && plan.reconstruct_rows > 0 && plan.rows >= plan.reconstruct_rows) {
         text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
     }
     if (plan.arithmetic == Arithmetic::Corrected) text += "updates by three products of f16 for one of f32\n";

@@ -189,8 +189,12 @@ private:
         if (f_.full_t.rows() == 0) {
             if (forest.panels.size() == 1 && !plan.keep_s) return;
             Tf = Matrix<T, D>(ctx_, k, k);
-            join_t<T, D>(ctx_, forest.view(), Tf.view());
+            {
+                const Span span(ctx_, "T");
+                join_t<T, D>(ctx_, forest.view(), Tf.view());
+            }
             if (plan.keep_s) {
+                const Span span(ctx_, "S");
                 f_.full_t = Matrix<T, D>(ctx_, m, k);
                 form_s<T, D>(ctx_, forest.A.view().col_block({0, k}), Tf.view(), f_.full_t.view());
                 store_triangle<T>(ctx_, Tf.view(), f_.full_t.view().row_block({0, k}));
@@ -231,6 +235,7 @@ private:
     void become_lapack() {
         const Index k = std::min(f_.plan.rows, f_.plan.cols);
         lay_out_one_panel();
+        const Span span(ctx_, "reconstruction");
         const auto A = f_.forest.A.view(), R = f_.R.view();
         reconstruct_householder<T, D>(ctx_, A.col_block({0, k}), R, f_.forest.Tf.view());
         copy<T>(ctx_, R.col_block({k, A.cols}), A.block({0, k}, {k, A.cols}));
@@ -438,6 +443,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         throw InvalidArgument(fmt::format("apply_q: C is {} x {}, and Q is {} x {}", C.rows, C.cols, m, m));
     }
     if (C.empty() || std::min(m, cols()) == 0) return;
+    const Span span(ctx, "apply Q");
     const auto wy = impl_->full_wy();
     const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
         if (impl_->is_explicit) {
@@ -506,6 +512,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     const Index m = rows();
     Matrix<T, D> B(ctx, r.size(), c.size());
     if (B.view().empty()) return B;
+    const Span span(ctx, "block of Q");
     if (impl_->is_explicit && c.end <= impl_->Q.cols()) {
         copy<T>(ctx, impl_->Q.view().block(r, c), B.view());
         return B;
@@ -540,6 +547,7 @@ Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, M
     }
     Matrix<T, D> B(ctx, to.size(), C.cols);
     if (B.view().empty()) return B;
+    const Span span(ctx, "apply block of Q");
     if (const auto wy = impl_->full_wy(); wy.V.data) {
         apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view());
         return B;

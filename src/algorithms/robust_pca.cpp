@@ -56,6 +56,7 @@ public:
         set_identity<T>(ctx, 0, Vt.view());
     }
     void find(Context<D>& ctx, MatrixView<const T, D> X, SpectrumNeeds needs) {
+        const Span span(ctx, "singular vectors");
         if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, needs, s, Vt.view());
         Options r_only;
         r_only.q = QForm::None;
@@ -88,6 +89,7 @@ public:
     }
     /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
     PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
+        const Span span(ctx_, "L, Y and S");
         if constexpr (keeps_last_step) {
             correct_and_shrink<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu, f_.lambda / next_mu,
                                   f_.Y.view(), next_X_.view(), next_S_.view(), sums(now_), sums(1 - now_));

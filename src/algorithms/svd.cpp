@@ -17,6 +17,7 @@ SVD<T, D> svd_tall(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, cons
     SVD<T, D> f;
     f.s.resize(n);
     f.report = completed(factorization.report(), timer);
+    const Span span(ctx, "SVD of R, vectors");
     if (!vectors) {
         small_svd<T>(ctx, R.view(), f.s, {}, {});
         return f;
@@ -40,6 +41,7 @@ SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, cons
     SVD<T, D> f;
     f.s.resize(m);
     f.report = completed(factorization.report(), timer);
+    const Span span(ctx, "SVD of R, vectors");
     if (!vectors) {
         small_svd<T>(ctx, L.view(), f.s, {}, {});
         return f;

@@ -28,6 +28,7 @@ template <class T, class D>
 void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
                   MatrixView<T, D> C) {
     if (C.cols == 0) return;
+    const Span span(ctx, "tree update");
     const Index levels = tree.levels();
     for (Index l = 0; l < levels; ++l) {
         apply_nodes<T>(ctx, tree, op == Op::Transpose ? l : levels - 1 - l, op, V, Tf, C);
@@ -80,9 +81,13 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         // A₂ := QᵀA₂
         const auto A2 =
             forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()});
-        factor_leaves<T>(ctx, panel.tree, A, Tf);
+        {
+            const Span span(ctx, "panel", s);
+            factor_leaves<T>(ctx, panel.tree, A, Tf);
+        }
         // A₂ is there, and not the panel alone
         beside.join();
+        const Span span(ctx, A2.cols == 0 ? "panel" : "update", s);
         if (A2.cols == 0) {
             for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
         } else if (panel.tree.lapack_panel()) {
@@ -100,6 +105,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
 template <class T, class D>
 void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R) {
     if (A.cols == 0) return;
+    const Span span(ctx, "R by TSQR");
     const PanelTree tree = tree_of(plan, A.rows, A.cols);
     const Index n = A.cols, domains = tree.domains();
     // the domains' R factors, stacked, are themselves a panel: one leaf of n rows each
@@ -129,6 +135,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 
 template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
+    const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
     Beside beside(ctx);
     Index last_width = 0;

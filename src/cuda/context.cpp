@@ -121,6 +121,20 @@ Staging::~Staging() {
     }
 }
 
+Pinned::~Pinned() {
+    if (data_) cudaFreeHost(data_);
+}
+
+void* Pinned::at_least(std::size_t bytes) {
+    if (bytes > bytes_) {
+        if (data_) QUOIN_CUDA_CHECK(cudaFreeHost(std::exchange(data_, nullptr)));
+        bytes_ = 0;
+        QUOIN_CUDA_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault));
+        bytes_ = bytes;
+    }
+    return data_;
+}
+
 }  // namespace cuda
 
 CurrentDevice::CurrentDevice(int device) {
@@ -160,6 +174,11 @@ void Context<Cuda>::reset_progress() { state_->flops -= state_->flops_done(); }
 void Context<Cuda>::request_stop() noexcept { state_->stop = true; }
 void Context<Cuda>::clear_stop() noexcept { state_->stop = false; }
 
+void Context<Cuda>::attach(Trace* trace) {
+    state_->attach(trace, trace ? std::make_shared<const cuda::TraceClock>(stream(), *trace) : nullptr);
+}
+Trace* Context<Cuda>::trace() const { return state_->trace; }
+
 Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), queue_(queue) {
     int bytes;
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, queue.device));
@@ -168,12 +187,13 @@ Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), queue_(q
 }
 
 Context<Cuda>::State::~State() {
+    // what a panel that the host has factored travels from
+    if (travelling_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
     side_.reset();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
     if (event_) cudaEventDestroy(event_);
     if (sent_) cudaEventDestroy(sent_);
-    if (pinned_) cudaFreeHost(pinned_);
 }
 
 cublasHandle_t Context<Cuda>::State::blas() {
@@ -201,8 +221,28 @@ cuda::Staging& Context<Cuda>::State::staging(std::size_t bytes) {
 }
 
 Context<Cuda>& Context<Cuda>::State::side() {
-    if (!side_) side_.reset(new Context<Cuda>(HighPriority{}));
+    if (!side_) {
+        side_.reset(new Context<Cuda>(HighPriority{}));
+        side_->state().row = Trace::Row::Beside;
+        side_->state().attach(trace, clock);
+    }
     return *side_;
+}
+
+Context<Host>& Context<Cuda>::State::host() {
+    if (!host_) host_ = std::make_unique<Context<Host>>();
+    return *host_;
+}
+
+void* Context<Cuda>::State::travelling(std::size_t bytes) {
+    if (bytes > travelling_.bytes()) QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+    return travelling_.at_least(bytes);
+}
+
+void Context<Cuda>::State::attach(Trace* to, std::shared_ptr<const cuda::TraceClock> with) {
+    trace = to;
+    clock = std::move(with);
+    if (side_) side_->state().attach(trace, clock);
 }
 
 void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
@@ -212,26 +252,20 @@ void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
 }
 
 double Context<Cuda>::State::flops_done() const {
-    return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0);
+    return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0) +
+           (host_ ? host_->flops_done() : 0);
 }
 
 void Context<Cuda>::State::send_bytes(const void* p, std::size_t bytes) {
-    if (bytes > pinned_bytes_) {
-        if (pinned_) QUOIN_CUDA_CHECK(cudaFreeHost(pinned_));
-        pinned_ = nullptr;
-        pinned_bytes_ = 0;
-        const std::size_t size = std::max<std::size_t>(bytes, 1 << 16);
-        QUOIN_CUDA_CHECK(cudaHostAlloc(&pinned_, size, cudaHostAllocDefault));
-        pinned_bytes_ = size;
-    }
-    if (bytes > 0) QUOIN_CUDA_CHECK(cudaMemcpyAsync(pinned_, p, bytes, cudaMemcpyDeviceToHost, queue_.stream));
+    void* const read = read_back_.at_least(std::max<std::size_t>(bytes, 1 << 16));
+    if (bytes > 0) QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, bytes, cudaMemcpyDeviceToHost, queue_.stream));
     if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
     QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
 }
 
 const void* Context<Cuda>::State::receive_bytes() {
     QUOIN_CUDA_CHECK(cudaEventSynchronize(sent_));
-    return pinned_;
+    return read_back_.at_least(0);
 }
 
 void throw_if_stopped(Context<Cuda>& ctx) {
@@ -401,6 +435,7 @@ Index staged_rows(Index n) {
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B) {
     if (A.empty()) return;
+    const Span span(ctx, "copy in", -1, Trace::Row::ToDevice);
     if (is_pinned(A.data)) {
         enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
         return ctx.wait();
@@ -416,6 +451,7 @@ void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<
 template <class T>
 void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B) {
     if (A.empty()) return ctx.wait();
+    const Span span(ctx, "copy out", -1, Trace::Row::ToHost);
     if (is_pinned(B.data)) {
         enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
         return ctx.wait();
@@ -427,8 +463,24 @@ void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T,
     arrivals.finish();
 }
 
+Context<Host>& host_beside(Context<Cuda>& ctx) { return ctx.state().host(); }
+void* travelling_memory(Context<Cuda>& ctx, std::size_t bytes) { return ctx.state().travelling(bytes); }
+
+template <class T>
+void fetch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
+    enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
+}
+
+void arrive(Context<Cuda>& ctx) { ctx.wait(); }
+
+template <class T>
+void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {
+    enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
+}
+
 template <class T>
 void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B) {
+    const Span span(ctx, "copy in", -1, Trace::Row::ToDevice);
     const Index step = staged_rows<T>(B.cols);
     Departures<T> departures(ctx, step * B.cols);
     for (Index i = 0; i < B.rows; i += step) {
@@ -441,6 +493,7 @@ void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixVie
 
 template <class T>
 void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write) {
+    const Span span(ctx, "copy out", -1, Trace::Row::ToHost);
     const Index step = staged_rows<T>(A.cols);
     Arrivals<T> arrivals(ctx, step * A.cols, [&](MatrixView<const T> block, Range rows, Range) { write(rows, block); });
     for (Index i = 0; i < A.rows; i += step) arrivals.fetch(A, {i, std::min(A.rows, i + step)}, {0, A.cols});
@@ -473,6 +526,8 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 #define QUOIN_INSTANTIATE(T)                                                                            \
     template void copy_to_device<T>(Context<Cuda>&, MatrixView<const T, Host>, MatrixView<T, Cuda>);    \
     template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);      \
+    template void fetch<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T>);                   \
+    template void send<T>(Context<Cuda>&, MatrixView<const T>, MatrixView<T, Cuda>);                    \
     template void copy_rows_to_device<T>(Context<Cuda>&, const RowReader<T>&, MatrixView<T, Cuda>);     \
     template void copy_rows_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, const RowWriter<T>&); \
     template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                        \

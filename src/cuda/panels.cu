@@ -147,8 +147,12 @@ void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView
     if (C.empty()) return;
     Arena::Frame frame(ctx);
     const auto W = frame.matrix<T>(unit_v.cols, C.cols);
-    multiply_transposed<T>(ctx, unit_v, C, W);
-    if (T12.data) gemm<T>(ctx, Op::Transpose, Op::None, -1, W, Tf, 0, T12);
+    {
+        const Span span(ctx, T12.data ? "T" : "update");
+        multiply_transposed<T>(ctx, unit_v, C, W);
+        if (T12.data) gemm<T>(ctx, Op::Transpose, Op::None, -1, W, Tf, 0, T12);
+    }
+    const Span span(ctx, T12.data ? "S" : "update");
     subtract_product<T>(ctx, S, W, C);
 }
 
@@ -232,6 +236,7 @@ void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, Matr
         if (step.S.data) {
             apply_and_extend<T>(ctx, V, Tf, columns, also);
         } else {
+            const Span span(ctx, "update");
             apply_panel<T>(ctx, Op::Transpose, V, Tf, columns);
         }
     };
@@ -239,7 +244,10 @@ void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, Matr
     Context<Cuda>& beside = work_beside(ctx);
     // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
     wait_for(ctx, beside);
-    factor_panel<T>(beside, C.block({k, C.rows}, {0, next}), next_Tf);
+    {
+        const Span span(beside, "panel");
+        factor_panel<T>(beside, C.block({k, C.rows}, {0, next}), next_Tf);
+    }
     apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, beside);
 }

@@ -3,8 +3,10 @@
 // The contract of src/primitives.hpp on a GPU: every function enqueues its work on the context's stream, and waits only
 // where it returns a number to the host, which its line here then says.
 
+#include <memory>
 #include <span>
 
+#include "../algorithms/span.hpp"
 #include "../algorithms/work_timer.hpp"
 #include "../primitives.hpp"
 #include "quoin/cuda.hpp"
@@ -26,6 +28,19 @@ public:
 private:
     CudaStream stream_;
     CUevent_st *start_ = nullptr, *stop_ = nullptr;
+};
+
+template <>
+class Span<Cuda> {
+public:
+    explicit Span(Context<Cuda>& ctx, const char* name, Index step = -1);
+    Span(Context<Cuda>& ctx, const char* name, Index step, Trace::Row row);
+    Span(const Span&) = delete;
+    ~Span();
+
+private:
+    struct Recording;
+    std::shared_ptr<Recording> recording_;  // none without a trace
 };
 
 /// As on the host; it looks at the flag and not at the device.
@@ -88,6 +103,17 @@ void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixVie
 template <class T>
 void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                            MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf, FullTStep<T, Cuda> step = {});
+Context<Host>& host_beside(Context<Cuda>& ctx);
+/// Pinned. Waits for the context where it has to grow.
+void* travelling_memory(Context<Cuda>& ctx, std::size_t bytes);
+/// B := A.
+template <class T>
+void fetch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B);
+/// Waits.
+void arrive(Context<Cuda>& ctx);
+/// B := A.
+template <class T>
+void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B);
 /// A := H [I; 0].
 template <class T>
 void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf);

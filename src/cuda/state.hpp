@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "cuda/error.hpp"
@@ -75,6 +76,35 @@ struct Staging {
     cudaEvent_t done[2] = {};
 };
 
+/// Pinned memory that grows. Nothing may be reading or writing it when it does, nor when it goes.
+class Pinned {
+public:
+    Pinned() = default;
+    Pinned(const Pinned&) = delete;
+    ~Pinned();
+    std::size_t bytes() const { return bytes_; }
+    /// At least so many bytes; what they held is lost where there were fewer.
+    void* at_least(std::size_t bytes);
+
+private:
+    void* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// The GPU's clock beside that of a trace: a moment of a stream, and when it was.
+struct TraceClock {
+    /// Waits for the stream.
+    TraceClock(cudaStream_t stream, const Trace& trace);
+    TraceClock(const TraceClock&) = delete;
+    ~TraceClock();
+    /// The time at which `event` was reached, on the trace. Waits for it.
+    double time_of(cudaEvent_t event) const;
+
+private:
+    cudaEvent_t base_ = nullptr;
+    double base_time_ = 0;
+};
+
 }  // namespace cuda
 
 struct Context<Cuda>::State {
@@ -92,6 +122,11 @@ struct Context<Cuda>::State {
     cuda::Staging& staging(std::size_t bytes);
     /// A second stream with handles and arena of its own, ahead of this one on the device.
     Context<Cuda>& side();
+    /// The host's cores, for the steps that they take.
+    Context<Host>& host();
+    /// Pinned memory for what travels between its steps and the device's, the same at every call while it is large enough.
+    void* travelling(std::size_t bytes);
+    void attach(Trace* trace, std::shared_ptr<const cuda::TraceClock> clock);
     /// From now on `second` runs behind what is enqueued on `first`.
     void order(cudaStream_t first, cudaStream_t second);
     /// `count` numbers of device memory on the host. Waits.
@@ -115,6 +150,10 @@ struct Context<Cuda>::State {
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
     double flops_done() const;
 
+    Trace* trace = nullptr;
+    std::shared_ptr<const cuda::TraceClock> clock;  ///< where there is a trace
+    Trace::Row row = Trace::Row::Device;            ///< of the stream
+
 private:
     void send_bytes(const void* p, std::size_t bytes);
     const void* receive_bytes();
@@ -124,9 +163,9 @@ private:
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
     std::unique_ptr<Context<Cuda>> side_;
+    std::unique_ptr<Context<Host>> host_;
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
-    void* pinned_ = nullptr;
-    std::size_t pinned_bytes_ = 0;
+    cuda::Pinned read_back_, travelling_;
 };
 
 inline cuda::Arena::Frame::Frame(Context<Cuda>& ctx)

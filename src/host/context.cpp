@@ -55,11 +55,35 @@ void Context<Host>::reset_progress() { state_->flops = 0; }
 void Context<Host>::request_stop() noexcept { state_->stop = true; }
 void Context<Host>::clear_stop() noexcept { state_->stop = false; }
 
+void Context<Host>::attach(Trace* trace) { state_->trace = trace; }
+Trace* Context<Host>::trace() const { return state_->trace; }
+
 void throw_if_stopped(Context<Host>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
 Context<Host>& work_beside(Context<Host>& ctx) { return ctx; }
 void wait_for(Context<Host>&, Context<Host>&) {}
+
+Context<Host>& host_beside(Context<Host>& ctx) { return ctx; }
+void* travelling_memory(Context<Host>& ctx, std::size_t bytes) {
+    Matrix<std::byte>& memory = ctx.state().travelling;
+    if (static_cast<std::size_t>(memory.rows()) < bytes) memory = Matrix<std::byte>(static_cast<Index>(bytes), 1);
+    return memory.data();
+}
+
+template <class T>
+void fetch(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B) {
+    copy<T>(ctx, A, B);
+}
+void arrive(Context<Host>&) {}
+template <class T>
+void send(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B) {
+    copy<T>(ctx, A, B);
+}
+template void fetch<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
+template void fetch<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
+template void send<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
+template void send<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
 
 }  // namespace quoin

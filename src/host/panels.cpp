@@ -162,13 +162,18 @@ void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<co
 template <class T>
 void apply_and_extend(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
                       FullTStep<T, Host> step) {
-    apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, C, {});
+    {
+        const Span span(ctx, "update");
+        apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, C, {});
+    }
+    const Span span(ctx, "T and S");
     apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, step.S1, step.T12);
 }
 
 template <class T>
 void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
                            MatrixView<T> next_Tf, FullTStep<T, Host> step) {
+    const Span span(ctx, step.S.data ? "update, T, S and next panel" : "update and next panel");
     const Index k = V.cols, next = next_Tf.cols;
     const auto C_next = C.col_block({0, next}), C_rest = C.col_block({next, C.cols});
     const Index rest = tile_count(C_rest.cols), tiles = rest + tile_count(step.S1.cols);

@@ -45,6 +45,8 @@ struct Context<Host>::State {
     Arena arena;
     std::atomic<double> flops{0};
     std::atomic<bool> stop{false};
+    Trace* trace = nullptr;
+    Matrix<std::byte> travelling;  ///< a panel between its place and where it is factored
 
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
 };

@@ -227,6 +227,100 @@ TYPED_TEST(GpuFullT, Gallery) {
         }
 }
 
+/// Panels that the host factors, with one T and with one a panel.
+TYPED_TEST(GpuFullT, HostPanelsShapes) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{0, 3},
+                        {3, 0},
+                        {1, 1},
+                        {5, 9},
+                        {70, 70},
+                        {129, 31},
+                        {40, 90},
+                        {300, 260},
+                        {700, 500},
+                        {9001, 300}})
+        for (Index nb : {0, 1, 31, 64}) {
+            if ((quick() && m * n > 10000) || (nb == 1 && m > 300)) continue;
+            SCOPED_TRACE(shape_name(m, n) + " " + std::to_string(nb));
+            const Matrix<T> A = random_normal<T>(m, n);
+            const auto gA = copy_to_device<T>(this->gpu(), A.view());
+            for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
+                Options options = this->options(route, route == FullTRoute::Recurrence, nb);
+                options.panel = PanelDevice::Host;
+                const auto f = qr<T, Cuda>(this->gpu(), gA.view(), options);
+                EXPECT_EQ(f.plan().panel, PanelDevice::Host);
+                this->expect_full_t(f, A.view());
+            }
+            Options panels = with(Method::Auto, QForm::Reflectors);
+            panels.panel = PanelDevice::Host;
+            panels.panel_width = nb;
+            const auto f = qr<T, Cuda>(this->gpu(), gA.view(), panels);
+            EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
+            this->expect_full_t(f, A.view());
+        }
+}
+
+TYPED_TEST(GpuFullT, HostPanelsGallery) {
+    using T = TypeParam;
+    for (enum Gallery matrix_class : gallery())
+        for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
+            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
+            const Matrix<T> A = generate<T>(matrix_class, 200, 150);
+            const auto gA = copy_to_device<T>(this->gpu(), A.view());
+            Options options = this->options(route, true, 64);
+            options.panel = PanelDevice::Host;
+            this->expect_full_t(qr<T, Cuda>(this->gpu(), gA.view(), options), A.view());
+        }
+}
+
+/// R of two backward stable factorizations: ‖R − R'‖ <= √2 κ(A) ‖ΔA‖ up to signs, κ = (√3 + 1) / (√3 − 1) for normal entries
+/// and three times as many rows as columns.
+TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
+    using T = TypeParam;
+    for (Index n : {40, 300, 1000}) {
+        if (quick() && n > 100) continue;
+        const Matrix<T> A = random_normal<T>(3 * n, n);
+        const auto gA = copy_to_device<T>(this->gpu(), A.view());
+        Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+        options.panel_width = 64;
+        const Matrix<T> R = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
+        options.panel = PanelDevice::Host;
+        Matrix<T> R_by_host = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
+        for (Index i = 0; i < n; ++i) {
+            const T sign = (R(i, i) < 0) == (R_by_host(i, i) < 0) ? T(1) : T(-1);
+            for (Index j = i; j < n; ++j) R_by_host(i, j) *= sign;
+        }
+        this->expect_close(R_by_host, R, n, std::sqrt(2.0) * 4 * frobenius_norm<T>(A.view()), "R");
+    }
+}
+
+/// A second factorization in the same buffers, a larger one, and one that ends early.
+TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+    options.panel = PanelDevice::Host;
+    options.panel_width = 48;
+    options.check_finite = false;  // then nothing waits between them
+    const Matrix<T> A = random_normal<T>(500, 400), B = random_normal<T>(2000, 300);
+    const auto gA = copy_to_device<T>(g, A.view()), gB = copy_to_device<T>(g, B.view());
+    const auto f = qr<T, Cuda>(g, gA.view(), options), h = qr<T, Cuda>(g, gB.view(), options);
+    g.request_stop();
+    EXPECT_THROW((qr<T, Cuda>(g, gA.view(), options)), Interrupted);
+    g.clear_stop();
+    const auto again = qr<T, Cuda>(g, gA.view(), options);
+    this->expect_full_t(f, A.view());
+    this->expect_full_t(h, B.view());
+    this->expect_full_t(again, A.view());
+    EXPECT_TRUE(same_bits<T>(this->on_host(f.r(g)).view(), this->on_host(again.r(g)).view()));
+    {
+        // a context that goes while a panel may still be on its way back
+        Context<Cuda> other;
+        const auto last = qr<T, Cuda>(other, gB.view(), options);
+    }
+}
+
 TYPED_TEST(GpuFullT, BlocksOfQ) {
     using T = TypeParam;
     auto& g = this->gpu();

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Draws a timeline that `quoin ... --trace FILE` wrote, an SVG and a PNG beside it: a row for each engine, a bar for each span.
+
+    python3 bench/trace_plot.py TRACE.json [--from MS] [--to MS]
+
+--from and --to bound the part that is drawn, in milliseconds from the first span. Spans within others are drawn over them, lower.
+"""
+
+import argparse
+import json
+import sys
+
+import plot
+from plot import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
+
+# the steps of the blocked algorithm keep their colours; what else there is takes the next of the others
+COLOURS = {"panel": VERMILION, "update": BLUE, "T": GREEN, "S": ORANGE, "copy in": PURPLE, "copy out": SKY}
+OTHERS = (GREY, "#F0E442", "#999933", "#882255", "#44AA99", "#332288")
+
+
+def read(path):
+    """The rows, [(name, [(name, begin, end)])] from the top, in milliseconds from the first span, spans by their begin."""
+    try:
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+        names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+        spans = [(e["tid"], e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3) for e in events if e["ph"] == "X"]
+    except OSError as error:
+        sys.exit(f"trace_plot.py: {path}: {error.strerror}")
+    except (ValueError, KeyError, TypeError) as error:
+        sys.exit(f"trace_plot.py: {path} is not a trace: {error}")
+    if not spans:
+        sys.exit(f"trace_plot.py: {path} holds no spans")
+    first = min(begin for _, _, begin, _ in spans)
+    return [(names.get(tid, str(tid)), sorted(((name, begin - first, end - first) for t, name, begin, end in spans if t == tid),
+                                              key=lambda span: (span[1], -span[2])))
+            for tid in sorted({tid for tid, *_ in spans})]
+
+
+def depths(spans):
+    """How many spans each one lies within."""
+    found, around = [], []
+    for _, begin, end in spans:
+        while around and around[-1] <= begin:
+            around.pop()
+        found.append(len(around))
+        around.append(end)
+    return found
+
+
+def busy(spans, begin, end):
+    """The share of [begin, end] in which a row does something."""
+    total, last = 0, begin
+    for _, b, e in spans:
+        b, e = max(b, last), min(e, end)
+        if e > b:
+            total, last = total + e - b, e
+    return total / (end - begin) if end > begin else 0
+
+
+def draw(rows, out, title, begin=0.0, end=None):
+    end = max(e for _, spans in rows for _, _, e in spans) if end is None else end
+    if not begin < end:
+        sys.exit(f"trace_plot.py: --from {begin:g} is not before {end:g} ms")
+    colours = dict(COLOURS)
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(rows)))
+    for line, (_, spans) in enumerate(rows):
+        bars = {}
+        for (name, b, e), depth in zip(spans, depths(spans)):
+            if e > begin and b < end:
+                bars.setdefault((depth, name), []).append((b, e - b))
+        for (depth, name), of_name in sorted(bars.items()):
+            colour = colours.setdefault(name, OTHERS[(len(colours) - len(COLOURS)) % len(OTHERS)])
+            height = 0.7 * 0.7**depth
+            axes.broken_barh(of_name, (line + 0.35 - height, height), facecolors=colour, edgecolor="white", linewidth=0.3)
+    used = {name for _, spans in rows for name, b, e in spans if e > begin and b < end}
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for name, colour in colours.items() if name in used]
+    axes.legend(handles, [name for name in colours if name in used], loc="upper center", bbox_to_anchor=(0.5, -0.45 / len(rows) - 0.12),
+                ncols=6, frameon=False, fontsize=9)
+    axes.set_yticks(range(len(rows)), [f"{name}\n{100 * busy(spans, begin, end):.0f}% busy" for name, spans in rows], fontsize=9)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(begin, end)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("ms")
+    axes.set_title(title)
+    plot.save(figure, out)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trace")
+    parser.add_argument("--from", dest="begin", type=float, default=0.0, metavar="MS")
+    parser.add_argument("--to", dest="end", type=float, metavar="MS")
+    asked = parser.parse_args(arguments)
+    out = asked.trace[:-len(".json")] if asked.trace.endswith(".json") else asked.trace
+    draw(read(asked.trace), out, out.split("/")[-1], asked.begin, asked.end)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "io/atomic_file.hpp"
+#include "quoin/trace.hpp"
+
+namespace quoin::cli {
+
+/// --trace: a timeline of what a context does while this lives. Nothing without a path.
+template <class D>
+class Tracing {
+public:
+    /// Throws UnwritableFile at once where it will not be possible to write.
+    Tracing(Context<D>& ctx, const std::string& path) : ctx_(ctx), path_(path) {
+        if (path_.empty()) return;
+        io::AtomicFile{path_};
+        ctx_.attach(&trace_);
+    }
+    Tracing(const Tracing&) = delete;
+    ~Tracing() {
+        if (!path_.empty()) ctx_.attach(nullptr);
+    }
+    /// Waits for the work on a GPU.
+    void write() const {
+        if (!path_.empty()) trace_.write(path_);
+    }
+
+private:
+    Context<D>& ctx_;
+    const std::string path_;
+    Trace trace_;
+};
+
+}  // namespace quoin::cli

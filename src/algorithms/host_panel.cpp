@@ -1,0 +1,63 @@
+#include "algorithms/host_panel.hpp"
+
+#include "algorithms/instantiate.hpp"
+
+namespace quoin {
+
+template <class T>
+void factor_panel_by_all_cores(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    ReflectorForest<T, Host> forest;
+    lay_out_panels(ctx, plan, forest);
+    const ForestView<T, Host> panels{forest.panels, A, forest.Tf.view()};
+    factor_blocked_householder<T, Host>(ctx, plan, panels);
+    join_t<T, Host>(ctx, {panels.panels, panels.A, panels.Tf}, Tf);
+}
+
+template <class T, class D>
+HostPanels<T, D>::HostPanels(Context<D>& ctx, Index m, Index nb)
+    : host_(host_beside(ctx)),
+      memory_(static_cast<T*>(travelling_memory(ctx, detail::checked_bytes(m + nb, nb, sizeof(T))))) {}
+
+template <class T, class D>
+HostPanels<T, D>::~HostPanels() {
+    if (!leaving_) return;
+    try {
+        arrive(*leaving_);
+    } catch (const Error&) {
+        // what ended the factorization is on its way to the caller already
+    }
+}
+
+template <class T, class D>
+void HostPanels<T, D>::leave(Context<D>& where, Index step, MatrixView<const T, D> A) {
+    const Span span(where, "copy out", step, Trace::Row::ToHost);
+    leaving_ = &where;
+    fetch<T>(where, A, panel(A.rows, A.cols));
+}
+
+template <class T, class D>
+void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+    const MatrixView<T> V = panel(A.rows, A.cols), T_of_V(memory_ + A.rows * A.cols, A.cols, A.cols);
+    arrive(where);
+    leaving_ = nullptr;
+    {
+        const Span<Host> span(where.trace(), "panel", step);
+        factor_panel_by_all_cores<T>(host_, V, T_of_V);
+    }
+    const Span span(where, "copy in", step, Trace::Row::ToDevice);
+    send<T>(where, V, A);
+    send<T>(where, T_of_V, Tf);
+}
+
+template void factor_panel_by_all_cores<float>(Context<Host>&, MatrixView<float>, MatrixView<float>);
+template void factor_panel_by_all_cores<double>(Context<Host>&, MatrixView<double>, MatrixView<double>);
+
+#define QUOIN_INSTANTIATE(T, D) template class HostPanels<T, D>;
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,166 @@
+// Timelines of a GPU: spans of every stream on one clock, and what panels on the host overlap with.
+
+#include "quoin/trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cases.hpp"
+#include "cuda/primitives.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+#include "quoin/svd.hpp"
+
+namespace quoin::test {
+namespace {
+
+using Row = Trace::Row;
+using Spans = std::vector<Trace::Span>;
+
+class GpuTrace : public OnGpu {
+protected:
+    /// Of what `work` does, recorded from an idle stream.
+    template <class Work>
+    Spans record(Work&& work) {
+        Trace trace;
+        gpu().attach(&trace);
+        work();
+        gpu().wait();
+        gpu().attach(nullptr);
+        EXPECT_NO_THROW(trace.json());
+        return trace.spans();
+    }
+    Options hybrid(CompactWY compact_wy) {
+        Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+        options.panel = PanelDevice::Host;
+        options.compact_wy = compact_wy;
+        if (compact_wy == CompactWY::Full) options.full_t = FullTRoute::Recurrence;
+        return options;
+    }
+};
+
+double length(const Trace::Times& times) { return times.end - times.begin; }
+
+bool is_step(const Trace::Span& span) {
+    return span.name == "panel" || span.name == "update" || span.name == "T" || span.name == "S" ||
+           (span.step >= 0 && (span.row == Row::ToHost || span.row == Row::ToDevice));
+}
+
+TEST_F(GpuTrace, WithoutATraceNothingIsRecordedAndWithOneEveryStep) {
+    const Matrix<double> A = random_normal<double>(1500, 700);
+    const auto gA = copy_to_device<double>(gpu(), A.view());
+    Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+    options.compact_wy = CompactWY::Full;
+    options.full_t = FullTRoute::Recurrence;
+    options.panel_width = 128;
+    options.check_finite = false;
+    const auto untraced = qr<double, Cuda>(gpu(), gA.view(), options);
+    Matrix<double> R;
+    double before = 0, after = 0;
+    const Spans spans = record([&] {
+        const Trace& trace = *gpu().trace();
+        before = trace.now();
+        const auto f = qr<double, Cuda>(gpu(), gA.view(), options);
+        gpu().wait();
+        after = trace.now();
+        R = copy_to_host<double>(gpu(), f.r(gpu()).view());
+    });
+    EXPECT_TRUE(same_bits<double>(copy_to_host<double>(gpu(), untraced.r(gpu()).view()).view(), R.view()));
+    std::map<std::string, int> count;
+    std::map<Row, double> last_end;
+    for (const auto& span : spans) {
+        ++count[span.name];
+        EXPECT_LE(span.times.begin, span.times.end) << span.name;
+        if (!is_step(span)) continue;
+        // the GPU's clock is the host's to a fraction of a millisecond
+        EXPECT_GE(span.times.begin, before - 200) << span.name;
+        EXPECT_LE(span.times.end, after + 200) << span.name;
+        // one thing after the other on a stream
+        EXPECT_GE(span.times.begin, last_end[span.row] - 1) << span.name;
+        last_end[span.row] = std::max(last_end[span.row], span.times.end);
+    }
+    EXPECT_EQ(count["panel"], 6);
+    EXPECT_EQ(count["S"], 6 + 5);  // of every panel, and S₁ of all but the first
+    EXPECT_EQ(count["T"], 5);
+    EXPECT_GE(count["update"], 5);
+    EXPECT_EQ(count["copy out"], 1);
+}
+
+TEST_F(GpuTrace, PhasesOfOtherRuns) {
+    const Matrix<float> A = random_normal<float>(20000, 60);
+    const Spans spans = record([&] {
+        const auto gA = copy_to_device<float>(gpu(), A.view());
+        svd<float, Cuda>(gpu(), gA.view(), true);
+    });
+    for (const auto& [name, row] : {std::pair<std::string, Row>{"copy in", Row::ToDevice},
+                                    {"Gram passes", Row::Device},
+                                    {"SVD of R, vectors", Row::Device}}) {
+        EXPECT_TRUE(std::any_of(spans.begin(), spans.end(), [&, name = name, row = row](const auto& span) {
+            return span.name == name && span.row == row;
+        })) << name;
+    }
+}
+
+/// While the host has panel k+1, from its leaving to its return, the GPU updates the rest with panel k.
+TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
+    if (quick()) GTEST_SKIP();
+    const Index n = 6000;
+    const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
+    const Options options = hybrid(CompactWY::Panels);
+    qr<double, Cuda>(gpu(), gA.view(), options);
+    const Spans spans = record([&] { qr<double, Cuda>(gpu(), gA.view(), options); });
+    std::map<Index, Trace::Times> away, rest;
+    std::map<Index, int> panels;
+    for (const auto& span : spans) {
+        if (span.step < 0) continue;
+        if (span.row == Row::ToHost) away[span.step].begin = span.times.begin;
+        if (span.row == Row::ToDevice) away[span.step].end = span.times.end;
+        if (span.row == Row::Host) ++panels[span.step];
+        // the later of a step's; that of the next panel may be beside it
+        if (span.name == "update" && span.row == Row::Device) rest[span.step] = span.times;
+    }
+    const Index nb = plan_qr<double>(gpu(), n, n, options).panel_width, count = (n + nb - 1) / nb;
+    ASSERT_EQ(static_cast<Index>(panels.size()), count);
+    for (Index k = 0; k < count / 4; ++k) {  // later updates are over before the panel has travelled
+        SCOPED_TRACE(k);
+        EXPECT_EQ(panels[k], 1);
+        EXPECT_LT(away[k + 1].begin, rest[k].end);
+        EXPECT_LT(rest[k].begin, away[k + 1].end);
+    }
+}
+
+/// Whichever side is slower never waits for more than the first and the last panel.
+TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
+    if (quick()) GTEST_SKIP();
+    const Index n = 8000;
+    const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
+    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full}) {
+        SCOPED_TRACE(to_string(compact_wy));
+        const Options options = hybrid(compact_wy);
+        qr<double, Cuda>(gpu(), gA.view(), options);
+        double host = 0, device = 0, begin = 1e300, end = 0, both = 0;
+        std::vector<Trace::Times> of_host, of_device;
+        for (const auto& span : record([&] { qr<double, Cuda>(gpu(), gA.view(), options); })) {
+            if (!is_step(span)) continue;
+            begin = std::min(begin, span.times.begin);
+            end = std::max(end, span.times.end);
+            (span.row == Row::Device || span.row == Row::Beside ? device : host) += length(span.times);
+            if (span.row == Row::Host) of_host.push_back(span.times);
+            if (span.row == Row::Device) of_device.push_back(span.times);
+        }
+        for (const auto& a : of_host) {
+            for (const auto& b : of_device) both += std::max(0.0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+        }
+        RecordProperty("total_us", std::to_string(end - begin));
+        RecordProperty("host_and_copies_us", std::to_string(host));
+        RecordProperty("device_us", std::to_string(device));
+        EXPECT_LE(end - begin, 1.15 * std::max(host, device)) << "host and copies " << host << " µs, device " << device;
+        EXPECT_GT(both, 0) << "the host factors while the device computes";
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
