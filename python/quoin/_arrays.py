@@ -80,6 +80,14 @@ def located(array: Any) -> tuple[Any, Place]:
     return np.asarray(array), ON_HOST
 
 
+def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
+    """As `located`, for what computes on the host only."""
+    array, place = located(array)
+    if not isinstance(place, OnHost):
+        raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}")
+    return array, place
+
+
 def require_one_place(function: str, one: Place, other: Place) -> None:
     if str(one) != str(other):
         raise TypeError(f"quoin.{function} needs its arrays in one place; one lies on {one}, another on {other}")
