@@ -107,12 +107,9 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         if (s + 1 == count) {
             apply(ctx, C, step);
         } else if (host || is_tall(A.rows - panel.tree.width)) {
-            // the next panel first, or beside the rest where that leaves room
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
-            const bool together = C.rows * C.cols <= Tuning<D>::most_updated_together;
-            if (!together) apply(ctx, C.col_block(next), {step.S, {}, {}});
+            apply(ctx, C.col_block(next), {step.S, {}, {}});
             Context<D>& critical = beside.fork();
-            if (together) apply(critical, C.col_block(next), {step.S, {}, {}});
             leave(critical, s + 1);
             apply(ctx, C.col_block(rest), step);
             factor(critical, s + 1);

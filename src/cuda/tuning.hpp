@@ -26,9 +26,6 @@ struct Tuning<Cuda> {
         if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
-    /// Elements of a trailing matrix whose next panel is updated beside the rest. Ever so, and never, H100, f64 ms: 8192×1024
-    /// 2.39 and 2.56, 8192×2048 5.57 and 6.05, 8192×4096 13.4 and 13.1, 16 384² 156 and 155.
-    static constexpr Index most_updated_together = Index(1) << 24;
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
     /// to the host and back, 34 MB, the bus longer. `quoin bench --paper storage --device cuda` compares whole factorizations.
     static constexpr PanelDevice panel = PanelDevice::Device;

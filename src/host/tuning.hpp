@@ -42,7 +42,6 @@ struct Tuning<Host> {
     /// by Gram.
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     static constexpr bool keeps_last_step = false;
-    static constexpr Index most_updated_together = 0;
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     /// Whether a tall matrix is reconstructed as one panel.
