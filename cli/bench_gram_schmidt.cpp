@@ -278,7 +278,7 @@ Options law_options(Method method, Reorthogonalization r = Reorthogonalization::
 
 /// A = U diag(1, 1/κ, …, 1/κ) Vᵀ with random orthogonal U and V, made in f64: all columns near one line.
 Matrix<double> near_one_line(Context<Host>& ctx, double kappa) {
-    const auto [m, n] = law_shape;
+    const Index m = law_shape.rows, n = law_shape.cols;
     const auto random_basis = [&](Index rows, std::uint64_t seed) {
         Matrix<double> X(rows, n);
         fill_normal(X, seed);
@@ -311,7 +311,7 @@ void measure_laws(Context<Host>& ctx, const BenchArguments& arguments, const Csv
         for (const Law& law : laws) fmt::print("{:>13}", law.text);
         fmt::print("\n");
     }
-    const auto [m, n] = law_shape;
+    const Index m = law_shape.rows, n = law_shape.cols;
     for (double kappa = 10; kappa < 1.01 * (dtype == DType::F32 ? 1e6 : 1e15); kappa *= 10) {
         throw_if_interrupted();
         const Matrix<double> exact = near_one_line(ctx, kappa);

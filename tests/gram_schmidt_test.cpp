@@ -504,8 +504,8 @@ TYPED_TEST(GramSchmidtTest, ColumnsOfAnyScale) {
 /// with a zero below the diagonal of H.
 TYPED_TEST(GramSchmidtTest, ArnoldiSeesTheKrylovSpaceEnd) {
     using T = TypeParam;
-    const Index m = 60;
-    const auto multiply = [m](MatrixView<const T> x) {
+    constexpr Index m = 60;
+    const auto multiply = [](MatrixView<const T> x) {
         Matrix<T> y = filled<T>(m, 1, T(0));
         for (Index i = 0; i < 4; ++i) y((i + 1) % 4, 0) = 2 * x(i, 0);
         return y;

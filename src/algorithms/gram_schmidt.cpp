@@ -76,8 +76,8 @@ template <class T, class D>
 void GramSchmidtBasis<T, D>::project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
                                      MatrixView<T, D> S) const {
     const auto subtract_part = [&](Range part, const MatrixView<const T, D>* L) {
-        const auto Q_part = Q.col_block(part),
-                   S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
+        const auto Q_part = Q.col_block(part);
+        const auto S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
         multiply_transposed<T>(ctx, Q_part, W, S_part);
         if (L) solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
         subtract_product<T>(ctx, Q_part, S_part, W);

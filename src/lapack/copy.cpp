@@ -31,7 +31,7 @@ void copy_by_threads(Index n, const T* x, Index incx, T* y, Index incy) {
     // the next vectors of y's large pages too are touched for the first time by ?copy, where y is a matrix's column
     if (incy == 1) host::prefer_large_pages(y, n * sizeof(T));
     if (incx == 1 && incy == 1) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for schedule(static)
         for (Index i = 0; i < n; ++i) y[i] = x[i];
     } else {
 #pragma omp parallel for schedule(static)
