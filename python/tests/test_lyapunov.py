@@ -44,7 +44,7 @@ def test_products_of_any_order_and_type(order):
 def test_methods_agree():
     run = dict(time=20, transient=5, alignment=5)
     spectra = [quoin.lyapunov(lorenz, lorenz_jvp, [1, 1, 20], method=method, **run)
-               for method in ("householder", "tsqr", "caqr", "cholesky-qr2")]
+               for method in ("householder", "tsqr", "caqr", "cholesky-qr2", "mgs")]
     for other in spectra[1:]:
         assert np.array_equal(other.state, spectra[0].state)
         assert np.allclose(other.exponents, spectra[0].exponents, atol=1e-9)
