@@ -567,15 +567,8 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
     }
 }
 
-class GpuCorrected : public OnGpu {
+class GpuCorrected : public GpuPrimitive<float> {
 protected:
-    static Matrix<double> widened(MatrixView<const float> A) {
-        Matrix<double> B(A.rows, A.cols);
-        for (Index j = 0; j < A.cols; ++j) {
-            for (Index i = 0; i < A.rows; ++i) B(i, j) = A(i, j);
-        }
-        return B;
-    }
     /// max ‖c_j − d_j‖ / ‖d_j‖, in units of u.
     static double column_error(MatrixView<const float> C, MatrixView<const double> D) {
         double most = 0;
