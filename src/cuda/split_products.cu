@@ -5,6 +5,9 @@
 
 #include "cuda/split_products.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "cuda/blas.hpp"
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
