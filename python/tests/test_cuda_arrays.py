@@ -161,6 +161,19 @@ def torch(gpu):
     return importlib.import_module("torch")
 
 
+LONG = 400_000_000  # cycles: some 0.2 s
+
+
+def late_copy(torch, source, order):
+    """A copy of `source` that is NaN until the current stream has slept."""
+    a = torch.full_like(source, float("nan"))
+    if order == "F":
+        a = a.mT.contiguous().mT
+    torch.cuda._sleep(LONG)
+    a.copy_(source)
+    return a
+
+
 def spread(rng, *shape, dtype=np.float64):
     """Columns of norms between 1e-5 and 1e5, two of them nearly equal."""
     A = rng.standard_normal(shape) * np.logspace(-5, 5, shape[-1])
@@ -590,11 +603,8 @@ def test_robust_pca_on_the_callers_stream(rng, torch, order):
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        a, known = torch.full_like(source, float("nan")), torch.zeros_like(mask)
-        if order == "F":
-            a = a.mT.contiguous().mT
-        torch.cuda._sleep(LONG)
-        a.copy_(source)
+        known = torch.zeros_like(mask)
+        a = late_copy(torch, source, order)
         known.copy_(mask)
         result = quoin.robust_pca(a, observed=known)
         a.fill_(float("nan"))
@@ -696,11 +706,7 @@ def test_the_estimator_on_the_callers_stream(rng, torch, order):
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        a = torch.full_like(source, float("nan"))
-        if order == "F":
-            a = a.mT.contiguous().mT
-        torch.cuda._sleep(LONG)
-        a.copy_(source)
+        a = late_copy(torch, source, order)
         pca = quoin.RobustPCA()
         scores = pca.fit_transform(a)
         a.fill_(float("nan"))
@@ -714,8 +720,6 @@ def test_the_estimator_on_the_callers_stream(rng, torch, order):
 
 
 # ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
-
-LONG = 400_000_000  # cycles: some 0.2 s
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -732,11 +736,7 @@ def test_on_the_callers_stream(rng, torch, order, compute):
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        a = torch.full_like(source, float("nan"))
-        if order == "F":
-            a = a.mT.contiguous().mT
-        torch.cuda._sleep(LONG)
-        a.copy_(source)
+        a = late_copy(torch, source, order)
         Q, R = compute(a)
         a.fill_(float("nan"))
         product, Q2, R2 = Q @ R, Q.clone(), R.clone()

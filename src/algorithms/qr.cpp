@@ -303,7 +303,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
-        ColumnScaling<T, D> scaling(ctx, A, plan.arithmetic, A.cols);
+        ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());

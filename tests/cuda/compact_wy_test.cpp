@@ -31,6 +31,18 @@ protected:
         return options;
     }
 
+    void expect_full_t_of_every_class(PanelDevice panel) {
+        for (enum Gallery matrix_class : gallery())
+            for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
+                SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
+                const Matrix<T> A = generate<T>(matrix_class, 200, 150);
+                const auto gA = copy_to_device<T>(gpu(), A.view());
+                Options options = this->options(route, true, 64);
+                options.panel = panel;
+                expect_full_t(qr<T, Cuda>(gpu(), gA.view(), options), A.view());
+            }
+    }
+
     /// V, T and S of the GPU say one Q: T⁻¹ + T⁻ᵀ = VᵀV multiplied out, T + Tᵀ = T VᵀV Tᵀ, S = V Tᵀ, and QᵀA = R.
     void expect_full_t(const QR<T, Cuda>& f, MatrixView<const T> A) {
         const Index m = f.rows(), n = f.cols(), k = std::min(m, n);
@@ -215,17 +227,7 @@ TYPED_TEST(GpuFullT, ShapesAndRoutes) {
                 }
 }
 
-TYPED_TEST(GpuFullT, Gallery) {
-    using T = TypeParam;
-    for (enum Gallery matrix_class : gallery())
-        for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
-            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
-            const Matrix<T> A = generate<T>(matrix_class, 200, 150);
-            const auto gA = copy_to_device<T>(this->gpu(), A.view());
-            const auto f = qr<T, Cuda>(this->gpu(), gA.view(), this->options(route, true, 64));
-            this->expect_full_t(f, A.view());
-        }
-}
+TYPED_TEST(GpuFullT, Gallery) { this->expect_full_t_of_every_class(PanelDevice::Auto); }
 
 /// Panels that the host factors, with one T and with one a panel.
 TYPED_TEST(GpuFullT, HostPanelsShapes) {
@@ -261,18 +263,7 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
         }
 }
 
-TYPED_TEST(GpuFullT, HostPanelsGallery) {
-    using T = TypeParam;
-    for (enum Gallery matrix_class : gallery())
-        for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
-            SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
-            const Matrix<T> A = generate<T>(matrix_class, 200, 150);
-            const auto gA = copy_to_device<T>(this->gpu(), A.view());
-            Options options = this->options(route, true, 64);
-            options.panel = PanelDevice::Host;
-            this->expect_full_t(qr<T, Cuda>(this->gpu(), gA.view(), options), A.view());
-        }
-}
+TYPED_TEST(GpuFullT, HostPanelsGallery) { this->expect_full_t_of_every_class(PanelDevice::Host); }
 
 /// R of two backward stable factorizations: ‖R − R'‖ <= √2 κ(A) ‖ΔA‖ up to signs, κ = (√3 + 1) / (√3 − 1) for normal entries
 /// and three times as many rows as columns.
