@@ -106,12 +106,12 @@ public:
     void run() {
         if (!arguments_.common.json) fmt::print("{}\n", device());
         const auto dtypes = arguments_.dtypes.empty() ? std::vector{DType::F64} : arguments_.dtypes;
-        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
         if (arguments_.shapes.empty()) {
             const auto of_q = arguments_.dtypes.empty() ? std::vector{DType::F32, DType::F64} : arguments_.dtypes;
             for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
             for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
         }
+        for (const DType dtype : dtypes) with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
         tracing_.write();
     }
 

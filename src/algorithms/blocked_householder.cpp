@@ -14,20 +14,21 @@ namespace {
 /// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
 /// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
-void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
+                       Meanwhile& meanwhile) {
     const Index m = A.rows, n = A.cols, most = Tuning<D>::most_top_cols;
     if (most > 0 && n > most) {
         const Range left{0, most}, right{most, n};
         set_zero(ctx, Tf);
-        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left));
+        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left), meanwhile);
         apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
-        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right));
+        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right), meanwhile);
         join_two<T, D>(ctx, A, left, right, Tf);
         return;
     }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n);
-    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view());
+    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), meanwhile);
     if (passes.state == State::Certified) return;
     ReflectorForest<T, D> tree;
     Plan by_tree = plan;
@@ -63,15 +64,21 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     std::optional<HostPanels<T, D>> host;
     if (plan.panel == PanelDevice::Host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
-    const auto factor = [&](Context<D>& where, Index s) {
+    const auto factor = [&](Context<D>& where, Index s, Meanwhile meanwhile) {
         const Panel& panel = forest.panels[s];
-        if (host) return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
-        const Span span(where, "panel", s);
-        if (is_tall(m - panel.first)) {
-            factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel));
-        } else {
-            factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
+        if (host) {
+            meanwhile();
+            return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
         }
+        {
+            const Span span(where, "panel", s);
+            if (is_tall(m - panel.first)) {
+                factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel), meanwhile);
+            } else {
+                factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
+            }
+        }
+        meanwhile();
     };
     Beside beside(ctx);
     const auto leave = [&](Context<D>& where, Index s) {
@@ -79,7 +86,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     };
     if (count > 0) {
         leave(ctx, 0);
-        factor(ctx, 0);
+        factor(ctx, 0, Meanwhile());
     }
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
@@ -111,8 +118,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             apply(ctx, C.col_block(next), {step.S, {}, {}});
             Context<D>& critical = beside.fork();
             leave(critical, s + 1);
-            apply(ctx, C.col_block(rest), step);
-            factor(critical, s + 1);
+            factor(critical, s + 1, Meanwhile([&] { apply(ctx, C.col_block(rest), step); }));
             beside.join();
         } else {
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "primitives.hpp"
@@ -214,11 +215,24 @@ template <class T, class D>
 void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                  MatrixView<T, D> Tf);
 
+/// What else is to be enqueued, once, when a chain of steps is and before the host waits for its verdict: the device has work
+/// meanwhile, and the chain did not wait for the host to enqueue it.
+class Meanwhile {
+public:
+    explicit Meanwhile(std::function<void()> work = {}) : work_(std::move(work)) {}
+    void operator()() {
+        if (const auto work = std::exchange(work_, {})) work();
+    }
+
+private:
+    std::function<void()> work_;
+};
+
 /// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it behind one gate: `cholesky_passes` and
 /// `reconstruct_behind`. Where the state is not Certified A is as that says, and Tf is not final. Waits.
 template <class T, class D>
 CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
-                                        MatrixView<T, D> R);
+                                        MatrixView<T, D> R, Meanwhile& meanwhile);
 
 /// Of an orthonormal Q in A, by `reconstruct_behind` or `factor_anew`. R has n or more columns. Waits.
 template <class T, class D>

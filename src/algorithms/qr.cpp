@@ -133,8 +133,10 @@ private:
         const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
         const bool reflectors = plan.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();
-        const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, shifted, A, f_.forest.Tf.view(), R.view())
-                                       : cholesky_passes<T, D>(ctx_, shifted, plan.q != QForm::None, A, A, R.view());
+        Meanwhile nothing;
+        const auto passes = reflectors
+                                ? factor_by_cholesky<T, D>(ctx_, shifted, A, f_.forest.Tf.view(), R.view(), nothing)
+                                : cholesky_passes<T, D>(ctx_, shifted, plan.q != QForm::None, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {

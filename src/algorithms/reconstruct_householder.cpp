@@ -97,10 +97,11 @@ void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>
 
 template <class T, class D>
 CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
-                                        MatrixView<T, D> R) {
+                                        MatrixView<T, D> R, Meanwhile& meanwhile) {
     Matrix<T, D> signs(ctx, A.cols, 1);
     auto passes = cholesky_passes<T, D>(ctx, shifted, false, A, A, R, [&](auto R2, auto gate) {
         reconstruct_behind<T, D>(ctx, A, R2, R, Tf, signs.view(), gate);
+        meanwhile();
     });
     if (passes.next_refused) factor_anew<T, D>(ctx, A, passes.R2.view(), R, Tf);
     return passes;
@@ -128,7 +129,7 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, 
     template void factor_anew<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<const Sum<T, D>, D>, MatrixView<T, D>, \
                                     MatrixView<T, D>);                                                               \
     template CholeskyPasses<T, D> factor_by_cholesky<T, D>(Context<D>&, bool, MatrixView<T, D>, MatrixView<T, D>,    \
-                                                           MatrixView<T, D>);                                        \
+                                                           MatrixView<T, D>, Meanwhile&);                            \
     template void reconstruct_householder<T, D>(Context<D>&, MatrixView<T, D>, MatrixView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -29,9 +29,9 @@ using namespace cuda;
 
 constexpr int block_threads = 1024;
 
-/// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM; and that cuBLAS's trmm multiplies by. Wider
-/// ones are mostly GEMM. H100, 128×128 of either type: 9 and 19 µs.
-constexpr Index copied_width = 256, trmm_width = 1024;
+/// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
+/// either type: 9 µs, and 19 by cuBLAS's trmm.
+constexpr Index copied_width = 1024;
 
 /// X := op(A) X, or X op(A): copies of both, and one GEMM.
 template <class T>
@@ -391,12 +391,8 @@ void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, 
                        MatrixView<T, Cuda> X) {
     const Index n = A.rows, half = n / 2;
     if (X.empty()) return;
-    if (n <= trmm_width) {
-        if (n <= copied_width) {
-            multiply_copied<T>(ctx, side, triangle, op, A, X);
-        } else {
-            trmm<T>(ctx, side, triangle, op, 1, A, X);
-        }
+    if (n <= copied_width) {
+        multiply_copied<T>(ctx, side, triangle, op, A, X);
         ctx.state().add_flops(1.0 * n * X.rows * X.cols);
         return;
     }
