@@ -56,9 +56,11 @@ template <class T>
 void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T, Host> A,
                 MatrixView<const T, Host> Tf);
 
-/// The last step of it: each domain's rows of the thin Q from its block E, in place of V.
+/// The last step of it: each domain's rows of the thin Q from its block E, in place of V; and before, C := Q_leaves C, where C
+/// has columns.
 template <class T>
-void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T, Host> A, MatrixView<const T, Host> Tf);
+void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T, Host> A, MatrixView<const T, Host> Tf,
+                 MatrixView<T, Host> C = {});
 
 /// R of every domain without storing V: `stack` ((domains·width)×width) receives R_0, R_1, … with exact zeros below.
 template <class T>

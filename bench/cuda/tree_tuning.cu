@@ -145,13 +145,12 @@ private:
                 for (Index l = tree.levels() - 1; l >= 0; --l)
                     apply_nodes<T>(ctx_, tree, l, Op::None, V, factors[p], C);
                 mark(FormApplyNodes);
-                apply_leaves<T>(ctx_, tree, Op::None, V, factors[p], C);
-                mark(FormApplyLeaves);
             }
             set_root<T>(ctx_, V);
             for (Index l = tree.levels() - 1; l >= 0; --l) form_nodes<T>(ctx_, tree, l, V, factors[p]);
-            form_leaves<T>(ctx_, tree, V, factors[p]);
             mark(FormPanel);
+            form_leaves<T>(ctx_, tree, V, factors[p], C);
+            mark(C.cols > 0 ? FormApplyLeaves : FormPanel);
         }
         if (!staged) mark(Other, true);
         check(cudaStreamSynchronize(ctx_.stream()));

@@ -72,6 +72,7 @@ template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
     Beside beside(ctx);
     const Index count = static_cast<Index>(forest.panels.size());
+    Context<D>* critical = &ctx;
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
@@ -82,22 +83,23 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         const auto A2 =
             forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + panel.tree.width, forest.A.cols()});
         {
-            const Span span(ctx, "panel", s);
-            factor_leaves<T>(ctx, panel.tree, A, Tf);
+            const Span span(*critical, "panel", s);
+            factor_leaves<T>(*critical, panel.tree, A, Tf);
         }
-        // A₂ is there, and not the panel alone
         beside.join();
         const Span span(ctx, A2.cols == 0 ? "panel" : "update", s);
         if (A2.cols == 0) {
             for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
         } else if (panel.tree.lapack_panel()) {
             apply_panel<T>(ctx, Op::Transpose, A, Tf, A2);
+            critical = &ctx;
         } else {
             factor_nodes_and_apply_leaves<T>(ctx, panel.tree, A, Tf, A2);
-            // the tree update of the next panel, whose leaves are next, and of what is right of it
+            // the tree update of the next panel, whose leaves are next, ahead of what is right of it
             const Index next = !beside.is_apart() ? A2.cols : s + 1 < count ? forest.panels[s + 1].tree.width : 0;
-            apply_levels<T, D>(beside.fork(), panel.tree, Op::Transpose, A, Tf, A2.col_block({next, A2.cols}));
-            apply_levels<T, D>(ctx, panel.tree, Op::Transpose, A, Tf, A2.col_block({0, next}));
+            critical = &beside.fork();
+            apply_levels<T, D>(*critical, panel.tree, Op::Transpose, A, Tf, A2.col_block({0, next}));
+            apply_levels<T, D>(ctx, panel.tree, Op::Transpose, A, Tf, A2.col_block({next, A2.cols}));
         }
     }
 }
@@ -138,7 +140,6 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
     const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
     Beside beside(ctx);
-    Index last_width = 0;
     for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
         throw_if_stopped(ctx);
         const Panel& panel = *it;
@@ -149,21 +150,18 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
         const auto C = forest.A.block({panel.first, m}, {panel.first + tree.width, k});
         set_identity<T>(ctx, C.cols, C.row_block({0, tree.width}));
         if (tree.lapack_panel()) {
-            beside.join();
             apply_tree<T, D>(ctx, tree, Op::None, A, Tf, C);
             form_panel<T>(ctx, A, Tf);
-        } else {
-            // the last panel's columns are still being formed
-            apply_levels<T, D>(ctx, tree, Op::None, A, Tf, C.col_block({last_width, C.cols}));
-            beside.join();
-            apply_levels<T, D>(ctx, tree, Op::None, A, Tf, C.col_block({0, last_width}));
-            Context<D>& own = beside.fork();
-            set_root<T>(own, A);
-            for (Index l = tree.levels() - 1; l >= 0; --l) form_nodes<T>(own, tree, l, A, Tf);
-            if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
-            form_leaves<T>(beside.fork(), tree, A, Tf);
+            continue;
         }
-        last_width = tree.width;
+        set_root<T>(beside.fork(), A);
+        for (Index l = tree.levels() - 1; l >= 0; --l) {
+            // Q's blocks take the place of the level's V once C has been multiplied by them
+            if (C.cols > 0) apply_nodes<T>(ctx, tree, l, Op::None, A, Tf, C);
+            form_nodes<T>(beside.fork(), tree, l, A, Tf);
+        }
+        beside.join();
+        form_leaves<T>(ctx, tree, A, Tf, C);
     }
 }
 

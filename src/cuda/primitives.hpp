@@ -78,7 +78,8 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
                 MatrixView<const T, Cuda> Tf);
 /// Each domain's rows of the thin Q.
 template <class T>
-void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf);
+void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf,
+                 MatrixView<T, Cuda> C = {});
 /// R of every domain without storing V.
 template <class T>
 void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack);

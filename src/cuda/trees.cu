@@ -131,10 +131,12 @@ void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<c
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
         const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
-        launch(ctx, "apply_leaf", op == Op::Transpose ? apply_leaf<T, rows, true> : apply_leaf<T, rows, false>,
+        // only read: the kernel that forms Q is another one
+        launch(ctx, "apply_leaf",
+               op == Op::Transpose ? apply_leaf<T, rows, true, false> : apply_leaf<T, rows, false, false>,
                columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
-               apply_leaf_bytes<rows, T>(columns.warps), TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data,
-               Tf.ld, C.data, C.ld, C.cols);
+               apply_leaf_bytes<rows, T>(columns.warps), TreeGeometry(tree), columns.tiles, const_cast<T*>(A.data),
+               A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
     });
     ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
 }
@@ -175,9 +177,19 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
 }
 
 template <class T>
-void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf) {
+void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf,
+                 MatrixView<T, Cuda> C) {
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
+        const ColumnTiles columns(C.cols, apply_and_form_warps<rows, T>());
+        if (columns.tiles == 1) {
+            launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
+                   (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps),
+                   TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+            ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
+            return;
+        }
+        if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
         launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
                reflector_doubles<rows> * sizeof(double), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld);
     });
@@ -202,7 +214,8 @@ void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
                                  MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                     \
     template void form_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>,                         \
                                 MatrixView<const T, Cuda>);                                                           \
-    template void form_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>);   \
+    template void form_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>,    \
+                                 MatrixView<T, Cuda>);                                                                \
     template void set_root<T>(Context<Cuda>&, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

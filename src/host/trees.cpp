@@ -203,7 +203,8 @@ void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixVi
 }
 
 template <class T>
-void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<const T> Tf) {
+void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<const T> Tf, MatrixView<T> C) {
+    if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
@@ -242,7 +243,7 @@ void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, Mat
     template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                 \
                                  MatrixView<const T>, MatrixView<T>);                                              \
     template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);      \
-    template void form_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<const T>);
+    template void form_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

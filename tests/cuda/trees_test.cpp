@@ -25,10 +25,11 @@ void apply(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D>
 }
 
 template <class T, class D>
-void form(Context<D>& ctx, const PanelTree& tree, MatrixView<T, D> A, MatrixView<const T, D> Tf) {
+void form(Context<D>& ctx, const PanelTree& tree, MatrixView<T, D> A, MatrixView<const T, D> Tf,
+          MatrixView<T, D> C = {}) {
     set_root<T>(ctx, A);
     for (Index level = tree.levels() - 1; level >= 0; --level) form_nodes<T>(ctx, tree, level, A, Tf);
-    form_leaves<T>(ctx, tree, A, Tf);
+    form_leaves<T>(ctx, tree, A, Tf, C);
 }
 
 /// rows, width, inner_block, leaf_rows, domain_rows, fan_in: one leaf, ragged leaves, flat trees, remainders that join
@@ -100,7 +101,17 @@ TYPED_TEST(GpuTrees, TheHostAgrees) {
         form<T, Cuda>(g, tree, gAgain.view(), gTagain.view());
         Matrix<T> Q = copy<T>(F.view());
         form<T, Host>(this->host, tree, Q.view(), Tf.view());
-        EXPECT_LE(difference<T>(gAgain.fetch(g).view(), Q.view(), n, frobenius_norm<T>(Q.view())), law) << "form";
+        const Matrix<T> formed = gAgain.fetch(g);
+        EXPECT_LE(difference<T>(formed.view(), Q.view(), n, frobenius_norm<T>(Q.view())), law) << "form";
+        // beside a product with the leaves, in one kernel up to 128 columns
+        for (Index p : {1, 35, 128, 129}) {
+            const Matrix<T> C = random_normal<T>(m, p, 3);
+            GpuPadded<T> gC(g, C.view()), gF(g, F.view()), gAlone(g, C.view());
+            apply_leaves<T>(g, tree, Op::None, gF.view(), gT.view(), gAlone.view());
+            form<T, Cuda>(g, tree, gF.view(), gT.view(), gC.view());
+            EXPECT_TRUE(same_bits<T>(gF.fetch(g).view(), formed.view())) << "form beside " << p;
+            EXPECT_TRUE(same_bits<T>(gC.fetch(g).view(), gAlone.fetch(g).view())) << "apply beside form, " << p;
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
-// apply_leaves: the papers' kernel `apply_qt_h`, the horizontal update.
+// apply_leaves: the papers' kernel `apply_qt_h`, the horizontal update; and form_leaves of the same panel meanwhile.
 //
 //     C := op(H_leaf) C for leaf 0 (gemqrt),   [C_top; C_leaf] := op(H) [C_top; C_leaf] for leaf t (tpmqrt)
+//     where `forms`, besides:  [E; Q_t] := H [E; 0] for t = …, 1, Q_0 = H [E; 0] in place of V (form_q.cuh)
 //
 //     grid          one block a domain and tile of 16·warps columns, tiles of one domain side by side: V comes from L2
 //     ownership     wy_tile.cuh: a warp owns 16 columns; C_top stays in its registers, the leaf's rows of C pass through
@@ -10,6 +11,8 @@
 //     pipeline      a leaf is worked on in chunks of 16 rows, first all of VᵀC, then all of C − V W. A chunk of the next
 //                   leaf replaces a chunk of this one as soon as that is done with, and meanwhile two further warps stage
 //                   the next leaf's V and T in a second buffer: one barrier a leaf
+//     forms         one tile of at most 8 warps, and two more that own the panel's columns: a leaf's V is staged when Q_t
+//                   takes its place, so that it is read once and not again by form_leaf
 //     shared        2 · (8·32·(rows + 4) + 9 KB) + 16·(rows + 8) elements a warp: 84 KB + 8.5 or 17 KB a warp (128 rows)
 //     edges         rows >= h and columns >= p are zeros and never stored; 16 bytes are copied and pairs of rows stored at
 //                   a time where C allows
@@ -69,14 +72,22 @@ constexpr int apply_leaf_warps() {
     return warps;
 }
 
-template <class T, int rows, bool transpose>
+/// Warps that form the panel's columns, and those that multiply beside them at most.
+inline constexpr int form_strips = tile_width / strip_cols;
+template <int rows, class T>
+constexpr int apply_and_form_warps() {
+    return apply_leaf_warps<rows, T>() - form_strips;
+}
+
+template <class T, int rows, bool transpose, bool forms>
 __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 32, 1)
-    apply_leaf(TreeGeometry tree, Index tiles, const T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc,
-               Index p) {
+    apply_leaf(TreeGeometry tree, Index tiles, T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
+    static_assert(!forms || !transpose);
     constexpr int chunks = rows / chunk_rows, top_chunks = tile_width / chunk_rows;
     extern __shared__ __align__(16) unsigned char memory[];
     double* const reflectors = reinterpret_cast<double*>(memory);
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - stage_warps;
+    constexpr int formers = forms ? form_strips : 0;
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - stage_warps - formers;
     const LeafStrip<rows, T> shared_c{reinterpret_cast<T*>(reflectors + 2 * reflector_doubles<rows>) +
                                       warp * LeafStrip<rows, T>::size};
     const Index d = blockIdx.x / tiles, leaves = tree.leaves(d);
@@ -111,7 +122,14 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
         for (int q = 0; q < chunks; ++q) copy_chunk(leaf_of(0), q);
         strip(tree.domain_begin(d)).load(top_rows, top);
     }
-    stage_leaf(0, warp, warps + stage_warps);
+    // E of the panel's columns
+    const int own_col = (warp - warps) * strip_cols, n = static_cast<int>(tree.width);
+    const auto own_strip = [&](Index row) {
+        return Strip<T>(A + row + own_col * lda, lda, min(n - own_col, strip_cols));
+    };
+    const bool own = forms && warp >= warps && warp < warps + formers;
+    if (own) own_strip(tree.domain_begin(d)).load_upper(own_col, top);
+    stage_leaf(0, warp, warps + formers + stage_warps);
     __syncthreads();
 
     const auto multiply = [&](Index step) {
@@ -181,8 +199,13 @@ __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 
     for (Index step = 0; step < leaves; ++step) {
         if (warp < warps) {
             multiply(step);
+        } else if (own) {
+            const Index t = leaf_of(step);
+            const double* const V = reflectors + step % 2 * reflector_doubles<rows>;
+            form_rows<rows>(V, V + Staged<rows>::size, t, n, own_strip(tree.leaf_begin(d, t)), tree.leaf_size(d, t), 0,
+                            rows, top);
         } else if (step + 1 < leaves) {
-            stage_leaf(step + 1, warp - warps, stage_warps);
+            stage_leaf(step + 1, warp - warps - formers, stage_warps);
         }
         __syncthreads();
     }

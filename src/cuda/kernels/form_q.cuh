@@ -4,7 +4,7 @@
 //
 //     root    E := I
 //     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
-//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]
+//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it beside few columns of C
 //
 //     grid          one block a node, one warp a member; one block a domain, whose 4 warps are two strips of 16 columns by
 //                   two groups of rows
@@ -82,8 +82,6 @@ __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (size
     extern __shared__ __align__(16) unsigned char memory[];
     double* const V = reinterpret_cast<double*>(memory);
     double* const Tk = V + Staged<rows>::size;
-    const Staged<rows> staged_v(V);
-    const Staged<tile_width> staged_t(Tk);
     const Index d = blockIdx.x;
     const int n = static_cast<int>(tree.width), warp = threadIdx.x / 32;
     const int first_col = warp % 2 * strip_cols, first_row = warp / 2 * (rows / form_groups);
@@ -99,30 +97,8 @@ __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (size
         stage<rows>(H.V, V, warp, form_warps);
         stage<tile_width>(H.Tk, Tk, warp, form_warps);
         __syncthreads();
-        Tile16x8 W[4] = {};
-        if (t == 0) {
-            inner(staged_v, 0, E, W);
-        } else {
-#pragma unroll
-            for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
-        }
-        multiply_t<false>(staged_t, W);
-        if (t > 0) subtract_from_top(W, E);
-        turn_left(W, n);
-        const int h = tree.leaf_size(d, t);
-#pragma unroll 1
-        for (int row = first_row; row < first_row + rows / form_groups; row += 16) {
-            T q[2][4] = {};
-#pragma unroll
-            for (int b = 0; b < 4; ++b) {
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    if (t == 0 && row == b / 2 * 16) q[b % 2][i] = E[b][i];
-                }
-            }
-            outer(Staged<rows>(V + row), W, 0, q);
-            strip(tree.leaf_begin(d, t) + row).store(h - row, q);
-        }
+        form_rows<rows>(V, Tk, t, n, strip(tree.leaf_begin(d, t)), tree.leaf_size(d, t), first_row,
+                        first_row + rows / form_groups, E);
     }
 }
 

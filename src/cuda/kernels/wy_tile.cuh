@@ -220,6 +220,13 @@ struct Strip {
 
     __device__ Strip(T* C, Index ld_, int cols_) : lane_c(C + row(0, 0) + col(0) * ld_), ld(ld_), cols(cols_) {}
 
+    /// The same columns from the row on that is so many below.
+    __device__ Strip below(int rows) const {
+        Strip strip = *this;
+        strip.lane_c += rows;
+        return strip;
+    }
+
     __device__ static int row(int b, int i) { return 8 * b + 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
     __device__ static int col(int i) { return static_cast<int>(threadIdx.x % 32 / 4) + i / 2 * 8; }
     __device__ T& at(int b, int i) const { return lane_c[i / 2 * (8 * ld) + (8 * b + i % 2)]; }
@@ -285,5 +292,35 @@ struct Strip {
         }
     }
 };
+
+/// [E; Q_t] := H [E; 0] for leaf t > 0, and Q_0 = H [E; 0] for leaf 0: a strip's rows [first, last) of `leaf`, of which h exist.
+/// Every warp of the strip holds E.
+template <int rows, class T>
+__device__ inline void form_rows(const double* V, const double* Tk, Index t, int n, const Strip<T>& leaf, int h,
+                                 int first, int last, T (&E)[4][4]) {
+    Tile16x8 W[4] = {};
+    if (t == 0) {
+        inner(Staged<rows>(V), 0, E, W);
+    } else {
+#pragma unroll
+        for (int b = 0; b < 4; ++b) W[b] = widen(E[b]);
+    }
+    multiply_t<false>(Staged<tile_width>(Tk), W);
+    if (t > 0) subtract_from_top(W, E);
+    turn_left(W, n);
+#pragma unroll 1
+    for (int row = first; row < last; row += 16) {
+        T q[2][4] = {};
+#pragma unroll
+        for (int b = 0; b < 4; ++b) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                if (t == 0 && row == b / 2 * 16) q[b % 2][i] = E[b][i];
+            }
+        }
+        outer(Staged<rows>(V + row), W, 0, q);
+        leaf.below(row).store(h - row, q);
+    }
+}
 
 }  // namespace quoin::cuda
