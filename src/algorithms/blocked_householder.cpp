@@ -11,36 +11,21 @@ namespace quoin {
 
 namespace {
 
-/// Calls `step(b)` for the blocks b of a tall panel's n columns: those that are reconstructed in one step.
-template <class D, class Step>
-void for_each_block(Index n, Step step) {
-    constexpr Index most = Tuning<D>::most_top_cols;
-    const Index width = most > 0 ? most : n;
-    for (Index j = 0; j < n; j += width) step(Range{j, std::min(n, j + width)});
-}
-
-/// C := HᵀC for the H = H₁ diag(I, H₂) … of a panel's blocks, whose T stand on the diagonal of Tf.
+/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
+/// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
-void apply_blocks(Context<D>& ctx, MatrixView<const T, D> V, MatrixView<const T, D> Tf, MatrixView<T, D> C) {
-    for_each_block<D>(V.cols, [&](Range b) {
-        const Range rows{b.begin, V.rows};
-        apply_panel<T>(ctx, Op::Transpose, V.block(rows, b), Tf.block(b, b), C.row_block(rows));
-    });
-}
-
-/// One T of theirs.
-template <class T, class D>
-void join_blocks(Context<D>& ctx, MatrixView<const T, D> V, MatrixView<T, D> Tf) {
-    for_each_block<D>(V.cols, [&](Range b) {
-        if (b.begin > 0) join_two<T, D>(ctx, V, {0, b.begin}, b, Tf);
-    });
-}
-
-/// A tall block by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
-template <class T, class D>
-void factor_tall_block(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
+void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
                        Meanwhile& meanwhile) {
-    const Index n = A.cols;
+    const Index m = A.rows, n = A.cols, most = Tuning<D>::most_top_cols;
+    if (most > 0 && n > most) {
+        const Range left{0, most}, right{most, n};
+        set_zero(ctx, Tf);
+        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left), meanwhile);
+        apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
+        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right), meanwhile);
+        join_two<T, D>(ctx, A, left, right, Tf);
+        return;
+    }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n);
     const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), meanwhile);
@@ -67,20 +52,6 @@ void factor_tall_block(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     form_q_in_place(ctx, tree.view());
     copy<T>(ctx, tree.A.view(), A);
     reconstruct_householder<T, D>(ctx, A, R.view(), Tf);
-}
-
-/// A tall panel, block by block. Tf has their T on its diagonal and zeros elsewhere.
-template <class T, class D>
-void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
-                       Meanwhile& meanwhile) {
-    const Index m = A.rows, n = A.cols;
-    for_each_block<D>(n, [&](Range b) {
-        if (b.begin == 0 && b.end < n) set_zero(ctx, Tf);
-        const Range rows{b.begin, m}, right{b.end, n};
-        const auto V = A.block(rows, b), T_b = Tf.block(b, b);
-        factor_tall_block<T, D>(ctx, plan, V, T_b, meanwhile);
-        apply_panel<T>(ctx, Op::Transpose, V, T_b, A.block(rows, right));
-    });
 }
 
 }  // namespace
@@ -124,39 +95,32 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const auto Tf = forest.panel_t(panel);
         const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width}, below{panel.first, m};
         FullTStep<T, D> step;
-        const auto complete_t = [&] {
-            if (!host && is_tall(A.rows)) join_blocks<T, D>(ctx, A, Tf);
-            if (!with_s) return;
+        if (with_s) {
             // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ beside the trailing matrix
             const Span span(ctx, "S", s);
             form_s<T, D>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
-        };
-        const auto apply = [&](MatrixView<T, D> C) {
-            complete_t();
+        }
+        const auto apply = [&](Context<D>& where, MatrixView<T, D> C, FullTStep<T, D> also) {
             if (with_s) {
-                apply_and_extend<T>(ctx, A, Tf, C, step);
+                apply_and_extend<T>(where, A, Tf, C, also);
             } else if (C.cols > 0) {
-                const Span span(ctx, "update", s);
-                apply_panel<T>(ctx, Op::Transpose, A, Tf, C, plan.arithmetic);
+                const Span span(where, "update", s);
+                apply_panel<T>(where, Op::Transpose, A, Tf, C, plan.arithmetic);
             }
         };
         // A₂ := HᵀA₂, and the next panel with it
         const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
-            apply(C);
+            apply(ctx, C, step);
         } else if (host || is_tall(A.rows - panel.tree.width)) {
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
-            {
-                const Span span(ctx, "update", s);
-                apply_blocks<T, D>(ctx, A, Tf, C.col_block(next));
-            }
+            apply(ctx, C.col_block(next), {step.S, {}, {}});
             Context<D>& critical = beside.fork();
             leave(critical, s + 1);
-            factor(critical, s + 1, Meanwhile([&] { apply(C.col_block(rest)); }));
+            factor(critical, s + 1, Meanwhile([&] { apply(ctx, C.col_block(rest), step); }));
             beside.join();
         } else {
-            complete_t();
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);
         }
         if (with_s) store_triangle<T>(ctx, Tf, ST.block(here, here));

@@ -181,8 +181,10 @@ void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> 
                  MatrixView<T, Cuda> C) {
     check_tree(tree);
     with_tile_rows(tree, [&](auto rows) {
-        const ColumnTiles columns(C.cols, apply_and_form_warps<rows, T>());
-        if (columns.tiles == 1) {
+        // doubles in tiles of 256 rows leave no room for a strip of C beside
+        constexpr int most = apply_and_form_warps<rows, T>();
+        if (C.cols > 0 && C.cols <= most * strip_cols) {
+            const ColumnTiles columns(C.cols, std::max(most, 1));
             launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
                    (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps),
                    TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
