@@ -78,6 +78,10 @@ template <class T>
 void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf,
                  MatrixView<T, Host> C, Arithmetic arithmetic = Arithmetic::Native);
 
+/// S := V Tᵀ for V and T from `factor_panel`, m×n, zeros above its diagonal. mn² flops.
+template <class T>
+void form_s(Context<Host>& ctx, MatrixView<const T, Host> V, MatrixView<const T, Host> Tf, MatrixView<T, Host> S);
+
 /// What a step of the recurrence for the full T (algorithms.md, section 5) knows and updates beside the trailing matrix.
 template <class T, class D>
 struct FullTStep {

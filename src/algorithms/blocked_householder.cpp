@@ -95,32 +95,38 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const auto Tf = forest.panel_t(panel);
         const Range before{0, panel.first}, here{panel.first, panel.first + panel.tree.width}, below{panel.first, m};
         FullTStep<T, D> step;
-        if (with_s) {
+        const auto begin_step = [&] {
+            if (!with_s) return;
             // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ beside the trailing matrix
             const Span span(ctx, "S", s);
-            form_s<T, D>(ctx, A, Tf, ST.block(below, here));
+            form_s<T>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
-        }
-        const auto apply = [&](Context<D>& where, MatrixView<T, D> C, FullTStep<T, D> also) {
+        };
+        const auto update = [&](MatrixView<T, D> C) {
+            const Span span(ctx, "update", s);
+            apply_panel<T>(ctx, Op::Transpose, A, Tf, C, plan.arithmetic);
+        };
+        const auto apply = [&](MatrixView<T, D> C) {
+            begin_step();
             if (with_s) {
-                apply_and_extend<T>(where, A, Tf, C, also);
+                apply_and_extend<T>(ctx, A, Tf, C, step);
             } else if (C.cols > 0) {
-                const Span span(where, "update", s);
-                apply_panel<T>(where, Op::Transpose, A, Tf, C, plan.arithmetic);
+                update(C);
             }
         };
         // A₂ := HᵀA₂, and the next panel with it
         const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
-            apply(ctx, C, step);
+            apply(C);
         } else if (host || is_tall(A.rows - panel.tree.width)) {
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
-            apply(ctx, C.col_block(next), {step.S, {}, {}});
+            update(C.col_block(next));
             Context<D>& critical = beside.fork();
             leave(critical, s + 1);
-            factor(critical, s + 1, Meanwhile([&] { apply(ctx, C.col_block(rest), step); }));
+            factor(critical, s + 1, Meanwhile([&] { apply(C.col_block(rest)); }));
             beside.join();
         } else {
+            begin_step();
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);
         }
         if (with_s) store_triangle<T>(ctx, Tf, ST.block(here, here));

@@ -130,10 +130,6 @@ void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right
 template <class T, class D>
 void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf);
 
-/// S := V Tᵀ for V (m×k, in A below its diagonal), exact zeros above S's diagonal. mk² flops.
-template <class T, class D>
-void form_s(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> Tf, MatrixView<T, D> S);
-
 /// C := op(Q) C, C with m rows.
 template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C);

@@ -187,13 +187,6 @@ void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf)
 }
 
 template <class T, class D>
-void form_s(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> Tf, MatrixView<T, D> S) {
-    copy<T>(ctx, A, S);
-    set_root<T>(ctx, S);
-    multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::Transpose, Tf, S);
-}
-
-template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C) {
     const Range all{0, C.rows};
     if (wy.S.data) return BlockOfQ<T, D>(wy, op, all, all).subtract_from(ctx, C, C);
@@ -233,14 +226,13 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                \
-    template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>);         \
-    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                     \
-    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                         \
-    template void form_s<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, MatrixView<T, D>); \
-    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>);                 \
-    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,                \
-                                            MatrixView<const T, D>, MatrixView<T, D>);                         \
+#define QUOIN_INSTANTIATE(T, D)                                                                        \
+    template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>); \
+    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                             \
+    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                 \
+    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>);         \
+    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,        \
+                                            MatrixView<const T, D>, MatrixView<T, D>);                 \
     template void form_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Range, Range, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -79,7 +79,7 @@ Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
         copy_triangle<T>(ctx, Lt.view(), Lt.view());
         transpose<T>(ctx, Lt.view(), S.view().row_block({0, k}));
     } else {
-        form_s<T, D>(ctx, forest.A.view().col_block({0, k}), wy.Tf.data ? wy.Tf : t(ctx).view(), S.view());
+        form_s<T>(ctx, forest.A.view().col_block({0, k}), wy.Tf.data ? wy.Tf : t(ctx).view(), S.view());
     }
     return S;
 }

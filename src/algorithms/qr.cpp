@@ -198,7 +198,7 @@ private:
             if (plan.keep_s) {
                 const Span span(ctx_, "S");
                 f_.full_t = Matrix<T, D>(ctx_, m, k);
-                form_s<T, D>(ctx_, forest.A.view().col_block({0, k}), Tf.view(), f_.full_t.view());
+                form_s<T>(ctx_, forest.A.view().col_block({0, k}), Tf.view(), f_.full_t.view());
                 store_triangle<T>(ctx_, Tf.view(), f_.full_t.view().row_block({0, k}));
                 return;
             }

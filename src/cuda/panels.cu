@@ -219,6 +219,23 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
 }
 
 template <class T>
+void form_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> S) {
+    const Index k = V.cols;
+    if (V.empty()) return;
+    if (k > Tuning<Cuda>::wy_block) {
+        copy<T>(ctx, V, S);
+        set_root<T>(ctx, S);
+        return multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::Transpose, Tf, S);
+    }
+    Arena::Frame frame(ctx);
+    const auto unit_v = frame.matrix<T>(V.rows, k), upper = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V, unit_v);
+    copy_triangle<T>(ctx, Tf, upper);
+    gemm<T>(ctx, Op::None, Op::Transpose, 1, unit_v, upper, 0, S);
+    ctx.state().add_flops(1.0 * V.rows * k * k);
+}
+
+template <class T>
 void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                       MatrixView<T, Cuda> C, FullTStep<T, Cuda> step) {
     Arena::Frame frame(ctx);
@@ -280,6 +297,8 @@ void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<cons
     template void factor_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                     \
     template void apply_panel<T>(Context<Cuda>&, Op, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
                                  MatrixView<T, Cuda>, Arithmetic);                                               \
+    template void form_s<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,                \
+                            MatrixView<T, Cuda>);                                                                \
     template void apply_and_extend<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
                                       MatrixView<T, Cuda>, FullTStep<T, Cuda>);                                  \
     template void apply_and_factor_next<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \

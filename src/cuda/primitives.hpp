@@ -98,6 +98,8 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
                  MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native);
 /// C := HᵀC by S, and S₁ and T₁₂.
 template <class T>
+void form_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> S);
+template <class T>
 void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                       MatrixView<T, Cuda> C, FullTStep<T, Cuda> step);
 /// One look-ahead step: the next panel is factored on the context's side stream.

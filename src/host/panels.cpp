@@ -160,6 +160,13 @@ void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<co
 }
 
 template <class T>
+void form_s(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> S) {
+    copy<T>(ctx, V, S);
+    set_root<T>(ctx, S);
+    multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::Transpose, Tf, S);
+}
+
+template <class T>
 void apply_and_extend(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
                       FullTStep<T, Host> step) {
     {
@@ -264,6 +271,7 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
     template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                    \
     template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,       \
                                  Arithmetic);                                                                       \
+    template void form_s<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);               \
     template void apply_and_extend<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,      \
                                       FullTStep<T, Host>);                                                          \
     template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
