@@ -123,7 +123,7 @@ void print_report(const std::string& description, const LyapunovSpectrum& f) {
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     arguments.system.check(command);
-    const std::unique_ptr<TangentMap> system = arguments.system.make();
+    const std::unique_ptr<TangentMap<>> system = arguments.system.make();
     LyapunovOptions options = arguments.options();
     std::optional<OutputDirectory> directory;
     std::string report_path, exponents_path, convergence_path, spectrum_path;

@@ -85,7 +85,7 @@ void SystemArguments::check(const CLI::App& command) const {
     }
 }
 
-std::unique_ptr<TangentMap> SystemArguments::make() const {
+std::unique_ptr<TangentMap<>> SystemArguments::make() const {
     switch (system_) {
         case System::Lorenz63: {
             Lorenz63 s;

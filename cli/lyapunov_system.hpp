@@ -23,7 +23,7 @@ public:
 
     System system() const { return system_; }
     /// Throws InvalidArgument.
-    std::unique_ptr<TangentMap> make() const;
+    std::unique_ptr<TangentMap<>> make() const;
     /// Times that give the leading exponents in seconds or minutes.
     LyapunovOptions defaults() const;
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr double u = unit_roundoff<double>;
 
-using Make = std::unique_ptr<TangentMap> (*)(double step_factor);
+using Make = std::unique_ptr<TangentMap<>> (*)(double step_factor);
 
 struct System {
     const char* name;
@@ -34,13 +34,13 @@ struct System {
 };
 
 template <class Parameters>
-std::unique_ptr<TangentMap> shortened(Parameters s, double step_factor) {
+std::unique_ptr<TangentMap<>> shortened(Parameters s, double step_factor) {
     s.step *= step_factor;
     return tangent_map(s);
 }
 
 /// Rössler's flow through the interface of the caller's own systems.
-std::unique_ptr<TangentMap> roessler(double step_factor) {
+std::unique_ptr<TangentMap<>> roessler(double step_factor) {
     return tangent_map(UserFlow{{1, 1, 0},
                                 [](const double* x, double* d) {
                                     d[0] = -x[1] - x[2];
@@ -58,7 +58,7 @@ std::unique_ptr<TangentMap> roessler(double step_factor) {
 }
 
 /// The logistic map of slope 4, conjugate to a tent: λ = ln 2.
-std::unique_ptr<TangentMap> logistic(double) {
+std::unique_ptr<TangentMap<>> logistic(double) {
     return tangent_map(UserMap{{0.3},
                                [](const double* x, double* y) { y[0] = 4 * x[0] * (1 - x[0]); },
                                [](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
@@ -97,7 +97,7 @@ const System systems[] = {
 
 class EverySystem : public testing::TestWithParam<System> {
 protected:
-    std::unique_ptr<TangentMap> system = GetParam().make(1);
+    std::unique_ptr<TangentMap<>> system = GetParam().make(1);
     Context<Host> ctx;
 
     /// A state on its way.
@@ -237,7 +237,7 @@ TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
 
 // ---- sums ----------------------------------------------------------------------------------------------------------------
 
-double departure_from_divergence(TangentMap& system, double time, double tau) {
+double departure_from_divergence(TangentMap<>& system, double time, double tau) {
     Context<Host> ctx;
     const LyapunovSpectrum f =
         lyapunov_spectrum(ctx, system,
@@ -353,7 +353,7 @@ TEST_P(WithoutWalls, ConserveMomentum) {
 
 /// Pairing, zeros and the rest of a Hamiltonian spectrum after a time T: pairs differ from zero by what the first and last
 /// frames contribute, O(1)/T, and vanishing exponents by log(T)/T, since their vectors grow linearly.
-void expect_hamiltonian_spectrum(TangentMap& system, double time, Index steps_per_qr) {
+void expect_hamiltonian_spectrum(TangentMap<>& system, double time, Index steps_per_qr) {
     Context<Host> ctx;
     const LyapunovSpectrum f =
         lyapunov_spectrum(ctx, system, {.time = time, .transient = 20, .alignment = 20, .steps_per_qr = steps_per_qr});

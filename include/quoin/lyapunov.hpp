@@ -12,12 +12,12 @@
 
 namespace quoin {
 
-/// A dynamical system in steps, with its derivative: x := Φ(x) and X := DΦ(x) X, for the p tangent vectors at once that are
-/// the columns of X (n×p). For a flow Φ is the integrator's step of length `step()`, and DΦ the derivative of that very
-/// map, so that what holds exactly of Φ (det DΦ = 1, DΦᵀJ DΦ = J) holds of the vectors up to rounding.
-class TangentMap {
+struct Cuda;
+
+/// What is known of a dynamical system, wherever it is computed.
+class DynamicalSystem {
 public:
-    virtual ~TangentMap() = default;
+    virtual ~DynamicalSystem() = default;
 
     virtual Index dimension() const = 0;
     /// Time of one step; 1 for maps.
@@ -26,15 +26,24 @@ public:
     virtual std::string description() const = 0;
     /// A state to start from, a function of `seed`, or the caller's.
     virtual std::vector<double> initial_state(std::uint64_t seed) const = 0;
-    /// `steps` times x := Φ(x), X := DΦ(x) X. X may have no columns. The bits do not depend on the number of threads.
-    virtual void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) = 0;
 
     /// Sum of all n exponents, where it is known: the divergence of the flow, log|det DΦ| of the map.
     virtual std::optional<double> divergence() const { return {}; }
     /// Exponents that symmetries and conserved quantities make zero.
     virtual Index vanishing_exponents() const { return 0; }
-    /// The conserved energy, where there is one.
+    /// The conserved energy, where there is one, of a state in the host's memory.
     virtual std::optional<double> energy(std::span<const double>) const { return {}; }
+};
+
+/// A dynamical system in steps, with its derivative: x := Φ(x) and X := DΦ(x) X, for the p tangent vectors at once that are
+/// the columns of X (n×p), in T and in D's memory. For a flow Φ is the integrator's step of length `step()`, and DΦ the
+/// derivative of that very map, so that what holds exactly of Φ (det DΦ = 1, DΦᵀJ DΦ = J) holds of the vectors up to rounding.
+template <class T = double, class D = Host>
+class TangentMap : public DynamicalSystem {
+public:
+    /// `steps` times x := Φ(x), X := DΦ(x) X. x: n numbers in D's memory, f64 whatever T is. X may have no columns. The bits
+    /// do not depend on the number of threads, nor those of x on X.
+    virtual void advance(Context<D>& ctx, Index steps, std::span<double> x, MatrixView<T, D> X) = 0;
 };
 
 /// ẋ = σ(y − x), ẏ = x(ρ − z) − y, ż = xy − βz (Lorenz 1963).
@@ -105,14 +114,32 @@ struct UserMap {
 };
 
 /// Each throws InvalidArgument for a parameter out of its domain.
-std::unique_ptr<TangentMap> tangent_map(const Lorenz63&);
-std::unique_ptr<TangentMap> tangent_map(const Henon&);
-std::unique_ptr<TangentMap> tangent_map(const Lorenz96&);
-std::unique_ptr<TangentMap> tangent_map(const KuramotoSivashinsky&);
-std::unique_ptr<TangentMap> tangent_map(const FputBeta&);
-std::unique_ptr<TangentMap> tangent_map(const Particles&);
-std::unique_ptr<TangentMap> tangent_map(UserFlow);
-std::unique_ptr<TangentMap> tangent_map(UserMap);
+std::unique_ptr<TangentMap<>> tangent_map(const Lorenz63&);
+std::unique_ptr<TangentMap<>> tangent_map(const Henon&);
+std::unique_ptr<TangentMap<>> tangent_map(const Lorenz96&);
+std::unique_ptr<TangentMap<>> tangent_map(const KuramotoSivashinsky&);
+std::unique_ptr<TangentMap<>> tangent_map(const FputBeta&);
+std::unique_ptr<TangentMap<>> tangent_map(const Particles&);
+std::unique_ptr<TangentMap<>> tangent_map(UserFlow);
+std::unique_ptr<TangentMap<>> tangent_map(UserMap);
+
+/// The same system with tangent vectors in f32: every call of `advance` computes in f64 and rounds them to f32 at its end.
+/// The QR of a spectrum is then one in f32, of half the memory and in a half of the time. Of each λ_i rounding takes
+/// n·u·cond(Z)/(k h) at most, u = 6e-8, and random from segment to segment: cond(Z) must stay far below 1e7.
+std::unique_ptr<TangentMap<float>> with_f32_vectors(std::unique_ptr<TangentMap<>> system);
+
+/// Systems whose state and vectors live and are evolved on a GPU: the map of the host's `tangent_map` up to rounding, the
+/// vectors' products in T. Particles pass through all pairs, N² distances a step; each block of vectors stays in shared memory
+/// for up to 16 steps while it fits there (N <= 2400 in three dimensions), and else in the GPU's caches. `advance` waits once in
+/// 16 steps, for what the step of the state has found, and throws InvalidArgument where particles meet. Throw as the host's.
+///
+///     Context<Cuda> gpu;
+///     auto fluid = tangent_map<float>(gpu, Particles{.count = 1000});
+///     auto f = lyapunov_spectrum(gpu, *fluid, {.time = 10});
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const FputBeta&);
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Particles&);
 
 /// Where a run stands.
 struct LyapunovProgress {
@@ -177,7 +204,8 @@ struct LyapunovSpectrum {
 /// Standard errors are those of 32 batch means whose length grows with the run (Flyvbjerg and Petersen 1989), for functions
 /// of several exponents by the jackknife over the batches. Costs a QR of n×p a segment, 4np² flops, and the system's own
 /// tangent products. A run has the same bits for any number of threads, and where it was stopped, or killed, and went on
-/// from its checkpoint. Blocks until done.
+/// from its checkpoint. On a GPU state, vectors and QR stay in its memory, and the seconds of the parts are those between events
+/// on its stream. Blocks until done.
 ///
 /// Throws InvalidArgument (p, a time, a checkpoint of another run), NonFiniteEntry (the orbit or a tangent vector left the
 /// numbers; the message has the time), NumericalBreakdown (CholeskyQR by name, and vectors too near each other: fewer steps
@@ -186,7 +214,8 @@ struct LyapunovSpectrum {
 ///     Context<Host> ctx;
 ///     auto system = tangent_map(Lorenz96{.size = 40, .forcing = 8});
 ///     auto f = lyapunov_spectrum(ctx, *system, {.time = 1000});  // f.exponents[0].value, f.kaplan_yorke
-LyapunovSpectrum lyapunov_spectrum(Context<Host>& ctx, TangentMap& system, const LyapunovOptions& options = {});
+template <class T, class D>
+LyapunovSpectrum lyapunov_spectrum(Context<D>& ctx, TangentMap<T, D>& system, const LyapunovOptions& options = {});
 
 /// "lennard-jones", "wca", "yukawa", "soft".
 const char* to_string(Potential potential);

@@ -43,7 +43,7 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
         const nb::gil_scoped_acquire acquired;
         take(jvp(to_numpy_vector(copy_of(x, n, 1)), to_numpy(copy_of(X.data, n, X.cols))), Y.data, n * X.cols);
     };
-    const std::unique_ptr<TangentMap> system =
+    const std::unique_ptr<TangentMap<>> system =
         flow ? tangent_map(UserFlow{x0, motion, tangent, step}) : tangent_map(UserMap{x0, motion, tangent});
 
     LyapunovOptions options;

@@ -40,11 +40,13 @@ std::string first_difference(const std::string& there, const std::string& here) 
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const std::string& identity, const RunState& state) {
+template <class T>
+void save_checkpoint(const std::string& path, const std::string& identity, const RunState& state,
+                     MatrixView<const T> Q) {
     const BatchSums& b = state.batches;
     const std::string head = magic + identity + "\n";
     const Numbers numbers{state.segment,         b.length,           b.filled,      b.batches(),
-                          state.Q.cols() > 0,    state.first_energy, state.seconds, state.qr_seconds,
+                          Q.cols > 0,            state.first_energy, state.seconds, state.qr_seconds,
                           state.tangent_seconds, state.force_seconds};
     io::AtomicFile file(path);
     Index at = 0;
@@ -57,11 +59,13 @@ void save_checkpoint(const std::string& path, const std::string& identity, const
     write(state.x.data(), bytes(state.x));
     write(b.current.data(), bytes(b.current));
     write(b.sums.data(), bytes(b.sums));
-    write(state.Q.data(), sizeof(double) * static_cast<std::size_t>(state.Q.rows() * state.Q.cols()));
+    write(Q.data, sizeof(T) * static_cast<std::size_t>(Q.rows * Q.cols));
     file.commit();
 }
 
-std::optional<RunState> load_checkpoint(const std::string& path, const std::string& identity, Index n, Index p) {
+template <class T>
+std::optional<RunState> load_checkpoint(const std::string& path, const std::string& identity, Index n, Index p,
+                                        Matrix<T>& Q) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return {};
     const io::MappedFile file(path);
@@ -102,11 +106,18 @@ std::optional<RunState> load_checkpoint(const std::string& path, const std::stri
     read(b.current.data(), bytes(b.current));
     read(b.sums.data(), bytes(b.sums));
     if (numbers.has_vectors) {
-        state.Q = Matrix<double>(n, p);
-        read(state.Q.data(), sizeof(double) * static_cast<std::size_t>(n * p));
+        Q = Matrix<T>(n, p);
+        read(Q.data(), sizeof(T) * static_cast<std::size_t>(n * p));
     }
     if (!rest.empty()) throw UnreadableFile(path, "is a damaged checkpoint: there is something after its end");
     return state;
 }
+
+#define QUOIN_INSTANTIATE(T)                                                                                       \
+    template void save_checkpoint<T>(const std::string&, const std::string&, const RunState&, MatrixView<const T>); \
+    template std::optional<RunState> load_checkpoint<T>(const std::string&, const std::string&, Index, Index, Matrix<T>&);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

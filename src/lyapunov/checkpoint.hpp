@@ -8,24 +8,27 @@
 
 namespace quoin {
 
-/// All that the rest of a run depends on, at the end of a segment.
+/// All that the rest of a run depends on, at the end of a segment, but the tangent vectors Q.
 struct RunState {
     RunState(Index n, Index p) : x(static_cast<std::size_t>(n)), batches(p) {}
 
     Index segment = 0;      ///< segments done, transient included
     std::vector<double> x;  ///< n
-    Matrix<double> Q;       ///< n×p, empty in the transient
     BatchSums batches;
     double first_energy = 0;  ///< at the end of the transient
     double seconds = 0, qr_seconds = 0, tangent_seconds = 0, force_seconds = 0;
 };
 
-/// Writes `state` under `path`, which holds the old state or the new one at any moment. `identity`: lines that tell the run
-/// from others. Throws UnwritableFile.
-void save_checkpoint(const std::string& path, const std::string& identity, const RunState& state);
+/// Writes `state` and Q (n×p, empty in the transient) under `path`, which holds the old state or the new one at any moment.
+/// `identity`: lines that tell the run from others, T among them. Throws UnwritableFile.
+template <class T>
+void save_checkpoint(const std::string& path, const std::string& identity, const RunState& state,
+                     MatrixView<const T> Q);
 
-/// The state in `path`, for a run of n×p; none where no such file is. Throws UnreadableFile for what is no whole checkpoint,
-/// InvalidArgument for that of another run, naming the first line that differs.
-std::optional<RunState> load_checkpoint(const std::string& path, const std::string& identity, Index n, Index p);
+/// The state in `path`, for a run of n×p, and Q; none where no such file is. Throws UnreadableFile for what is no whole
+/// checkpoint, InvalidArgument for that of another run, naming the first line that differs.
+template <class T>
+std::optional<RunState> load_checkpoint(const std::string& path, const std::string& identity, Index n, Index p,
+                                        Matrix<T>& Q);
 
 }  // namespace quoin

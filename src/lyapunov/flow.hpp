@@ -16,7 +16,7 @@ namespace quoin {
 /// the columns that a thread integrates with a copy of x of their own: x costs 1/block_columns more, and a block stays in
 /// the caches for all steps.
 template <class Field>
-class Flow : public TangentMap {
+class Flow : public TangentMap<> {
 public:
     Flow(Field field, double step) : field_(std::move(field)), step_(step) {}
 

@@ -63,7 +63,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<TangentMap> tangent_map(const FputBeta& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const FputBeta& s) {
     require_at_least<Index>("the size of fput", s.size, s.periodic ? 3 : 1);
     require_positive("energy", s.energy);
     require_positive("step", s.step);

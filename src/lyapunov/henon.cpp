@@ -36,7 +36,7 @@ public:
 
 }  // namespace
 
-std::unique_ptr<TangentMap> tangent_map(const Henon& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const Henon& s) {
     require_finite("a", s.a);
     require_finite("b", s.b);
     return std::make_unique<HenonMap>(HenonEquations{s.a, s.b});

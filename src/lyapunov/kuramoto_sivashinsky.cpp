@@ -14,7 +14,7 @@ namespace {
 /// u(ξ) = √2 Σ_k a_k cos(q_k ξ) + b_k sin(q_k ξ), q_k = 2πk/L, k = 1 … M; the state is [a₁ b₁ a₂ b₂ …], so that ‖x‖² is the
 /// mean of u². The transforms of a block of vectors are products with the matrices of the real Fourier transform on G >
 /// 3M points, where products of two functions have no aliases (Orszag 1971).
-class KuramotoSivashinskyMap final : public TangentMap {
+class KuramotoSivashinskyMap final : public TangentMap<> {
 public:
     KuramotoSivashinskyMap(double length, Index modes, double step)
         : L_(length), M_(modes), G_(3 * modes + 1), step_(step), S_(G_, 2 * M_), D_(2 * M_, G_) {
@@ -153,7 +153,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<TangentMap> tangent_map(const KuramotoSivashinsky& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const KuramotoSivashinsky& s) {
     require_positive("length", s.length);
     require_positive("step", s.step);
     require_at_least<Index>("modes", s.modes, 0);

@@ -92,7 +92,7 @@ public:
 
 }  // namespace
 
-std::unique_ptr<TangentMap> tangent_map(const Lorenz63& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const Lorenz63& s) {
     require_positive("step", s.step);
     require_finite("sigma", s.sigma);
     require_finite("rho", s.rho);
@@ -100,7 +100,7 @@ std::unique_ptr<TangentMap> tangent_map(const Lorenz63& s) {
     return std::make_unique<Lorenz63Flow>(Lorenz63Field{s.sigma, s.rho, s.beta}, s.step);
 }
 
-std::unique_ptr<TangentMap> tangent_map(const Lorenz96& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const Lorenz96& s) {
     require_positive("step", s.step);
     require_finite("forcing", s.forcing);
     require_at_least<Index>("the size of lorenz96", s.size, 4);

@@ -8,7 +8,7 @@ namespace quoin {
 
 /// A map and its derivative, the vectors all at once. A `Map` has `dimension()`, `operator()(x, y)` and `jvp(x, X, Y)`.
 template <class Map>
-class DiscreteMap : public TangentMap {
+class DiscreteMap : public TangentMap<> {
 public:
     explicit DiscreteMap(Map map) : map_(std::move(map)) {}
 

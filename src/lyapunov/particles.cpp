@@ -1,7 +1,6 @@
 #include <cmath>
-#include <limits>
-#include <numbers>
 
+#include "lyapunov/central_force.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/pairs.hpp"
 #include "lyapunov/require.hpp"
@@ -10,31 +9,6 @@
 namespace quoin {
 namespace {
 
-/// U, U' and U'' at a distance.
-struct Derivatives {
-    double U, dU, ddU;
-};
-
-Derivatives unshifted(Potential potential, double kappa, double r) {
-    if (potential == Potential::Yukawa) {
-        const double U = std::exp(-kappa * r) / r;
-        return {U, -U * (kappa + 1 / r), U * (kappa * kappa + 2 * kappa / r + 2 / (r * r))};
-    }
-    if (potential == Potential::Soft) {
-        const double s = 1 - r * r;
-        return {100 * s * s * s * s, -800 * r * s * s * s, 800 * s * s * (6 * r * r - s)};
-    }
-    const double s6 = std::pow(r, -6), s12 = s6 * s6;
-    return {4 * (s12 - s6), (24 * s6 - 48 * s12) / r, (624 * s12 - 168 * s6) / (r * r)};
-}
-
-double cutoff_of(const Particles& s) {
-    if (s.potential == Potential::Wca) return std::pow(2.0, 1.0 / 6);
-    if (s.potential == Potential::Soft) return 1;
-    if (s.cutoff > 0) return s.cutoff;
-    return s.potential == Potential::Yukawa ? 6 / s.kappa : 2.5;
-}
-
 template <int D>
 class Fluid final : public Verlet {
 public:
@@ -42,14 +16,13 @@ public:
         : Verlet(s.count, D, 0, s.step),
           s_(s),
           L_(side),
-          cutoff_(cutoff_of(s)),
-          search_(s.count, side, cutoff_),
-          at_cutoff_(unshifted(s.potential, s.kappa, cutoff_)) {}
+          force_(s),
+          search_(s.count, side, force_.cutoff) {}
 
     std::string description() const override {
         return fmt::format(
             "particles count={} dimensions={} potential={} density={} temperature={} kappa={} cutoff={} step={}",
-            s_.count, D, to_string(s_.potential), s_.density, s_.temperature, s_.kappa, cutoff_, s_.step);
+            s_.count, D, to_string(s_.potential), s_.density, s_.temperature, s_.kappa, force_.cutoff, s_.step);
     }
     /// A square or cubic lattice, and momenta of the temperature whose sum is zero.
     std::vector<double> initial_state(std::uint64_t seed) const override {
@@ -92,25 +65,16 @@ protected:
         double potential = 0;
         std::fill_n(F, D * s_.count, 0.);
         search_.for_each(q, [&](Index i, Index j, const double* r, double square) {
-            const double distance = std::sqrt(square);
-            if (!(distance > 1e-3)) {
-                throw InvalidArgument(
-                    fmt::format("particles {} and {} overlap, at a distance of {:.3g}: their step of {} is "
-                                "too long, or their energy too high",
-                                i, j, distance, s_.step));
-            }
-            // shifted: U − U(r_c) − (r − r_c)U'(r_c)
-            const auto [U, dU_, ddU] = unshifted(s_.potential, s_.kappa, distance);
-            const double dU = dU_ - at_cutoff_.dU;
-            potential += U - at_cutoff_.U - (distance - cutoff_) * at_cutoff_.dU;
-            // F_i = −U'(r) r/|r|; δF_i = −(U'/r)(I − r̂r̂ᵀ)δr − U'' r̂r̂ᵀδr
-            const double alpha = -dU / distance;
+            if (!(square > closest_pair * closest_pair)) throw_overlap(i, j, s_.step);
+            // F_i = αr
+            const PairForce f = force_.at(std::sqrt(square));
+            potential += f.U;
             for (int a = 0; a < D; ++a) {
-                F[D * i + a] += alpha * r[a];
-                F[D * j + a] -= alpha * r[a];
+                F[D * i + a] += f.alpha * r[a];
+                F[D * j + a] -= f.alpha * r[a];
             }
             if (couplings) {
-                host::Coupling<double> c{i, j, alpha, (-ddU - alpha) / square, {0, 0, 0}};
+                host::Coupling<double> c{i, j, f.alpha, f.beta, {0, 0, 0}};
                 std::copy_n(r, D, c.r);
                 couplings->push_back(c);
             }
@@ -120,14 +84,14 @@ protected:
 
 private:
     Particles s_;
-    double L_, cutoff_;
+    double L_;
+    CentralForce force_;
     PairSearch<D> search_;
-    Derivatives at_cutoff_;
 };
 
 template <int D>
-std::unique_ptr<TangentMap> fluid(const Particles& s) {
-    const double side = std::pow(static_cast<double>(s.count) / s.density, 1.0 / D), cutoff = cutoff_of(s);
+std::unique_ptr<TangentMap<>> fluid(const Particles& s) {
+    const double side = box_side(s), cutoff = cutoff_of(s);
     if (side < 2 * cutoff) {
         throw InvalidArgument(
             fmt::format("the box of {} particles at density {} has the side {:.4g}, and must have twice the "
@@ -147,6 +111,12 @@ std::unique_ptr<TangentMap> fluid(const Particles& s) {
 
 }  // namespace
 
+void throw_overlap(Index i, Index j, double step) {
+    throw InvalidArgument(
+        fmt::format("particles {} and {} overlap, nearer than {}: their step of {} is too long, or their energy too high",
+                    i, j, closest_pair, step));
+}
+
 const char* to_string(Potential potential) {
     switch (potential) {
         case Potential::LennardJones: return "lennard-jones";
@@ -157,7 +127,7 @@ const char* to_string(Potential potential) {
     return "";
 }
 
-std::unique_ptr<TangentMap> tangent_map(const Particles& s) {
+std::unique_ptr<TangentMap<>> tangent_map(const Particles& s) {
     if (s.dimensions != 2 && s.dimensions != 3) {
         throw InvalidArgument(fmt::format("dimensions must be 2 or 3, and is {}", s.dimensions));
     }

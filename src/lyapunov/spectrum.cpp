@@ -3,11 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithms/instantiate.hpp"
+#include "algorithms/work_timer.hpp"
 #include "lyapunov/batch_sums.hpp"
 #include "lyapunov/checkpoint.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
-#include "primitives.hpp"
 #include "quoin/lyapunov.hpp"
 #include "quoin/qr.hpp"
 
@@ -28,15 +29,39 @@ Index segments_of(const char* name, double time, double tau) {
     return static_cast<Index>(count);
 }
 
+/// to := A, in host memory; and back. Both wait.
+template <class T>
+void copy_out(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> to) {
+    copy<T>(ctx, A, to);
+}
+template <class T>
+void copy_in(Context<Host>& ctx, MatrixView<const T> from, MatrixView<T> A) {
+    copy<T>(ctx, from, A);
+}
+#ifdef QUOIN_HAVE_CUDA
+template <class T>
+void copy_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> to) {
+    copy_to_host<T>(ctx, A, to);
+}
+template <class T>
+void copy_in(Context<Cuda>& ctx, MatrixView<const T> from, MatrixView<T, Cuda> A) {
+    copy_to_device<T>(ctx, from, A);
+}
+#endif
+
+template <class T, class D>
 class Run {
 public:
-    Run(Context<Host>& ctx, TangentMap& system, const LyapunovOptions& options)
+    Run(Context<D>& ctx, TangentMap<T, D>& system, const LyapunovOptions& options)
         : ctx_(ctx),
           system_(system),
           options_(options),
           n_(system.dimension()),
           p_(checked_exponents()),
-          state_(n_, p_) {
+          state_(n_, p_),
+          x_(ctx, n_, 1),
+          diagonal_(ctx, p_, 1),
+          diagonal_on_host_(p_, 1) {
         require_at_least<Index>("steps_per_qr", options.steps_per_qr, 1);
         require_positive("time", options.time);
         require_positive("checkpoint_seconds", options.checkpoint_seconds);
@@ -48,7 +73,7 @@ public:
         qr_options.q = QForm::Explicit;
         qr_options.check_finite = true;
         qr_options.verify = false;
-        plan_ = plan_qr<double>(ctx, n_, p_, qr_options);
+        plan_ = plan_qr<T>(ctx, n_, p_, qr_options);
         method_ = plan_.method;
     }
 
@@ -89,21 +114,41 @@ private:
         std::string plan = to_string(plan_);
         std::replace(plan.begin(), plan.end(), '\n', ';');
         return fmt::format(
-            "system: {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: {}\nalignment segments: "
-            "{}\nQR: {}\n",
-            system_.description(), p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_, plan);
+            "system: {}\nvectors: f{} on {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: "
+            "{}\nalignment segments: {}\nQR: {}\n",
+            system_.description(), 8 * sizeof(T), std::is_same_v<D, Host> ? "host" : "cuda", p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_, plan);
     }
 
     void begin() {
         if (!options_.checkpoint.empty()) {
-            if (auto state = load_checkpoint(options_.checkpoint, identity(), n_, p_)) {
+            Matrix<T> Q;
+            if (auto state = load_checkpoint<T>(options_.checkpoint, identity(), n_, p_, Q)) {
                 state_ = std::move(*state);
                 saved_segment_ = state_.segment;
+                put_state();
+                put_vectors(std::move(Q));
                 return;
             }
         }
         state_.x = system_.initial_state(options_.seed);
         require_finite_state();
+        put_state();
+    }
+
+    MatrixView<double> host_state() { return {state_.x.data(), n_, 1}; }
+    void put_state() { copy_in<double>(ctx_, host_state(), x_.view()); }
+    void put_vectors(Matrix<T>&& Q) {
+        if constexpr (std::is_same_v<D, Host>) {
+            Q_ = std::move(Q);
+        } else {
+            Q_ = Matrix<T, D>(ctx_, Q.rows(), Q.cols());
+            copy_in<T>(ctx_, std::as_const(Q).view(), Q_.view());
+        }
+    }
+    Matrix<T> vectors_on_host() {
+        Matrix<T> Q(Q_.rows(), Q_.cols());
+        copy_out<T>(ctx_, std::as_const(Q_).view(), Q.view());
+        return Q;
     }
 
     double time() const { return static_cast<double>(state_.segment) * tau_; }
@@ -128,26 +173,32 @@ private:
         whole_ = false;
         const Clock::time_point start = Clock::now();
         const bool in_transient = state_.segment < transient_;
-        if (!in_transient && state_.Q.cols() == 0) first_vectors();
+        if (!in_transient && Q_.cols() == 0) first_vectors();
         if (!in_transient && (forces_seconds_ == 0 || state_.segment % segments_per_measurement == 0)) measure_forces();
-        const Clock::time_point evolution = Clock::now();
-        system_.advance(ctx_, options_.steps_per_qr, state_.x, state_.Q.view());
-        if (!in_transient) {
-            const double forces = std::min(forces_seconds_, since(evolution));
-            state_.force_seconds += forces;
-            state_.tangent_seconds += since(evolution) - forces;
-        }
+        WorkTimer<D> evolution(ctx_);
+        system_.advance(ctx_, options_.steps_per_qr, {x_.data(), static_cast<std::size_t>(n_)}, Q_.view());
+        evolution.stop();
+        copy_out<double>(ctx_, std::as_const(x_).view(), host_state());
         ++state_.segment;
         require_finite_state();
         if (!in_transient) {
-            const Clock::time_point reorthonormalisation = Clock::now();
-            const Matrix<double> R = reorthonormalise();
-            state_.qr_seconds += since(reorthonormalisation);
+            WorkTimer<D> reorthonormalisation(ctx_);
+            const Matrix<T, D> R = reorthonormalise();
+            reorthonormalisation.stop();
             if (state_.segment > aligned_) {
+                copy_diagonal<T>(ctx_, R.view(), diagonal_.view());
+                copy_out<T>(ctx_, std::as_const(diagonal_).view(), diagonal_on_host_.view());
                 std::vector<double> logarithms(static_cast<std::size_t>(p_));
-                for (Index i = 0; i < p_; ++i) logarithms[static_cast<std::size_t>(i)] = std::log(std::abs(R(i, i)));
+                for (Index i = 0; i < p_; ++i) {
+                    logarithms[static_cast<std::size_t>(i)] =
+                        std::log(std::abs(static_cast<double>(diagonal_on_host_(i, 0))));
+                }
                 state_.batches.add(logarithms);
             }
+            const double seconds = evolution.seconds(), forces = std::min(forces_seconds_, seconds);
+            state_.force_seconds += forces;
+            state_.tangent_seconds += seconds - forces;
+            state_.qr_seconds += reorthonormalisation.seconds();
         }
         state_.seconds += since(start);
         whole_ = true;
@@ -156,22 +207,23 @@ private:
     /// Q of a matrix of independent normal numbers, as good as any: almost every one has a part of every direction.
     void first_vectors() {
         NormalNumbers normal(options_.seed + 0x9e3779b97f4a7c15u);
-        state_.Q = Matrix<double>(n_, p_);
+        Matrix<T> Q(n_, p_);
         for (Index j = 0; j < p_; ++j) {
-            for (Index i = 0; i < n_; ++i) state_.Q(i, j) = normal();
+            for (Index i = 0; i < n_; ++i) Q(i, j) = static_cast<T>(normal());
         }
+        put_vectors(std::move(Q));
         reorthonormalise();
         state_.first_energy = system_.energy(state_.x).value_or(0);
     }
 
     /// Q := Q' of Q = Q'R; returns R.
-    Matrix<double> reorthonormalise() {
+    Matrix<T, D> reorthonormalise() {
         try {
-            Context<Host>& ctx = 4.0 * static_cast<double>(n_ * p_ * p_) < worth_a_team ? alone_ : ctx_;
-            QR<double, Host> f = qr<double, Host>(ctx, std::move(state_.Q), plan_);
+            Context<D>& ctx = qr_context();
+            QR<T, D> f = qr<T, D>(ctx, std::move(Q_), plan_);
             method_ = f.report().method;
-            Matrix<double> R = f.r(ctx);
-            state_.Q = std::move(f).take_q(ctx);
+            Matrix<T, D> R = f.r(ctx);
+            Q_ = std::move(f).take_q(ctx);
             return R;
         } catch (const NonFiniteEntry& e) {
             throw NonFiniteEntry(
@@ -186,18 +238,31 @@ private:
         }
     }
 
+    Context<D>& qr_context() {
+        if constexpr (std::is_same_v<D, Host>) {
+            if (4.0 * static_cast<double>(n_ * p_ * p_) < worth_a_team) return alone_;
+        }
+        return ctx_;
+    }
+
     /// What a segment of the state alone takes: vector field, forces.
     void measure_forces() {
-        std::vector<double> x = state_.x;
-        const Clock::time_point start = Clock::now();
-        system_.advance(ctx_, options_.steps_per_qr, x, {});
-        forces_seconds_ = since(start);
+        Matrix<double, D> x(ctx_, n_, 1);
+        copy<double>(ctx_, std::as_const(x_).view(), x.view());
+        WorkTimer<D> timer(ctx_);
+        system_.advance(ctx_, options_.steps_per_qr, {x.data(), static_cast<std::size_t>(n_)}, {});
+        timer.stop();
+        forces_seconds_ = timer.seconds();
     }
 
     void save() {
         saved_ = Clock::now();
         if (options_.checkpoint.empty() || saved_segment_ == state_.segment) return;
-        save_checkpoint(options_.checkpoint, identity(), state_);
+        if constexpr (std::is_same_v<D, Host>) {
+            save_checkpoint<T>(options_.checkpoint, identity(), state_, Q_.view());
+        } else {
+            save_checkpoint<T>(options_.checkpoint, identity(), state_, vectors_on_host().view());
+        }
         saved_segment_ = state_.segment;
     }
 
@@ -209,7 +274,7 @@ private:
         result.divergence = system_.divergence();
         result.state = state_.x;
         result.energy = system_.energy(state_.x);
-        if (result.energy && state_.Q.cols() > 0) {
+        if (result.energy && Q_.cols() > 0) {
             result.energy_drift = (*result.energy - state_.first_energy) / std::abs(state_.first_energy);
         }
         result.completed = completed || state_.segment >= end_;
@@ -226,12 +291,16 @@ private:
     static constexpr double worth_a_team = 1e8;
     static constexpr Index segments_per_measurement = 64;
 
-    Context<Host>& ctx_;
+    Context<D>& ctx_;
     Context<Host> alone_{1};
-    TangentMap& system_;
+    TangentMap<T, D>& system_;
     const LyapunovOptions& options_;
     Index n_, p_;
     RunState state_;
+    Matrix<double, D> x_;  // as state_.x at the end of a segment
+    Matrix<T, D> Q_;       // empty in the transient
+    Matrix<T, D> diagonal_;
+    Matrix<T> diagonal_on_host_;
     double tau_ = 0;
     Index transient_ = 0, aligned_ = 0, end_ = 0;  // segments until the end of each phase
     Plan plan_;
@@ -244,8 +313,14 @@ private:
 
 }  // namespace
 
-LyapunovSpectrum lyapunov_spectrum(Context<Host>& ctx, TangentMap& system, const LyapunovOptions& options) {
-    return Run(ctx, system, options).run();
+template <class T, class D>
+LyapunovSpectrum lyapunov_spectrum(Context<D>& ctx, TangentMap<T, D>& system, const LyapunovOptions& options) {
+    return Run<T, D>(ctx, system, options).run();
 }
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template LyapunovSpectrum lyapunov_spectrum<T, D>(Context<D>&, TangentMap<T, D>&, const LyapunovOptions&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -49,14 +49,14 @@ void require_system(const std::vector<double>& x0, bool f, bool jvp) {
 
 }  // namespace
 
-std::unique_ptr<TangentMap> tangent_map(UserFlow flow) {
+std::unique_ptr<TangentMap<>> tangent_map(UserFlow flow) {
     require_system(flow.x0, bool(flow.field), bool(flow.jvp));
     require_positive("step", flow.step);
     const double step = flow.step;
     return std::make_unique<UserFlowMap>(UserField{std::move(flow)}, step);
 }
 
-std::unique_ptr<TangentMap> tangent_map(UserMap map) {
+std::unique_ptr<TangentMap<>> tangent_map(UserMap map) {
     require_system(map.x0, bool(map.map), bool(map.jvp));
     return std::make_unique<UserDiscreteMap>(UserEquations{std::move(map)});
 }

@@ -14,7 +14,7 @@ namespace quoin {
 /// and its derivative, with δF = DF(q) δq a sum over pairs (`Coupling`). State and vectors are [q; p], d components a
 /// particle. The state goes ahead by some steps and leaves the pairs of each; then every block of vectors takes all of these
 /// steps in the cache.
-class Verlet : public TangentMap {
+class Verlet : public TangentMap<> {
 public:
     /// `fixed` particles beyond the N take part in pairs and do not move.
     Verlet(Index particles, int dimensions, Index fixed, double step);

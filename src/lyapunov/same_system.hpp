@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "quoin/lyapunov.hpp"
+
+namespace quoin {
+
+/// What is known of a system of the host, for one that takes the same steps with other vectors or elsewhere.
+template <class T, class D>
+class SameSystem : public TangentMap<T, D> {
+public:
+    explicit SameSystem(std::unique_ptr<TangentMap<>> system) : system_(std::move(system)) {}
+
+    Index dimension() const override { return system_->dimension(); }
+    double step() const override { return system_->step(); }
+    std::string description() const override { return system_->description(); }
+    std::vector<double> initial_state(std::uint64_t seed) const override { return system_->initial_state(seed); }
+    std::optional<double> divergence() const override { return system_->divergence(); }
+    Index vanishing_exponents() const override { return system_->vanishing_exponents(); }
+    std::optional<double> energy(std::span<const double> x) const override { return system_->energy(x); }
+
+protected:
+    TangentMap<>& system() { return *system_; }
+
+private:
+    std::unique_ptr<TangentMap<>> system_;
+};
+
+}  // namespace quoin
