@@ -10,7 +10,9 @@
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
 #include "lyapunov_system.hpp"
+#include "on_device.hpp"
 #include "output_files.hpp"
+#include "plot/png.hpp"
 #include "progress_bar.hpp"
 #include "subcommands.hpp"
 
@@ -25,7 +27,8 @@ struct LyapunovArguments {
     std::optional<Index> every;
     Index exponents = 0;
     std::uint64_t seed = 1;
-    std::string checkpoint, out;
+    DType dtype = DType::F64;
+    std::string checkpoint, out, plot;
     double checkpoint_seconds = 60;
 
     LyapunovOptions options() const {
@@ -54,14 +57,21 @@ double rate(const LyapunovSpectrum& f) {
     return evolution_seconds(f) > 0 ? static_cast<double>(f.reorthonormalisations) / evolution_seconds(f) : 0;
 }
 
-JsonLine report_of(const std::string& description, const LyapunovOptions& options, const LyapunovSpectrum& f) {
+/// The run that a report tells of.
+struct RunInUse {
+    std::string description;  ///< of the system
+    DType dtype;              ///< of the vectors
+    DeviceInUse device;
+};
+
+JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const LyapunovSpectrum& f) {
     std::vector<double> values, errors;
     for (const Estimate& exponent : f.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
     JsonLine json;
     const auto add = [&](const char* key, const char* error_key, const Estimate& estimate) {
         json.add(key, estimate.value).add(error_key, estimate.error);
     };
-    json.add("system", description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
+    json.add("system", run.description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
     json.add("exponents", values).add("errors", errors);
     add("sum", "sum_error", f.sum);
     if (f.divergence) json.add("divergence", *f.divergence);
@@ -72,6 +82,7 @@ JsonLine report_of(const std::string& description, const LyapunovOptions& option
     if (f.energy_drift) json.add("energy_drift", *f.energy_drift);
     json.add("time", f.time).add("segments", f.segments).add("steps_per_qr", options.steps_per_qr);
     json.add("seed", static_cast<std::int64_t>(options.seed)).add("method", to_string(f.method));
+    json.add("dtype", to_string(run.dtype)).add("device", to_string(run.device.device));
     json.add("seconds", f.seconds).add("qr_share", share(f.qr_seconds, f));
     json.add("tangent_share", share(f.tangent_seconds, f)).add("force_share", share(f.force_seconds, f));
     json.add("reorthonormalisations_per_second", rate(f));
@@ -105,8 +116,9 @@ void print_exponents(const LyapunovSpectrum& f) {
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
 }
 
-void print_report(const std::string& description, const LyapunovSpectrum& f) {
-    fmt::print("{}, {} dimensions\n", description, f.dimension);
+void print_report(const RunInUse& run, bool asked_for_device, const LyapunovSpectrum& f) {
+    fmt::print("{}, {} dimensions\n", run.description, f.dimension);
+    if (asked_for_device) fmt::print("device         {}\n", run.device.description);
     fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
                f.completed ? "" : ": stopped before its end");
     if (f.segments == 0) {
@@ -118,13 +130,79 @@ void print_report(const std::string& description, const LyapunovSpectrum& f) {
     if (f.energy_drift) fmt::print("energy         {:.8g}, drifted by {:.1e}\n", *f.energy, *f.energy_drift);
     fmt::print("time           {:.3g} s; QR {:.0f}%, tangent vectors {:.0f}%, forces {:.0f}%\n", f.seconds,
                100 * share(f.qr_seconds, f), 100 * share(f.tangent_seconds, f), 100 * share(f.force_seconds, f));
-    fmt::print("QR             {}, {:.3g} reorthonormalisations/s\n", to_string(f.method), rate(f));
+    fmt::print("QR             {} in {}, {:.3g} reorthonormalisations/s\n", to_string(f.method), to_string(run.dtype),
+               rate(f));
+}
+
+/// The text of --plot, once it is known that such a file can be written.
+void check_plot(const std::string& path) {
+    if (path.empty()) return;
+    if (!path.ends_with(".svg") && !path.ends_with(".png")) {
+        throw CLI::ValidationError("--plot", "'" + path + "' must end in .svg or .png");
+    }
+    if (path.ends_with(".png") && !plot::has_png()) {
+        throw InvalidArgument(path + ": this quoin was built without librsvg and draws .svg only");
+    }
+    require_writable(path);
+}
+
+#ifdef QUOIN_HAVE_CUDA
+/// The vectors, R and the workspace of their QR, and what the system needs beside.
+template <class T>
+double bytes_on_gpu(const Context<Cuda>& ctx, Index n, Index exponents, Options options) {
+    const Index p = exponents > 0 ? std::min(exponents, n) : n;
+    options.q = QForm::Explicit;
+    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((n + p) * p) + 0x1p29;
+}
+#endif
+
+/// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
+template <class T, class Run>
+void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run) {
+    const CommonArguments& common = arguments.common;
+    use.description = "host";
+    if (common.device != Device::Host) {
+        const std::string refusal = arguments.system.refusal_of_gpu();
+        if (!refusal.empty() && common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
+#ifdef QUOIN_HAVE_CUDA
+        if (refusal.empty()) {
+            std::optional<Context<Cuda>> gpu = open_gpu(common, use);
+            if (gpu) {
+                const auto system = arguments.system.make<T>(*gpu);
+                const double bytes = bytes_on_gpu<T>(*gpu, system->dimension(), arguments.exponents, common.options);
+                if (fits_gpu(common, *gpu, "the matrix of tangent vectors", bytes, use)) return run(*gpu, *system);
+            }
+        } else {
+            use.description = "host (" + refusal + ")";
+        }
+#else
+        const char* why = "Quoin was built without CUDA";
+        if (common.device == Device::Cuda) refuse_gpu(why);
+        use.description = std::string("host (") + why + ")";
+#endif
+    }
+    Context<Host> ctx = make_context(common);
+    const auto system = arguments.system.make<T>();
+    run(ctx, *system);
+}
+
+/// The spectrum, with a line of progress, until it is there or Ctrl-C comes.
+template <class T, class D>
+LyapunovSpectrum evolve(Context<D>& ctx, TangentMap<T, D>& system, LyapunovOptions options) {
+    const InterruptGuard guard;
+    std::atomic<double> fraction{0};
+    options.on_segment = [&](const LyapunovProgress& progress) {
+        fraction = progress.fraction;
+        return !interrupted();
+    };
+    const ProgressBar bar("evolving", [&] { return fraction.load(); });
+    return lyapunov_spectrum(ctx, system, options);
 }
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     arguments.system.check(command);
-    const std::unique_ptr<TangentMap<>> system = arguments.system.make();
-    LyapunovOptions options = arguments.options();
+    const LyapunovOptions options = arguments.options();
+    check_plot(arguments.plot);
     std::optional<OutputDirectory> directory;
     std::string report_path, exponents_path, convergence_path, spectrum_path;
     if (!arguments.out.empty()) {
@@ -136,19 +214,20 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     }
     if (!options.checkpoint.empty()) require_writable(options.checkpoint);
 
-    Context<Host> ctx = make_context(arguments.common);
-    const LyapunovSpectrum f = [&] {
-        const InterruptGuard guard;
-        std::atomic<double> fraction{0};
-        options.on_segment = [&](const LyapunovProgress& progress) {
-            fraction = progress.fraction;
-            return !interrupted();
-        };
-        const ProgressBar bar("evolving", [&] { return fraction.load(); });
-        return lyapunov_spectrum(ctx, *system, options);
-    }();
+    RunInUse in_use{"", arguments.dtype, {}};
+    LyapunovSpectrum f;
+    with_dtype(arguments.dtype, [&]<class T>(T) {
+        with_system<T>(arguments, in_use.device, [&](auto& ctx, auto& system) {
+            in_use.description = system.description();
+            f = evolve(ctx, system, options);
+        });
+    });
 
-    const JsonLine report = report_of(system->description(), options, f);
+    const JsonLine report = report_of(in_use, options, f);
+    if (!arguments.plot.empty()) {
+        const std::string svg = lyapunov_convergence_svg(f);
+        write_text(arguments.plot, arguments.plot.ends_with(".png") ? plot::png(svg) : svg);
+    }
     if (directory) {
         Matrix<double> table(static_cast<Index>(f.exponents.size()), 2);
         for (Index i = 0; i < table.rows(); ++i) {
@@ -164,9 +243,10 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     if (arguments.common.json) {
         report.print();
     } else {
-        print_report(system->description(), f);
+        print_report(in_use, arguments.common.device != Device::Host, f);
         if (directory)
             fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
+        if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
         if (!options.checkpoint.empty())
             fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
     }
@@ -217,16 +297,27 @@ void add_lyapunov(CLI::App& program) {
         .add_option("--out", arguments->out,
                     "Folder for exponents.npy (value, error), convergence.svg, spectrum.svg, report.json")
         ->type_name("DIR");
+    command.add_option("--plot", arguments->plot, "The exponents over the time averaged, as FILE.svg or FILE.png")
+        ->type_name("FILE");
+    command
+        .add_option_function<std::string>(
+            "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
+            "Of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In f32\n"
+            "cond(Z) must stay far below 1e7 (default: f64)")
+        ->type_name("TYPE");
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin lyapunov lorenz63\n"
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
-        "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n\n"
+        "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
+        "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n\n"
+        "fput and particles can be evolved on a GPU: state, vectors and QR then stay in its memory.\n"
         "Ctrl-C stops the run, saves the checkpoint, reports what there is, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
         "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
-        "energy_drift, time, segments, seconds, qr_share, tangent_share, force_share, "
+        "energy_drift, time, segments, dtype, device, seconds, qr_share, tangent_share, force_share, "
         "reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");
     command.callback([arguments, &command] { run_lyapunov(command, *arguments); });

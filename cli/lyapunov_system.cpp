@@ -85,43 +85,83 @@ void SystemArguments::check(const CLI::App& command) const {
     }
 }
 
-std::unique_ptr<TangentMap<>> SystemArguments::make() const {
+template <class F>
+auto SystemArguments::with_parameters(F&& f) const {
     switch (system_) {
         case System::Lorenz63: {
             Lorenz63 s;
             set(s.sigma, sigma_), set(s.rho, rho_), set(s.beta, beta_), set(s.step, step_);
-            return tangent_map(s);
+            return f(s);
         }
         case System::Henon: {
             Henon s;
             set(s.a, a_), set(s.b, b_);
-            return tangent_map(s);
+            return f(s);
         }
         case System::Lorenz96: {
             Lorenz96 s;
             set(s.size, size_), set(s.forcing, forcing_), set(s.step, step_);
-            return tangent_map(s);
+            return f(s);
         }
         case System::KuramotoSivashinsky: {
             KuramotoSivashinsky s;
             set(s.length, length_), set(s.modes, modes_), set(s.step, step_);
-            return tangent_map(s);
+            return f(s);
         }
         case System::Fput: {
             FputBeta s;
             set(s.size, size_), set(s.beta, beta_), set(s.energy, energy_), set(s.step, step_);
             s.periodic = periodic_;
-            return tangent_map(s);
+            return f(s);
         }
         case System::Particles: {
             Particles s;
             set(s.count, size_), set(s.dimensions, dimensions_), set(s.potential, potential_), set(s.density, density_);
             set(s.temperature, temperature_), set(s.kappa, kappa_), set(s.cutoff, cutoff_), set(s.step, step_);
-            return tangent_map(s);
+            return f(s);
         }
     }
     throw InvalidArgument("no such system");
 }
+
+namespace {
+
+template <class Parameters>
+constexpr bool has_gpu_code = std::is_same_v<Parameters, FputBeta> || std::is_same_v<Parameters, Particles>;
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<TangentMap<T>> SystemArguments::make() const {
+    auto system = with_parameters([](const auto& s) { return tangent_map(s); });
+    if constexpr (std::is_same_v<T, float>) {
+        return with_f32_vectors(std::move(system));
+    } else {
+        return system;
+    }
+}
+template std::unique_ptr<TangentMap<float>> SystemArguments::make() const;
+template std::unique_ptr<TangentMap<double>> SystemArguments::make() const;
+
+std::string SystemArguments::refusal_of_gpu() const {
+    const bool can = with_parameters([]<class Parameters>(const Parameters&) { return has_gpu_code<Parameters>; });
+    return can ? "" : std::string("only fput and particles can be evolved on a GPU, and the system is ") + to_string(system_);
+}
+
+#ifdef QUOIN_HAVE_CUDA
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> SystemArguments::make(Context<Cuda>& ctx) const {
+    return with_parameters([&]<class Parameters>(const Parameters& s) -> std::unique_ptr<TangentMap<T, Cuda>> {
+        if constexpr (has_gpu_code<Parameters>) {
+            return tangent_map<T>(ctx, s);
+        } else {
+            throw InvalidArgument(refusal_of_gpu());
+        }
+    });
+}
+template std::unique_ptr<TangentMap<float, Cuda>> SystemArguments::make(Context<Cuda>&) const;
+template std::unique_ptr<TangentMap<double, Cuda>> SystemArguments::make(Context<Cuda>&) const;
+#endif
 
 LyapunovOptions SystemArguments::defaults() const {
     LyapunovOptions options;

@@ -6,6 +6,9 @@
 #include <string>
 
 #include "quoin/lyapunov.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -22,12 +25,24 @@ public:
     void check(const CLI::App& command) const;
 
     System system() const { return system_; }
-    /// Throws InvalidArgument.
-    std::unique_ptr<TangentMap<>> make() const;
+    /// On the host, the vectors in T. Throws InvalidArgument.
+    template <class T>
+    std::unique_ptr<TangentMap<T>> make() const;
+    /// Why this system cannot be evolved on a GPU; empty where it can.
+    std::string refusal_of_gpu() const;
+#ifdef QUOIN_HAVE_CUDA
+    /// On a GPU. Throws InvalidArgument, also where there is a refusal.
+    template <class T>
+    std::unique_ptr<TangentMap<T, Cuda>> make(Context<Cuda>& ctx) const;
+#endif
     /// Times that give the leading exponents in seconds or minutes.
     LyapunovOptions defaults() const;
 
 private:
+    /// f(the parameters of the system).
+    template <class F>
+    auto with_parameters(F&& f) const;
+
     System system_ = System::Lorenz63;
     std::optional<double> sigma_, rho_, beta_, a_, b_, forcing_, length_, energy_, density_, temperature_, kappa_,
         cutoff_, step_;
