@@ -45,6 +45,8 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                                 "steps_per_qr",
                                                                 "seed",
                                                                 "method",
+                                                                "dtype",
+                                                                "device",
                                                                 "seconds",
                                                                 "qr_share",
                                                                 "tangent_share",
@@ -97,6 +99,38 @@ TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
         EXPECT_EQ(outcome.exit_code, 0) << line << outcome.err;
         EXPECT_EQ(json_number(outcome.out, "dimension"), dimension) << line;
     }
+}
+
+TEST_F(LyapunovCli, DrawsTheConvergenceByTheSuffix) {
+    const std::string line = "lyapunov lorenz96 --size 8 --time 20 --transient 1 --alignment 1 --plot ";
+    ASSERT_EQ(quoin_run(line + "a.svg").exit_code, 0);
+    EXPECT_TRUE(contents("a.svg").starts_with("<svg "));
+    expect_error(quoin_run(line + "a.pdf"), usage_error, {"--plot", "a.pdf", ".svg or .png"});
+    expect_error(quoin_run(line + "no/such/folder/a.svg"), exit_code_of(ErrorCode::UnwritableFile), {"no/such/folder"});
+    const Outcome png = quoin_run(line + "a.png");
+    if (png.exit_code == 0) {
+        EXPECT_TRUE(contents("a.png").starts_with("\x89PNG\r\n"));
+        EXPECT_NE(png.out.find("wrote          a.png"), std::string::npos) << png.out;
+    } else {
+        expect_error(png, exit_code_of(ErrorCode::InvalidArgument), {"a.png", "without librsvg"});
+    }
+}
+
+TEST_F(LyapunovCli, TakesVectorsInF32AndSaysWhichSystemsAGpuHas) {
+    const std::string line = "lyapunov lorenz96 --size 8 --time 20 --transient 1 --alignment 1 --json ";
+    const Outcome wide = quoin_run(line + "--dtype f64"), narrow = quoin_run(line + "--dtype f32 --device auto");
+    ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
+    EXPECT_EQ(json_value(wide.out, "dtype"), "\"f64\"");
+    EXPECT_EQ(json_value(narrow.out, "dtype"), "\"f32\"");
+    EXPECT_EQ(json_value(narrow.out, "device"), "\"host\"");
+    EXPECT_NE(json_value(narrow.out, "exponents"), json_value(wide.out, "exponents"));
+    const std::vector<double> expected = numbers(json_value(wide.out, "exponents")),
+                              errors = numbers(json_value(wide.out, "errors")),
+                              values = numbers(json_value(narrow.out, "exponents"));
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(values[i], expected[i], errors[i]);
+    expect_error(quoin_run("lyapunov lorenz96 --dtype f16"), usage_error, {"--dtype", "f16", "f32, f64"});
+    expect_error(quoin_run("lyapunov lorenz96 --device cuda"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"--device cuda", "fput and particles", "lorenz96"});
 }
 
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {

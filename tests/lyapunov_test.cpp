@@ -66,6 +66,18 @@ std::unique_ptr<TangentMap<>> logistic(double) {
                                }});
 }
 
+template <class F>
+std::string message_of(F&& f) {
+    try {
+        f();
+    } catch (const InvalidArgument& e) {
+        return e.what();
+    } catch (const Error& e) {
+        return std::string("of another class: ") + e.what();
+    }
+    return "nothing was thrown";
+}
+
 const System systems[] = {
     {"lorenz63", [](double f) { return shortened(Lorenz63{}, f); }},
     {"henon", [](double) { return tangent_map(Henon{}); }},
@@ -231,6 +243,73 @@ TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
         EXPECT_EQ(resumed.exponents[i].value, whole.exponents[i].value);
         EXPECT_EQ(resumed.exponents[i].error, whole.exponents[i].error);
     }
+    EXPECT_TRUE(same_bits<double>(resumed.averages.view(), whole.averages.view()));
+    std::filesystem::remove(path);
+}
+
+// ---- vectors in f32 --------------------------------------------------------------------------------------------------------
+
+// The orbit is that of vectors in f64, bit for bit, and so is what its chaos makes of averages. Roundings of Z to f32 are random
+// and change log|r_ii| of a segment by law·√p·u times the condition of Z, at most 10 after two steps of these.
+TEST(F32Vectors, GiveTheSpectrumOfTheSameOrbit) {
+    Context<Host> ctx;
+    for (const std::size_t k : {0, 2, 4, 5, 6, 7, 8, 9, 10, 11}) {
+        SCOPED_TRACE(systems[k].name);
+        const auto wide = systems[k].make(1);
+        const auto narrow = with_f32_vectors(systems[k].make(1));
+        const double h = wide->step();
+        LyapunovOptions options{.exponents = std::min<Index>(wide->dimension(), 60),
+                                .time = 100 * h,
+                                .transient = 50 * h,
+                                .alignment = 10 * h,
+                                .steps_per_qr = 2};
+        const LyapunovSpectrum expected = lyapunov_spectrum(ctx, *wide, options);
+        for (const Method method : {Method::Auto, Method::BlockedHouseholder, Method::CholeskyQR2}) {
+            options.qr.method = method;
+            const LyapunovSpectrum f = lyapunov_spectrum(ctx, *narrow, options);
+            EXPECT_EQ(f.state, expected.state);
+            EXPECT_EQ(f.dimension, expected.dimension);
+            const double p = static_cast<double>(f.exponents.size());
+            const double bound = law * std::sqrt(p) * unit_roundoff<float> * 10 / (2 * h);
+            double largest = 0;
+            for (std::size_t i = 0; i < f.exponents.size(); ++i) {
+                const double difference = std::abs(f.exponents[i].value - expected.exponents[i].value);
+                if (!(difference <= largest)) largest = difference;
+            }
+            EXPECT_LE(largest, bound) << to_string(method);
+            EXPECT_GT(largest, 0) << "the vectors are in f32";
+        }
+    }
+    EXPECT_THROW(with_f32_vectors(nullptr), InvalidArgument);
+}
+
+// What rounding does is far below what chaos leaves uncertain.
+TEST(F32Vectors, AgreeWithinTheStandardError) {
+    Context<Host> ctx;
+    const LyapunovOptions options{.time = quick() ? 50. : 200., .transient = 10, .alignment = 10, .steps_per_qr = 5};
+    const auto wide = lyapunov_spectrum(ctx, *tangent_map(Lorenz96{}), options);
+    const auto narrow = lyapunov_spectrum(ctx, *with_f32_vectors(tangent_map(Lorenz96{})), options);
+    for (std::size_t i = 0; i < wide.exponents.size(); ++i) {
+        EXPECT_LE(std::abs(narrow.exponents[i].value - wide.exponents[i].value), 0.1 * wide.exponents[i].error) << i;
+    }
+    EXPECT_NEAR(narrow.kaplan_yorke.value, wide.kaplan_yorke.value, 0.1 * wide.kaplan_yorke.error);
+    EXPECT_NEAR(narrow.sum.value, -40, 1e-3);
+}
+
+TEST(F32Vectors, GoOnFromACheckpointOfTheirOwn) {
+    const std::string path =
+        (std::filesystem::temp_directory_path() / ("quoin-f32-" + std::to_string(getpid()))).string();
+    Context<Host> ctx;
+    const auto wide = tangent_map(Lorenz96{.size = 12});
+    const auto narrow = with_f32_vectors(tangent_map(Lorenz96{.size = 12}));
+    LyapunovOptions options{.time = 20, .transient = 1, .alignment = 1};
+    const LyapunovSpectrum whole = lyapunov_spectrum(ctx, *narrow, options);
+    options.checkpoint = path;
+    options.on_segment = [](const LyapunovProgress& progress) { return progress.time < 9; };
+    EXPECT_FALSE(lyapunov_spectrum(ctx, *narrow, options).completed);
+    options.on_segment = nullptr;
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *wide, options); }).find("'vectors: f32 on host'"), std::string::npos);
+    const LyapunovSpectrum resumed = lyapunov_spectrum(ctx, *narrow, options);
     EXPECT_TRUE(same_bits<double>(resumed.averages.view(), whole.averages.view()));
     std::filesystem::remove(path);
 }
@@ -602,18 +681,6 @@ TEST(KnownSpectrum, KuramotoSivashinsky) {  // Cvitanović, Davidchack and Simin
 }
 
 // ---- refusals --------------------------------------------------------------------------------------------------------------
-
-template <class F>
-std::string message_of(F&& f) {
-    try {
-        f();
-    } catch (const InvalidArgument& e) {
-        return e.what();
-    } catch (const Error& e) {
-        return std::string("of another class: ") + e.what();
-    }
-    return "nothing was thrown";
-}
 
 TEST(Refusals, NameTheParameter) {
     const auto expect_named = [](auto&& make, const char* name) {
