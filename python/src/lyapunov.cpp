@@ -32,7 +32,7 @@ nb::tuple to_tuple(const Estimate& estimate) { return nb::make_tuple(estimate.va
 nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
                    Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
                    const char* method, const std::string& checkpoint, double checkpoint_seconds,
-                   const nb::object& on_segment, int threads) {
+                   const nb::object& on_segment, bool f32_vectors, int threads) {
     const Index n = static_cast<Index>(x0.size());
     // what the caller's code is given is a copy, which it may keep
     const auto motion = [&](const double* x, double* y) {
@@ -43,7 +43,7 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
         const nb::gil_scoped_acquire acquired;
         take(jvp(to_numpy_vector(copy_of(x, n, 1)), to_numpy(copy_of(X.data, n, X.cols))), Y.data, n * X.cols);
     };
-    const std::unique_ptr<TangentMap<>> system =
+    std::unique_ptr<TangentMap<>> system =
         flow ? tangent_map(UserFlow{x0, motion, tangent, step}) : tangent_map(UserMap{x0, motion, tangent});
 
     LyapunovOptions options;
@@ -63,7 +63,10 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
     };
     LyapunovSpectrum s;
     const Home<Host> home(threads);
-    run_released(home, threads, 0, [&](Context<Host>& ctx) { s = lyapunov_spectrum(ctx, *system, options); });
+    run_released(home, threads, 0, [&](Context<Host>& ctx) {
+        s = f32_vectors ? lyapunov_spectrum(ctx, *with_f32_vectors(std::move(system)), options)
+                        : lyapunov_spectrum(ctx, *system, options);
+    });
 
     std::vector<double> values, errors;
     for (const Estimate& exponent : s.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
@@ -80,7 +83,7 @@ void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
     module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
                "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a, "checkpoint"_a, "checkpoint_seconds"_a,
-               "on_segment"_a.none(), "threads"_a);
+               "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
 }
 
 }  // namespace quoin::python

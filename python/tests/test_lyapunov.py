@@ -41,6 +41,16 @@ def test_products_of_any_order_and_type(order):
     assert np.isnan(a.kaplan_yorke.value) or a.exponents[1] < 0
 
 
+def test_vectors_in_float32_follow_the_same_orbit():
+    run = dict(time=100, transient=5, alignment=5)
+    wide, narrow = (quoin.lyapunov(lorenz, lorenz_jvp, [1, 1, 20], dtype=dtype, **run) for dtype in ("f8", np.float32))
+    assert np.array_equal(wide.state, narrow.state)
+    assert np.all(np.abs(wide.exponents - narrow.exponents) <= 1e-4)
+    assert not np.array_equal(wide.exponents, narrow.exponents)
+    with pytest.raises(quoin.InvalidArgument, match="dtype must be float64 or float32, and is int64"):
+        quoin.lyapunov(lorenz, lorenz_jvp, [1, 1, 20], dtype=int, **run)
+
+
 def test_methods_agree():
     run = dict(time=20, transient=5, alignment=5)
     spectra = [quoin.lyapunov(lorenz, lorenz_jvp, [1, 1, 20], method=method, **run)
