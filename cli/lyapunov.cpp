@@ -313,7 +313,7 @@ void add_lyapunov(CLI::App& program) {
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n\n"
-        "fput and particles can be evolved on a GPU: state, vectors and QR then stay in its memory.\n"
+        "On a GPU, which lorenz63, lorenz96, fput and particles have code for, state, vectors and QR stay in its memory.\n"
         "Ctrl-C stops the run, saves the checkpoint, reports what there is, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
         "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"

@@ -127,7 +127,7 @@ auto SystemArguments::with_parameters(F&& f) const {
 namespace {
 
 template <class Parameters>
-constexpr bool has_gpu_code = std::is_same_v<Parameters, FputBeta> || std::is_same_v<Parameters, Particles>;
+constexpr bool has_gpu_code = !std::is_same_v<Parameters, Henon> && !std::is_same_v<Parameters, KuramotoSivashinsky>;
 
 }  // namespace
 
@@ -145,7 +145,7 @@ template std::unique_ptr<TangentMap<double>> SystemArguments::make() const;
 
 std::string SystemArguments::refusal_of_gpu() const {
     const bool can = with_parameters([]<class Parameters>(const Parameters&) { return has_gpu_code<Parameters>; });
-    return can ? "" : std::string("only fput and particles can be evolved on a GPU, and the system is ") + to_string(system_);
+    return can ? "" : std::string(to_string(system_)) + " has no code for a GPU; lorenz63, lorenz96, fput and particles have";
 }
 
 #ifdef QUOIN_HAVE_CUDA

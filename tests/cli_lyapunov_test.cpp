@@ -118,7 +118,7 @@ TEST_F(LyapunovCli, DrawsTheConvergenceByTheSuffix) {
 
 TEST_F(LyapunovCli, TakesVectorsInF32AndSaysWhichSystemsAGpuHas) {
     const std::string line = "lyapunov lorenz96 --size 8 --time 20 --transient 1 --alignment 1 --json ";
-    const Outcome wide = quoin_run(line + "--dtype f64"), narrow = quoin_run(line + "--dtype f32 --device auto");
+    const Outcome wide = quoin_run(line + "--dtype f64"), narrow = quoin_run(line + "--dtype f32 --device host");
     ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
     EXPECT_EQ(json_value(wide.out, "dtype"), "\"f64\"");
     EXPECT_EQ(json_value(narrow.out, "dtype"), "\"f32\"");
@@ -128,9 +128,12 @@ TEST_F(LyapunovCli, TakesVectorsInF32AndSaysWhichSystemsAGpuHas) {
                               errors = numbers(json_value(wide.out, "errors")),
                               values = numbers(json_value(narrow.out, "exponents"));
     for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(values[i], expected[i], errors[i]);
-    expect_error(quoin_run("lyapunov lorenz96 --dtype f16"), usage_error, {"--dtype", "f16", "f32, f64"});
-    expect_error(quoin_run("lyapunov lorenz96 --device cuda"), exit_code_of(ErrorCode::InvalidArgument),
-                 {"--device cuda", "fput and particles", "lorenz96"});
+    expect_error(quoin_run("lyapunov henon --dtype f16"), usage_error, {"--dtype", "f16", "f32, f64"});
+    expect_error(quoin_run("lyapunov henon --device cuda"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"--device cuda", "henon", "fput and particles"});
+    const Outcome map = quoin_run("lyapunov henon --device auto --time 1000");
+    ASSERT_EQ(map.exit_code, 0) << map.err;
+    EXPECT_NE(map.out.find("device         host (henon"), std::string::npos) << map.out;
 }
 
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {

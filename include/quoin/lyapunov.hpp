@@ -129,13 +129,18 @@ std::unique_ptr<TangentMap<>> tangent_map(UserMap);
 std::unique_ptr<TangentMap<float>> with_f32_vectors(std::unique_ptr<TangentMap<>> system);
 
 /// Systems whose state and vectors live and are evolved on a GPU: the map of the host's `tangent_map` up to rounding, the
-/// vectors' products in T. Particles pass through all pairs, N² distances a step; each block of vectors stays in shared memory
-/// for up to 16 steps while it fits there (N <= 2400 in three dimensions), and else in the GPU's caches. `advance` waits once in
-/// 16 steps, for what the step of the state has found, and throws InvalidArgument where particles meet. Throw as the host's.
+/// vectors' products in T. A block of vectors stays in shared memory for many steps while it fits there (1100 variables, 2400
+/// particles in three dimensions), and else in the GPU's caches. Particles pass through all pairs, N² distances a step. Of chains
+/// and particles `advance` waits once in 16 steps, for what the steps of the state have found, and throws InvalidArgument where
+/// particles meet; otherwise it does not wait. Throw as the host's.
 ///
 ///     Context<Cuda> gpu;
 ///     auto fluid = tangent_map<float>(gpu, Particles{.count = 1000});
 ///     auto f = lyapunov_spectrum(gpu, *fluid, {.time = 10});
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Lorenz63&);
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Lorenz96&);
 template <class T>
 std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const FputBeta&);
 template <class T>
