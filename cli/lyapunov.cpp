@@ -163,23 +163,23 @@ void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run
     use.description = "host";
     if (common.device != Device::Host) {
         const std::string refusal = arguments.system.refusal_of_gpu();
-        if (!refusal.empty() && common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
+        if (!refusal.empty()) {
+            if (common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
+            use.description = "host (" + refusal + ")";
+        } else {
 #ifdef QUOIN_HAVE_CUDA
-        if (refusal.empty()) {
             std::optional<Context<Cuda>> gpu = open_gpu(common, use);
             if (gpu) {
                 const auto system = arguments.system.make<T>(*gpu);
                 const double bytes = bytes_on_gpu<T>(*gpu, system->dimension(), arguments.exponents, common.options);
                 if (fits_gpu(common, *gpu, "the matrix of tangent vectors", bytes, use)) return run(*gpu, *system);
             }
-        } else {
-            use.description = "host (" + refusal + ")";
-        }
 #else
-        const char* why = "Quoin was built without CUDA";
-        if (common.device == Device::Cuda) refuse_gpu(why);
-        use.description = std::string("host (") + why + ")";
+            const char* why = "Quoin was built without CUDA";
+            if (common.device == Device::Cuda) refuse_gpu(why);
+            use.description = std::string("host (") + why + ")";
 #endif
+        }
     }
     Context<Host> ctx = make_context(common);
     const auto system = arguments.system.make<T>();
