@@ -145,7 +145,9 @@ template std::unique_ptr<TangentMap<double>> SystemArguments::make() const;
 
 std::string SystemArguments::refusal_of_gpu() const {
     const bool can = with_parameters([]<class Parameters>(const Parameters&) { return has_gpu_code<Parameters>; });
-    return can ? "" : std::string(to_string(system_)) + " has no code for a GPU; lorenz63, lorenz96, fput and particles have";
+    return can ? ""
+               : std::string(to_string(system_)) +
+                     " has no code for a GPU; lorenz63, lorenz96, fput and particles have";
 }
 
 #ifdef QUOIN_HAVE_CUDA

@@ -308,7 +308,8 @@ TEST(F32Vectors, GoOnFromACheckpointOfTheirOwn) {
     options.on_segment = [](const LyapunovProgress& progress) { return progress.time < 9; };
     EXPECT_FALSE(lyapunov_spectrum(ctx, *narrow, options).completed);
     options.on_segment = nullptr;
-    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *wide, options); }).find("'vectors: f32 on host'"), std::string::npos);
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *wide, options); }).find("'vectors: f32 on host'"),
+              std::string::npos);
     const LyapunovSpectrum resumed = lyapunov_spectrum(ctx, *narrow, options);
     EXPECT_TRUE(same_bits<double>(resumed.averages.view(), whole.averages.view()));
     std::filesystem::remove(path);

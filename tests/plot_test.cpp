@@ -49,9 +49,10 @@ public:
     unsigned at(double x, double y) const {
         unsigned pixel;
         const int i = static_cast<int>(x), j = static_cast<int>(y);
-        std::memcpy(&pixel,
-                    cairo_image_surface_get_data(surface_.get()) + j * cairo_image_surface_get_stride(surface_.get()) + 4 * i,
-                    4);
+        std::memcpy(
+            &pixel,
+            cairo_image_surface_get_data(surface_.get()) + j * cairo_image_surface_get_stride(surface_.get()) + 4 * i,
+            4);
         return pixel & 0xffffff;
     }
     /// Pixels of a rectangle that are not white.

@@ -150,8 +150,8 @@ std::unique_ptr<TangentMap<T, Cuda>> fluid(const Particles& s, std::unique_ptr<T
     // twice as many as the density has in the ball of the cutoff, and a few
     const double ball = (D == 2 ? 1.0 : 4.0 / 3) * std::numbers::pi * std::pow(force.cutoff, D);
     const Index neighbours = std::min<Index>(s.count, static_cast<Index>(2 * s.density * ball) + 8);
-    return std::make_unique<GpuVerlet<T, PairForces<D>>>(std::move(system),
-                                                         PairForces<D>{s.count, box_side(s), force}, neighbours);
+    return std::make_unique<GpuVerlet<T, PairForces<D>>>(std::move(system), PairForces<D>{s.count, box_side(s), force},
+                                                         neighbours);
 }
 
 }  // namespace
@@ -167,8 +167,8 @@ std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>&, const Particles
     return s.dimensions == 2 ? fluid<T, 2>(s, std::move(system)) : fluid<T, 3>(s, std::move(system));
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                             \
-    template std::unique_ptr<TangentMap<T, Cuda>> tangent_map<T>(Context<Cuda>&, const FputBeta&);       \
+#define QUOIN_INSTANTIATE(T)                                                                       \
+    template std::unique_ptr<TangentMap<T, Cuda>> tangent_map<T>(Context<Cuda>&, const FputBeta&); \
     template std::unique_ptr<TangentMap<T, Cuda>> tangent_map<T>(Context<Cuda>&, const Particles&);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -45,9 +45,9 @@ void save_checkpoint(const std::string& path, const std::string& identity, const
                      MatrixView<const T> Q) {
     const BatchSums& b = state.batches;
     const std::string head = magic + identity + "\n";
-    const Numbers numbers{state.segment,         b.length,           b.filled,      b.batches(),
-                          Q.cols > 0,            state.first_energy, state.seconds, state.qr_seconds,
-                          state.tangent_seconds, state.force_seconds};
+    const Numbers numbers{
+        state.segment,      b.length,      b.filled,         b.batches(),           Q.cols > 0,
+        state.first_energy, state.seconds, state.qr_seconds, state.tangent_seconds, state.force_seconds};
     io::AtomicFile file(path);
     Index at = 0;
     const auto write = [&](const void* data, std::size_t size) {
@@ -113,9 +113,10 @@ std::optional<RunState> load_checkpoint(const std::string& path, const std::stri
     return state;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
+#define QUOIN_INSTANTIATE(T)                                                                                        \
     template void save_checkpoint<T>(const std::string&, const std::string&, const RunState&, MatrixView<const T>); \
-    template std::optional<RunState> load_checkpoint<T>(const std::string&, const std::string&, Index, Index, Matrix<T>&);
+    template std::optional<RunState> load_checkpoint<T>(const std::string&, const std::string&, Index, Index,       \
+                                                        Matrix<T>&);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

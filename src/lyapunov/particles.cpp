@@ -13,11 +13,7 @@ template <int D>
 class Fluid final : public Verlet {
 public:
     Fluid(const Particles& s, double side)
-        : Verlet(s.count, D, 0, s.step),
-          s_(s),
-          L_(side),
-          force_(s),
-          search_(s.count, side, force_.cutoff) {}
+        : Verlet(s.count, D, 0, s.step), s_(s), L_(side), force_(s), search_(s.count, side, force_.cutoff) {}
 
     std::string description() const override {
         return fmt::format(
@@ -112,9 +108,9 @@ std::unique_ptr<TangentMap<>> fluid(const Particles& s) {
 }  // namespace
 
 void throw_overlap(Index i, Index j, double step) {
-    throw InvalidArgument(
-        fmt::format("particles {} and {} overlap, nearer than {}: their step of {} is too long, or their energy too high",
-                    i, j, closest_pair, step));
+    throw InvalidArgument(fmt::format(
+        "particles {} and {} overlap, nearer than {}: their step of {} is too long, or their energy too high", i, j,
+        closest_pair, step));
 }
 
 const char* to_string(Potential potential) {

@@ -116,7 +116,8 @@ private:
         return fmt::format(
             "system: {}\nvectors: f{} on {}\nexponents: {}\nsteps per QR: {}\nseed: {}\ntransient segments: "
             "{}\nalignment segments: {}\nQR: {}\n",
-            system_.description(), 8 * sizeof(T), std::is_same_v<D, Host> ? "host" : "cuda", p_, options_.steps_per_qr, options_.seed, transient_, aligned_ - transient_, plan);
+            system_.description(), 8 * sizeof(T), std::is_same_v<D, Host> ? "host" : "cuda", p_, options_.steps_per_qr,
+            options_.seed, transient_, aligned_ - transient_, plan);
     }
 
     void begin() {

@@ -55,13 +55,10 @@ std::vector<Twins> every_system(Context<Cuda>& ctx) {
     all.push_back(twins(ctx, "wca 3d", Particles{.count = 70, .density = 0.8}));
     all.push_back(
         twins(ctx, "lennard-jones", Particles{.count = 100, .potential = Potential::LennardJones, .density = 0.7}));
-    all.push_back(twins(ctx, "yukawa 2d",
-                        Particles{.count = 40,
-                                  .dimensions = 2,
-                                  .potential = Potential::Yukawa,
-                                  .density = 0.1,
-                                  .kappa = 2,
-                                  .step = 0.01}));
+    all.push_back(twins(
+        ctx, "yukawa 2d",
+        Particles{
+            .count = 40, .dimensions = 2, .potential = Potential::Yukawa, .density = 0.1, .kappa = 2, .step = 0.01}));
     all.push_back(twins(ctx, "soft 3d", soft(40, 3)));
     // more particles than threads of a block
     all.push_back(twins(ctx, "soft 2d", soft(1100, 2)));
@@ -246,8 +243,8 @@ TYPED_TEST(GpuLyapunov, TangentVectorsAreDerivatives) {
                 double difference = 0;
                 for (Index i = 0; i < n; ++i) {
                     const std::size_t k = static_cast<std::size_t>(i);
-                    this->keep_larger(difference, std::abs((forth[k] - back[k]) / (2 * epsilon) -
-                                                           static_cast<double>(X(i, j))));
+                    this->keep_larger(difference,
+                                      std::abs((forth[k] - back[k]) / (2 * epsilon) - static_cast<double>(X(i, j))));
                 }
                 const double rounding =
                     10 * static_cast<double>(steps) * norm *

@@ -48,14 +48,15 @@ __device__ __forceinline__ T combine(const T* y, Index n, Index i, double h) {
 }
 
 template <class Field, class T>
-__global__ void __launch_bounds__(flow_threads * (1 + flow_cols<T>))
+__global__ void __launch_bounds__(flow_threads*(1 + flow_cols<T>))
     flow_kernel(Field field, int steps, double h, const double* x, double* x_end, MatrixView<T, Cuda> X,
                 unsigned char* workspace) {
     constexpr int W = flow_cols<T>;
     extern __shared__ __align__(16) unsigned char shared[];
     const Index n = field.dimension();
     unsigned char* const memory =
-        workspace ? workspace + blockIdx.x * (flow_arrays * n * (Index(sizeof(double)) + W * Index(sizeof(T)))) : shared;
+        workspace ? workspace + blockIdx.x * (flow_arrays * n * (Index(sizeof(double)) + W * Index(sizeof(T))))
+                  : shared;
     double* const state = reinterpret_cast<double*>(memory);
     const int c = int(threadIdx.y) - 1;
     T* const vector = reinterpret_cast<T*>(state + flow_arrays * n) + (c < 0 ? 0 : c) * flow_arrays * n;
@@ -71,9 +72,7 @@ __global__ void __launch_bounds__(flow_threads * (1 + flow_cols<T>))
         for (int s = 0; s < steps; ++s) {
             const auto stage = [&]<int k>() {
                 // the argument, array 1, and its k, array 2 + k
-                const auto argument = [&](auto* y) {
-                    each_row([&](Index i) { y[n + i] = combine<k>(y, n, i, h); });
-                };
+                const auto argument = [&](auto* y) { each_row([&](Index i) { y[n + i] = combine<k>(y, n, i, h); }); };
                 if (c < 0) argument(state);
                 if (mine) argument(vector);
                 __syncthreads();
@@ -89,9 +88,7 @@ __global__ void __launch_bounds__(flow_threads * (1 + flow_cols<T>))
             stage.template operator()<3>();
             stage.template operator()<4>();
             stage.template operator()<5>();
-            const auto advance = [&](auto* y) {
-                each_row([&](Index i) { y[i] = combine<6>(y, n, i, h); });
-            };
+            const auto advance = [&](auto* y) { each_row([&](Index i) { y[i] = combine<6>(y, n, i, h); }); };
             if (c < 0) advance(state);
             if (mine) advance(vector);
         }
@@ -112,8 +109,8 @@ template <class Field, class T>
 cudaError_t flow(const Field& field, int steps, double h, const double* x, double* x_end, MatrixView<T, Cuda> X,
                  unsigned char* workspace, int blocks, cudaStream_t stream) {
     const std::size_t bytes = workspace ? 0 : flow_bytes<T>(field.dimension());
-    const cudaError_t error = cudaFuncSetAttribute(
-        flow_kernel<Field, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    const cudaError_t error = cudaFuncSetAttribute(flow_kernel<Field, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   static_cast<int>(bytes));
     if (error != cudaSuccess) return error;
     const unsigned threads = static_cast<unsigned>(std::min<Index>(flow_threads, (field.dimension() + 31) / 32 * 32));
     flow_kernel<Field, T><<<static_cast<unsigned>(blocks), dim3(threads, 1 + flow_cols<T>), bytes, stream>>>(

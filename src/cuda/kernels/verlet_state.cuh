@@ -32,10 +32,10 @@ struct Couplings {
     static constexpr int values_each = D == 1 ? 1 : 2 + D;  ///< α; of more dimensions β and r
 
     Index N = 0;
-    int capacity = 0;         ///< entries that a row can have
-    int* count = nullptr;     ///< N
-    int* partner = nullptr;   ///< capacity·N
-    T* values = nullptr;      ///< values_each·capacity·N
+    int capacity = 0;        ///< entries that a row can have
+    int* count = nullptr;    ///< N
+    int* partner = nullptr;  ///< capacity·N
+    T* values = nullptr;     ///< values_each·capacity·N
 
     __host__ __device__ Index entries() const { return capacity * N; }
     /// The list that is s lists behind this one.
@@ -118,8 +118,9 @@ template <class Force, class T>
 cudaError_t verlet_state(const Force& force, const VerletStep& step, const Couplings<T, Force::dimensions>& couplings,
                          Flaw* flaw, cudaStream_t stream) {
     constexpr Index particles = verlet_state_threads / 32;
-    verlet_state_kernel<Force, T><<<static_cast<unsigned>((step.N + particles - 1) / particles), verlet_state_threads,
-                                    0, stream>>>(force, step, couplings, flaw);
+    verlet_state_kernel<Force, T>
+        <<<static_cast<unsigned>((step.N + particles - 1) / particles), verlet_state_threads, 0, stream>>>(
+            force, step, couplings, flaw);
     return cudaGetLastError();
 }
 

@@ -124,8 +124,9 @@ cudaError_t verlet_tangents(const Couplings<T, D>& first, int steps, T h, Matrix
                              static_cast<int>(in_shared ? bytes : 0));
     if (error != cudaSuccess) return error;
     const int threads = static_cast<int>(std::min<Index>(verlet_threads, (first.N + 31) / 32 * 32));
-    verlet_tangents_kernel<T, D><<<static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0,
-                                   stream>>>(first, steps, h, X, in_shared);
+    verlet_tangents_kernel<T, D>
+        <<<static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0, stream>>>(first, steps, h, X,
+                                                                                                  in_shared);
     return cudaGetLastError();
 }
 
