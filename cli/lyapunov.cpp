@@ -134,7 +134,7 @@ void print_report(const RunInUse& run, bool asked_for_device, const LyapunovSpec
                rate(f));
 }
 
-/// The text of --plot, once it is known that such a file can be written.
+/// Throws where no such file can be written: another kind, no librsvg, no folder.
 void check_plot(const std::string& path) {
     if (path.empty()) return;
     if (!path.ends_with(".svg") && !path.ends_with(".png")) {
