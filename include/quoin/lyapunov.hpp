@@ -124,8 +124,8 @@ std::unique_ptr<TangentMap<>> tangent_map(UserFlow);
 std::unique_ptr<TangentMap<>> tangent_map(UserMap);
 
 /// The same system with tangent vectors in f32: every call of `advance` computes in f64 and rounds them to f32 at its end.
-/// The QR of a spectrum is then one in f32, of half the memory and in a half of the time. Of each λ_i rounding takes
-/// n·u·cond(Z)/(k h) at most, u = 6e-8, and random from segment to segment: cond(Z) must stay far below 1e7.
+/// The QR of a spectrum is then one in f32, in half the memory and less time. What rounding adds to λ_i in a segment is of order
+/// n·u·cond(Z)/(k h), u = 6e-8, and random: cond(Z) must stay far below 1e7.
 std::unique_ptr<TangentMap<float>> with_f32_vectors(std::unique_ptr<TangentMap<>> system);
 
 /// Systems whose state and vectors live and are evolved on a GPU: the map of the host's `tangent_map` up to rounding, the

@@ -95,7 +95,7 @@ def lyapunov(
         callback(time, fraction) after each factorization. The run stops where it returns a value that is false and not
         None.
     dtype : numpy dtype
-        float64 or float32, of the tangent vectors between factorizations and of these, which float32 makes twice as fast;
+        float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
         f and jvp compute in float64. `every` must then keep the vectors' condition far below 1e7.
 
     Returns

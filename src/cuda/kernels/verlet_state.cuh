@@ -6,12 +6,14 @@
 //
 // A warp owns a particle: its lanes take the candidates in turn, and those that interact are put into the particle's row of
 // the list in the order of the candidates (ballot), so that neither the list nor the sums depend on when a warp runs. The
-// lanes' parts of F are added in a butterfly. Nobody reads what another particle writes: q' is not q.
+// lanes' parts of F are added in a butterfly. Nobody reads what another particle writes: q' is not q. The halves of a step are
+// fused multiply-adds by name: left to the compiler, a half that ends a run of steps and one amid it would round differently.
 //
 // A `Force` has `dimensions`, `candidates(i)`, and `interact(q, own, i, k, pair)`, whether candidate k of particle i, at own,
 // is near, and then the pair. N candidates of 3 loads (L1, L2) and some 20 operations each; latency at N = 1000, 10 µs.
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/error.hpp"
 
@@ -105,10 +107,10 @@ __global__ void __launch_bounds__(verlet_state_threads)
     if (lane > 0) return;
     for (int a = 0; a < D; ++a) {
         double p = step.p[D * i + a];
-        if (step.ends) p += step.h / 2 * F[a];
+        if (step.ends) p = std::fma(step.h / 2, F[a], p);
         if (step.begins) {
-            p += step.h / 2 * F[a];
-            step.next_q[D * i + a] = own[a] + step.h * p;
+            p = std::fma(step.h / 2, F[a], p);
+            step.next_q[D * i + a] = std::fma(step.h, p, own[a]);
         }
         step.p[D * i + a] = p;
     }

@@ -16,9 +16,11 @@
 // The block's columns come into shared memory, 32dN bytes (96 KB for 1000 particles in space: two blocks a multiprocessor), and
 // go back after the last step: X is read once and written once, 2·2dN·p words. Where they do not fit, the block works in X
 // itself, whose columns are its own, through the caches. A row of δq is written only between two barriers, behind all that
-// read it. Any ld. 9d flops a coupling and column; bound by the latency of the couplings, which the cache holds for all blocks.
+// read it. Multiply-adds are fused by name, so that each rounds the same wherever a step stands in the loop. Any ld. 9d flops a
+// coupling and column; bound by the latency of the couplings, which the cache holds for all blocks.
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/kernels/verlet_state.cuh"
 #include "quoin/cuda.hpp"
@@ -63,7 +65,8 @@ __global__ void __launch_bounds__(verlet_threads, 2)
                 if constexpr (D == 1) {
 #pragma unroll
                     for (int c = 0; c < W; ++c) {
-                        if (c < w) F[c][0] += alpha * (own[c][0] - (j < N ? tile[c * ld + j] : T(0)));
+                        if (c >= w) continue;
+                        F[c][0] = std::fma(alpha, own[c][0] - (j < N ? tile[c * ld + j] : T(0)), F[c][0]);
                     }
                 } else {
                     const T beta = values[entries];
@@ -78,11 +81,13 @@ __global__ void __launch_bounds__(verlet_threads, 2)
 #pragma unroll
                         for (int a = 0; a < D; ++a) {
                             delta[a] = own[c][a] - tile[c * ld + D * j + a];
-                            dot += r[a] * delta[a];
+                            dot = std::fma(r[a], delta[a], dot);
                         }
                         dot *= beta;
 #pragma unroll
-                        for (int a = 0; a < D; ++a) F[c][a] += alpha * delta[a] + dot * r[a];
+                        for (int a = 0; a < D; ++a) {
+                            F[c][a] = std::fma(alpha, delta[a], std::fma(dot, r[a], F[c][a]));
+                        }
                     }
                 }
             }
@@ -92,8 +97,8 @@ __global__ void __launch_bounds__(verlet_threads, 2)
                 for (int a = 0; a < D; ++a) {
                     T* const p = tile + c * ld + m + D * i + a;
                     T value = *p;
-                    if (s > 0) value += h / 2 * F[c][a];
-                    if (s < steps) value += h / 2 * F[c][a];
+                    if (s > 0) value = std::fma(h / 2, F[c][a], value);
+                    if (s < steps) value = std::fma(h / 2, F[c][a], value);
                     *p = value;
                 }
             }
@@ -101,7 +106,9 @@ __global__ void __launch_bounds__(verlet_threads, 2)
         __syncthreads();
         if (s == steps) break;
         for (int c = 0; c < w; ++c) {
-            for (Index e = threadIdx.x; e < m; e += blockDim.x) tile[c * ld + e] += h * tile[c * ld + m + e];
+            for (Index e = threadIdx.x; e < m; e += blockDim.x) {
+                tile[c * ld + e] = std::fma(h, tile[c * ld + m + e], tile[c * ld + e]);
+            }
         }
         __syncthreads();
     }
