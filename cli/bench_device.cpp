@@ -4,13 +4,12 @@
 #include <cmath>
 #include <functional>
 
-#include "accuracy.hpp"
 #include "bench.hpp"
 #include "bench_output.hpp"
 #include "blas2_qr.hpp"
-#include "cuda/primitives.hpp"
 #include "cusolver_qr.hpp"
 #include "device.hpp"
+#include "device_run.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "paper_tables.hpp"
@@ -57,77 +56,6 @@ struct TimedReference {
     Reference reference;
     double seconds = 0;
     double joules = -1;
-};
-
-/// What Quoin does with one matrix, and its last answer.
-template <class T>
-class QuoinRun {
-public:
-    QuoinRun(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Operation operation, Options options)
-        : ctx_(ctx), A_(A), operation_(operation) {
-        options.q = form_of_q(operation);
-        plan_ = plan_qr<T>(ctx, A.rows(), A.cols(), options);
-    }
-
-    double seconds(bench::EventTimer& timer) {
-        clear();
-        Matrix<T, Cuda> work(ctx_, A_.rows(), A_.cols());
-        copy<T>(ctx_, A_.view(), work.view());
-        return timer.seconds(ctx_, [&] {
-            QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan_);
-            method_ = f.report().method;
-            if (operation_ == Operation::Geqrf) {
-                LapackQR<T, Cuda> factors = to_lapack(ctx_, std::move(f));
-                Q_ = std::move(factors.V_R);
-                tau_ = std::move(factors.tau);
-                return;
-            }
-            if (operation_ == Operation::ThinQr || operation_ == Operation::ROnly) R_ = f.r(ctx_);
-            if (operation_ == Operation::ThinQr)
-                Q_ = std::move(f).take_q(ctx_);
-            else
-                factorization_.push_back(std::move(f));
-        });
-    }
-
-    /// Orthogonality and residual of the last answer; for Geqrf of the Q that cuSOLVER's orgqr forms of V and tau.
-    Measurement measurement(bench::CusolverQR<T>& cusolver, double seconds) {
-        Measurement result;
-        result.method = method_;
-        result.seconds = seconds;
-        if (operation_ == Operation::ROnly) return result;
-        if (operation_ == Operation::Factor) {
-            R_ = factorization_.back().r(ctx_);
-            Q_ = std::move(factorization_.back()).take_q(ctx_);
-        } else if (operation_ == Operation::Geqrf) {
-            R_ = bench::upper_trapezoid(ctx_, Q_);
-            cusolver.orgqr(ctx_, Q_, tau_);
-            if (A_.rows() < A_.cols()) {
-                Matrix<T, Cuda> thin(ctx_, A_.rows(), A_.rows());
-                copy<T>(ctx_, std::as_const(Q_).view().col_block({0, A_.rows()}), thin.view());
-                Q_ = std::move(thin);
-            }
-        }
-        result.orthogonality = bench::orthogonality(ctx_, Q_);
-        result.residual = bench::residual(ctx_, A_, Q_, R_);
-        return result;
-    }
-
-    void clear() {
-        factorization_.clear();
-        Q_ = {};
-        R_ = {};
-        tau_ = {};
-    }
-
-private:
-    Context<Cuda>& ctx_;
-    const Matrix<T, Cuda>& A_;
-    Operation operation_;
-    Plan plan_;
-    Method method_ = Method::Auto;
-    std::vector<QR<T, Cuda>> factorization_;  // one or none
-    Matrix<T, Cuda> Q_, R_, tau_;
 };
 
 Context<Cuda> make_device_context() {
@@ -246,9 +174,9 @@ private:
                     return timer_.seconds(ctx_, [&] { blas2->geqrf(ctx_); });
                 });
             }
-            std::vector<QuoinRun<T>> quoin;
+            std::vector<DeviceRun<T>> quoin;
             for (const auto& [operation, options] : variants) quoin.emplace_back(ctx_, A, operation, options);
-            for (QuoinRun<T>& run : quoin) runs.push_back([&run, this] { return run.seconds(timer_); });
+            for (DeviceRun<T>& run : quoin) runs.push_back([&run, this] { return run.seconds(timer_); });
 
             const std::vector<double> medians = medians_of(runs, arguments_.repeat);
             for (std::size_t r = 0; r < references.size(); ++r) references[r].seconds = medians[r];

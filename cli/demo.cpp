@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "arguments.hpp"
+#include "bench.hpp"
 #include "byte_size.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
@@ -11,10 +13,15 @@
 #include "measure_case.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "row_blocks.hpp"
 #include "rpca.hpp"
 #include "subcommands.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "device_run.hpp"
+#include "random.hpp"
+#endif
 #ifdef QUOIN_HAVE_VIDEO
 #include "video/frame_reader.hpp"
 #endif
@@ -28,63 +35,176 @@ struct DemoArguments {
     std::string input, out = "quoin-demo";
 };
 
+// ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------------
+
+const char* reference_name(const Context<Host>&) { return "LAPACK"; }
+
 /// A tall and a square matrix that LAPACK factors in about a second on two cores, and that take a sixteenth of memory.
-std::vector<Shape> demo_shapes(const Machine& machine, int threads) {
+std::vector<Shape> demo_shapes(const Context<Host>& ctx) {
     constexpr Index tall_cols = 100;
-    const Index rows_in_memory = machine.memory_available_bytes / (16 * Index{sizeof(double)} * tall_cols);
-    const Index rows = std::min<Index>(50000 * std::clamp(threads, 2, 8), rows_in_memory);
-    const Index order = std::min<Index>(threads <= 4 ? 1500 : 2500, rows);
+    const Index available = describe_machine().memory_available_bytes;
+    const Index rows =
+        std::min<Index>(50000 * std::clamp(ctx.threads(), 2, 8), available / (16 * Index{sizeof(double)} * tall_cols));
+    const Index order = std::min<Index>(ctx.threads() <= 4 ? 1500 : 2500, rows);
     return {{rows, tall_cols}, {order, order}};
 }
 
-void print_header() {
-    fmt::print("{:>14}  {:4}  {:20}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {:>10}\n", "shape", "type", "method",
-               "seconds", "GFLOP/s", "LAPACK s", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖");
-}
-
 template <class T>
-void demonstrate(Context<Host>& ctx, const CommonArguments& common, MatrixView<const T> A) {
-    const DType dtype = sizeof(T) == sizeof(float) ? DType::F32 : DType::F64;
-    const Measurement result = measure_case<T>(ctx, Operation::ThinQr, A, {common.options});
-    const double gflops = 1e-9 * thin_qr_flops(A.rows, A.cols) / result.seconds;
-    const double ratio = result.reference_seconds / result.seconds;
-    if (common.json) {
-        JsonLine line;
-        line.add("rows", A.rows).add("cols", A.cols).add("dtype", to_string(dtype));
-        line.add("method", to_string(result.method)).add("seconds", result.seconds).add("gflops", gflops);
-        line.add("reference_seconds", result.reference_seconds).add("ratio", ratio);
-        line.add("residual", result.residual).add("orthogonality", result.orthogonality);
-        line.print();
-        return;
-    }
-    fmt::print("{:>14}  {:4}  {:20}  {:>9.3g}  {:>8.1f}  {:>9.3g}  {:>6.2f}  {:>12.2e}  {:>10.2e}\n",
-               fmt::format("{}x{}", A.rows, A.cols), to_string(dtype), to_string(result.method), result.seconds, gflops,
-               result.reference_seconds, ratio, result.residual, result.orthogonality);
-    std::fflush(stdout);
-}
-
-template <class T>
-void demonstrate_random(Context<Host>& ctx, const CommonArguments& common, Shape shape) {
+Matrix<T> random_matrix(Context<Host>&, Shape shape) {
     Matrix<T> A(shape.rows, shape.cols);
     fill_normal(A, /*seed=*/1);
-    demonstrate<T>(ctx, common, A.view());
+    return A;
 }
 
 template <class T>
-void demonstrate_file(Context<Host>& ctx, const CommonArguments& common, const MatrixFile& file) {
+Measurement measure_thin_qr(Context<Host>& ctx, const Matrix<T>& A, const Options& options) {
+    return measure_case<T>(ctx, Operation::ThinQr, A.view(), {options});
+}
+
+/// Throws OutOfMemory where the comparison does not fit the host.
+template <class T>
+void require_memory(const Context<Host>& ctx, const MatrixFile& file, const Options& options) {
     const double matrix = static_cast<double>(file.rows()) * static_cast<double>(file.cols()) * sizeof(T);
-    const double needed =
-        matrix + measure_case_bytes<T>(ctx, Operation::ThinQr, file.rows(), file.cols(), {common.options});
+    const double needed = matrix + measure_case_bytes<T>(ctx, Operation::ThinQr, file.rows(), file.cols(), {options});
     if (const double cap = memory_cap(0); needed + reader_bytes(file) > cap)
         throw OutOfMemory(
             fmt::format("{}: the comparison needs {} of memory and may take {}; `quoin factor` streams a "
                         "matrix of any size",
                         file.path(), format_byte_size(needed + reader_bytes(file)), format_byte_size(cap)));
-    if (file.rows() == 0 || file.cols() == 0)
-        throw InvalidArgument(
-            fmt::format("{}: a {} x {} matrix has nothing to time", file.path(), file.rows(), file.cols()));
-    const Matrix<T> A = read_matrix<T>(ctx, file);
-    naming_file(file.path(), 0, [&] { demonstrate<T>(ctx, common, A.view()); });
+}
+
+void print_machine(const Context<Host>& ctx, const Machine& machine) {
+    fmt::print("A = QR, thin Q and R, by Quoin and by LAPACK's geqrf + orgqr through the same BLAS\n");
+    fmt::print("{}, {} threads, kernels {}; {}\n", machine.cpu, ctx.threads(), build_info().kernels, build_info().blas);
+}
+
+void print_remarks(const Context<Host>&, const Machine& machine) {
+    if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
+    if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
+}
+
+#ifdef QUOIN_HAVE_CUDA
+const char* reference_name(const Context<Cuda>&) { return "cuSOLVER"; }
+
+/// A tall and a square matrix that cuSOLVER factors in less than a second on an H100, and that take a sixteenth of memory.
+std::vector<Shape> demo_shapes(const Context<Cuda>& ctx) {
+    constexpr Index tall_cols = 192;
+    const Index numbers = static_cast<Index>(device_memory(ctx).free / (16 * sizeof(double)));
+    const Index rows = std::clamp<Index>(numbers / tall_cols, 1, 1000000);
+    const Index order = std::clamp<Index>(static_cast<Index>(std::sqrt(static_cast<double>(numbers))), 1, 8192);
+    return {{rows, tall_cols}, {order, order}};
+}
+
+template <class T>
+Matrix<T, Cuda> random_matrix(Context<Cuda>& ctx, Shape shape) {
+    Matrix<T, Cuda> A(ctx, shape.rows, shape.cols);
+    bench::fill_normal(ctx, A);
+    return A;
+}
+
+template <class T>
+Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const Options& options) {
+    bench::EventTimer timer;
+    bench::CusolverQR<T> cusolver(ctx, A.rows(), A.cols());
+    DeviceRun<T> quoin(ctx, A, Operation::ThinQr, options);
+    const std::vector<double> medians = medians_of({[&] {
+                                                        throw_if_interrupted();
+                                                        quoin.clear();
+                                                        Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
+                                                        copy<T>(ctx, A.view(), work.view());
+                                                        return timer.seconds(ctx, [&] {
+                                                            cusolver.geqrf(ctx, work);
+                                                            cusolver.orgqr(ctx, work);
+                                                        });
+                                                    },
+                                                    [&] { return quoin.seconds(timer); }},
+                                                   /*repeat=*/0);
+    Measurement result = quoin.measurement(cusolver, medians[1]);
+    result.reference_seconds = medians[0];
+    return result;
+}
+
+/// `on_device` has made sure of it.
+template <class T>
+void require_memory(const Context<Cuda>&, const MatrixFile&, const Options&) {}
+
+void print_machine(const Context<Cuda>&, const Machine&) {
+    fmt::print("A = QR, thin Q and R, by Quoin and by cuSOLVER's geqrf + orgqr, in the memory of a GPU\n");
+    fmt::print("{}\n", bench::describe_device());
+}
+
+void print_remarks(const Context<Cuda>&, const Machine&) {}
+#endif
+
+// ---- The demonstration --------------------------------------------------------------------------------------------------
+
+/// A, Q and, to measure the accuracy, a matrix of double, for f32 two; plus what the factorization takes.
+template <class T, class D>
+double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options& options) {
+    const double numbers = static_cast<double>(file.rows()) * static_cast<double>(file.cols());
+    return numbers * (2 * sizeof(T) + (sizeof(T) == sizeof(float) ? 2 : 1) * sizeof(double)) +
+           plan_qr<T>(ctx, file.rows(), file.cols(), options).workspace_bytes;
+}
+
+void print_header(const std::string& reference) {
+    fmt::print("{:>14}  {:4}  {:20}  {:>9}  {:>8}  {:>10}  {:>6}  {:>12}  {:>10}\n", "shape", "type", "method",
+               "seconds", "GFLOP/s", reference + " s", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖");
+}
+
+template <class T, class D>
+void demonstrate(Context<D>& ctx, const CommonArguments& common, const Matrix<T, D>& A) {
+    const DType dtype = sizeof(T) == sizeof(float) ? DType::F32 : DType::F64;
+    const Measurement result = measure_thin_qr<T>(ctx, A, common.options);
+    const double gflops = 1e-9 * thin_qr_flops(A.rows(), A.cols()) / result.seconds;
+    const double ratio = result.reference_seconds / result.seconds;
+    if (common.json) {
+        JsonLine line;
+        line.add("rows", A.rows()).add("cols", A.cols()).add("dtype", to_string(dtype));
+        line.add("method", to_string(result.method)).add("seconds", result.seconds).add("gflops", gflops);
+        line.add("device", to_string(std::is_same_v<D, Host> ? Device::Host : Device::Cuda));
+        line.add("reference_seconds", result.reference_seconds).add("ratio", ratio);
+        line.add("residual", result.residual).add("orthogonality", result.orthogonality);
+        line.print();
+        return;
+    }
+    fmt::print("{:>14}  {:4}  {:20}  {:>9.3g}  {:>8.1f}  {:>10.3g}  {:>6.2f}  {:>12.2e}  {:>10.2e}\n",
+               fmt::format("{}x{}", A.rows(), A.cols()), to_string(dtype), to_string(result.method), result.seconds,
+               gflops, result.reference_seconds, ratio, result.residual, result.orthogonality);
+    std::fflush(stdout);
+}
+
+template <class T, class D>
+void demonstrate_file(Context<D>& ctx, const CommonArguments& common, const MatrixFile& file) {
+    require_memory<T>(ctx, file, common.options);
+    const auto A = read_matrix<T>(ctx, file);
+    naming_file(file.path(), 0, [&] { demonstrate<T>(ctx, common, A); });
+}
+
+/// The table: of the matrix of `file`, or without one of random matrices.
+template <class D>
+void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const CommonArguments& common,
+                          const MatrixFile* file) {
+    const Machine machine = describe_machine();
+    if (!common.json) {
+        print_machine(ctx, machine);
+        if (common.device != Device::Host && device.device == Device::Host) fmt::print("{}\n", device.description);
+        fmt::print("\n");
+        print_header(reference_name(ctx));
+    }
+    if (file) {
+        with_dtype(file->dtype(), [&]<class T>(T) { demonstrate_file<T>(ctx, common, *file); });
+    } else {
+        for (const Shape shape : demo_shapes(ctx)) {
+            demonstrate<float>(ctx, common, random_matrix<float>(ctx, shape));
+            demonstrate<double>(ctx, common, random_matrix<double>(ctx, shape));
+        }
+    }
+    if (common.json) return;
+    fmt::print("\nratio: {}'s time over Quoin's; medians of alternating runs on {}.\n", reference_name(ctx),
+               file ? file->path() : "random matrices");
+    fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
+    print_remarks(ctx, machine);
+    fmt::print("\n");
 }
 
 #ifdef QUOIN_HAVE_VIDEO
@@ -112,31 +232,17 @@ void run_demo(const DemoArguments& arguments) {
     std::unique_ptr<MatrixFile> file;
     if (!arguments.input.empty()) file = std::make_unique<MatrixFile>(arguments.input);
 
-    Context<Host> ctx = make_context(common);
-    const InterruptGuard guard(ctx);
-    const Machine machine = describe_machine();
-    if (!common.json) {
-        fmt::print("A = QR, thin Q and R, by Quoin and by LAPACK's geqrf + orgqr through the same BLAS\n");
-        fmt::print("{}, {} threads, kernels {}; {}\n\n", machine.cpu, ctx.threads(), build_info().kernels,
-                   build_info().blas);
-        print_header();
-    }
-    if (file) {
-        with_dtype(file->dtype(), [&]<class T>(T) { demonstrate_file<T>(ctx, common, *file); });
-    } else {
-        for (const Shape shape : demo_shapes(machine, ctx.threads())) {
-            demonstrate_random<float>(ctx, common, shape);
-            demonstrate_random<double>(ctx, common, shape);
-        }
-    }
-    if (!common.json) {
-        fmt::print("\nratio: LAPACK's time over Quoin's; medians of alternating runs on {}.\n",
-                   file ? file->path() : "random matrices");
-        fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
-        if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
-        if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
-        fmt::print("\n");
-    }
+    if (file && (file->rows() == 0 || file->cols() == 0))
+        throw InvalidArgument(
+            fmt::format("{}: a {} x {} matrix has nothing to time", file->path(), file->rows(), file->cols()));
+    on_device(
+        common, file ? matrix_in_words(*file) : "the demonstration",
+        [&](const auto& ctx) {
+            return file ? with_dtype(file->dtype(),
+                                     [&]<class T>(T) { return bytes_on_gpu<T>(ctx, *file, common.options); })
+                        : 0.0;
+        },
+        [&](auto& ctx, const DeviceInUse& device) { demonstrate_matrices(ctx, device, common, file.get()); });
 #ifdef QUOIN_HAVE_VIDEO
     if (!file) demonstrate_separation(arguments);
 #endif
@@ -153,16 +259,18 @@ void add_demo(CLI::App& program) {
         "separated\n"
         "into background and foreground (quoin rpca), in well under a minute. Of a video, the first 200 frames are "
         "taken,\n"
-        "at most 640 pixels wide.");
+        "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        "Your matrix (.npy, Matrix Market, CSV) or video (default: random matrices, a scene)");
     command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")
         ->capture_default_str()
         ->type_name("DIR")
         ->take_last();
+    add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin demo A.npy\n"
+        "          quoin demo --device cuda\n"
         "          quoin demo street.mp4 --out parts\n\n"
         "Units: seconds of wall time; 10^9 flop/s by the standard Householder count 4mn² − 4n³/3. --json prints one\n"
         "line a matrix and the report of a separation.");

@@ -990,5 +990,22 @@ TEST_F(Cli, DemoOfAFile) {
     EXPECT_LE(json_number(json.out, "residual"), 200 * unit_roundoff<float>);
 }
 
+TEST_F(Cli, DemoOnTheGpuOrOneSentence) {
+    save("A.npy", random_normal<float>(5000, 20));
+    const Outcome outcome = quoin_run("demo A.npy --json --device cuda");
+    if (outcome.exit_code != 0) {
+        expect_error(outcome, exit_code_of(ErrorCode::DeviceFailure), {"--device cuda: ", "GPU", "--device host"});
+        EXPECT_EQ(json_value(quoin_run("demo A.npy --json --device auto").out, "device"), "\"host\"");
+        return;
+    }
+    EXPECT_EQ(json_value(outcome.out, "device"), "\"cuda\"");
+    EXPECT_GT(json_number(outcome.out, "reference_seconds"), 0);
+    EXPECT_LE(json_number(outcome.out, "orthogonality"), 200 * unit_roundoff<float>);
+    EXPECT_LE(json_number(outcome.out, "residual"), 200 * unit_roundoff<float>);
+    const Outcome text = quoin_run("demo A.npy --device cuda");
+    for (const std::string expected : {"5000x20", "f32", "cuSOLVER", "ratio", "A.npy"})
+        EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+}
+
 }  // namespace
 }  // namespace quoin::test
