@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "flop_counts.hpp"
+#include "gpu_stream.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
@@ -67,12 +68,13 @@ private:
 
 struct Outcome {
     std::string method;
-    std::string remark;  ///< on the choice of the method
+    std::string remark = {};  ///< on the choice of the method
     double seconds = 0;
     double transfer_in_seconds = -1;   ///< from the file to the GPU
     double transfer_out_seconds = -1;  ///< from the GPU to the files
     double orthogonality = -1;
     double residual = -1;
+    std::optional<StreamTimes> stream = {};  ///< through a GPU
 };
 
 /// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more. With a full T
@@ -172,6 +174,42 @@ Outcome factor_streaming_qr(Context<Host>& ctx, const MatrixFile& file, RowBlock
     return outcome;
 }
 
+#ifdef QUOIN_HAVE_CUDA
+/// The same through a GPU; the accuracy is measured on the host.
+template <class T>
+Outcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks blocks, const Plan& plan, bool verify,
+                         Outputs<T>& outputs) {
+    Outcome outcome{"streaming-tsqr"};
+    StreamTimes& times = outcome.stream.emplace();
+    std::optional<StreamedAccuracy<T>> accuracy;
+    if (verify) accuracy.emplace(file.cols());
+    Context<Host> host;
+    double verify_seconds = 0;
+    const TakeRows<T> take = [&](Index first, MatrixView<const T> Q, const Matrix<T>& R) {
+        if (outputs.q) outputs.q->write_rows(first, Q);
+        if (!accuracy) return;
+        const Stopwatch watch;
+        Matrix<T> A(Q.rows, Q.cols);
+        read_rows<T>(file, {first, first + Q.rows}, A.view());
+        accuracy->add(host, std::as_const(A).view(), Q, R.view());
+        verify_seconds += watch.seconds();
+    };
+    const Stopwatch watch;
+    const Matrix<T> R = plan.q == QForm::None ? stream_r<T>(ctx, file, blocks, "factoring", times)
+                                              : stream_qr<T>(ctx, file, blocks, take, times);
+    outcome.seconds = watch.seconds() - verify_seconds;
+    times.writing -= verify_seconds;
+    write_matrix<T>(host, outputs.r, "R.npy", R.view());
+    outcome.transfer_in_seconds = times.reading + times.to_gpu;
+    outcome.transfer_out_seconds = times.writing + times.from_gpu;
+    if (accuracy) {
+        outcome.orthogonality = accuracy->orthogonality();
+        outcome.residual = accuracy->residual();
+    }
+    return outcome;
+}
+#endif
+
 /// What is computed, on either device.
 Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
@@ -198,23 +236,55 @@ std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const 
     return choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
 }
 
+/// What a stream through a GPU takes there, or nothing where it is not possible.
+std::optional<StreamingMemory> gpu_streaming(const FactorArguments& arguments, const Plan& plan) {
+    const Index n = plan.cols;
+    if (plan.compact_wy == CompactWY::Full || !can_stream(plan.rows, n, arguments.common.options.method)) return {};
+    return plan.q != QForm::None ? gpu_streaming_qr_memory(n, plan.element_bytes)
+                                 : gpu_streaming_r_memory(n, 0, plan.element_bytes);
+}
+
+/// The least that the factorization takes on a GPU.
+double least_gpu_bytes(const FactorArguments& arguments, const Plan& plan) {
+    const double in_memory = in_memory_bytes(plan, arguments.verify);
+    const auto streaming = gpu_streaming(arguments, plan);
+    return streaming ? std::min(in_memory, streaming->least_bytes(plan.rows, plan.cols)) : in_memory;
+}
 template <class T, class D>
 void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
     const Plan plan = plan_qr<T>(ctx, m, n, factor_options(arguments));
     const bool form_q = plan.q != QForm::None;
-    const double cap = memory_cap(arguments.memory);
+    double cap = 0;
     std::optional<RowBlocks> blocks;
-    if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, file, plan, cap);
+    if constexpr (std::is_same_v<D, Host>) {
+        cap = memory_cap(arguments.memory);
+        blocks = blocks_on_host<T>(arguments, file, plan, cap);
+    } else {
+        cap = gpu_memory_cap(ctx, arguments.memory);
+        blocks = choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), gpu_streaming(arguments, plan),
+                               enough_gpu_rows(n, sizeof(T)));
+    }
 
     OutputDirectory directory(arguments.out);
     Outputs<T> outputs(directory, arguments, m, n);
-    load_kernels<T>(ctx, m, n, device,
-                    [&](MatrixView<const T, D> small) { qr<T, D>(ctx, small, factor_options(arguments)); });
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
+        if (!blocks) {
+            qr<T, D>(ctx, small, factor_options(arguments));
+        } else if (form_q) {
+            StreamingQR<T, D> stream(ctx, small.cols);
+            stream.append(ctx, small);
+            stream.q_rows(ctx, small);
+        } else {
+            StreamingR<T, D>(ctx, small.cols).append(ctx, small);
+        }
+    });
     const Outcome outcome = [&] {
         if constexpr (std::is_same_v<D, Host>) {
             if (blocks && form_q) return factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs);
             if (blocks) return factor_streaming_r<T>(ctx, file, *blocks, outputs);
+        } else {
+            if (blocks) return factor_streaming<T>(ctx, file, *blocks, plan, arguments.verify, outputs);
         }
         return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
     }();
@@ -229,6 +299,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         if (plan.panel == PanelDevice::Host) line.add("panel", to_string(plan.panel));
         line.add("seconds", outcome.seconds).add("gflops", gflops);
         add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
+        if (outcome.stream) add_stream_times(line, *outcome.stream);
         if (arguments.verify)
             line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
         line.print();
@@ -238,6 +309,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
     if (blocks) print_blocks(*blocks, cap);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
+    if (outcome.stream) print_stream_times(*outcome.stream);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
     if (arguments.verify) {
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
@@ -255,7 +327,9 @@ void add_factor(CLI::App& program) {
         "Factor A = QR and write R.npy and Q.npy.\n\n"
         "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
         "min(m, n) x n. A matrix larger than --memory is streamed from its .npy file: one pass over its rows\n"
-        "gives R, a second, backward, gives Q. With --device cuda all is computed in the memory of a GPU.\n"
+        "gives R, a second, backward, gives Q. With --device cuda all is computed on a GPU: in its memory, or, where\n"
+        "that or --memory is too little, by blocks of rows, one read and copied while the GPU works on the one "
+        "before.\n"
         "Outputs appear only when complete.\n\n"
         "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
@@ -275,7 +349,9 @@ void add_factor(CLI::App& program) {
         "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n\n"
         "--json prints rows, cols, dtype, method, seconds, gflops, device and, with --verify, residual and\n"
         "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
-        "transfer_out_seconds (from the GPU to the files), none of which are part of seconds.\n"
+        "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
+        "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
+        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {
@@ -285,7 +361,7 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    return in_memory_bytes(plan, arguments->verify);
+                    return least_gpu_bytes(*arguments, plan);
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });
         });

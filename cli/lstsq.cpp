@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "flop_counts.hpp"
+#include "gpu_stream.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
@@ -53,6 +54,22 @@ LeastSquares<T> solve_streaming(Context<Host>& ctx, const MatrixFile& A_file, co
     return stream.solve(ctx, rcond);
 }
 
+#ifdef QUOIN_HAVE_CUDA
+template <class T>
+LeastSquares<T, Cuda> solve_streaming(Context<Cuda>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
+                                      RowBlocks blocks, double rcond, StreamTimes& times) {
+    StreamingR<T, Cuda> stream(ctx, A_file.cols(), b_file.cols());
+    GpuRows<T> A_reader(ctx, A_file, blocks, times), b_reader(ctx, b_file, blocks, times);
+    GpuWork work(ctx, times.computing);
+    for_each_block("solving", blocks, Order::Forward, [&](Range rows) {
+        const MatrixView<const T, Cuda> A = A_reader.read(rows), b = b_reader.read(rows);
+        work.run([&] { naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, A, b); }); });
+    });
+    work.finish();
+    return stream.solve(ctx, rcond);
+}
+#endif
+
 /// A, the copy that is factored, b and Qᵀb.
 double in_memory_bytes(const Plan& plan, Index m, Index n, Index p) {
     return plan.element_bytes * (2.0 * static_cast<double>(m) * static_cast<double>(n) +
@@ -72,6 +89,19 @@ std::optional<RowBlocks> blocks_on_host(const LstsqArguments& arguments, const M
     return choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p) + reader_bytes(b_file), streaming);
 }
 
+/// What a stream through a GPU takes there, or nothing where it is not possible.
+std::optional<StreamingMemory> gpu_streaming(const LstsqArguments& arguments, const Plan& plan, Index m, Index n,
+                                             Index p) {
+    if (!can_stream(m, n, arguments.common.options.method)) return {};
+    return gpu_streaming_r_memory(n, p, plan.element_bytes);
+}
+
+/// The least that the solution takes on a GPU.
+double least_gpu_bytes(const LstsqArguments& arguments, const Plan& plan, Index m, Index n, Index p) {
+    const double in_memory = in_memory_bytes(plan, m, n, p);
+    const auto streaming = gpu_streaming(arguments, plan, m, n, p);
+    return streaming ? std::min(in_memory, streaming->least_bytes(m, n)) : in_memory;
+}
 template <class T, class D>
 void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
                const MatrixFile& b_file) {
@@ -79,19 +109,33 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
     const Options options = arguments.common.options;
     const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), options);
-    const double cap = memory_cap(arguments.memory);
+    double cap = 0;
     std::optional<RowBlocks> blocks;
-    if constexpr (std::is_same_v<D, Host>) blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
+    if constexpr (std::is_same_v<D, Host>) {
+        cap = memory_cap(arguments.memory);
+        blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
+    } else {
+        cap = gpu_memory_cap(ctx, arguments.memory);
+        blocks = choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p), gpu_streaming(arguments, plan, m, n, p),
+                               enough_gpu_rows(n + p, sizeof(T)));
+    }
     require_writable(arguments.out);
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
-        least_squares<T, D>(ctx, small, small.col_block({0, std::min<Index>(p, small.cols)}), 0, options);
+        const MatrixView<const T, D> some = small.col_block({0, std::min<Index>(p, small.cols)});
+        if (blocks)
+            StreamingR<T, D>(ctx, small.cols, some.cols).append(ctx, small, some);
+        else
+            least_squares<T, D>(ctx, small, some, 0, options);
     });
 
     double transfer_in_seconds = -1;
+    [[maybe_unused]] StreamTimes times;
     Stopwatch watch;
     const LeastSquares<T, D> solution = [&] {
         if constexpr (std::is_same_v<D, Host>) {
             if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond);
+        } else {
+            if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond, times);
         }
         const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
         transfer_in_seconds = watch.seconds();
@@ -103,6 +147,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     }();
     wait(ctx);
     const double seconds = blocks || transfers ? watch.seconds() : solution.report.seconds;
+    if (transfers && blocks) transfer_in_seconds = times.reading + times.to_gpu;
     watch = {};
     const Matrix<T>& X = on_host(ctx, solution.X);
     const double transfer_out_seconds = watch.seconds();
@@ -125,6 +170,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
             .add("seconds", seconds)
             .add("gflops", gflops);
         add_device(line, device, transfer_in_seconds, transfer_out_seconds);
+        if (transfers && blocks) add_stream_times(line, times);
         line.add("condition", solution.condition)
             .add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
             .print();
@@ -134,6 +180,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     fmt::print("method         {}\n", method);
     if (blocks) print_blocks(*blocks, cap);
     print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
+    if (transfers && blocks) print_stream_times(times);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     if (p > 0) {
@@ -155,8 +202,8 @@ void add_lstsq(CLI::App& program) {
         "lstsq",
         "Solve min ‖Ax − b‖₂ and write x.npy.\n\n"
         "A is m x n and of full rank, b m x p, x n x p. With fewer rows than columns, x is the solution of Ax = b of\n"
-        "least norm. A tall A larger than --memory is streamed. A numerically rank-deficient A is an error: its\n"
-        "solution would mean nothing.");
+        "least norm. A tall A larger than --memory, or than the memory of the GPU, is streamed. A numerically\n"
+        "rank-deficient A is an error: its solution would mean nothing.");
     command.add_option("A", arguments->input, "Matrix: .npy, Matrix Market or CSV")->required();
     command.add_option("b", arguments->right_hand_sides, "Right-hand sides, one a column")->required();
     command.add_option("--out", arguments->out, "File for x, .npy (one-dimensional for one right-hand side)")
@@ -177,7 +224,8 @@ void add_lstsq(CLI::App& program) {
         "Prints the residual norms ‖Ax − b‖₂ and an estimate of κ₁, seconds of wall time and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
         "seconds, gflops, device, condition and residual_norms on one line; on a GPU also start_up_seconds,\n"
-        "transfer_in_seconds and transfer_out_seconds, as `quoin factor --help` has them.");
+        "transfer_in_seconds and transfer_out_seconds, and of a stream where its time went, as `quoin factor --help`\n"
+        "has them.");
     command.callback([arguments] {
         const MatrixFile A(arguments->input), b(arguments->right_hand_sides);
         if (A.rows() != b.rows())
@@ -190,7 +238,7 @@ void add_lstsq(CLI::App& program) {
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
-                    return in_memory_bytes(plan, m, n, b.cols());
+                    return least_gpu_bytes(*arguments, plan, m, n, b.cols());
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
         });

@@ -30,20 +30,23 @@ bool can_stream(Index m, Index n, Method method) {
     return m > n && n > 0 && (method == Method::Auto || method == Method::TSQR);
 }
 
+Index StreamingMemory::cheapest_rows(Index m, Index n) const {
+    // f(b) = a_row b + a_block m/b is least at b² = a_block m / a_row, and only grows from there on
+    const Index lowest = std::min(m, std::max<Index>(n, 64));
+    return std::clamp(static_cast<Index>(std::sqrt(a_block * static_cast<double>(m) / a_row)), lowest, m);
+}
+
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
-                                       const std::optional<StreamingMemory>& streaming) {
+                                       const std::optional<StreamingMemory>& streaming, Index enough) {
     const Index m = file.rows();
     const double available = cap - reader_bytes(file);
     if (in_memory <= available) return std::nullopt;
 
     double smallest = in_memory;
     if (streaming) {
-        // f(b) = a_row b + a_block m/b is least at b² = a_block m / a_row, and only grows from there on
-        const Index lowest = std::min(m, std::max<Index>(file.cols(), 64));
-        const Index cheapest = std::clamp(
-            static_cast<Index>(std::sqrt(streaming->a_block * static_cast<double>(m) / streaming->a_row)), lowest, m);
+        const Index cheapest = streaming->cheapest_rows(m, file.cols());
         if (streaming->bytes(m, cheapest) <= available) {
-            Index fits = cheapest, too_many = m + 1;
+            Index fits = cheapest, too_many = std::max(cheapest, std::min(m, enough)) + 1;
             while (too_many - fits > 1) {
                 const Index b = fits + (too_many - fits) / 2;
                 (streaming->bytes(m, b) <= available ? fits : too_many) = b;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@ struct StreamingMemory {
     double a_block = 0;  ///< of every block, for as long as Q is wanted: its node of the tree
 
     double bytes(Index m, Index block_rows) const;
+    /// Rows of the blocks, at least max(n, 64), with which it is least.
+    Index cheapest_rows(Index m, Index n) const;
+    double least_bytes(Index m, Index n) const { return bytes(m, cheapest_rows(m, n)); }
 };
 
 /// R alone, of `n` columns and `p` right-hand sides.
@@ -27,10 +31,11 @@ StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes);
 bool can_stream(Index m, Index n, Method method);
 
 /// How to factor the matrix of `file` under `cap` bytes: nothing where `in_memory` bytes fit the cap, otherwise the
-/// largest blocks of at least max(n, 64) rows that `streaming` (nothing: not possible) allows. Throws OutOfMemory, with the
-/// smallest cap that works, where neither fits.
+/// largest blocks of at least max(n, 64) rows that `streaming` (nothing: not possible) allows, none longer than `enough`
+/// rows unless memory asks for it. Throws OutOfMemory, with the smallest cap that works, where neither fits.
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
-                                       const std::optional<StreamingMemory>& streaming);
+                                       const std::optional<StreamingMemory>& streaming,
+                                       Index enough = std::numeric_limits<Index>::max());
 
 /// The line of a command's report that says how the matrix was streamed.
 void print_blocks(const RowBlocks& blocks, double cap);

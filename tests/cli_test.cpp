@@ -870,9 +870,52 @@ TEST_F(CliOnGpu, ErrorsAreThoseOfTheHost) {
     header.back() = '\n';
     std::ofstream(path, std::ios::binary) << header;
     fs::resize_file(path, header.size() + std::uintmax_t{8} * 500'000'000 * 128);
-    expect_error(quoin_run("factor huge.npy --out d --device cuda"), exit_code_of(ErrorCode::OutOfMemory),
-                 {"huge.npy", "500000000 x 128", "on the GPU", "free"});
+    expect_error(quoin_run("factor huge.npy --out d --device cuda --method householder"),
+                 exit_code_of(ErrorCode::OutOfMemory), {"huge.npy", "500000000 x 128", "on the GPU", "free"});
     EXPECT_FALSE(fs::exists("d"));
+}
+
+TEST_F(CliOnGpu, StreamsWhatIsLargerThanMemory) {
+    const auto A = random_normal<float>(60001, 50);
+    NpyRowWriter<float> writer("A.npy", A.rows(), A.cols());
+    writer.write_rows(0, A.view());
+    writer.commit();
+    const Outcome outcome = quoin_run("factor A.npy --out d --device cuda --memory 8MiB --verify --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    expect_factors(A, "d");
+    EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
+    for (const char* key : {"residual", "orthogonality"})
+        EXPECT_LE(json_number(outcome.out, key), 2 * law * 50 * unit_roundoff<float>) << key;
+    double seconds = 0;
+    for (const char* key :
+         {"reading_seconds", "to_gpu_seconds", "gpu_seconds", "from_gpu_seconds", "writing_seconds"}) {
+        EXPECT_GE(json_number(outcome.out, key), 0) << key;
+        if (key != std::string("gpu_seconds")) seconds += json_number(outcome.out, key);
+    }
+    EXPECT_LE(seconds, json_number(outcome.out, "seconds"));
+
+    const Outcome text = quoin_run("factor A.npy --out r --r-only --device cuda --memory 8MiB");
+    for (const std::string expected : {"streaming-tsqr", "streamed ", "reading ", "computing "})
+        EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+    EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
+    EXPECT_LE(gram_error<float>(A.view(), load<float>("r/R.npy").view()), 4 * law);
+    expect_error(quoin_run("factor A.npy --out e --device cuda --memory 1MiB"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"A.npy", "--memory"});
+
+    const auto X = save_system<double>(100000, 12, 3);
+    const Outcome solved = quoin_run("lstsq A.npy b.npy --out x.npy --json --device cuda --memory 4MiB");
+    ASSERT_EQ(solved.exit_code, 0) << solved.err;
+    EXPECT_EQ(json_value(solved.out, "method"), "\"streaming-tsqr\"");
+    const auto solution = load<double>("x.npy");
+    for (Index j = 0; j < 3; ++j)
+        for (Index i = 0; i < 12; ++i) EXPECT_NEAR(solution(i, j), X(i, j), 2000 * unit_roundoff<double>);
+
+    auto bad = random_normal<double>(50000, 10);
+    bad(43210, 7) = std::numeric_limits<double>::infinity();
+    save("bad.npy", bad);
+    expect_error(quoin_run("factor bad.npy --out e --device cuda --memory 2MiB"),
+                 exit_code_of(ErrorCode::NonFiniteEntry), {"bad.npy", "row 43210", "column 7"});
+    EXPECT_FALSE(fs::exists("e"));
 }
 
 TEST_F(CliOnGpu, InterruptLeavesNothing) {
