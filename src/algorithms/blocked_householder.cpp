@@ -32,10 +32,10 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     if (passes.state == State::Certified) return;
     ReflectorForest<T, D> tree;
     Plan by_tree = plan;
-    by_tree.method = n <= Tuning<D>::most_tree_cols ? Method::TSQR : Method::CAQR;
+    by_tree.method = n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;
     by_tree.rows = A.rows;
     by_tree.cols = n;
-    by_tree.panel_width = std::min(n, Tuning<D>::most_tree_cols);
+    by_tree.panel_width = std::min(n, Tuning<D>::one_tree_cols);
     lay_out_panels(ctx, by_tree, tree);
     tree.A = Matrix<T, D>(ctx, A.rows, n);
     copy<T>(ctx, A, tree.A.view());

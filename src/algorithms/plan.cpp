@@ -148,14 +148,14 @@ Method choose_method(Index m, Index n, const Options& options) {
     if (options.method != Method::Auto) return options.method;
     // a tree's options ask for a tree
     if (options.tree != TreeShape::Auto || options.fan_in > 0 || options.leaf_rows > 0) {
-        const bool one_panel = n <= Tuning<D>::most_tree_cols && (options.panel_width == 0 || options.panel_width >= n);
+        const bool one_panel = n <= Tuning<D>::one_tree_cols && (options.panel_width == 0 || options.panel_width >= n);
         return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
     if (options.panel == PanelDevice::Host) return Method::BlockedHouseholder;
     const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
     const bool by_panels = options.q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
     if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
-    const bool by_tree = options.q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::most_tree_cols;
+    const bool by_tree = options.q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::one_tree_cols;
     return by_tree ? Method::TSQR : Method::CholeskyQR2;
 }
 
@@ -191,7 +191,7 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
     plan.fan_in = options.fan_in > 0                ? std::min(options.fan_in, std::max<Index>(2, leaves))
                   : options.tree == TreeShape::Quad ? 4
-                  : options.tree == TreeShape::Auto ? Tuning<D>::fan_in
+                  : options.tree == TreeShape::Auto ? Tuning<D>::fan_in(width)
                                                     : 2;
     if (options.fan_in == 0 && options.tree == TreeShape::Flat) {
         plan.domain_leaves = leaves;
@@ -200,6 +200,8 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
     } else {
         plan.domain_leaves = 1;
     }
+    // a domain has at least as many rows as the panel columns
+    plan.domain_leaves = std::max(plan.domain_leaves, (width + plan.leaf_rows - 1) / plan.leaf_rows);
 }
 
 template <class D>
@@ -245,7 +247,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.panel = options.panel == PanelDevice::Auto ? Tuning<D>::panel : options.panel;
     if (std::is_same_v<D, Host> || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
     const bool on_host = plan.panel == PanelDevice::Host;
-    const bool one_tree = n <= Tuning<D>::most_tree_cols;
+    const bool one_tree = n <= Tuning<D>::one_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
         plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
     }
@@ -260,7 +262,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
                                                                       : Tuning<D>::panel_width(k, plan.arithmetic));
             plan.inner_block = plan.panel_width;
             plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width);
-            tree_width = std::min(plan.panel_width, Tuning<D>::most_tree_cols);
+            tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);
             break;
         case Method::CAQR:
             plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width : Tuning<D>::tree_width);
@@ -273,7 +275,11 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             if constexpr (Tuning<D>::has_gram_schmidt) choose_gram_schmidt<D>(plan, options);
             count_costs(plan);
             return plan;
-        case Method::TSQR: require_tree<D>("the number of columns of tsqr", full); [[fallthrough]];
+        case Method::TSQR:
+            require_tree<D>("the number of columns of tsqr", full);
+            plan.panel_width = full;
+            plan.inner_block = Tuning<D>::inner_block(full);
+            break;
         default:
             plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);

@@ -75,7 +75,7 @@ QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options opti
 template <class D>
 Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     Options options;
-    options.method = m < n ? Method::BlockedHouseholder : n <= Tuning<D>::most_tree_cols ? Method::TSQR : Method::CAQR;
+    options.method = m < n ? Method::BlockedHouseholder : n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;
     options.q = q;
     options.check_finite = false;
     return options;

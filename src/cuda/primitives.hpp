@@ -49,9 +49,11 @@ void throw_if_stopped(Context<Cuda>& ctx);
 Context<Cuda>& work_beside(Context<Cuda>& ctx);
 void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside);
 
-// ---- Trees: panels of at most 32 columns, leaves of at most 256 rows -------------------------------------------------
+// ---- Trees: panels of at most 256 columns, leaves of at most 256 rows ------------------------------------------------
 // Where the host's nodes absorb their members one after the other, with a T each, a GPU's absorb up to 15 at once,
-// [R_head; R_1; R_2; …] = H [R; 0], with one T in the place of the first one's.
+// [R_head; R_1; R_2; …] = H [R; 0], with one T in the place of the first one's. Panels of more than 32 columns go by
+// sub-panels of 32 (kernels/geometry.cuh), each with its T, so that inner_block is min(width, 32) at least, and a leaf may
+// have fewer rows than the panel columns.
 
 /// geqrt of every leaf.
 template <class T>

@@ -1,9 +1,10 @@
-// The tree primitives on a GPU: one launch a tree level. The mathematics stands in kernels/.
+// The tree primitives on a GPU: one launch a tree level and 32 columns. The mathematics stands in kernels/.
 
 #include <algorithm>
 #include <string>
 #include <type_traits>
 
+#include "cuda/elementwise.cuh"
 #include "cuda/kernels/apply_leaf.cuh"
 #include "cuda/kernels/apply_node.cuh"
 #include "cuda/kernels/factor_leaf.cuh"
@@ -37,12 +38,18 @@ void check_tree(const PanelTree& tree) {
         throw InvalidArgument(std::string("on a GPU ") + what + " of a tree may be at most " + std::to_string(most) +
                               ", and is " + std::to_string(value));
     };
-    if (tree.width > tile_width) refuse("the panel width", tree.width, tile_width);
+    if (tree.width > most_tree_width) refuse("the panel width", tree.width, most_tree_width);
     const Index leaf = std::min(tree.leaf_rows, tree.rows);
     if (leaf > most_leaf_rows) refuse("the rows of a leaf", leaf, most_leaf_rows);
-    if (tree.inner_block < tree.width) {
-        throw InvalidArgument("on a GPU one T serves a whole leaf: inner_block must be at least the panel's width " +
-                              std::to_string(tree.width) + ", and is " + std::to_string(tree.inner_block));
+    const Index sub_panel = std::min<Index>(tree.width, tile_width);
+    if (tree.inner_block < sub_panel) {
+        throw InvalidArgument("on a GPU one T serves " + std::to_string(sub_panel) +
+                              " columns of a leaf: inner_block must be at least that, and is " +
+                              std::to_string(tree.inner_block));
+    }
+    if (tree.leaf_rows < sub_panel) {
+        throw InvalidArgument("on a GPU a leaf needs at least " + std::to_string(sub_panel) +
+                              " rows, and leaf_rows is " + std::to_string(tree.leaf_rows));
     }
 }
 
@@ -63,10 +70,23 @@ template <class Work>
 void with_tile_rows(const PanelTree& tree, Work work) {
     with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
 }
-/// The warps of a node: a member each, or as many as a block can have.
+/// The warps of a node: one for each tile of its members, or as many as a block can have.
 template <class Work>
-void with_node_warps(const PanelTree& tree, Work work) {
-    with_least<1, 3, 9, most_node_warps>(tree.fan_in - 1, work);
+void with_node_warps(const TreeGeometry& geometry, Work work) {
+    with_least<1, 3, 9, most_node_warps>((geometry.fan_in - 1) * geometry.member_tiles(), work);
+}
+
+/// Calls `work(geometry, own, right)` for every sub-panel from the left, or from the right: its columns of the panel and those
+/// right of it.
+template <class Work>
+void for_each_sub_panel(const PanelTree& tree, bool from_left, Work work) {
+    check_tree(tree);
+    const Index count = (tree.width + tile_width - 1) / tile_width;
+    for (Index i = 0; i < count; ++i) {
+        const TreeGeometry geometry(tree, (from_left ? i : count - 1 - i) * tile_width);
+        const Range own{geometry.first, geometry.first + geometry.width};
+        work(geometry, own, Range{own.end, tree.width});
+    }
 }
 
 /// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.
@@ -86,16 +106,66 @@ Index members(const PanelTree& tree, Index level) {
     return (tree.domains() + stride - 1) / stride - tree.nodes(level);
 }
 
+/// C := op(Q) C for the leaves' reflectors of one sub-panel, V its columns of the panel.
+template <class T>
+void apply_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Op op,
+                     MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    with_tile_rows(tree, [&](auto rows) {
+        const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
+        // only read: the kernel that forms Q is another one
+        launch(ctx, "apply_leaf",
+               op == Op::Transpose ? apply_leaf<T, rows, true, false> : apply_leaf<T, rows, false, false>,
+               columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
+               apply_leaf_bytes<rows, T>(columns.warps), geometry, columns.tiles, const_cast<T*>(V.data), V.ld, Tf.data,
+               Tf.ld, C.data, C.ld, C.cols);
+    });
+}
+
+/// C := Q C for them, and then their columns of Q in place of V: in one kernel where C is narrow.
+template <class T>
+void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, MatrixView<T, Cuda> V,
+                    MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    with_tile_rows(tree, [&](auto rows) {
+        // doubles in tiles of 256 rows leave no room for a strip of C beside
+        constexpr int most = apply_and_form_warps<rows, T>();
+        if (C.cols > 0 && C.cols <= most * strip_cols) {
+            const ColumnTiles columns(C.cols, std::max(most, 1));
+            launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
+                   (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps), geometry,
+                   columns.tiles, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+            return;
+        }
+        apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
+        launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
+               reflector_doubles<rows> * sizeof(double), geometry, V.data, V.ld, Tf.data, Tf.ld);
+    });
+}
+
+/// The same for the nodes of one level.
+template <class T>
+void apply_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level, Op op,
+                    MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+    const Index strips = (C.cols + strip_cols - 1) / strip_cols;
+    with_node_warps(geometry, [&](auto warps) {
+        launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, warps, true> : apply_node<T, warps, false>,
+               strips * tree.nodes(level), warps * 32, apply_node_bytes(warps), geometry, tree.stride(level), strips,
+               V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    });
+}
+
 }  // namespace
 
 template <class T>
 void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    check_tree(tree);
-    with_tile_rows(tree, [&](auto rows) {
-        constexpr int warps = rows / leaf_height<T>;
-        launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
-               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld,
-               static_cast<T*>(nullptr), Index(0));
+    for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
+        const MatrixView<T, Cuda> V = A.col_block(own);
+        with_tile_rows(tree, [&](auto rows) {
+            constexpr int warps = rows / leaf_height<T>;
+            launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
+                   sizeof(ReflectShared<T, warps, leaf_height<T>>), geometry, V.data, V.ld, Tf.data, Tf.ld,
+                   static_cast<T*>(nullptr), Index(0));
+        });
+        apply_leaves_of<T>(ctx, tree, geometry, Op::Transpose, V, Tf, A.col_block(right));
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
@@ -103,11 +173,25 @@ void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda
 template <class T>
 void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack) {
     check_tree(tree);
+    if (tree.width > tile_width) {
+        // sub-panels change what is right of them: on a copy
+        Arena::Frame frame(ctx);
+        const MatrixView<T, Cuda> W = frame.matrix<T>(tree.rows, tree.width),
+                                  Tf = frame.matrix<T>(tree.inner_block, tree.t_cols());
+        copy<T>(ctx, A, W);
+        factor_leaves<T>(ctx, tree, W, Tf);
+        for_each_element(ctx, stack.rows, stack.cols,
+                         [W, stack, n = tree.width, domain_rows = tree.domain_rows] __device__(Index i, Index j) {
+                             const Index d = i / n, r = i % n;
+                             stack.data[i + j * stack.ld] = r <= j ? W.data[d * domain_rows + r + j * W.ld] : T(0);
+                         });
+        return;
+    }
     with_tile_rows(tree, [&](auto rows) {
         constexpr int warps = rows / leaf_height<T>;
         // only read: the kernel that keeps nothing writes to `stack` alone
         launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
-               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree), const_cast<T*>(A.data), A.ld,
+               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree, 0), const_cast<T*>(A.data), A.ld,
                static_cast<T*>(nullptr), Index(0), stack.data, stack.ld);
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
@@ -116,11 +200,13 @@ void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T
 template <class T>
 void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                   MatrixView<T, Cuda> Tf) {
-    check_tree(tree);
-    with_node_warps(tree, [&](auto warps) {
-        launch(ctx, "factor_node", factor_node<T, warps>, tree.nodes(level), warps * 32,
-               sizeof(ReflectShared<T, warps, 32>), TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data,
-               Tf.ld);
+    for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
+        const MatrixView<T, Cuda> V = A.col_block(own);
+        with_node_warps(geometry, [&](auto warps) {
+            launch(ctx, "factor_node", factor_node<T, warps>, tree.nodes(level), warps * 32,
+                   sizeof(ReflectShared<T, warps, 32>), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
+        });
+        apply_nodes_of<T>(ctx, tree, geometry, level, Op::Transpose, V, Tf, A.col_block(right));
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
@@ -128,15 +214,8 @@ void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Matrix
 template <class T>
 void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,
                   MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    check_tree(tree);
-    with_tile_rows(tree, [&](auto rows) {
-        const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
-        // only read: the kernel that forms Q is another one
-        launch(ctx, "apply_leaf",
-               op == Op::Transpose ? apply_leaf<T, rows, true, false> : apply_leaf<T, rows, false, false>,
-               columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
-               apply_leaf_bytes<rows, T>(columns.warps), TreeGeometry(tree), columns.tiles, const_cast<T*>(A.data),
-               A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    for_each_sub_panel(tree, op == Op::Transpose, [&](const TreeGeometry& geometry, Range own, Range) {
+        apply_leaves_of<T>(ctx, tree, geometry, op, A.col_block(own), Tf, C);
     });
     ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
 }
@@ -155,12 +234,8 @@ void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Ma
 template <class T>
 void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    check_tree(tree);
-    const Index strips = (C.cols + strip_cols - 1) / strip_cols;
-    with_node_warps(tree, [&](auto warps) {
-        launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, warps, true> : apply_node<T, warps, false>,
-               strips * tree.nodes(level), warps * 32, apply_node_bytes(warps), TreeGeometry(tree), tree.stride(level),
-               strips, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
+    for_each_sub_panel(tree, op == Op::Transpose, [&](const TreeGeometry& geometry, Range own, Range) {
+        apply_nodes_of<T>(ctx, tree, geometry, level, op, A.col_block(own), Tf, C);
     });
     ctx.state().add_flops(2.0 * members(tree, level) * tree.width * tree.width * C.cols);
 }
@@ -168,10 +243,14 @@ void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, 
 template <class T>
 void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
                 MatrixView<const T, Cuda> Tf) {
-    check_tree(tree);
-    with_node_warps(tree, [&](auto warps) {
-        launch(ctx, "form_node", form_node<T, warps>, tree.nodes(level), warps * 32, form_node_bytes(warps),
-               TreeGeometry(tree), tree.stride(level), A.data, A.ld, Tf.data, Tf.ld);
+    for_each_sub_panel(tree, false, [&](const TreeGeometry& geometry, Range own, Range right) {
+        const MatrixView<T, Cuda> V = A.col_block(own);
+        // [E; Q_right] := H [E; Q_right] before Q takes the place of V
+        apply_nodes_of<T>(ctx, tree, geometry, level, Op::None, V, Tf, A.col_block(right));
+        with_node_warps(geometry, [&](auto warps) {
+            launch(ctx, "form_node", form_node<T, warps>, tree.nodes(level), warps * 32, form_node_bytes(warps),
+                   geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
+        });
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
@@ -179,23 +258,13 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
 template <class T>
 void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf,
                  MatrixView<T, Cuda> C) {
-    check_tree(tree);
-    with_tile_rows(tree, [&](auto rows) {
-        // doubles in tiles of 256 rows leave no room for a strip of C beside
-        constexpr int most = apply_and_form_warps<rows, T>();
-        if (C.cols > 0 && C.cols <= most * strip_cols) {
-            const ColumnTiles columns(C.cols, std::max(most, 1));
-            launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
-                   (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps),
-                   TreeGeometry(tree), columns.tiles, A.data, A.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
-            ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
-            return;
-        }
-        if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
-        launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
-               reflector_doubles<rows> * sizeof(double), TreeGeometry(tree), A.data, A.ld, Tf.data, Tf.ld);
+    for_each_sub_panel(tree, false, [&](const TreeGeometry& geometry, Range own, Range right) {
+        const MatrixView<T, Cuda> V = A.col_block(own), Q_right = A.col_block(right);
+        if (Q_right.cols > 0) apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
+        // the columns right of the sub-panel, or those of C, before Q takes the place of V
+        form_leaves_of<T>(ctx, tree, geometry, V, Tf, Q_right.cols > 0 ? Q_right : C);
     });
-    ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
+    ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width + 4.0 * tree.rows * tree.width * C.cols);
 }
 
 template <class T>

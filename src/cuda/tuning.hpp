@@ -40,18 +40,22 @@ struct Tuning<Cuda> {
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of its blocks in products with it.
     static constexpr Index wy_block = 1024;
-    /// Columns of a T inside a leaf: one T a leaf.
-    static Index inner_block(Index n) { return n; }
+    /// Columns of a T inside a leaf: those of a tile.
+    static Index inner_block(Index n) { return std::min<Index>(n, 32); }
     static constexpr Index tree_width = 32;
-    static constexpr Index most_tree_cols = 32;
+    /// Trees are one tile wide where nobody asks for a wider one: the triangles of a wider one grow with the cube of its width.
+    static constexpr Index one_tree_cols = 32;
+    static constexpr Index most_tree_cols = 256;
     /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58 /
     /// 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
     /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 / 14.2;
     /// factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
     static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
-    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in.
-    static constexpr Index fan_in = 10;
+    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64 columns
+    /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
+    /// by 10 and 35 by 4.
+    static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
     /// Of `robust_pca`. H100, 110 592×100, inexact ALM, iterations a second by Gram and by Qr: f32 2031 and 1557, f64 1600 and

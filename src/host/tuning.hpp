@@ -24,8 +24,9 @@ struct Tuning<Host> {
     static constexpr Index wy_block = 192;
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
-    /// Columns of a panel of CAQR, and the most that a tree takes.
+    /// Columns of a panel of CAQR, up to which one tree is taken where nobody asks for it, and the most that a tree takes.
     static constexpr Index tree_width = 64;
+    static constexpr Index one_tree_cols = std::numeric_limits<Index>::max();
     static constexpr Index most_tree_cols = std::numeric_limits<Index>::max();
     /// Rows of a leaf: 384 KiB, so that with its work space it fits into a core's L2 cache.
     static Index leaf_rows(Index width, Index element_bytes) {
@@ -35,7 +36,7 @@ struct Tuning<Host> {
     /// Leaves of a domain: 64 domains are enough for every core of a large host to find work, whatever the number of
     /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
     static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
-    static constexpr Index fan_in = 2;
+    static Index fan_in(Index) { return 2; }
     /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
     static constexpr bool r_only_by_tree = true;
     /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 50 iterations a second by Qr, 61

@@ -69,9 +69,9 @@ protected:
         expect_law<T>(gpu(), A, f, stages(f.plan()));
         EXPECT_TRUE(same_bits<T>(copy_to_host<T>(gpu(), gA.view()).view(), A)) << "A is as it was";
     }
-    /// Trees on the GPU are at most 32 columns wide.
+    /// Trees on the GPU are at most 256 columns wide.
     static bool has(Method method, Index m, Index n) {
-        return factors_shape(method, m, n) && (method != Method::TSQR || n <= 32);
+        return factors_shape(method, m, n) && (method != Method::TSQR || std::min(m, n) <= 256);
     }
     template <class T>
     void shapes() {
@@ -112,6 +112,26 @@ protected:
                     }
             }
         }
+    }
+    /// TSQR, and CAQR by panels, of more columns than a tile has.
+    template <class T>
+    void wide_trees() {
+        for (auto [m, n] : {std::pair<Index, Index>{9001, 130}, {5000, 192}, {3000, 256}, {700, 65}}) {
+            if (quick() && m > 1000) continue;
+            const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
+            for (QForm q : q_forms) check<T>(A.view(), with(Method::TSQR, q));
+        }
+        const Matrix<T> A = random_normal<T>(2000, 100);
+        for (TreeShape tree : {TreeShape::Flat, TreeShape::Binary, TreeShape::Quad}) {
+            Options options = with(Method::TSQR);
+            options.tree = tree;
+            check<T>(A.view(), options);
+        }
+        Options by_panels = with(Method::CAQR);
+        by_panels.panel_width = 48;
+        by_panels.fan_in = 16;
+        check<T>(A.view(), by_panels);
+        EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
     template <class T>
     void conditions() {
@@ -189,6 +209,8 @@ TEST_F(GpuQr, ShapesF32) { shapes<float>(); }
 TEST_F(GpuQr, ShapesF64) { shapes<double>(); }
 TEST_F(GpuQr, ClassesF32) { classes<float>(); }
 TEST_F(GpuQr, ClassesF64) { classes<double>(); }
+TEST_F(GpuQr, WideTreesF32) { wide_trees<float>(); }
+TEST_F(GpuQr, WideTreesF64) { wide_trees<double>(); }
 TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
 TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
 TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }

@@ -42,13 +42,39 @@ const PanelTree trees[] = {{1, 1, 1, 128, 128, 2},       {5, 3, 3, 3, 3, 2},    
                            {2100, 32, 32, 256, 1024, 2}, {1031, 16, 16, 256, 256, 2}, {900, 32, 32, 201, 402, 2},
                            {1000, 32, 32, 64, 1024, 2}};
 
-/// Nodes of many members: fewer and more than a block has warps, a last node with one, and with none.
-const PanelTree wide_trees[] = {{777, 8, 8, 16, 16, 8},      {1003, 31, 31, 128, 128, 3}, {2050, 24, 24, 96, 288, 5},
-                                {4096, 32, 32, 128, 128, 4}, {3000, 32, 32, 64, 64, 16},  {3000, 32, 32, 64, 64, 17},
-                                {4500, 17, 17, 64, 64, 40},  {4096, 32, 32, 256, 256, 9}, {1100, 32, 32, 64, 64, 100}};
+/// Nodes of many members: fewer and more than a block has warps, a last node with one, and with none. Then panels wider than a
+/// tile: a last sub-panel of one column and of 32, one domain, leaves lower than the panel is wide, a domain as high as that,
+/// more tiles of members than warps, remainders that join the last domain, every tile height.
+const PanelTree wide_trees[] = {
+    {777, 8, 8, 16, 16, 8},        {1003, 31, 31, 128, 128, 3},   {2050, 24, 24, 96, 288, 5},
+    {4096, 32, 32, 128, 128, 4},   {3000, 32, 32, 64, 64, 16},    {3000, 32, 32, 64, 64, 17},
+    {4500, 17, 17, 64, 64, 40},    {4096, 32, 32, 256, 256, 9},   {1100, 32, 32, 64, 64, 100},
+    {33, 33, 32, 128, 128, 2},     {300, 100, 32, 128, 128, 2},   {500, 45, 32, 128, 128, 2},
+    {2000, 100, 32, 128, 256, 4},  {4099, 192, 32, 128, 256, 4},  {3000, 256, 32, 256, 256, 2},
+    {3000, 200, 32, 64, 256, 17},  {1600, 70, 32, 128, 128, 10},  {257, 256, 32, 128, 256, 4},
+    {1280, 256, 32, 128, 256, 3},  {2500, 192, 32, 96, 192, 9},   {5000, 33, 32, 40, 80, 40},
+    {20011, 96, 32, 128, 1024, 4}, {1537, 128, 32, 201, 201, 16}, {1024, 64, 32, 64, 128, 8}};
 
 template <class T>
-class GpuTrees : public OnGpu {};
+class GpuTrees : public OnGpu {
+protected:
+    /// `reduce_leaves` reads A, and finds the R of `factor_leaves` to the bit.
+    void expect_reduced(const PanelTree& tree, const Matrix<T>& A) {
+        auto& g = gpu();
+        const Index n = tree.width, stacked = tree.domains() * n;
+        GpuPadded<T> gB(g, A.view()), gS(g, stacked, n), gT(g, tree.inner_block, tree.t_cols());
+        reduce_leaves<T>(g, tree, gB.view(), gS.view());
+        EXPECT_TRUE(same_bits<T>(gB.fetch(g).view(), A.view())) << "A is only read";
+        factor_leaves<T>(g, tree, gB.view(), gT.view());
+        const Matrix<T> S = gS.fetch(g), L = gB.fetch(g);
+        Matrix<T> tops(stacked, n);
+        for (Index d = 0; d < tree.domains(); ++d) {
+            const Index first = tree.domain(d).begin;
+            copy_triangle<T>(host, L.view().row_block({first, first + n}), tops.view().row_block({d * n, d * n + n}));
+        }
+        EXPECT_TRUE(same_bits<T>(S.view(), tops.view())) << "reduce";
+    }
+};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuTrees, Types);
 
@@ -81,18 +107,7 @@ TYPED_TEST(GpuTrees, TheHostAgrees) {
             }
         }
 
-        const Index stacked = tree.domains() * n;
-        GpuPadded<T> gB(g, A.view()), gS(g, stacked, n);
-        reduce_leaves<T>(g, tree, gB.view(), gS.view());
-        factor_leaves<T>(g, tree, gB.view(), gT.view());
-        const Matrix<T> S = gS.fetch(g), L = gB.fetch(g);
-        Matrix<T> tops(stacked, n);
-        for (Index d = 0; d < tree.domains(); ++d) {
-            const Index first = tree.domain(d).begin;
-            copy_triangle<T>(this->host, L.view().row_block({first, first + n}),
-                             tops.view().row_block({d * n, d * n + n}));
-        }
-        EXPECT_TRUE(same_bits<T>(S.view(), tops.view())) << "reduce";
+        this->expect_reduced(tree, A);
 
         // the same bits from run to run, and Q
         GpuPadded<T> gAgain(g, A.view()), gTagain(g, tree.inner_block, tree.t_cols());
@@ -115,13 +130,15 @@ TYPED_TEST(GpuTrees, TheHostAgrees) {
     }
 }
 
-TYPED_TEST(GpuTrees, ManyMembersANode) {
+TYPED_TEST(GpuTrees, ManyMembersANodeAndWidePanels) {
     using T = TypeParam;
     auto& g = this->gpu();
     for (const PanelTree& tree : wide_trees) {
         const Index m = tree.rows, n = tree.width;
+        if (quick() && m * n > 100000) continue;
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + " fan-in " + std::to_string(tree.fan_in));
         const Matrix<T> A = random_normal<T>(m, n, 1);
+        this->expect_reduced(tree, A);
         GpuPadded<T> gA(g, A.view()), gT(g, tree.inner_block, tree.t_cols());
         factor<T, Cuda>(g, tree, gA.view(), gT.view());
         const Matrix<T> F = gA.fetch(g);
@@ -170,8 +187,9 @@ TYPED_TEST(GpuTrees, ManyMembersANode) {
 TYPED_TEST(GpuTrees, RefuseWhatTheirTilesCannotHold) {
     using T = TypeParam;
     auto& g = this->gpu();
-    GpuPadded<T> A(g, 1000, 33), Tf(g, 33, 33 * 1000);
-    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 33, 33, 64, 64, 2}, A.view(), Tf.view()), InvalidArgument);
+    GpuPadded<T> A(g, 1000, 257), Tf(g, 33, 33 * 1000);
+    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 257, 32, 256, 512, 2}, A.view(), Tf.view()), InvalidArgument);
+    EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 64, 32, 16, 64, 2}, A.view(), Tf.view()), InvalidArgument);
     EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 32, 32, 512, 512, 2}, A.view(), Tf.view()), InvalidArgument);
     EXPECT_THROW(factor_leaves<T>(g, PanelTree{1000, 32, 16, 64, 64, 2}, A.view(), Tf.view()), InvalidArgument);
 }

@@ -4,12 +4,13 @@
 //
 //     W = C_head + Σ V_sᵀ C_s,  W := op(T) W,  C_head −= W,  C_s −= V_s W
 //
-//     grid          one block a node and 16 columns, one warp a member of factor_node's turns
+//     grid          one block a node and 16 columns, one warp a tile of factor_node's turns
 //     ownership     wy_tile.cuh: a warp holds C_s, stages V_s for itself, and gives its part of W to the others; the parts
 //                   are added in the order of the members
 //     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 130 KB with 9 warps
-//     edges         the first n rows of a domain alone are touched; V counts above its diagonal only
-//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a member, for 2np + n²/2 elements: bounded by memory latency, n
+//     edges         of a head the rows of the sub-panel's triangle alone are touched, of a member those and the ones above; a
+//                   triangle of V counts above its diagonal only
+//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a triangle, for 2np + n²/2 elements: bounded by memory latency, n
 //                   rows of each column a domain apart
 
 #include "wy_tile.cuh"
@@ -40,20 +41,21 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
     const Staged<tile_width> staged_v(V), staged_t(Tk);
     const Node node(tree, stride, blockIdx.x / strips);
     if (node.members == 0) return;
+    const NodeTurns<warps> turns(tree);
     const Index first_col = blockIdx.x % strips * strip_cols;
     const int cols = static_cast<int>(p - first_col < strip_cols ? p - first_col : strip_cols);
-    const auto strip = [&](Index d) { return Strip<T>(C + tree.domain_begin(d) + first_col * ldc, ldc, cols); };
+    const auto strip = [&](Index row) { return Strip<T>(C + row + first_col * ldc, ldc, cols); };
+    const Index head_row = tree.domain_begin(node.head), count = turns.count(node);
 
     T head[4][4];
-    if (warp == 0) strip(node.head).load(n, head);
-    const Index turns = (node.members + warps - 1) / warps;
-    for (Index turn = 0; turn < turns; ++turn) {
-        const Index first = 1 + (transpose ? turn : turns - 1 - turn) * warps;
-        const bool mine = first + warp <= node.members;
-        const Index d = node.member(mine ? first + warp : first);
+    if (warp == 0) strip(head_row).load(n, head);
+    for (Index turn = 0; turn < count; ++turn) {
+        const Index first = 1 + (transpose ? turn : count - 1 - turn) * turns.each;
+        const Index row = turns.row(tree, turns.domain(node, first));
+        const int h = turns.mine(node, first) ? turns.height(tree) : 0;
         T c[4][4];
-        strip(d).load(mine ? n : 0, c);
-        stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, n, n}, V, 0, 1);
+        strip(row).load(h, c);
+        stage<tile_width>(Source<T>{turns.triangle ? Shape::Triangle : Shape::Rectangle, A + row, lda, h, n}, V, 0, 1);
         stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncwarp();
@@ -85,10 +87,10 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
         if (warp == 0) subtract_from_top(W, head);
         turn_left(W, n);
         outer(staged_v, W, 0, c);
-        strip(d).store(mine ? n : 0, c);
+        strip(row).store(h, c);
         __syncthreads();
     }
-    if (warp == 0) strip(node.head).store(n, head);
+    if (warp == 0) strip(head_row).store(n, head);
 }
 
 }  // namespace quoin::cuda

@@ -6,13 +6,13 @@
 //     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
 //     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it beside few columns of C
 //
-//     grid          one block a node, one warp a member; one block a domain, whose 4 warps are two strips of 16 columns by
+//     grid          one block a node, one warp a tile of factor_node's turns; one block a domain, whose 4 warps are two strips of 16 columns by
 //                   two groups of rows
 //     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
 //                   V by its own warp, before Q overwrites V
 //     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
-//     flops, bytes  node 2n³/3 needed, 4n³ issued a member; leaves 2mn² flops, V read and Q written once: bounded by memory
+//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by memory
 
 #include "wy_tile.cuh"
 
@@ -39,20 +39,22 @@ __global__ void __launch_bounds__(warps * 32)
     const Staged<tile_width> staged_v(V), staged_t(Tk);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
+    const NodeTurns<warps> turns(tree);
     constexpr int strips = tile_width / strip_cols;
-    const auto strip = [&](Index d, int s) {
-        return Strip<T>(A + tree.domain_begin(d) + s * strip_cols * lda, lda, min(n - s * strip_cols, strip_cols));
+    const auto strip = [&](Index row, int s) {
+        return Strip<T>(A + row + s * strip_cols * lda, lda, min(n - s * strip_cols, strip_cols));
     };
+    const Index head_row = tree.domain_begin(node.head);
 
     T E[strips][4][4];
 #pragma unroll
-    for (int s = 0; s < strips; ++s) strip(node.head, s).load_upper(s * strip_cols, E[s]);
-    for (Index turn = (node.members - 1) / warps; turn >= 0; --turn) {
-        const Index first = 1 + turn * warps;
-        const bool mine = first + warp <= node.members;
-        const Index d = node.member(mine ? first + warp : first);
+    for (int s = 0; s < strips; ++s) strip(head_row, s).load_upper(s * strip_cols, E[s]);
+    for (Index turn = turns.count(node) - 1; turn >= 0; --turn) {
+        const Index first = 1 + turn * turns.each;
+        const Index row = turns.row(tree, turns.domain(node, first));
+        const int h = turns.mine(node, first) ? turns.height(tree) : 0;
         __syncthreads();
-        stage<tile_width>(Source<T>{Shape::Triangle, A + tree.domain_begin(d), lda, mine ? n : 0, n}, V, 0, 1);
+        stage<tile_width>(Source<T>{turns.triangle ? Shape::Triangle : Shape::Rectangle, A + row, lda, h, n}, V, 0, 1);
         stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncthreads();
@@ -66,12 +68,16 @@ __global__ void __launch_bounds__(warps * 32)
             subtract_from_top(W, E[s]);
             turn_left(W, n);
             outer(staged_v, W, 0, member);
-            if (mine) strip(d, s).store_upper(s * strip_cols, member);
+            if (turns.triangle) {
+                if (h > 0) strip(row, s).store_upper(s * strip_cols, member);
+            } else {
+                strip(row, s).store(h, member);
+            }
         }
     }
     if (warp > 0) return;
 #pragma unroll
-    for (int s = 0; s < strips; ++s) strip(node.head, s).store_upper(s * strip_cols, E[s]);
+    for (int s = 0; s < strips; ++s) strip(head_row, s).store_upper(s * strip_cols, E[s]);
 }
 
 inline constexpr int form_groups = 2, form_warps = form_groups * (tile_width / strip_cols);
