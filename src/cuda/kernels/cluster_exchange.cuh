@@ -6,7 +6,10 @@
 // A mailbox is a barrier in shared memory that counts bytes. It is open after `open`, counts what `send` brings, and lets
 // `receive` pass when `bytes` are there; then it is open again, for the next round. No block may send into round i + 1 of a
 // mailbox before the receiver has read what round i brought: two mailboxes in turn are enough where every block needs every
-// other block's numbers of a round before it can send into the next.
+// other block's numbers of a round before it can send into the next: all warps send, and each when it has read the round before.
+//
+// The wait acquires for the block. For the cluster it would be the same instruction and an invalidation of L1 behind it
+// (CCTL.IVALL), where nothing lies that is sent: shared memory alone, and no pointer to anything else.
 
 #include <cstdint>
 

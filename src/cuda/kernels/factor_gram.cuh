@@ -19,6 +19,17 @@
 //   tile warps      cross k ─┬─ update the rest ─┬─ solve ─ P ─ update cross k + 1 ─┬─ …
 //   diagonal warp            └─── factor R_kk ───┘                                  └─ …
 //
+// What orders the shared memory, by the barriers `cross_ready`, `block_factored` and `panel_solved` of a step k:
+//
+//   panel             cross k + 1 is written behind panel_solved, to which every tile warp comes when it has read cross k, and the
+//                     diagonal warp read that before block_factored; it is read behind the next cross_ready
+//   U, reciprocal,    written between cross_ready and block_factored; the tile warps, which read them behind that, are done with
+//   failed            them when they come to the next cross_ready
+//   solved            of k lies where that of k − 2 did, and is written behind panel_solved of k − 1, to which a warp comes when
+//                     it is done with that of k − 2; it is read behind panel_solved of k
+//
+// compute-sanitizer's racecheck does not follow barriers that a part of the block meets at, and reports these pairs.
+//
 // Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may read
 // its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
 // n³/3 flops for R and as many for R⁻¹; n² numbers read, n² written. Bound by latency: n reciprocals one after the other,

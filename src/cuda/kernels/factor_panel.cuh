@@ -18,6 +18,10 @@
 // The same products with the columns c < j are VᵀV, from which T follows. x is rescaled where its square sum would over- or
 // underflow; x = 0 gives H = I.
 //
+// x of a column lies where that of the last but one did, which every warp has read when it comes to the barrier of the last;
+// parts and row j lie in two mailboxes in turn (cluster_exchange.cuh). compute-sanitizer's racecheck does not follow the bytes
+// that an mbarrier counts, and warns of them.
+//
 // Shared: 2·32·R elements of x, 2·(16·32 + 32) of parts, 32² of VᵀV and T. Registers: (C + 1)·R elements a thread. 4mn²
 // flops, of which mn² are T's. Bound by latency: a barrier of the block, the way through the cluster (half a microsecond), a
 // square root and a division, one after the other; the loop is kept short, since instructions come late too.
