@@ -18,6 +18,7 @@ class Arithmetic:
     """What the estimator computes with: functions by NumPy's names, and what the libraries do not agree about."""
 
     xp: Any
+    drops_rows = True  # what is done with leaves the arrays; not where every shape is compiled for
 
     def precise(self) -> Any:
         """On the array's device, products to the precision of their type."""
@@ -116,6 +117,7 @@ class _ArrayAPI(Arithmetic):
     """
 
     synchronise = True
+    drops_rows = False  # JAX compiles every operation for every shape
 
     def __init__(self, array: Any, device: int):
         self.xp = array.__array_namespace__()

@@ -194,10 +194,11 @@ def _least_absolute_scores(
 
     scores = X @ components.T
     rest = X - scores @ components
-    rows = library.true_rows(norms(rest) > 0)
-    X, kappa = X[rows], 0.3 * xp.mean(xp.abs(rest[rows]), axis=1)[:, None]
+    going = norms(rest) > 0
+    rows = library.true_rows(going if library.drops_rows else xp.ones_like(going))
+    X, going, kappa = X[rows], going[rows], 0.3 * xp.mean(xp.abs(rest[rows]), axis=1)[:, None]
     S, U = xp.zeros_like(X), xp.zeros_like(X)
-    going, left = norms(X) >= 0, len(rows)
+    left = int(xp.sum(going))
     for iteration in range(1, max_iterations + 1):
         if left == 0:
             break
@@ -214,7 +215,7 @@ def _least_absolute_scores(
             bound = xp.sum(X * dual, axis=1) / xp.clip(library.row_max(xp.abs(dual)), 1, None)
             going = going & (norms(E) - bound > tol * norms(X))
             left = int(xp.sum(going))
-            if left <= len(rows) // 2:  # few shapes: JAX compiles for each
+            if library.drops_rows and left <= len(rows) // 2:
                 keep = library.true_rows(going)
                 rows, going, X, kappa, S, U = (A[keep] for A in (rows, going, X, kappa, S, U))
     return scores, left == 0

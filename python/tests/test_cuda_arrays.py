@@ -13,6 +13,7 @@ import quoin
 from quoin import _core
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")  # JAX would try kernels for each product first
 
 SHAPES = [(1, 1), (1, 4), (5, 3), (3, 5), (200, 17), (64, 200), (1000, 64), (20000, 100)]
 DTYPES = [np.float32, np.float64]
