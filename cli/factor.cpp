@@ -236,20 +236,6 @@ std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const 
     return choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
 }
 
-/// What a stream through a GPU takes there, or nothing where it is not possible.
-std::optional<StreamingMemory> gpu_streaming(const FactorArguments& arguments, const Plan& plan) {
-    const Index n = plan.cols;
-    if (plan.compact_wy == CompactWY::Full || !can_stream(plan.rows, n, arguments.common.options.method)) return {};
-    return plan.q != QForm::None ? gpu_streaming_qr_memory(n, plan.element_bytes)
-                                 : gpu_streaming_r_memory(n, 0, plan.element_bytes);
-}
-
-/// The least that the factorization takes on a GPU.
-double least_gpu_bytes(const FactorArguments& arguments, const Plan& plan) {
-    const double in_memory = in_memory_bytes(plan, arguments.verify);
-    const auto streaming = gpu_streaming(arguments, plan);
-    return streaming ? std::min(in_memory, streaming->least_bytes(plan.rows, plan.cols)) : in_memory;
-}
 template <class T, class D>
 void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
@@ -262,7 +248,8 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         blocks = blocks_on_host<T>(arguments, file, plan, cap);
     } else {
         cap = gpu_memory_cap(ctx, arguments.memory);
-        blocks = choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), gpu_streaming(arguments, plan),
+        blocks = choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify),
+                               gpu_streaming(m, n, 0, plan.q != QForm::None, sizeof(T), arguments.common.options),
                                enough_gpu_rows(n, sizeof(T)));
     }
 
@@ -361,7 +348,9 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    return least_gpu_bytes(*arguments, plan);
+                    return least_bytes(file, in_memory_bytes(plan, arguments->verify),
+                                       gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None, sizeof(T),
+                                                     arguments->common.options));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });
         });

@@ -18,20 +18,19 @@ void print_stream_times(const StreamTimes& times) {
                    times.from_gpu);
 }
 
-StreamingMemory gpu_streaming_r_memory(Index n, Index p, std::size_t element_bytes) {
+std::optional<StreamingMemory> gpu_streaming(Index m, Index n, Index p, bool with_q, std::size_t element_bytes,
+                                             const Options& options) {
+    if (options.compact_wy == CompactWY::Full || !can_stream(m, n, options.method)) return {};
     const double width = static_cast<double>(element_bytes) * static_cast<double>(n + p);
-    // two blocks, and the rows that are factored with the triangle above them
-    return {8 * width * static_cast<double>(n + p), 3.5 * width, 0};
-}
-
-StreamingMemory gpu_streaming_qr_memory(Index n, std::size_t element_bytes) {
-    const double width = static_cast<double>(element_bytes) * static_cast<double>(n);
-    // two blocks, the factorization of one, and its rows of Q; for every block an R, and its part of the stack of them
-    return {8 * width * static_cast<double>(n), 4.5 * width, 3.5 * width * static_cast<double>(n)};
+    const double triangle = width * static_cast<double>(n + p);
+    // two blocks, the copy of one that is factored, and its T, a quarter of that; with Q its rows too, and for every block an R
+    // and its part of the stack of them
+    return with_q ? StreamingMemory{8 * triangle, 4.5 * width, 3.5 * triangle}
+                  : StreamingMemory{8 * triangle, 3.5 * width, 0};
 }
 
 Index enough_gpu_rows(Index n, std::size_t element_bytes) {
-    return std::max(8 * n, (Index{256} << 20) / (n * static_cast<Index>(element_bytes)));
+    return std::max(8 * n, (Index{256} << 20) / (std::max<Index>(1, n) * static_cast<Index>(element_bytes)));
 }
 
 #ifdef QUOIN_HAVE_CUDA

@@ -29,9 +29,10 @@ void add_stream_times(JsonLine& line, const StreamTimes& times);
 /// Their lines of a report.
 void print_stream_times(const StreamTimes& times);
 
-/// As those of streaming_layout.hpp, in a GPU's memory: two blocks that are read by turns, and T of a quarter of what is factored.
-StreamingMemory gpu_streaming_r_memory(Index n, Index p, std::size_t element_bytes);
-StreamingMemory gpu_streaming_qr_memory(Index n, std::size_t element_bytes);
+/// What R of m×n rows, with p right-hand sides or with Q beside it, takes of a GPU's memory; nothing where that cannot be
+/// streamed.
+std::optional<StreamingMemory> gpu_streaming(Index m, Index n, Index p, bool with_q, std::size_t element_bytes,
+                                             const Options& options);
 
 /// Rows of a block beyond which longer ones bring nothing: 256 MiB, which travel in some 5 ms, and 8n rows, of whose flops the
 /// triangle above them is an eighth.

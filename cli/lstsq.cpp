@@ -89,19 +89,6 @@ std::optional<RowBlocks> blocks_on_host(const LstsqArguments& arguments, const M
     return choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p) + reader_bytes(b_file), streaming);
 }
 
-/// What a stream through a GPU takes there, or nothing where it is not possible.
-std::optional<StreamingMemory> gpu_streaming(const LstsqArguments& arguments, const Plan& plan, Index m, Index n,
-                                             Index p) {
-    if (!can_stream(m, n, arguments.common.options.method)) return {};
-    return gpu_streaming_r_memory(n, p, plan.element_bytes);
-}
-
-/// The least that the solution takes on a GPU.
-double least_gpu_bytes(const LstsqArguments& arguments, const Plan& plan, Index m, Index n, Index p) {
-    const double in_memory = in_memory_bytes(plan, m, n, p);
-    const auto streaming = gpu_streaming(arguments, plan, m, n, p);
-    return streaming ? std::min(in_memory, streaming->least_bytes(m, n)) : in_memory;
-}
 template <class T, class D>
 void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
                const MatrixFile& b_file) {
@@ -116,8 +103,8 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
     } else {
         cap = gpu_memory_cap(ctx, arguments.memory);
-        blocks = choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p), gpu_streaming(arguments, plan, m, n, p),
-                               enough_gpu_rows(n + p, sizeof(T)));
+        blocks = choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p),
+                               gpu_streaming(m, n, p, false, sizeof(T), options), enough_gpu_rows(n + p, sizeof(T)));
     }
     require_writable(arguments.out);
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
@@ -238,7 +225,8 @@ void add_lstsq(CLI::App& program) {
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
-                    return least_gpu_bytes(*arguments, plan, m, n, b.cols());
+                    return least_bytes(A, in_memory_bytes(plan, m, n, b.cols()),
+                                       gpu_streaming(m, n, b.cols(), false, sizeof(T), arguments->common.options));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
         });

@@ -36,13 +36,18 @@ Index StreamingMemory::cheapest_rows(Index m, Index n) const {
     return std::clamp(static_cast<Index>(std::sqrt(a_block * static_cast<double>(m) / a_row)), lowest, m);
 }
 
+double least_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming) {
+    if (!streaming) return in_memory;
+    const Index m = file.rows();
+    return std::min(in_memory, streaming->bytes(m, streaming->cheapest_rows(m, file.cols())));
+}
+
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
                                        const std::optional<StreamingMemory>& streaming, Index enough) {
     const Index m = file.rows();
     const double available = cap - reader_bytes(file);
     if (in_memory <= available) return std::nullopt;
 
-    double smallest = in_memory;
     if (streaming) {
         const Index cheapest = streaming->cheapest_rows(m, file.cols());
         if (streaming->bytes(m, cheapest) <= available) {
@@ -53,9 +58,8 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
             }
             return RowBlocks{m, fits};
         }
-        smallest = std::min(in_memory, streaming->bytes(m, cheapest));
     }
-    refuse_memory_cap(file.path(), cap, smallest + reader_bytes(file),
+    refuse_memory_cap(file.path(), cap, least_bytes(file, in_memory, streaming) + reader_bytes(file),
                       fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));
 }
 

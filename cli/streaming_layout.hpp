@@ -19,7 +19,6 @@ struct StreamingMemory {
     double bytes(Index m, Index block_rows) const;
     /// Rows of the blocks, at least max(n, 64), with which it is least.
     Index cheapest_rows(Index m, Index n) const;
-    double least_bytes(Index m, Index n) const { return bytes(m, cheapest_rows(m, n)); }
 };
 
 /// R alone, of `n` columns and `p` right-hand sides.
@@ -36,6 +35,9 @@ bool can_stream(Index m, Index n, Method method);
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
                                        const std::optional<StreamingMemory>& streaming,
                                        Index enough = std::numeric_limits<Index>::max());
+
+/// The least that `choose_blocks` can do with.
+double least_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming);
 
 /// The line of a command's report that says how the matrix was streamed.
 void print_blocks(const RowBlocks& blocks, double cap);
