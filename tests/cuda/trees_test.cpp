@@ -167,7 +167,11 @@ TYPED_TEST(GpuTrees, ManyMembersANodeAndWidePanels) {
         for (Index j = 0; j < n; ++j) E(j, j) = 1;
         GpuPadded<T> gE(g, E.view());
         apply<T, Cuda>(g, tree, Op::None, gA.view(), gT.view(), gE.view());
-        form<T, Cuda>(g, tree, gA.view(), gT.view());
+        // and C := Q_leaves C beside it
+        GpuPadded<T> gFormed(g, C.view()), gApplied(g, C.view());
+        apply_leaves<T>(g, tree, Op::None, gA.view(), gT.view(), gApplied.view());
+        form<T, Cuda>(g, tree, gA.view(), gT.view(), gFormed.view());
+        EXPECT_TRUE(same_bits<T>(gFormed.fetch(g).view(), gApplied.fetch(g).view())) << "apply beside form";
         const Matrix<T> Q = gA.fetch(g);
         EXPECT_LE(difference<T>(Q.view(), gE.fetch(g).view(), n, std::sqrt(static_cast<double>(n))), bound) << "form";
         EXPECT_LE(orthogonality_error<T>(Q.view(), n), bound);
