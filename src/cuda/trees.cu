@@ -70,10 +70,16 @@ template <class Work>
 void with_tile_rows(const PanelTree& tree, Work work) {
     with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
 }
-/// The warps of a node: one for each tile of its members, or as many as a block can have.
+/// Calls `work` with the warps of a node, one for each tile of its members or as many as a block can have, and whether there are
+/// rectangles among the tiles.
 template <class Work>
 void with_node_warps(const TreeGeometry& geometry, Work work) {
-    with_least<1, 3, 9, most_node_warps>((geometry.fan_in - 1) * geometry.member_tiles(), work);
+    const Index tiles = (geometry.fan_in - 1) * geometry.member_tiles();
+    if (geometry.member_tiles() == 1) {
+        with_least<1, 3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::false_type()); });
+    } else {
+        with_least<3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::true_type()); });
+    }
 }
 
 /// Calls `work(geometry, own, right)` for every sub-panel from the left, or from the right: its columns of the panel and those
@@ -146,8 +152,9 @@ template <class T>
 void apply_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level, Op op,
                     MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
     const Index strips = (C.cols + strip_cols - 1) / strip_cols;
-    with_node_warps(geometry, [&](auto warps) {
-        launch(ctx, "apply_node", op == Op::Transpose ? apply_node<T, warps, true> : apply_node<T, warps, false>,
+    with_node_warps(geometry, [&](auto warps, auto rectangles) {
+        launch(ctx, "apply_node",
+               op == Op::Transpose ? apply_node<T, warps, rectangles, true> : apply_node<T, warps, rectangles, false>,
                strips * tree.nodes(level), warps * 32, apply_node_bytes(warps), geometry, tree.stride(level), strips,
                V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
     });
@@ -202,8 +209,8 @@ void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Matrix
                   MatrixView<T, Cuda> Tf) {
     for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
-        with_node_warps(geometry, [&](auto warps) {
-            launch(ctx, "factor_node", factor_node<T, warps>, tree.nodes(level), warps * 32,
+        with_node_warps(geometry, [&](auto warps, auto rectangles) {
+            launch(ctx, "factor_node", factor_node<T, warps, rectangles>, tree.nodes(level), warps * 32,
                    sizeof(ReflectShared<T, warps, 32>), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
         });
         apply_nodes_of<T>(ctx, tree, geometry, level, Op::Transpose, V, Tf, A.col_block(right));
@@ -247,9 +254,9 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
         const MatrixView<T, Cuda> V = A.col_block(own);
         // [E; Q_right] := H [E; Q_right] before Q takes the place of V
         apply_nodes_of<T>(ctx, tree, geometry, level, Op::None, V, Tf, A.col_block(right));
-        with_node_warps(geometry, [&](auto warps) {
-            launch(ctx, "form_node", form_node<T, warps>, tree.nodes(level), warps * 32, form_node_bytes(warps),
-                   geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
+        with_node_warps(geometry, [&](auto warps, auto rectangles) {
+            launch(ctx, "form_node", form_node<T, warps, rectangles>, tree.nodes(level), warps * 32,
+                   form_node_bytes(warps), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
         });
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);

@@ -29,7 +29,7 @@ __device__ inline double2& w_pair(double* W, int b, int half) {
     return reinterpret_cast<double2*>(W)[(2 * b + half) * 32 + threadIdx.x % 32];
 }
 
-template <class T, int warps, bool transpose>
+template <class T, int warps, bool rectangles, bool transpose>
 __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Index stride, Index strips, const T* A,
                                                          Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
     const Staged<tile_width> staged_v(V), staged_t(Tk);
     const Node node(tree, stride, blockIdx.x / strips);
     if (node.members == 0) return;
-    const NodeTurns<warps> turns(tree);
+    const NodeTurns<warps, rectangles> turns(tree);
     const Index first_col = blockIdx.x % strips * strip_cols;
     const int cols = static_cast<int>(p - first_col < strip_cols ? p - first_col : strip_cols);
     const auto strip = [&](Index row) { return Strip<T>(C + row + first_col * ldc, ldc, cols); };
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Inde
         const int h = turns.mine(node, first) ? turns.height(tree) : 0;
         T c[4][4];
         strip(row).load(h, c);
-        stage<tile_width>(Source<T>{turns.triangle ? Shape::Triangle : Shape::Rectangle, A + row, lda, h, n}, V, 0, 1);
+        stage<tile_width>(Source<T>{Shape::Triangle, A + row, lda, h, n, turns.below()}, V, 0, 1);
         stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncwarp();

@@ -17,14 +17,14 @@
 
 namespace quoin::cuda {
 
-template <class T, int warps>
+template <class T, int warps, bool rectangles>
 __global__ void __launch_bounds__(warps * 32)
     factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, 32>*>(memory);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
-    const NodeTurns<warps> turns(tree);
+    const NodeTurns<warps, rectangles> turns(tree);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
     T* const head = A + tree.domain_begin(node.head);
     for (int i = threadIdx.x; i < 32 * 33; i += warps * 32) s.Tk[0][i] = 0;

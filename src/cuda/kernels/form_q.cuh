@@ -29,8 +29,8 @@ __host__ __device__ constexpr std::size_t form_node_bytes(int warps) {
     return (warps + 1) * Staged<tile_width>::size * sizeof(double);
 }
 
-template <class T, int warps>
-__global__ void __launch_bounds__(warps * 32)
+template <class T, int warps, bool rectangles>
+__global__ void __launch_bounds__(warps * 32, 1)
     form_node(TreeGeometry tree, Index stride, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     double* const Tk = reinterpret_cast<double*>(memory);
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(warps * 32)
     const Staged<tile_width> staged_v(V), staged_t(Tk);
     const Node node(tree, stride, blockIdx.x);
     if (node.members == 0) return;
-    const NodeTurns<warps> turns(tree);
+    const NodeTurns<warps, rectangles> turns(tree);
     constexpr int strips = tile_width / strip_cols;
     const auto strip = [&](Index row, int s) {
         return Strip<T>(A + row + s * strip_cols * lda, lda, min(n - s * strip_cols, strip_cols));
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(warps * 32)
         const Index row = turns.row(tree, turns.domain(node, first));
         const int h = turns.mine(node, first) ? turns.height(tree) : 0;
         __syncthreads();
-        stage<tile_width>(Source<T>{turns.triangle ? Shape::Triangle : Shape::Rectangle, A + row, lda, h, n}, V, 0, 1);
+        stage<tile_width>(Source<T>{Shape::Triangle, A + row, lda, h, n, turns.below()}, V, 0, 1);
         stage<tile_width>(Source<T>{Shape::Rectangle, Tf + tree.t_of_node(node.member(first)) * ldt, ldt, n, n}, Tk,
                           warp, warps);
         __syncthreads();
@@ -68,11 +68,7 @@ __global__ void __launch_bounds__(warps * 32)
             subtract_from_top(W, E[s]);
             turn_left(W, n);
             outer(staged_v, W, 0, member);
-            if (turns.triangle) {
-                if (h > 0) strip(row, s).store_upper(s * strip_cols, member);
-            } else {
-                strip(row, s).store(h, member);
-            }
+            if (h > 0) strip(row, s).store_upper(s * strip_cols + turns.below(), member);
         }
     }
     if (warp > 0) return;

@@ -7,7 +7,7 @@
 //
 //      domain              member of a node, columns [first, first + width)
 //     ┌────┬────┬────┐    ┌────┬────┬────┐
-//     │ R  │ R  │    │    │ ╲  │ V  │    │  `above` rectangles of 32 rows
+//     │ R  │ R  │    │    │ ╲  │ V  │    │  rectangles of 32 rows
 //     ├────┼────┤    │    │  ╲ ├────┤    │
 //     │ V  │ ╲  │    │    │   ╲│ ╲  │    │  and a triangle, all of them V; the head's part is the rows of the triangle
 //     │    │  V │    │    └────┴────┴────┘
@@ -75,8 +75,9 @@ struct Node {
     __device__ Index member(Index s) const { return head + s * stride; }
 };
 
-/// What a node's warps absorb at once: all tiles of as many members as they can have, a warp each.
-template <int warps>
+/// What a node's warps absorb at once: all tiles of as many members as they can have, a warp each. The first sub-panel has no
+/// rectangles.
+template <int warps, bool rectangles>
 struct NodeTurns {
     int each;       // members a turn
     int slot;       // the member among them that is the warp's
@@ -84,11 +85,11 @@ struct NodeTurns {
     bool triangle;  // the last one
 
     __device__ explicit NodeTurns(const TreeGeometry& tree) {
-        const int tiles = tree.member_tiles(), warp = static_cast<int>(threadIdx.x) / 32;
+        const int tiles = rectangles ? tree.member_tiles() : 1, warp = static_cast<int>(threadIdx.x) / 32;
         each = warps / tiles;
         slot = warp / tiles;
         tile = warp % tiles;
-        triangle = tile + 1 == tiles;
+        triangle = !rectangles || tile + 1 == tiles;
     }
     __device__ Index count(const Node& node) const { return (node.members + each - 1) / each; }
     /// Whether the warp has a tile in the turn that begins with member `first`.
@@ -101,6 +102,8 @@ struct NodeTurns {
     __device__ Index row(const TreeGeometry& tree, Index domain) const {
         return tree.domain_top(domain) + tile * tile_width;
     }
+    /// Rows below the diagonal that count: none of a triangle, all of a rectangle.
+    __device__ int below() const { return triangle ? 0 : tile_width; }
     /// Its rows.
     __device__ int height(const TreeGeometry& tree) const {
         return triangle ? static_cast<int>(tree.width) : tile_width;

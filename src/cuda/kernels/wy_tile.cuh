@@ -79,13 +79,15 @@ struct Staged {
 
 enum class Shape { Leaf, Rectangle, Triangle };
 
-/// h×n elements in memory: a leaf's reflectors with their unit lower triangle, a rectangle, or an upper triangle.
+/// h×n elements in memory: a leaf's reflectors with their unit lower triangle, a rectangle, or an upper triangle, below whose
+/// diagonal so many more count.
 template <class T>
 struct Source {
     Shape shape;
     const T* data;
     Index ld;
     int h, n;
+    int below = 0;
 };
 
 /// Columns to a Staged matrix, every 32nd row a lane, widened and padded with zeros to rows×32, by `warps` warps of which
@@ -113,7 +115,7 @@ __device__ inline void stage(const Source<T>& from, double* staged, int warp, in
                     const int r = 32 * b + lane;
                     const bool stored =
                         r < from.h && c < from.n &&
-                        (from.shape == Shape::Rectangle || (from.shape == Shape::Leaf ? r > c : r <= c));
+                        (from.shape == Shape::Rectangle || (from.shape == Shape::Leaf ? r > c : r <= c + from.below));
                     v[i][b] =
                         stored ? from.data[r + c * from.ld] : T(from.shape == Shape::Leaf && r == c && c < from.n);
                 }
