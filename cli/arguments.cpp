@@ -45,7 +45,7 @@ void add_device_argument(CLI::App& command, Device& device) {
                 device = parse_name("--device", text, {Device::Host, Device::Cuda, Device::Auto},
                                     [](Device d) { return to_string(d); });
             },
-            "host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda where a GPU can be used and the matrix\n"
+            "host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda where a GPU can be used and the work\n"
             "fits its free memory, otherwise host; default: host)")
         ->type_name("NAME");
 }

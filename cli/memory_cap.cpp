@@ -13,7 +13,7 @@ void add_memory_argument(CLI::App& command, Index& bytes) {
         .add_option_function<std::string>(
             "--memory", [&bytes](const std::string& text) { bytes = parse_byte_size("--memory", text); },
             "Most memory to allocate for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes\n"
-            "(default: three quarters of what is available)")
+            "(default: three quarters of what is available; factor and lstsq on a GPU: what is free there)")
         ->type_name("SIZE");
 }
 

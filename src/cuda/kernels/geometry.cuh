@@ -19,7 +19,7 @@ namespace quoin::cuda {
 
 /// Columns that every tile kernel computes on: narrower panels are padded with zero columns, whose H is I.
 inline constexpr int tile_width = 32;
-/// Columns of the widest panel: a member of a node has at most half as many tiles as a block has warps.
+/// Columns of the widest panel, of whose triangle a block has the warps for every tile.
 inline constexpr int most_tree_width = 256;
 /// Most rows of a leaf; the kernels exist for tiles of 64, 128 and this many, and pad shorter leaves with zero rows.
 inline constexpr int most_leaf_rows = 256;
