@@ -127,7 +127,7 @@ void apply_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeomet
     });
 }
 
-/// C := Q C for them, and then their columns of Q in place of V: in one kernel where C is narrow.
+/// C := Q C for them, and then the sub-panel's columns of Q in place of V: in one kernel where C is narrow.
 template <class T>
 void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, MatrixView<T, Cuda> V,
                     MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
@@ -147,7 +147,7 @@ void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometr
     });
 }
 
-/// The same for the nodes of one level.
+/// C := op(Q) C for the nodes' reflectors of one sub-panel and level.
 template <class T>
 void apply_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level, Op op,
                     MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
