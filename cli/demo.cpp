@@ -107,18 +107,18 @@ Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const 
     bench::EventTimer timer;
     bench::CusolverQR<T> cusolver(ctx, A.rows(), A.cols());
     DeviceRun<T> quoin(ctx, A, Operation::ThinQr, options);
-    const std::vector<double> medians = medians_of({[&] {
-                                                        throw_if_interrupted();
-                                                        quoin.clear();
-                                                        Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
-                                                        copy<T>(ctx, A.view(), work.view());
-                                                        return timer.seconds(ctx, [&] {
-                                                            cusolver.geqrf(ctx, work);
-                                                            cusolver.orgqr(ctx, work);
-                                                        });
-                                                    },
-                                                    [&] { return quoin.seconds(timer); }},
-                                                   /*repeat=*/0);
+    const auto reference_seconds = [&] {
+        throw_if_interrupted();
+        quoin.clear();
+        Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
+        copy<T>(ctx, A.view(), work.view());
+        return timer.seconds(ctx, [&] {
+            cusolver.geqrf(ctx, work);
+            cusolver.orgqr(ctx, work);
+        });
+    };
+    const std::vector<double> medians =
+        medians_of({reference_seconds, [&] { return quoin.seconds(timer); }}, /*repeat=*/0);
     Measurement result = quoin.measurement(cusolver, medians[1]);
     result.reference_seconds = medians[0];
     return result;
