@@ -106,13 +106,13 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
         .add_option_function<std::string>(
             "--arithmetic",
             [&](const std::string& text) {
-                arguments.options.arithmetic =
-                    parse_name("--arithmetic", text, {Arithmetic::Auto, Arithmetic::Native, Arithmetic::Corrected},
-                               [](Arithmetic arithmetic) { return to_string(arithmetic); });
+                arguments.options.arithmetic = parse_name("--arithmetic", text,
+                                                          {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32,
+                                                           Arithmetic::FP16, Arithmetic::BF16, Arithmetic::Corrected},
+                                                          [](Arithmetic arithmetic) { return to_string(arithmetic); });
             },
-            "Of the updates of householder in f32 on a GPU: native, corrected (three products of f16 for one of f32, "
-            "as\n"
-            "accurate) or auto (default: auto)")
+            "Of the large products in f32 on a GPU: native, corrected (three products of f16 for one of f32, as\n"
+            "accurate) or auto; of cgs alone also tf32, fp16 and bf16, which round what they multiply (default: auto)")
         ->type_name("NAME")
         ->group(group);
     command

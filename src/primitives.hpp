@@ -190,15 +190,17 @@ template <class T>
 void solve_and_gram(Context<Host>& ctx, MatrixView<const T, Host> A, std::span<const MatrixView<const T, Host>> factors,
                     MatrixView<T, Host> X, MatrixView<T, Host> G, Gate<Host> gate = {});
 
-/// C := AᵀB, or C + AᵀB where `accumulate`. 2mnp flops.
+/// C := AᵀB, or C + AᵀB where `accumulate`. 2mnp flops. Where the arithmetic is not Native, which is all that the host and f64
+/// have, a device may round entries of A and B to it, relative to the largest of either where its exponents are few: columns of
+/// about one norm keep their digits.
 template <class T>
 void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
-                         MatrixView<T, Host> C, bool accumulate = false);
+                         MatrixView<T, Host> C, bool accumulate = false, Arithmetic arithmetic = Arithmetic::Native);
 
-/// C := C − A B. 2mnk flops.
+/// C := C − A B. 2mnk flops. The arithmetic as above.
 template <class T>
 void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
-                      MatrixView<T, Host> C);
+                      MatrixView<T, Host> C, Arithmetic arithmetic = Arithmetic::Native);
 
 // ---- Gram-Schmidt, a few columns at a time ----------------------------------------------------------------------------
 

@@ -60,12 +60,15 @@ enum class FullTRoute {
     Joined,  ///< afterwards, from the panels' T
 };
 
-/// How the large products of a factorization in f32 are computed, on a GPU.
+/// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
+/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any).
 enum class Arithmetic {
-    Auto,    ///< from the tuning table, where the corrected one is measured to be as accurate and faster
-    Native,  ///< in the matrix's own type
-    Corrected,  ///< the trailing updates of Method::BlockedHouseholder on the f16 tensor cores, three products for one, at f32's
-                ///< accuracy (Ootomo and Yokota 2022)
+    Auto,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
+    Native,     ///< in the matrix's own type
+    TF32,       ///< operands cut to the 11 bits of TF32, sums in f32
+    FP16,       ///< operands scaled and rounded to f16, u = 2⁻¹¹, sums in f32
+    BF16,       ///< operands rounded to bf16, u = 2⁻⁸, sums in f32
+    Corrected,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
 };
 
 /// Where the panels of BlockedHouseholder are factored, for a matrix on a GPU.
@@ -161,7 +164,7 @@ const char* to_string(QForm q);
 const char* to_string(CompactWY compact_wy);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
-/// "auto", "native", "corrected".
+/// "auto", "native", "tf32", "fp16", "bf16", "corrected".
 const char* to_string(Arithmetic arithmetic);
 /// "off", "selective", "always".
 const char* to_string(Reorthogonalization reorthogonalization);

@@ -21,7 +21,7 @@ public:
             scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
             // norms from 1 to 2
             if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-                if (arithmetic == Arithmetic::Corrected) norm_exponents(where, A.col_block(cols), exponents);
+                if (arithmetic != Arithmetic::Native) norm_exponents(where, A.col_block(cols), exponents);
             }
         };
         look_at(ctx, head_, 0);

@@ -58,6 +58,9 @@ const char* to_string(Arithmetic arithmetic) {
     switch (arithmetic) {
         case Arithmetic::Auto: return "auto";
         case Arithmetic::Native: return "native";
+        case Arithmetic::TF32: return "tf32";
+        case Arithmetic::FP16: return "fp16";
+        case Arithmetic::BF16: return "bf16";
         case Arithmetic::Corrected: return "corrected";
     }
     return "";
@@ -159,20 +162,23 @@ Method choose_method(Index m, Index n, const Options& options) {
     return by_tree ? Method::TSQR : Method::CholeskyQR2;
 }
 
-/// Of the updates of the planned panels.
+/// Of the large products: the updates of the planned panels, or the projections of classical Gram-Schmidt.
 template <class T, class D>
 Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
-    const bool possible = Tuning<D>::corrected_products && sizeof(T) == 4 && plan.compact_wy == CompactWY::Panels &&
-                          plan.method == Method::BlockedHouseholder;
-    if (wanted == Arithmetic::Corrected && !possible) {
+    const bool on_device = Tuning<D>::corrected_products && sizeof(T) == 4;
+    const bool by_cgs = plan.method == Method::ClassicalGramSchmidt;
+    const bool corrected =
+        on_device && (by_cgs || (plan.method == Method::BlockedHouseholder && plan.compact_wy == CompactWY::Panels));
+    const bool possible = wanted == Arithmetic::Corrected ? corrected : on_device && by_cgs;
+    if (wanted != Arithmetic::Auto && wanted != Arithmetic::Native && !possible) {
         throw InvalidArgument(fmt::format(
-            "arithmetic corrected is for f32 on a GPU by householder with compact_wy panels, and "
-            "this is {} by {}{}{}",
+            "arithmetic {} is for f32 on a GPU by cgs{}, and this is {} by {}{}{}", to_string(wanted),
+            wanted == Arithmetic::Corrected ? " or householder with compact_wy panels" : "",
             sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method), Tuning<D>::corrected_products ? "" : " on the host",
             plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
     }
     if (wanted != Arithmetic::Auto) return wanted;
-    return possible && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
+    return corrected && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
 /// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -308,7 +314,11 @@ std::string to_string(const Plan& plan) {
     if (plan.method == Method::BlockedHouseholder && plan.reconstruct_rows > 0 && plan.rows >= plan.reconstruct_rows) {
         text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
     }
-    if (plan.arithmetic == Arithmetic::Corrected) text += "updates by three products of f16 for one of f32\n";
+    if (plan.arithmetic == Arithmetic::Corrected) {
+        text += "large products by three products of f16 for one of f32\n";
+    } else if (plan.arithmetic != Arithmetic::Native) {
+        text += fmt::format("large products in {}, with sums in f32\n", to_string(plan.arithmetic));
+    }
     if (plan.compact_wy == CompactWY::Full) {
         text += fmt::format("one T for all columns, {}{}\n",
                             plan.full_t == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",

@@ -150,14 +150,14 @@ template <class T>
 void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                     std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
                     MatrixView<double, Cuda> G, Gate<Cuda> gate = {});
-/// C := AᵀB, or C + AᵀB.
+/// C := AᵀB, or C + AᵀB. Of what each arithmetic knows: split_products.hpp, and 2⁻¹⁰ |x| of an entry in TF32.
 template <class T>
 void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                         MatrixView<T, Cuda> C, bool accumulate = false);
+                         MatrixView<T, Cuda> C, bool accumulate = false, Arithmetic arithmetic = Arithmetic::Native);
 /// C := C − A B.
 template <class T>
 void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                      MatrixView<T, Cuda> C);
+                      MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native);
 
 // ---- Small dense steps, n×n --------------------------------------------------------------------------------------------
 

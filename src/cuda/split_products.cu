@@ -1,7 +1,9 @@
-// Error-corrected products (kernels/split_halves.cuh) over cuBLAS's f16 GEMM with sums in f32.
+// Products of f32 by numbers of 16 bits (kernels/split_halves.cuh) over cuBLAS's GEMM with sums in f32.
 //
 // The tensor cores cut sums off where they should round, so that the error of a long one grows with its length and not
-// with the length's root: VᵀC is added in runs of `run_rows`, and those in double by `sum_parts`. C − V W is short enough.
+// with the length's root. A corrected product is added up in runs: AᵀB in runs of `run_rows` by `sum_parts` in double, while
+// the parts fit into `most_bytes`, and otherwise in runs of `long_run_rows`, one after the other into C, in f32; A B in runs of
+// `run_cols`.
 
 #include "cuda/split_products.hpp"
 
@@ -16,77 +18,262 @@ namespace quoin::cuda {
 
 namespace {
 
-constexpr Index run_rows = 384;
-/// Columns of C are taken at a time while their halves fit into so many bytes.
+constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 1024;
+/// The same where the operands are rounded to 16 bits, 2¹³ times as coarse.
+constexpr Index rounded_run = 16384;
+/// The halves of one operand's columns are made while they fit into so many bytes, and one is taken at a time.
 constexpr Index most_bytes = Index(1) << 30;
+
+Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
+
+/// Runs of equal length, a multiple of `step`, of n rows or columns.
+struct Runs {
+    Index count, h;
+    Runs(Index n, Index most, Index step) : count(std::max<Index>(1, (n + most - 1) / most)) {
+        h = round_up((n + count - 1) / count, step);
+        count = std::max<Index>(1, (n + h - 1) / h);
+    }
+    Index padded() const { return count * h; }
+};
 
 dim3 grid_of(Index rows, Index cols) {
     return dim3(static_cast<unsigned>(std::clamp<Index>((rows + element_threads - 1) / element_threads, 1, 1 << 20)),
                 static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
 }
 
-template <bool unit_lower>
-void launch_split_parts(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, Index h, LowSlot low,
-                        const unsigned* largest, __half* out) {
-    const Index padded = (A.rows + h - 1) / h * h;
-    split_parts<unit_lower>
-        <<<grid_of(padded / 2, A.cols), element_threads, 0, ctx.stream()>>>(A, h, padded, low, largest, out);
+/// How an arithmetic holds its operands: of two bytes each number, in `slots` slots.
+struct Form {
+    Index slots;
+    cudaDataType_t type;
+    explicit Form(Arithmetic arithmetic)
+        : slots(arithmetic == Arithmetic::Corrected ? 3 : 1),
+          type(arithmetic == Arithmetic::BF16 ? CUDA_R_16BF : CUDA_R_16F) {}
+
+    /// Calls f.operator()<H, slots>().
+    template <class F>
+    void visit(F f) const {
+        if (slots == 3) {
+            f.template operator()<__half, 3>();
+        } else if (type == CUDA_R_16F) {
+            f.template operator()<__half, 1>();
+        } else {
+            f.template operator()<__nv_bfloat16, 1>();
+        }
+    }
+};
+
+/// out: A.cols columns of slots · runs.padded().
+template <bool unit_lower = false>
+void make_parts(Context<Cuda>& ctx, const Form& form, MatrixView<const float, Cuda> A, const Runs& runs, LowSlot low,
+                const unsigned* largest, __half* out) {
+    form.visit([&]<class H, int slots>() {
+        split_parts<unit_lower, H, slots><<<grid_of(runs.padded() / 2, A.cols), element_threads, 0, ctx.stream()>>>(
+            A, runs.h, runs.padded(), low, largest, reinterpret_cast<H*>(out));
+    });
     check_launch("split_parts");
 }
 
-/// As kernels/split_halves.cuh scales its entries, −1/s² for the update.
-__global__ void scale_of_update(const unsigned* largest, float* alpha_beta) {
-    alpha_beta[0] = -scalbnf(1.0f, -exponent_of_scale(largest) - split_exponent);
-    alpha_beta[1] = 1;
+/// out: slots · runs.padded() columns of ldo.
+template <bool unit_lower = false>
+void make_sides(Context<Cuda>& ctx, const Form& form, MatrixView<const float, Cuda> A, const Runs& runs, LowSlot low,
+                const unsigned* largest, __half* out, Index ldo) {
+    form.visit([&]<class H, int slots>() {
+        split_sides<unit_lower, H, slots><<<grid_of(A.rows, runs.padded()), element_threads, 0, ctx.stream()>>>(
+            A, runs.h, runs.padded(), low, largest, reinterpret_cast<H*>(out), ldo);
+    });
+    check_launch("split_sides");
 }
+
+/// The bits of max |a_ij|, in the frame's memory.
+const unsigned* find_largest(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView<const float, Cuda> A) {
+    unsigned* const largest = frame.take<unsigned>(1);
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof(unsigned), ctx.stream()));
+    const Index blocks = 16 * ctx.state().multiprocessors;
+    const Index x = std::clamp<Index>((A.rows + 4 * element_threads - 1) / (4 * element_threads), 1, blocks);
+    const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::clamp<Index>(blocks / x, 1, A.cols)));
+    largest_bits<<<grid, element_threads, 0, ctx.stream()>>>(A, largest);
+    check_launch("largest_bits");
+    return largest;
+}
+
+/// factor / (s s'), 1 and 0 on the device.
+struct Scalars {
+    const float *alpha, *one, *zero;
+    Scalars(Context<Cuda>& ctx, Arena::Frame& frame, const unsigned* largest_a, const unsigned* largest_b,
+            float factor) {
+        float* const scalars = frame.take<float>(3);
+        scale_of_product<<<1, 1, 0, ctx.stream()>>>(largest_a, largest_b, factor, scalars);
+        check_launch("scale_of_product");
+        alpha = scalars;
+        one = scalars + 1;
+        zero = scalars + 2;
+    }
+};
+
+/// cuBLAS reads alpha and beta on the device while it lives.
+class DeviceScalars {
+public:
+    explicit DeviceScalars(cublasHandle_t blas) : blas_(blas) {
+        check(cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
+    }
+    DeviceScalars(const DeviceScalars&) = delete;
+    ~DeviceScalars() { cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_HOST); }
+
+private:
+    cublasHandle_t blas_;
+};
+
+/// Columns whose slots of `length` numbers each fit into most_bytes, at most n.
+Index columns_at_a_time(Index length, Index n) {
+    return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
+}
+
+/// Rows of the runs of AᵀB for C n×p: `parts` says that their products are parts to be summed, and do not follow each other.
+struct RunsOfRows {
+    bool parts;
+    Runs runs;
+    RunsOfRows(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p)
+        : parts(choose_parts(ctx, form, m, n, p)), runs(m, longest(ctx, form, parts, m, n, p), 64) {}
+
+private:
+    static Index tiles(Index n, Index p) { return ((n + 127) / 128) * ((p + 127) / 128); }
+    static bool choose_parts(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p) {
+        const Index shortest = form.slots == 3 ? run_rows : rounded_run;
+        const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= most_bytes;
+        return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().multiprocessors);
+    }
+    static Index longest(Context<Cuda>& ctx, const Form& form, bool parts, Index m, Index n, Index p) {
+        if (form.slots == 3) return parts ? run_rows : long_run_rows;
+        if (!parts) return rounded_run;
+        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), 1024, rounded_run);
+    }
+};
 
 }  // namespace
 
+bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
+    const bool by_halves = arithmetic != Arithmetic::Native && arithmetic != Arithmetic::TF32;
+    return by_halves && std::min({m, n, p}) >= least_halved;
+}
+
+void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
+                                   MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C, bool accumulate) {
+    const Index m = A.rows, n = A.cols, p = B.cols;
+    const Form form(arithmetic);
+    const cublasHandle_t blas = ctx.state().blas();
+    Arena::Frame frame(ctx);
+    const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
+    const Scalars scalars(ctx, frame, largest_a, largest_b, 1);
+    const Index least_ld = form.slots * round_up(m, 64);
+    const Index n_wide = columns_at_a_time(least_ld, n), p_wide = columns_at_a_time(least_ld, p);
+    const RunsOfRows by(ctx, form, m, n_wide, p_wide);
+    const Index ld = form.slots * by.runs.padded(), depth = form.slots * by.runs.h;
+    __half *const A_runs = frame.take<__half>(ld * n_wide), *const B_runs = frame.take<__half>(ld * p_wide);
+    float* const parts = by.parts ? frame.take<float>(by.runs.count * n_wide * p_wide) : nullptr;
+    for (Index i = 0; i < n; i += n_wide) {
+        const Index k = std::min(n_wide, n - i);
+        make_parts(ctx, form, A.col_block({i, i + k}), by.runs, LowSlot::First, largest_a, A_runs);
+        for (Index j = 0; j < p; j += p_wide) {
+            const Index q = std::min(p_wide, p - j);
+            make_parts(ctx, form, B.col_block({j, j + q}), by.runs, LowSlot::Second, largest_b, B_runs);
+            const auto C_ij = C.block({i, i + k}, {j, j + q});
+            const DeviceScalars device(blas);
+            if (by.parts) {
+                check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, q, depth, scalars.alpha, A_runs,
+                                                    form.type, ld, depth, B_runs, form.type, ld, depth, scalars.zero,
+                                                    parts, CUDA_R_32F, k, k * q, by.runs.count, CUBLAS_COMPUTE_32F,
+                                                    CUBLAS_GEMM_DEFAULT),
+                      "gemmStridedBatchedEx");
+                sum_parts<float, float>(ctx, by.runs.count, parts, accumulate, false, C_ij);
+                continue;
+            }
+            for (Index r = 0; r < by.runs.count; ++r) {
+                check(cublasGemmEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, q, depth, scalars.alpha, A_runs + r * depth,
+                                      form.type, ld, B_runs + r * depth, form.type, ld,
+                                      accumulate || r > 0 ? scalars.one : scalars.zero, C_ij.data, CUDA_R_32F, C_ij.ld,
+                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                      "gemmEx");
+            }
+        }
+    }
+}
+
+void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
+                                MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C) {
+    const Index m = C.rows, k = A.cols, p = C.cols;
+    const Form form(arithmetic);
+    const cublasHandle_t blas = ctx.state().blas();
+    Arena::Frame frame(ctx);
+    const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
+    const Scalars scalars(ctx, frame, largest_a, largest_b, -1);
+    const Runs runs(k, form.slots == 3 ? run_cols : rounded_run, 8);
+    // as many runs of A's columns at a time as fit
+    const Index lda = round_up(m, 8), of_run = form.slots * runs.h;
+    const Index count = std::min(runs.count, std::max<Index>(1, most_bytes / (lda * of_run * Index(sizeof(__half)))));
+    const Index p_wide = columns_at_a_time(count * of_run, p);
+    __half* const A_sides = frame.take<__half>(lda * count * of_run);
+    __half* const B_runs = frame.take<__half>(count * of_run * p_wide);
+    for (Index l = 0; l < k; l += count * runs.h) {
+        const Range inner{l, std::min(k, l + count * runs.h)};
+        const Runs these(inner.size(), runs.h, runs.h);
+        const Index ldb = form.slots * these.padded();
+        make_sides(ctx, form, A.col_block(inner), these, LowSlot::First, largest_a, A_sides, lda);
+        for (Index j = 0; j < p; j += p_wide) {
+            const Range cols{j, std::min(p, j + p_wide)};
+            const auto C_j = C.col_block(cols);
+            make_parts(ctx, form, B.block(inner, cols), these, LowSlot::Second, largest_b, B_runs);
+            const DeviceScalars device(blas);
+            for (Index r = 0; r < these.count; ++r) {
+                check(
+                    cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, cols.size(), of_run, scalars.alpha,
+                                    A_sides + r * of_run * lda, form.type, lda, B_runs + r * of_run, form.type, ldb,
+                                    scalars.one, C_j.data, CUDA_R_32F, C_j.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                    "gemmEx");
+            }
+        }
+    }
+}
+
 void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf,
                      MatrixView<float, Cuda> C) {
-    const Index m = V.rows, k = V.cols, runs = (m + run_rows - 1) / run_rows, depth = 3 * run_rows;
-    const Index ldv = (m + 7) / 8 * 8, ld_runs = runs * depth;
-    const Index width = std::clamp<Index>(most_bytes / (ld_runs * Index(sizeof(__half))) / 128 * 128, 128, C.cols);
+    const Form form(Arithmetic::Corrected);
+    const Index m = V.rows, k = V.cols, depth = 3 * run_rows;
+    const Runs runs(m, run_rows, run_rows), side(k, k, 8);
+    const Index ldv = round_up(m, 8), ld_runs = 3 * runs.padded();
+    const Index width = columns_at_a_time(ld_runs, C.cols);
     const cublasHandle_t blas = ctx.state().blas();
     Arena::Frame frame(ctx);
     __half *const V_runs = frame.take<__half>(ld_runs * k), *const V_sides = frame.take<__half>(ldv * 3 * k);
     __half *const C_runs = frame.take<__half>(ld_runs * width), *const TW_sides = frame.take<__half>(3 * k * width);
-    float* const parts = frame.take<float>(runs * k * width);
+    float* const parts = frame.take<float>(runs.count * k * width);
     const auto W_all = frame.matrix<float>(k, width), TW_all = frame.matrix<float>(k, width);
-    unsigned* const largest = frame.take<unsigned>(1);
-    float* const alpha_beta = frame.take<float>(2);
 
-    launch_split_parts<true>(ctx, V, run_rows, LowSlot::First, nullptr, V_runs);
-    split_sides<true><<<grid_of(m, k), element_threads, 0, ctx.stream()>>>(V, LowSlot::First, V_sides, ldv);
-    check_launch("split_sides");
+    make_parts<true>(ctx, form, V, runs, LowSlot::First, nullptr, V_runs);
+    make_sides<true>(ctx, form, V, side, LowSlot::First, nullptr, V_sides, ldv);
     for (Index j = 0; j < C.cols; j += width) {
         const Index p = std::min(width, C.cols - j);
         const auto C_j = C.col_block({j, j + p});
         const auto W = W_all.col_block({0, p}), TW = TW_all.col_block({0, p});
         // W = s² VᵀC
-        launch_split_parts<false>(ctx, C_j, run_rows, LowSlot::Second, nullptr, C_runs);
+        make_parts(ctx, form, C_j, runs, LowSlot::Second, nullptr, C_runs);
         const float one = 1, zero = 0;
         check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, p, depth, &one, V_runs, CUDA_R_16F,
                                             ld_runs, depth, C_runs, CUDA_R_16F, ld_runs, depth, &zero, parts,
-                                            CUDA_R_32F, k, k * p, runs, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                                            CUDA_R_32F, k, k * p, runs.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
               "gemmStridedBatchedEx");
-        sum_parts<float, float>(ctx, runs, parts, false, false, W);
+        sum_parts<float, float>(ctx, runs.count, parts, false, false, W);
         // W := op(T) W / s²
         gemm<float>(ctx, op, Op::None, std::ldexp(1.0f, -2 * split_exponent), Tf, W, 0, TW);
-        QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof(unsigned), ctx.stream()));
-        const unsigned blocks = static_cast<unsigned>(8 * ctx.state().multiprocessors);
-        largest_bits<<<blocks, element_threads, 0, ctx.stream()>>>(k * p, TW.data, largest);
-        check_launch("largest_bits");
-        launch_split_parts<false>(ctx, TW, k, LowSlot::Second, largest, TW_sides);
-        scale_of_update<<<1, 1, 0, ctx.stream()>>>(largest, alpha_beta);
-        check_launch("scale_of_update");
+        Arena::Frame inner(ctx);
+        const unsigned* const largest = find_largest(ctx, inner, TW);
+        make_parts(ctx, form, TW, side, LowSlot::Second, largest, TW_sides);
+        const Scalars scalars(ctx, inner, nullptr, largest, -1);
         // C −= V W
-        check(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
-        const cublasStatus_t status = cublasGemmEx_64(
-            blas, CUBLAS_OP_N, CUBLAS_OP_N, m, p, 3 * k, alpha_beta, V_sides, CUDA_R_16F, ldv, TW_sides, CUDA_R_16F,
-            3 * k, alpha_beta + 1, C_j.data, CUDA_R_32F, C_j.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-        check(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
-        check(status, "gemmEx");
+        const DeviceScalars device(blas);
+        check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, p, 3 * k, scalars.alpha, V_sides, CUDA_R_16F, ldv,
+                              TW_sides, CUDA_R_16F, 3 * k, scalars.one, C_j.data, CUDA_R_32F, C_j.ld,
+                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              "gemmEx");
     }
     ctx.state().add_flops(4.0 * m * k * C.cols);
 }

@@ -1,10 +1,33 @@
 #pragma once
 
-// Products of f32 on the f16 tensor cores, at f32's accuracy.
+// Products of f32 on the tensor cores of 16 bits: at f32's accuracy, or with rounded operands.
 
 #include "cuda/primitives.hpp"
 
 namespace quoin::cuda {
+
+/// Sizes of the products below which f32's own is as fast.
+constexpr Index least_halved = 256;
+
+/// Whether AᵀB and A B of these three sizes are made by what follows: arithmetic FP16, BF16 or Corrected, and none is small.
+bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p);
+
+/// C := AᵀB (+ C where `accumulate`) for A m×n and B m×p, and C := C − A B. Each operand is scaled by the power of two that brings
+/// its largest entry near f16's largest, so that nothing overflows whatever the scale.
+///
+/// With x_max, y_max the operands' largest magnitudes, an entry x of one is known to
+///
+///     FP16        2⁻¹¹ |x| + 2⁻³⁹ x_max
+///     BF16        2⁻⁸ |x|
+///     Corrected   2⁻²³ |x| + 2⁻³⁹ x_max,   three products of f16 for one,
+///
+/// and sums are those of f32, but too small by up to an ulp for every 16 terms, which the tensor cores cut off: over runs of 384 to
+/// 1536 rows of AᵀB and 1024 columns of A, corrected, 16u to 64u and 43u of a sum without cancellation, u = 2⁻²⁴.
+/// 2mnp flops done, corrected 6mnp; none counted. Halves of A and of B take up to 1 GiB each.
+void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
+                                   MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C, bool accumulate);
+void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
+                                MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C);
 
 /// C := op(H) C for H = I − V T Vᵀ, V's unit triangle implied, where the columns of C have norms up to 2 (up to a rounding
 /// error of each update): VᵀC and V (T VᵀC) as three products of f16 each, added in f32. V.cols is a multiple of 8.

@@ -14,6 +14,7 @@
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/solve_and_gram.cuh"
 #include "cuda/primitives.hpp"
+#include "cuda/split_products.hpp"
 #include "cuda/sum_parts.hpp"
 
 namespace quoin {
@@ -183,18 +184,49 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }
 
+namespace {
+
+/// Products of f32 while it lives round their operands to TF32, where asked to.
+class TensorMath {
+public:
+    TensorMath(Context<Cuda>& ctx, bool tf32) : blas_(tf32 ? ctx.state().blas() : nullptr) {
+        if (blas_) check(cublasSetMathMode(blas_, CUBLAS_TF32_TENSOR_OP_MATH), "cublasSetMathMode");
+    }
+    TensorMath(const TensorMath&) = delete;
+    ~TensorMath() {
+        if (blas_) cublasSetMathMode(blas_, CUBLAS_DEFAULT_MATH);
+    }
+
+private:
+    cublasHandle_t blas_;
+};
+
+}  // namespace
+
 template <class T>
 void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                         MatrixView<T, Cuda> C, bool accumulate) {
-    multiply_split<T>(ctx, A, B, accumulate, false, C);
+                         MatrixView<T, Cuda> C, bool accumulate, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
+    if constexpr (sizeof(T) == 4) {
+        if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
+            return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
+        }
+    }
+    const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
+    multiply_split<T>(ctx, A, B, accumulate, false, C);
 }
 
 template <class T>
 void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                      MatrixView<T, Cuda> C) {
-    gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
+                      MatrixView<T, Cuda> C, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
+    if constexpr (sizeof(T) == 4) {
+        if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
+            return subtract_product_by_halves(ctx, arithmetic, A, B, C);
+        }
+    }
+    const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
+    gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
 }
 
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
@@ -205,9 +237,9 @@ template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*,
                                     std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,      \
                                     MatrixView<double, Cuda>, Gate<Cuda>);                                     \
     template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                         MatrixView<T, Cuda>, bool);                                           \
+                                         MatrixView<T, Cuda>, bool, Arithmetic);                               \
     template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,    \
-                                      MatrixView<T, Cuda>);
+                                      MatrixView<T, Cuda>, Arithmetic);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -90,7 +90,7 @@ void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const M
 
 template <class T>
 void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C,
-                         bool accumulate) {
+                         bool accumulate, Arithmetic) {
     const Index n = A.cols, p = B.cols, tiles = (p + tile_cols - 1) / tile_cols;
     if (n == 0 || p == 0) return;
     const double flops = 2.0 * A.rows * n * p;
@@ -121,7 +121,7 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<c
 }
 
 template <class T>
-void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C) {
+void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C, Arithmetic) {
     const Index tiles = (C.cols + tile_cols - 1) / tile_cols;
     const double flops = 2.0 * C.rows * C.cols * A.cols;
     // no sum runs over rows: how they are cut changes no bits
@@ -143,8 +143,9 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
                                     MatrixView<T>, MatrixView<T>, Gate<Host>);                                    \
     template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                       \
     template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                         bool);                                                                   \
-    template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
+                                         bool, Arithmetic);                                                       \
+    template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,    \
+                                      Arithmetic);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -621,6 +621,95 @@ TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
             }
 }
 
+class GpuArithmetic : public GpuPrimitive<float> {
+protected:
+    struct Law {
+        Arithmetic arithmetic;
+        double u;
+        const char* name;
+    };
+    static constexpr Law laws[] = {{Arithmetic::Native, 0x1p-24, "native"},
+                                   {Arithmetic::TF32, 0x1p-10, "tf32"},  // cut off, not rounded
+                                   {Arithmetic::FP16, 0x1p-11, "fp16"},
+                                   {Arithmetic::BF16, 0x1p-8, "bf16"},
+                                   {Arithmetic::Corrected, 0x1p-24, "corrected"}};
+
+    /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y, which is
+    /// eight standard deviations or more. A run of h corrected products loses besides h/24 u of its own size, on the average, to
+    /// the tensor cores' cutting off (split_products.cu: h <= 1536); five standard deviations of that.
+    static double most(const Law& law) {
+        return (law.arithmetic == Arithmetic::Corrected ? 5 * 1536 / 24 : 0) + (law.u > 0x1p-20 ? 8 : 80);
+    }
+    /// max |c_ij − d_ij| / √(s_ij), in units of u.
+    static double most_error(const Matrix<float>& C, const Matrix<double>& D, const Matrix<double>& S, double u) {
+        double largest = 0;
+        for (Index at = 0; at < C.rows() * C.cols(); ++at) {
+            const double error = std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u);
+            if (!(error <= largest)) largest = error;
+        }
+        return largest;
+    }
+    Matrix<double, Cuda> doubled(MatrixView<const float> A, bool squared) {
+        Matrix<double> B = widened(A);
+        if (squared) std::transform(B.data(), B.data() + A.rows * A.cols, B.data(), [](double x) { return x * x; });
+        return copy_to_device<double>(gpu(), B.view());
+    }
+    /// AᵀB, or C − A B.
+    Matrix<double> inner(const Matrix<float>& A, const Matrix<float>& B, bool squared) {
+        Matrix<double, Cuda> C(gpu(), A.cols(), B.cols());
+        multiply_transposed<double>(gpu(), doubled(A.view(), squared).view(), doubled(B.view(), squared).view(),
+                                    C.view());
+        return copy_to_host<double>(gpu(), C.view());
+    }
+    Matrix<double> outer(const Matrix<float>& A, const Matrix<float>& B, const Matrix<float>& C, bool squared) {
+        Matrix<double, Cuda> D = doubled(C.view(), squared);
+        if (squared) negate<double>(gpu(), D.view());
+        subtract_product<double>(gpu(), doubled(A.view(), squared).view(), doubled(B.view(), squared).view(), D.view());
+        if (squared) negate<double>(gpu(), D.view());
+        return copy_to_host<double>(gpu(), D.view());
+    }
+    /// Columns of norms from 2^top √m down by 2⁶, one entry in a thousand 2⁶ times as large: the 2⁻³⁹ of the largest entry to which
+    /// halves of f16 know the others are 2⁻²⁴ of the smallest column's.
+    static Matrix<float> badly_scaled(Index m, Index n, int top, std::uint64_t seed) {
+        Matrix<float> A = random_normal<float>(m, n, seed);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                A(i, j) = std::ldexp(A(i, j), top - int(j % 7) + ((i + 7 * j) % 997 == 0 ? 6 : 0));
+            }
+        }
+        return A;
+    }
+};
+
+TEST_F(GpuArithmetic, ProductsObeyTheLawOfEach) {
+    // the last: too many parts for memory, and runs one after the other
+    for (auto [m, n, p] :
+         {std::array<Index, 3>{1000, 300, 257}, {4099, 256, 530}, {1030, 1500, 700}, {4099, 5200, 5300}})
+        for (int top : {0, 40, -40}) {
+            if ((quick() && m > 1000) || (n > 2000 && top != 0)) continue;
+            SCOPED_TRACE(testing::Message() << m << "x" << n << " by " << p << ", 2^" << top);
+            const Matrix<float> A = badly_scaled(m, n, top, 1), B = badly_scaled(m, p, -top, 2);
+            const Matrix<float> E = random_normal<float>(n, p, 3), F = badly_scaled(m, p, top, 4);
+            const Matrix<double> C = inner(A, B, false), C_scale = inner(A, B, true);
+            const Matrix<double> D = outer(A, E, F, false), D_scale = outer(A, E, F, true);
+            Matrix<double> twice = copy<double>(C.view());
+            std::transform(twice.data(), twice.data() + n * p, twice.data(), [](double x) { return 2 * x; });
+            GpuPadded<float> gA(gpu(), A.view()), gB(gpu(), B.view()), gE(gpu(), E.view());
+            for (const Law& law : laws) {
+                SCOPED_TRACE(law.name);
+                GpuPadded<float> gC(gpu(), n, p), gD(gpu(), F.view());
+                multiply_transposed<float>(gpu(), gA.view(), gB.view(), gC.view(), false, law.arithmetic);
+                subtract_product<float>(gpu(), gA.view(), gE.view(), gD.view(), law.arithmetic);
+                const double inner_error = most_error(gC.fetch(gpu()), C, C_scale, law.u);
+                EXPECT_LE(inner_error, most(law)) << "AᵀB";
+                EXPECT_GT(inner_error, law.u > 0x1p-20 ? 0.1 : 0) << "as good as a better one";
+                EXPECT_LE(most_error(gD.fetch(gpu()), D, D_scale, law.u), most(law)) << "C − A B";
+                multiply_transposed<float>(gpu(), gA.view(), gB.view(), gC.view(), true, law.arithmetic);
+                EXPECT_LE(most_error(gC.fetch(gpu()), twice, C_scale, law.u), 2 * most(law)) << "C + AᵀB";
+            }
+        }
+}
+
 TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{700, 40}, {1500, 17}})

@@ -1,6 +1,7 @@
 #pragma once
 
-// A matrix of f32 as sums of two of f16, laid out for one product where three are meant (Ootomo and Yokota 2022):
+// A matrix of f32 in numbers of 16 bits for the tensor cores: rounded once, s x = f16(s x) + δ, or as sums of two of f16, laid
+// out for one product where three are meant (Ootomo and Yokota 2022):
 // s x = hi + lo + δ with hi = f16(s x), lo = f16(s x − hi), |δ| <= 2⁻²³|s x| + 2⁻²⁵, and for x = hi + lo, y = hi' + lo'
 //
 //     x y ≈ lo hi' + hi lo' + hi hi'        (lo lo' is below 2⁻²² |x y|)
@@ -13,10 +14,15 @@
 //                 │    │         ├────┤ slot 2     written. Bound by memory.
 //                 └────┘         ├────┤ slot 0 …
 //
-//   split_sides   the same side by side: hi or lo of A's columns in column s n + j of slot s.
+//   split_sides   runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros beyond A's.
 //   largest_bits  the bits of max |a_ij|, which has to be 0 before; threads stride, a warp's maximum goes there by atomicMax.
+//
+// With one slot each run is there once, rounded: the layouts are then those of A, padded.
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <type_traits>
 
 #include "cuda/elementwise.cuh"
 
@@ -28,70 +34,96 @@ enum class LowSlot { First, Second };
 /// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and those of 2⁻²⁰ keep their bits.
 constexpr int split_exponent = 14;
 
-__device__ __forceinline__ void split(float x, __half& hi, __half& lo) {
-    hi = __float2half_rn(x);
-    lo = __float2half_rn(x - __half2float(hi));
+template <class H>
+__device__ __forceinline__ H round_to(float x) {
+    if constexpr (std::is_same_v<H, __half>) {
+        return __float2half_rn(x);
+    } else {
+        return __float2bfloat16_rn(x);
+    }
 }
+
+/// s x in its slots.
+template <class H, int slots>
+struct Split {
+    H hi, lo;
+    __device__ __forceinline__ explicit Split(float x) : hi(round_to<H>(x)), lo(round_to<H>(0.0f)) {
+        if constexpr (slots == 3) lo = __float2half_rn(x - __half2float(hi));
+    }
+    __device__ __forceinline__ H at(int slot, LowSlot low) const {
+        return slots == 3 && slot == static_cast<int>(low) ? lo : hi;
+    }
+};
 
 /// s = 2^split_exponent, or for a `largest` magnitude what brings that between 2^split_exponent and twice it.
 __device__ __forceinline__ int exponent_of_scale(const unsigned* largest) {
     if (!largest) return split_exponent;
     const float top = __uint_as_float(*largest);
-    // below 2⁻¹⁰⁰ of a column's norm nothing matters
+    // 2⁻¹⁰⁰ and less are zero to f32's products with anything below 2¹⁰⁰
     return split_exponent - (top > 0 && top < INFINITY ? max(ilogbf(top), -100) : 0);
 }
 
 /// A's unit lower triangle alone, where `unit_lower`: ones on the diagonal, zeros above.
 template <bool unit_lower>
+__device__ __forceinline__ float entry_of(const MatrixView<const float, Cuda>& A, Index i, Index j) {
+    if (i >= A.rows || j >= A.cols) return 0.0f;
+    if (unit_lower && i <= j) return i == j ? 1.0f : 0.0f;
+    return A.data[i + j * A.ld];
+}
+
+template <bool unit_lower, class H, int slots>
 __global__ void __launch_bounds__(element_threads)
     split_parts(MatrixView<const float, Cuda> A, Index h, Index padded_rows, LowSlot low, const unsigned* largest,
-                __half* out) {
+                H* out) {
+    struct alignas(2 * sizeof(H)) Pair {
+        H first, second;
+    };
     const float scale = scalbnf(1.0f, exponent_of_scale(largest));
     for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (Index i = 2 * (Index(blockIdx.x) * element_threads + threadIdx.x); i < padded_rows;
              i += 2 * Index(gridDim.x) * element_threads) {
-            __half hi[2], lo[2];
+            const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale),
+                y(entry_of<unit_lower>(A, i + 1, j) * scale);
+            H* const at = out + j * slots * padded_rows + i / h * slots * h + i % h;
 #pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                float x = i + e < A.rows ? A.data[i + e + j * A.ld] : 0.0f;
-                if (unit_lower && i + e <= j) x = i + e == j ? 1.0f : 0.0f;
-                split(x * scale, hi[e], lo[e]);
-            }
-            const __half2 high = __halves2half2(hi[0], hi[1]), rest = __halves2half2(lo[0], lo[1]);
-            __half* const at = out + j * 3 * padded_rows + i / h * 3 * h + i % h;
-#pragma unroll
-            for (int s = 0; s < 3; ++s) {
-                *reinterpret_cast<__half2*>(at + s * h) = static_cast<int>(low) == s ? rest : high;
-            }
+            for (int s = 0; s < slots; ++s) *reinterpret_cast<Pair*>(at + s * h) = {x.at(s, low), y.at(s, low)};
         }
     }
 }
 
-template <bool unit_lower>
+template <bool unit_lower, class H, int slots>
 __global__ void __launch_bounds__(element_threads)
-    split_sides(MatrixView<const float, Cuda> A, LowSlot low, __half* out, Index ldo) {
-    const float scale = scalbnf(1.0f, split_exponent);
+    split_sides(MatrixView<const float, Cuda> A, Index h, Index padded_cols, LowSlot low, const unsigned* largest,
+                H* out, Index ldo) {
+    const float scale = scalbnf(1.0f, exponent_of_scale(largest));
+    for (Index j = blockIdx.y; j < padded_cols; j += gridDim.y) {
+        for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < A.rows;
+             i += Index(gridDim.x) * element_threads) {
+            const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale);
+            H* const at = out + i + (j / h * slots * h + j % h) * ldo;
+#pragma unroll
+            for (int s = 0; s < slots; ++s) at[s * h * ldo] = x.at(s, low);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(element_threads) largest_bits(MatrixView<const float, Cuda> A, unsigned* largest) {
+    unsigned top = 0;
     for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < A.rows;
              i += Index(gridDim.x) * element_threads) {
-            float x = A.data[i + j * A.ld];
-            if (unit_lower && i <= j) x = i == j ? 1.0f : 0.0f;
-            __half hi, lo;
-            split(x * scale, hi, lo);
-#pragma unroll
-            for (int s = 0; s < 3; ++s) out[i + (s * A.cols + j) * ldo] = static_cast<int>(low) == s ? lo : hi;
+            top = max(top, __float_as_uint(A.data[i + j * A.ld]) & 0x7fffffffu);
         }
-    }
-}
-
-__global__ void __launch_bounds__(element_threads) largest_bits(Index count, const float* x, unsigned* largest) {
-    unsigned top = 0;
-    for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < count;
-         i += Index(gridDim.x) * element_threads) {
-        top = max(top, __float_as_uint(x[i]) & 0x7fffffffu);
     }
     top = __reduce_max_sync(~0u, top);
     if (threadIdx.x % 32 == 0) atomicMax(largest, top);
+}
+
+/// {factor / (s s'), 1, 0}, as `exponent_of_scale` has the two scales.
+__global__ void scale_of_product(const unsigned* largest_a, const unsigned* largest_b, float factor, float* scalars) {
+    scalars[0] = scalbnf(factor, -exponent_of_scale(largest_a) - exponent_of_scale(largest_b));
+    scalars[1] = 1;
+    scalars[2] = 0;
 }
 
 }  // namespace quoin::cuda
