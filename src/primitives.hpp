@@ -5,6 +5,7 @@
 // a whole matrix, neither allocates nor throws for numerical reasons, and its result does not depend on how many threads
 // share the work: blocks and the order of every sum are fixed by its arguments.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -211,6 +212,15 @@ double dependence(Index j) {
     return 2.0 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<double>(j + 1));
 }
 
+/// ±1 by the bits of i and j, mixed as splitmix64 does.
+constexpr double random_sign(Index i, Index j) {
+    std::uint64_t z = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
+                      static_cast<std::uint64_t>(j + 1) * 0xd1b54a32d192ed03ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return (z ^ (z >> 31)) & 1 ? 1.0 : -1.0;
+}
+
 /// A (m×n) = Q R by modified Gram-Schmidt column by column, Q in place of A:
 ///
 ///     r_jj = ‖a_j‖,   q_j = a_j / r_jj,   r_jl = q_jᵀa_l,   a_l := a_l − r_jl q_j   for l > j.
@@ -218,7 +228,8 @@ double dependence(Index j) {
 /// R is (k + n)×n: the last n rows are written, zeros below their diagonal; the k above them hold what was projected from A's
 /// columns before, so that the norm of R(:, j) is that of the column which A's column j once was. Where r_jj <=
 /// dependence(k + j) ‖R(:, j)‖ column j depends on those before it. With `complete` r_jj = 0 then, and a unit vector of random
-/// signs takes q_j's place, not orthogonal to anything yet; without, the gate is closed with reason Pivot and column k + j,
+/// signs, `random_sign`, takes q_j's place, not orthogonal to anything yet, and on a GPU projected from nothing, r_jl = 0; without,
+/// the gate is closed with reason Pivot and column k + j,
 /// and A and R are unspecified. 2mn² flops, n + 1 passes over A.
 template <class T>
 void orthonormalize_columns(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<T, Host> R, bool complete,
@@ -226,9 +237,19 @@ void orthonormalize_columns(Context<Host>& ctx, MatrixView<T, Host> A, MatrixVie
 
 /// What the projections have left of columns whose coefficients are R ((k + n)×n, k of them above the triangle).
 struct Remainders {
-    double least = 1;        ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
+    double least = 1;  ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
+    double departure = 0;  ///< Σ_j (1 − (r_jj / ‖R(:, j)‖)²): ‖R D − diag(R D)‖_F², D scaling R's columns to unit norm
     Index zeros = 0;         ///< columns with r_jj = 0
     bool dependent = false;  ///< whether one has r_jj <= dependence(k + j) ‖R(:, j)‖
+
+    /// r_jj, ‖R(:, j)‖ and the tolerance of one column.
+    void count(double kept, double whole, double tolerance) {
+        const double share = kept == 0 ? 0 : kept / whole;
+        least = std::min(least, share);
+        departure += 1 - share * share;
+        zeros += kept == 0;
+        dependent |= kept <= tolerance * whole;
+    }
 };
 /// Waits for them.
 template <class T>

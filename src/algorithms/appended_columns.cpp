@@ -32,6 +32,25 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
     return plan_qr<T, D>(ctx, m, m, options);
 }
 
+/// A := A D, if that is needed, until its coefficients are asked for.
+template <class T, class D>
+class ColumnsInRange {
+public:
+    ColumnsInRange(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A)
+        : scaling_(ctx, A, plan.arithmetic, A.cols),
+          scaled_(scaling_.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native) {
+        if (scaled_) scaling_.scale(ctx, A);
+    }
+    /// R := R D⁻¹ for those columns of A.
+    void unscale(Context<D>& ctx, MatrixView<T, D> R, Range columns) const {
+        if (scaled_) scaling_.unscale(ctx, Part::All, R, columns);
+    }
+
+private:
+    ColumnScaling<T, D> scaling_;
+    bool scaled_;
+};
+
 }  // namespace
 
 template <class T, class D>
@@ -89,16 +108,21 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     const auto Q = f.Q.view().col_block(all), R = f.R.view().block(all, all);
     copy<T>(ctx, A, Q.col_block(next));
     set_zero(ctx, R.col_block(next));
-    ColumnScaling<T, D> scaling(ctx, Q.col_block(next));
-    const bool scaled = scaling.needed(ctx, f.plan.check_finite);
-    if (scaled) scaling.scale(ctx, Q.col_block(next));
+    const ColumnsInRange<T, D> scaling(ctx, f.plan, Q.col_block(next));
+    const auto finish = [&](Range columns) {
+        f.cols = columns.end;
+        scaling.unscale(ctx, R.col_block(columns), {columns.begin - k, columns.end - k});
+    };
     try {
-        const auto done = [&](Range columns) {
-            f.cols = columns.end;
-            if (scaled) scaling.unscale(ctx, Part::All, R.col_block(columns), {columns.begin - k, columns.end - k});
-            return !on_columns || on_columns(columns);
-        };
-        f.basis.orthonormalize(ctx, Q, R, k, done);
+        if (on_columns) {
+            f.basis.orthonormalize(ctx, Q, R, k, [&](Range columns) {
+                finish(columns);
+                return on_columns(columns);
+            });
+        } else {
+            f.basis.orthonormalize(ctx, Q, R, k);
+            finish(next);
+        }
     } catch (...) {
         f.truncate(k);
         throw;
@@ -114,9 +138,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     }
     Matrix<T, D> H(ctx, cols(), V.cols);
     if (V.cols == 0) return H;
-    ColumnScaling<T, D> scaling(ctx, V);
-    const bool scaled = scaling.needed(ctx, f.plan.check_finite);
-    if (scaled) scaling.scale(ctx, V);
+    const ColumnsInRange<T, D> scaling(ctx, f.plan, V);
     f.basis.project(ctx, q(), {0, cols()}, V, H.view());
     if (f.plan.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
         // H := H + C,   V := V − Q C
@@ -125,10 +147,8 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
         negate<T>(ctx, C.view());
         subtract<T>(ctx, C.view(), H.view());
     }
-    if (scaled) {
-        scaling.unscale(ctx, Part::All, V);
-        scaling.unscale(ctx, Part::All, H.view());
-    }
+    scaling.unscale(ctx, V, {0, V.cols});
+    scaling.unscale(ctx, H.view(), {0, V.cols});
     return H;
 }
 
@@ -162,7 +182,7 @@ const Plan& GramSchmidt<T, D>::plan() const {
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class GramSchmidt<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -25,17 +25,52 @@ namespace {
 /// (Parlett 1980, section 6.9) with the constant of Daniel, Gragg, Kaufman and Stewart (1976).
 const double enough = std::sqrt(0.5);
 
+/// Columns whose coefficients on others are together no more than 1/4 need no repetition: docs/algorithms.md, section 12.
+constexpr double most_departure = 1.0 / 16;
+
 /// After two passes what is left are columns whose projection was rounding error, and random ones that completed Q: each
 /// further pass leaves orthonormal what it does not shorten.
 constexpr int most_passes = 8;
 
+/// Width of the blocks of R₂R₁: wide enough for any device's products, and a few of them save the zeros' half.
+constexpr Index product_width = 2048;
+
+/// Of a product Q C that is taken from columns of norms about 1: operands rounded to f16 leave an error of 2⁻¹¹‖C‖_F, which is no
+/// more than 2u√p, where ‖C‖_F <= 2⁻¹²√p. To ask costs a wait.
+template <class T, class D>
+Arithmetic arithmetic_of_correction(Context<D>& ctx, Arithmetic planned, MatrixView<const T, D> C) {
+    constexpr Index worth_a_wait = 1024;
+    if (planned != Arithmetic::Corrected || C.cols < worth_a_wait) return planned;
+    const double most = std::ldexp(static_cast<double>(C.cols), -24);
+    return entry_norms<T>(ctx, C, {}).squares <= most ? Arithmetic::FP16 : planned;
+}
+
 }  // namespace
 
-/// One call's operands.
+/// One pass over the columns from `first` on, whose coefficients are the columns of R.
 template <class T, class D>
 struct GramSchmidtBasis<T, D>::Task {
+    /// The panels that go against all columns before them once more.
+    enum class Repeat {
+        Never,
+        Shortened,  ///< where a column kept less than `enough` of its norm
+        Departed,   ///< where the coefficients of all that were not repeated would exceed `most_departure`
+        Always,
+    };
     MatrixView<T, D> Q, R;
+    Index first;
+    Repeat repeat;
     const Done& done;
+    double departure = 0;  ///< of the panels that were not repeated
+
+    Range within(Range columns) const { return {columns.begin - first, columns.end - first}; }
+    bool wants_repetition(const Remainders& left) {
+        if (repeat == Repeat::Shortened) return left.least < enough;
+        if (repeat == Repeat::Always) return true;
+        const bool again = !(departure + left.departure <= most_departure);
+        if (!again) departure += left.departure;
+        return again;
+    }
 };
 
 template <class T, class D>
@@ -64,23 +99,79 @@ typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(
                                                                                 MatrixView<T, D> R, Index first,
                                                                                 const Done& done) {
     Outcome outcome{first};
+    using Repeat = typename Task::Repeat;
     const Range next{first, Q.cols};
     if (next.size() == 0) return outcome;
     write_gate(ctx, verdict_.view(), {});
-    project(ctx, Q, {0, first}, Q.col_block(next), R.block({0, first}, next));
-    by_halves(ctx, {Q, R, done}, next, outcome);
+    const auto R1 = R.col_block(next);
+    const bool always = plan_.reorthogonalization == Reorthogonalization::Always;
+    if (always && !modified() && !done && next.size() > plan_.panel_width) {
+        in_two_passes(ctx, Q, R1, first, outcome);
+        return outcome;
+    }
+    Task task{Q, R1, first, always ? Repeat::Always : completes() ? Repeat::Shortened : Repeat::Never, done};
+    one_pass(ctx, task, outcome);
     return outcome;
+}
+
+/// Columns are projected from those before the first, and then by halves.
+template <class T, class D>
+void GramSchmidtBasis<T, D>::one_pass(Context<D>& ctx, Task& task, Outcome& outcome) {
+    const Range next{task.first, task.Q.cols}, before{0, task.first};
+    subtract_projection(ctx, task.Q, before, task.Q.col_block(next), task.R.row_block(before),
+                        task.repeat == Task::Repeat::Departed);
+    by_halves(ctx, task, next, outcome);
+}
+
+/// A₂ = Q R₁ + Q₁R₁₁, [Q Q₁] = [Q Q₂] [I C; 0 S]: R₁ := R₁ + C R₁₁, R₁₁ := S R₁₁.
+template <class T, class D>
+void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first,
+                                           Outcome& outcome) {
+    const Index n = R.cols;
+    const Done nobody;
+    Matrix<T, D> second(ctx, R.rows, n);
+    const auto M = second.view();
+    set_zero(ctx, M);
+    Task once{Q, R, first, Task::Repeat::Never, nobody}, again{Q, M, first, Task::Repeat::Departed, nobody};
+    one_pass(ctx, once, outcome);
+    one_pass(ctx, again, outcome);
+    // R := R − M R₁₁ for M = [−C; I − S], which is small
+    negate<T>(ctx, M);
+    add_identity<T>(ctx, M.row_block({first, R.rows}));
+    const Arithmetic arithmetic = arithmetic_of_correction<T, D>(ctx, plan_.arithmetic, M);
+    for (Index j = 0; j < n; j += product_width) {
+        const Range cols{j, std::min(n, j + product_width)};
+        const Matrix<T, D> R11 = copy_of<T, D>(ctx, R.block({first, first + cols.end}, cols));
+        const auto subtract_from = [&](Range rows, Index from) {
+            const Range inner{from, cols.end};
+            subtract_product<T>(ctx, M.block(rows, inner), R11.view().row_block(inner), R.block(rows, cols),
+                                arithmetic);
+        };
+        subtract_from({0, first}, 0);
+        for (Index i = 0; i < cols.end; i += product_width) {
+            subtract_from({first + i, first + std::min(cols.end, i + product_width)}, i);
+        }
+    }
+    outcome.dependent = inspect_remainders<T>(ctx, R).zeros;
 }
 
 template <class T, class D>
 void GramSchmidtBasis<T, D>::project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
                                      MatrixView<T, D> S) const {
+    subtract_projection(ctx, Q, columns, W, S, false);
+}
+
+/// `project`; with `again` W was projected before, and S is small.
+template <class T, class D>
+void GramSchmidtBasis<T, D>::subtract_projection(Context<D>& ctx, MatrixView<const T, D> Q, Range columns,
+                                                 MatrixView<T, D> W, MatrixView<T, D> S, bool again) const {
     const auto subtract_part = [&](Range part, const MatrixView<const T, D>* L) {
         const auto Q_part = Q.col_block(part);
         const auto S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
-        multiply_transposed<T>(ctx, Q_part, W, S_part);
+        multiply_transposed<T>(ctx, Q_part, W, S_part, false, plan_.arithmetic);
         if (L) solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
-        subtract_product<T>(ctx, Q_part, S_part, W);
+        subtract_product<T>(ctx, Q_part, S_part, W,
+                            again ? arithmetic_of_correction<T, D>(ctx, plan_.arithmetic, S_part) : plan_.arithmetic);
     };
     if (columns.size() == 0 || W.cols == 0) return;
     if (!modified()) return subtract_part(columns, nullptr);
@@ -93,7 +184,7 @@ void GramSchmidtBasis<T, D>::project(Context<D>& ctx, MatrixView<const T, D> Q, 
 
 /// False where no more is wanted.
 template <class T, class D>
-bool GramSchmidtBasis<T, D>::by_halves(Context<D>& ctx, const Task& task, Range columns, Outcome& outcome) {
+bool GramSchmidtBasis<T, D>::by_halves(Context<D>& ctx, Task& task, Range columns, Outcome& outcome) {
     const Index nb = plan_.panel_width, n = columns.size();
     if (n <= nb) {
         throw_if_stopped(ctx);
@@ -103,20 +194,21 @@ bool GramSchmidtBasis<T, D>::by_halves(Context<D>& ctx, const Task& task, Range 
     }
     const Range left{columns.begin, columns.begin + (n / nb + 1) / 2 * nb}, right{left.end, columns.end};
     if (!by_halves(ctx, task, left, outcome)) return false;
-    project(ctx, task.Q, left, task.Q.col_block(right), task.R.block(left, right));
+    subtract_projection(ctx, task.Q, left, task.Q.col_block(right), task.R.block(left, task.within(right)),
+                        task.repeat == Task::Repeat::Departed);
     return by_halves(ctx, task, right, outcome);
 }
 
 /// The number of its columns that depend on others.
 template <class T, class D>
-Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, const Task& task, Range columns) {
+Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range columns) {
     const Index k = columns.begin, w = columns.size();
-    const auto W = task.Q.col_block(columns), R = task.R.block({0, columns.end}, columns);
+    const auto W = task.Q.col_block(columns), R = task.R.block({0, columns.end}, task.within(columns));
     // A_p = Q S + W,   W = Q' R'
     factor_panel(ctx, W, R, modified() ? l_of(columns) : MatrixView<T, D>());
-    Remainders left = completes() ? inspect_remainders<T>(ctx, R) : Remainders{};
-    const bool again = plan_.reorthogonalization == Reorthogonalization::Always || (completes() && left.least < enough);
-    if (again) {
+    Remainders left;
+    if (task.repeat != Task::Repeat::Never) left = inspect_remainders<T>(ctx, R);
+    if (task.repeat != Task::Repeat::Never && task.wants_repetition(left)) {
         const auto R0 = R.row_block({0, k}), R1 = R.row_block({k, columns.end});
         const auto Q = task.Q.col_block({0, k});
         Matrix<T, D> factors(ctx, columns.end, w), minus_R1(ctx, w, w);
@@ -130,8 +222,8 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, const Task& task, Ra
                     k);
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
-            multiply_transposed<T>(ctx, Q, W, C);
-            subtract_product<T>(ctx, Q, C, W);
+            multiply_transposed<T>(ctx, Q, W, C, false, plan_.arithmetic);
+            subtract_product<T>(ctx, Q, C, W, plan_.arithmetic);
             factor_panel(ctx, W, factors.view(), modified() ? l_of(columns) : MatrixView<T, D>());
             copy<T>(ctx, R1, minus_R1.view());
             negate<T>(ctx, minus_R1.view());
@@ -221,7 +313,7 @@ void GramSchmidtBasis<T, D>::add_panel(Context<D>& ctx, MatrixView<const T, D> Q
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class GramSchmidtBasis<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -20,7 +20,8 @@ public:
         Index done = 0;       ///< of all columns of Q: those that are orthonormal now
         Index dependent = 0;  ///< of those done here, with r_jj = 0
     };
-    /// Told of columns of Q and R that are done, from left to right; false: the rest is not wanted.
+    /// Told of columns of Q and R that are done, from left to right; false: the rest is not wanted. Without, classical
+    /// Gram-Schmidt reorthogonalises all columns at once.
     using Done = std::function<bool(Range columns)>;
 
     /// Columns [first, Q.cols) of Q hold vectors A₂, those before are done; R (Q.cols²) is zero in the same columns.
@@ -38,8 +39,12 @@ public:
 
 private:
     struct Task;
-    bool by_halves(Context<D>& ctx, const Task& task, Range columns, Outcome& outcome);
-    Index finish_panel(Context<D>& ctx, const Task& task, Range columns);
+    void one_pass(Context<D>& ctx, Task& task, Outcome& outcome);
+    void in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first, Outcome& outcome);
+    void subtract_projection(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
+                             MatrixView<T, D> S, bool again) const;
+    bool by_halves(Context<D>& ctx, Task& task, Range columns, Outcome& outcome);
+    Index finish_panel(Context<D>& ctx, Task& task, Range columns);
     void factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
     void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
     void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);

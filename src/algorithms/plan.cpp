@@ -226,10 +226,6 @@ void choose_gram_schmidt(Plan& plan, const Options& options) {
 template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     check(m, n, options);
-    if (is_gram_schmidt(options.method) && !Tuning<D>::has_gram_schmidt) {
-        throw InvalidArgument(
-            fmt::format("{} is on the host alone so far: on a GPU take another method", to_string(options.method)));
-    }
     const Index k = std::min(m, n);
     const bool one_t = options.compact_wy == CompactWY::Full;
     if (one_t) options.q = QForm::Reflectors;
@@ -278,7 +274,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             break;
         case Method::ModifiedGramSchmidt:
         case Method::ClassicalGramSchmidt:
-            if constexpr (Tuning<D>::has_gram_schmidt) choose_gram_schmidt<D>(plan, options);
+            choose_gram_schmidt<D>(plan, options);
             count_costs(plan);
             return plan;
         case Method::TSQR:

@@ -46,7 +46,7 @@ public:
         f_.forest.A = std::move(A);
         if (is_cholesky(plan.method)) return by_cholesky(checked);
         if (is_gram_schmidt(plan.method)) {
-            if constexpr (Tuning<D>::has_gram_schmidt) by_gram_schmidt();
+            by_gram_schmidt();
         } else {
             by_reflectors(plan);
         }

@@ -159,6 +159,16 @@ template <class T>
 void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
                       MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native);
 
+// ---- Gram-Schmidt, a few columns at a time -----------------------------------------------------------------------------
+
+/// A = Q R by modified Gram-Schmidt, at most Tuning<Cuda>::gram_schmidt_base columns.
+template <class T>
+void orthonormalize_columns(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, bool complete,
+                            Gate<Cuda> gate);
+/// Waits.
+template <class T>
+Remainders inspect_remainders(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
+
 // ---- Small dense steps, n×n --------------------------------------------------------------------------------------------
 
 /// G = RᵀR, if `demands` are met; κ(R D) is κ_F, from (R D)⁻¹ itself.

@@ -70,8 +70,12 @@ struct Tuning<Cuda> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 128;
-    /// Gram-Schmidt is on the host alone.
-    static constexpr bool has_gram_schmidt = false;
+    /// Gram-Schmidt: columns of a panel. Those of CholeskyQR2 are the widest without a power of two below that its kernels take
+    /// whole (192), those of modified Gram-Schmidt wide enough for products of matrices, of which there are (n/nb)²/2.
+    static Index gram_schmidt_width(Method method) { return method == Method::ModifiedGramSchmidt ? 256 : 128; }
+    static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
+    /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
+    static constexpr Index gram_schmidt_base = 32;
     /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
     /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
     static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }

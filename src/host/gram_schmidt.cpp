@@ -8,15 +8,6 @@ namespace {
 
 using namespace host;
 
-/// ±1 by the bits of i and j, mixed as splitmix64 does.
-double random_sign(Index i, Index j) {
-    std::uint64_t z = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
-                      static_cast<std::uint64_t>(j + 1) * 0xd1b54a32d192ed03ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return (z ^ (z >> 31)) & 1 ? 1.0 : -1.0;
-}
-
 /// ‖R(:, j)‖ down to row `end`.
 template <class T>
 double column_norm(MatrixView<const T> R, Index j, Index end) {
@@ -87,10 +78,7 @@ Remainders inspect_remainders(Context<Host>&, MatrixView<const T> R) {
     const Index n = R.cols, k = R.rows - n;
     Remainders found;
     for (Index j = 0; j < n; ++j) {
-        const double kept = std::abs(static_cast<double>(R(k + j, j))), whole = column_norm<T>(R, j, k + j + 1);
-        found.zeros += kept == 0;
-        found.dependent |= kept <= dependence<T>(k + j) * whole;
-        found.least = std::min(found.least, kept == 0 ? 0 : kept / whole);
+        found.count(std::abs(static_cast<double>(R(k + j, j))), column_norm<T>(R, j, k + j + 1), dependence<T>(k + j));
     }
     return found;
 }

@@ -60,7 +60,6 @@ struct Tuning<Host> {
     ///   2048² f32  177 / 186   185 / 184   180 / 171   187 / 171   189 / 179   185 / 183
     ///   2048² f64   86 / 98     94 / 92     95 / 92     98 / 92     95 / 88     91 / 92
     /// Classical Gram-Schmidt has its large products above the panels; several cores prefer fewer of them.
-    static constexpr bool has_gram_schmidt = true;
     static Index gram_schmidt_width(Method method) { return method == Method::ModifiedGramSchmidt ? 96 : 64; }
     /// How classical Gram-Schmidt factors a panel of 64. The same, by mgs / CholeskyQR2: 1024² f32 190 / 188, f64 90 / 88, 2048²
     /// f32 171 / 173, f64 92 / 93; and CholeskyQR2 refuses some.
