@@ -125,9 +125,17 @@ void run_bench(const BenchArguments& arguments) {
 #endif
     }
     if (arguments.storage) return bench_storage(arguments);
+    if (arguments.tensor_cores && !arguments.on_device)
+        throw CLI::ValidationError("--paper", "tensor-cores needs --device cuda");
+    if (arguments.tensor_cores || (arguments.gram_schmidt && arguments.on_device)) {
+#ifdef QUOIN_HAVE_CUDA
+        return arguments.tensor_cores ? bench_tensor_cores(arguments) : bench_gram_schmidt_on_device(arguments);
+#else
+        throw Error(ErrorCode::DeviceFailure, "--device cuda: this quoin was built without its CUDA backend");
+#endif
+    }
     if (arguments.gram_schmidt || arguments.orthogonality) {
-        if (arguments.on_device)
-            throw CLI::ValidationError("--paper", "gram-schmidt and orthogonality are of the host");
+        if (arguments.on_device) throw CLI::ValidationError("--paper", "orthogonality is of the host");
         if (arguments.gram_schmidt) return bench_gram_schmidt(arguments);
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
         return bench_orthogonality(arguments);
@@ -221,13 +229,14 @@ void add_bench(CLI::App& program) {
                 arguments->storage = text == "storage";
                 arguments->gram_schmidt = text == "gram-schmidt";
                 arguments->orthogonality = text == "orthogonality";
+                arguments->tensor_cores = text == "tensor-cores";
                 for (const PaperTable& table : paper_tables()) {
                     if (text == table.name) arguments->paper = &table;
                     names += ", " + std::string(table.name);
                 }
-                names += ", storage, gram-schmidt, orthogonality";
+                names += ", storage, gram-schmidt, orthogonality, tensor-cores";
                 if (!arguments->paper && !arguments->robust_pca && !arguments->storage && !arguments->gram_schmidt &&
-                    !arguments->orthogonality)
+                    !arguments->orthogonality && !arguments->tensor_cores)
                     throw CLI::ValidationError("--paper", fmt::format("'{}' is none of {}", text, names));
             },
             "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU (--device cuda),\n"
@@ -237,7 +246,11 @@ void add_bench(CLI::App& program) {
             "Penke, V, R and one T, products with Qᵀ and a block of Q, on either device; SHAPE replaces its sizes.\n"
             "gram-schmidt: Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012) on this CPU, every "
             "code,\n"
-            "width of a panel and number of threads; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ")
+            "width of a panel and number of threads, or Figures 6 to 9 on this GPU: its kernels over the shape of a "
+            "block,\n"
+            "and every code; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ. tensor-cores: Q and R in f32 "
+            "by cgs\n"
+            "in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE (--device cuda)")
         ->type_name("NAME");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");

@@ -36,7 +36,8 @@ struct BenchArguments {
     const PaperTable* paper = nullptr;
     bool robust_pca = false;     ///< the paper's Table II
     bool storage = false;        ///< Table 1 of Benner, Köhler and Penke
-    bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith
+    bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith, or 6 to 9 on a GPU
+    bool tensor_cores = false;   ///< classical Gram-Schmidt in every arithmetic, on a GPU
     bool orthogonality = false;  ///< the loss of orthogonality over κ
     int repeat = 0;
     bool energy = false;
@@ -82,6 +83,13 @@ void bench_storage(const BenchArguments& arguments);
 
 /// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith: modified Gram-Schmidt on the host.
 void bench_gram_schmidt(const BenchArguments& arguments);
+
+/// Figures 6 to 9: modified Gram-Schmidt on the current GPU. Throws DeviceFailure where there is no usable one.
+void bench_gram_schmidt_on_device(const BenchArguments& arguments);
+
+/// Q and R in f32 by classical Gram-Schmidt in every arithmetic, against Householder's method and cuSOLVER, on the current GPU.
+/// Throws DeviceFailure.
+void bench_tensor_cores(const BenchArguments& arguments);
 
 /// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors on the host.
 void bench_orthogonality(const BenchArguments& arguments);

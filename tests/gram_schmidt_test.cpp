@@ -40,7 +40,8 @@ protected:
     template <class Bound, class Used>
     double slope(const Options& options, Index n, Bound bound, Used used) {
         return slope_of_loss<T>(
-            quick() ? 150 : 500, n, largest_kappa, [&](MatrixView<const T> A) { return loss(A, options); }, bound, used);
+            quick() ? 150 : 500, n, largest_kappa, [&](MatrixView<const T> A) { return loss(A, options); }, bound,
+            used);
     }
 
     /// Q and R of a basis, against the law.
@@ -306,9 +307,10 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
             // ‖A‖_F <= √n ‖A‖₂
             const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
             this->expect_law_of(A.view(), basis,
-                                scheme.unconditional()                         ? law
-                                : scheme.method == Method::ModifiedGramSchmidt ? most_modified_loss(n, this->u, kappa)
-                                                                               : most_classical_loss(n, this->u, kappa));
+                                scheme.unconditional() ? law
+                                : scheme.method == Method::ModifiedGramSchmidt
+                                    ? most_modified_loss(n, this->u, kappa)
+                                    : most_classical_loss(n, this->u, kappa));
         }
 }
 
