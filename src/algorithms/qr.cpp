@@ -344,9 +344,10 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, f.impl());
     if (!is_cholesky(plan.method) || !factorizer.factor(std::move(A), false)) {
         if (is_cholesky(plan.method)) A = std::move(f.impl().forest.A);
-        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first;
-        // trees do not touch what is right of their first panel before its leaves are factored
-        const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method);
+        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
+        // Gram-Schmidt, which asks all the time; trees do not touch what is right of their first panel before its leaves are
+        // factored
+        const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool by_panels = !at_once && plan.method != Method::BlockedHouseholder;
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     by_panels ? std::min(plan.panel_width, plan.cols) : plan.cols);
