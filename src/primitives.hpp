@@ -202,6 +202,15 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, Matrix
 template <class T>
 void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
                       MatrixView<T, Host> C, Arithmetic arithmetic = Arithmetic::Native);
+/// S := QᵀW and W := W − Q S, as by the two above, for columns of norms up to 2 in Q. With `again` W has been projected before:
+/// S is small, and its product may be rounded more coarsely where `rounding_suffices`. 4mkp flops.
+template <class T>
+void project_away(Context<Host>& ctx, MatrixView<const T, Host> Q, MatrixView<T, Host> W, MatrixView<T, Host> S,
+                  Arithmetic arithmetic, bool again);
+
+/// Of a product Q S with p columns that is taken from columns of norms about 1: operands rounded to f16 leave an error of
+/// 2⁻¹¹‖S‖_F, no more than 2u√p for u = 2⁻²⁴, where ‖S‖_F² = `squares` is at most 2⁻²⁴p.
+constexpr bool rounding_suffices(double squares, Index p) { return squares <= 0x1p-24 * static_cast<double>(p); }
 
 // ---- Gram-Schmidt, a few columns at a time ----------------------------------------------------------------------------
 

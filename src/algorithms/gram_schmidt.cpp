@@ -35,16 +35,6 @@ constexpr int most_passes = 8;
 /// Width of the blocks of R₂R₁: wide enough for any device's products, and a few of them save the zeros' half.
 constexpr Index product_width = 2048;
 
-/// Of a product Q C that is taken from columns of norms about 1: operands rounded to f16 leave an error of 2⁻¹¹‖C‖_F, which is no
-/// more than 2u√p, where ‖C‖_F <= 2⁻¹²√p. To ask costs a wait.
-template <class T, class D>
-Arithmetic arithmetic_of_correction(Context<D>& ctx, Arithmetic planned, MatrixView<const T, D> C) {
-    constexpr Index worth_a_wait = 1024;
-    if (planned != Arithmetic::Corrected || C.cols < worth_a_wait) return planned;
-    const double most = std::ldexp(static_cast<double>(C.cols), -24);
-    return entry_norms<T>(ctx, C, {}).squares <= most ? Arithmetic::FP16 : planned;
-}
-
 }  // namespace
 
 /// One pass over the columns from `first` on, whose coefficients are the columns of R.
@@ -138,7 +128,10 @@ void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, 
     // R := R − M R₁₁ for M = [−C; I − S], which is small
     negate<T>(ctx, M);
     add_identity<T>(ctx, M.row_block({first, R.rows}));
-    const Arithmetic arithmetic = arithmetic_of_correction<T, D>(ctx, plan_.arithmetic, M);
+    Arithmetic arithmetic = plan_.arithmetic;
+    if (arithmetic == Arithmetic::Corrected && rounding_suffices(entry_norms<T>(ctx, M, {}).squares, n)) {
+        arithmetic = Arithmetic::FP16;
+    }
     for (Index j = 0; j < n; j += product_width) {
         const Range cols{j, std::min(n, j + product_width)};
         const Matrix<T, D> R11 = copy_of<T, D>(ctx, R.block({first, first + cols.end}, cols));
@@ -168,10 +161,10 @@ void GramSchmidtBasis<T, D>::subtract_projection(Context<D>& ctx, MatrixView<con
     const auto subtract_part = [&](Range part, const MatrixView<const T, D>* L) {
         const auto Q_part = Q.col_block(part);
         const auto S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
-        multiply_transposed<T>(ctx, Q_part, W, S_part, false, plan_.arithmetic);
-        if (L) solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
-        subtract_product<T>(ctx, Q_part, S_part, W,
-                            again ? arithmetic_of_correction<T, D>(ctx, plan_.arithmetic, S_part) : plan_.arithmetic);
+        if (!L) return project_away<T>(ctx, Q_part, W, S_part, plan_.arithmetic, again);
+        multiply_transposed<T>(ctx, Q_part, W, S_part);
+        solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
+        subtract_product<T>(ctx, Q_part, S_part, W);
     };
     if (columns.size() == 0 || W.cols == 0) return;
     if (!modified()) return subtract_part(columns, nullptr);
@@ -222,8 +215,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
                     k);
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
-            multiply_transposed<T>(ctx, Q, W, C, false, plan_.arithmetic);
-            subtract_product<T>(ctx, Q, C, W, plan_.arithmetic);
+            project_away<T>(ctx, Q, W, C, plan_.arithmetic, true);
             factor_panel(ctx, W, factors.view(), modified() ? l_of(columns) : MatrixView<T, D>());
             copy<T>(ctx, R1, minus_R1.view());
             negate<T>(ctx, minus_R1.view());

@@ -23,6 +23,10 @@ constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 1024;
 constexpr Index rounded_run = 16384;
 /// The halves of one operand's columns are made while they fit into so many bytes, and one is taken at a time.
 constexpr Index most_bytes = Index(1) << 30;
+/// Those that both products of a projection use, in each of two layouts.
+constexpr Index most_shared_bytes = Index(4) << 30;
+/// Columns from which on a coarser product is worth the wait for the size of its factor.
+constexpr Index least_asked = 1024;
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
@@ -35,11 +39,6 @@ struct Runs {
     }
     Index padded() const { return count * h; }
 };
-
-dim3 grid_of(Index rows, Index cols) {
-    return dim3(static_cast<unsigned>(std::clamp<Index>((rows + element_threads - 1) / element_threads, 1, 1 << 20)),
-                static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
-}
 
 /// How an arithmetic holds its operands: of two bytes each number, in `slots` slots.
 struct Form {
@@ -62,26 +61,30 @@ struct Form {
     }
 };
 
-/// out: A.cols columns of slots · runs.padded().
-template <bool unit_lower = false>
-void make_parts(Context<Cuda>& ctx, const Form& form, MatrixView<const float, Cuda> A, const Runs& runs, LowSlot low,
-                const unsigned* largest, __half* out) {
-    form.visit([&]<class H, int slots>() {
-        split_parts<unit_lower, H, slots><<<grid_of(runs.padded() / 2, A.cols), element_threads, 0, ctx.stream()>>>(
-            A, runs.h, runs.padded(), low, largest, reinterpret_cast<H*>(out));
-    });
-    check_launch("split_parts");
-}
+/// Either layout of A, or both: `parts` of A.cols columns of slots · rows.padded(), and `sides` of slots · cols.padded() columns
+/// of ld.
+struct Layouts {
+    __half* parts = nullptr;
+    Runs rows{1, 1, 1};
+    __half* sides = nullptr;
+    Runs cols{1, 1, 1};
+    Index ld = 0;
+};
 
-/// out: slots · runs.padded() columns of ldo.
 template <bool unit_lower = false>
-void make_sides(Context<Cuda>& ctx, const Form& form, MatrixView<const float, Cuda> A, const Runs& runs, LowSlot low,
-                const unsigned* largest, __half* out, Index ldo) {
+void make_halves(Context<Cuda>& ctx, const Form& form, MatrixView<const float, Cuda> A, LowSlot low,
+                 const unsigned* largest, const Layouts& to) {
+    const Index rows = std::max(to.parts ? to.rows.padded() : 0, to.ld);
+    const Index cols = std::max(A.cols, to.sides ? to.cols.padded() : 0),
+                row_blocks = (rows / 2 + element_threads - 1) / element_threads;
+    const dim3 grid(static_cast<unsigned>(std::clamp<Index>(row_blocks, 1, 1 << 20)),
+                    static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
     form.visit([&]<class H, int slots>() {
-        split_sides<unit_lower, H, slots><<<grid_of(A.rows, runs.padded()), element_threads, 0, ctx.stream()>>>(
-            A, runs.h, runs.padded(), low, largest, reinterpret_cast<H*>(out), ldo);
+        split_halves<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
+            A, low, largest, PartsLayout<H>{reinterpret_cast<H*>(to.parts), to.rows.h, to.rows.padded()},
+            SidesLayout<H>{reinterpret_cast<H*>(to.sides), to.cols.h, to.cols.padded(), to.ld});
     });
-    check_launch("split_sides");
+    check_launch("split_halves");
 }
 
 /// The bits of max |a_ij|, in the frame's memory.
@@ -156,44 +159,73 @@ bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
     return by_halves && std::min({m, n, p}) >= least_halved;
 }
 
+namespace {
+
+/// C := AᵀB (+ C where `accumulate`) of the parts of A and B.
+void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, const __half* A_runs,
+                    const __half* B_runs, const Scalars& scalars, float* parts, bool accumulate,
+                    MatrixView<float, Cuda> C) {
+    const Index ld = form.slots * by.runs.padded(), depth = form.slots * by.runs.h, n = C.rows, p = C.cols;
+    const cublasHandle_t blas = ctx.state().blas();
+    if (by.parts) {
+        {
+            const DeviceScalars device(blas);
+            check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs,
+                                                form.type, ld, depth, B_runs, form.type, ld, depth, scalars.zero, parts,
+                                                CUDA_R_32F, n, n * p, by.runs.count, CUBLAS_COMPUTE_32F,
+                                                CUBLAS_GEMM_DEFAULT),
+                  "gemmStridedBatchedEx");
+        }
+        return sum_parts<float, float>(ctx, by.runs.count, parts, accumulate, false, C);
+    }
+    const DeviceScalars device(blas);
+    for (Index r = 0; r < by.runs.count; ++r) {
+        check(cublasGemmEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs + r * depth, form.type,
+                              ld, B_runs + r * depth, form.type, ld, accumulate || r > 0 ? scalars.one : scalars.zero,
+                              C.data, CUDA_R_32F, C.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              "gemmEx");
+    }
+}
+
+/// C := C − A B of A's sides (`slots` of them, of which the last Form::slots of B's are taken) and B's parts.
+void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Runs& runs, const __half* A_sides,
+                    Index lda, const __half* B_runs, const Scalars& scalars, MatrixView<float, Cuda> C) {
+    const cublasHandle_t blas = ctx.state().blas();
+    const DeviceScalars device(blas);
+    const Index depth = form.slots * runs.h, skipped = (slots - form.slots) * runs.h;
+    for (Index r = 0; r < runs.count; ++r) {
+        check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, C.rows, C.cols, depth, scalars.alpha,
+                              A_sides + (r * slots * runs.h + skipped) * lda, form.type, lda, B_runs + r * depth,
+                              form.type, form.slots * runs.padded(), scalars.one, C.data, CUDA_R_32F, C.ld,
+                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              "gemmEx");
+    }
+}
+
+Runs runs_of_cols(const Form& form, Index k) { return Runs(k, form.slots == 3 ? run_cols : rounded_run, 8); }
+
+}  // namespace
+
 void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
                                    MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C, bool accumulate) {
     const Index m = A.rows, n = A.cols, p = B.cols;
     const Form form(arithmetic);
-    const cublasHandle_t blas = ctx.state().blas();
     Arena::Frame frame(ctx);
     const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
     const Scalars scalars(ctx, frame, largest_a, largest_b, 1);
     const Index least_ld = form.slots * round_up(m, 64);
     const Index n_wide = columns_at_a_time(least_ld, n), p_wide = columns_at_a_time(least_ld, p);
     const RunsOfRows by(ctx, form, m, n_wide, p_wide);
-    const Index ld = form.slots * by.runs.padded(), depth = form.slots * by.runs.h;
+    const Index ld = form.slots * by.runs.padded();
     __half *const A_runs = frame.take<__half>(ld * n_wide), *const B_runs = frame.take<__half>(ld * p_wide);
     float* const parts = by.parts ? frame.take<float>(by.runs.count * n_wide * p_wide) : nullptr;
     for (Index i = 0; i < n; i += n_wide) {
-        const Index k = std::min(n_wide, n - i);
-        make_parts(ctx, form, A.col_block({i, i + k}), by.runs, LowSlot::First, largest_a, A_runs);
+        const Range rows{i, std::min(n, i + n_wide)};
+        make_halves(ctx, form, A.col_block(rows), LowSlot::First, largest_a, {A_runs, by.runs});
         for (Index j = 0; j < p; j += p_wide) {
-            const Index q = std::min(p_wide, p - j);
-            make_parts(ctx, form, B.col_block({j, j + q}), by.runs, LowSlot::Second, largest_b, B_runs);
-            const auto C_ij = C.block({i, i + k}, {j, j + q});
-            const DeviceScalars device(blas);
-            if (by.parts) {
-                check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, q, depth, scalars.alpha, A_runs,
-                                                    form.type, ld, depth, B_runs, form.type, ld, depth, scalars.zero,
-                                                    parts, CUDA_R_32F, k, k * q, by.runs.count, CUBLAS_COMPUTE_32F,
-                                                    CUBLAS_GEMM_DEFAULT),
-                      "gemmStridedBatchedEx");
-                sum_parts<float, float>(ctx, by.runs.count, parts, accumulate, false, C_ij);
-                continue;
-            }
-            for (Index r = 0; r < by.runs.count; ++r) {
-                check(cublasGemmEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, q, depth, scalars.alpha, A_runs + r * depth,
-                                      form.type, ld, B_runs + r * depth, form.type, ld,
-                                      accumulate || r > 0 ? scalars.one : scalars.zero, C_ij.data, CUDA_R_32F, C_ij.ld,
-                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                      "gemmEx");
-            }
+            const Range cols{j, std::min(p, j + p_wide)};
+            make_halves(ctx, form, B.col_block(cols), LowSlot::Second, largest_b, {B_runs, by.runs});
+            multiply_parts(ctx, form, by, A_runs, B_runs, scalars, parts, accumulate, C.block(rows, cols));
         }
     }
 }
@@ -202,11 +234,10 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
                                 MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C) {
     const Index m = C.rows, k = A.cols, p = C.cols;
     const Form form(arithmetic);
-    const cublasHandle_t blas = ctx.state().blas();
     Arena::Frame frame(ctx);
     const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
     const Scalars scalars(ctx, frame, largest_a, largest_b, -1);
-    const Runs runs(k, form.slots == 3 ? run_cols : rounded_run, 8);
+    const Runs runs = runs_of_cols(form, k);
     // as many runs of A's columns at a time as fit
     const Index lda = round_up(m, 8), of_run = form.slots * runs.h;
     const Index count = std::min(runs.count, std::max<Index>(1, most_bytes / (lda * of_run * Index(sizeof(__half)))));
@@ -216,22 +247,47 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
     for (Index l = 0; l < k; l += count * runs.h) {
         const Range inner{l, std::min(k, l + count * runs.h)};
         const Runs these(inner.size(), runs.h, runs.h);
-        const Index ldb = form.slots * these.padded();
-        make_sides(ctx, form, A.col_block(inner), these, LowSlot::First, largest_a, A_sides, lda);
+        make_halves(ctx, form, A.col_block(inner), LowSlot::First, largest_a, {nullptr, these, A_sides, these, lda});
         for (Index j = 0; j < p; j += p_wide) {
             const Range cols{j, std::min(p, j + p_wide)};
-            const auto C_j = C.col_block(cols);
-            make_parts(ctx, form, B.block(inner, cols), these, LowSlot::Second, largest_b, B_runs);
-            const DeviceScalars device(blas);
-            for (Index r = 0; r < these.count; ++r) {
-                check(
-                    cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, cols.size(), of_run, scalars.alpha,
-                                    A_sides + r * of_run * lda, form.type, lda, B_runs + r * of_run, form.type, ldb,
-                                    scalars.one, C_j.data, CUDA_R_32F, C_j.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                    "gemmEx");
-            }
+            make_halves(ctx, form, B.block(inner, cols), LowSlot::Second, largest_b, {B_runs, these});
+            subtract_sides(ctx, form, form.slots, these, A_sides, lda, B_runs, scalars, C.col_block(cols));
         }
     }
+}
+
+bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
+                       MatrixView<float, Cuda> W, MatrixView<float, Cuda> S) {
+    const Index m = W.rows, k = Q.cols, p = W.cols;
+    const Form form(arithmetic), rounded(Arithmetic::FP16);
+    const Index p_wide = columns_at_a_time(form.slots * round_up(m, 64), p);
+    const RunsOfRows by(ctx, form, m, k, p_wide);
+    const Runs inner = runs_of_cols(form, k);
+    const Index ld = form.slots * by.runs.padded(), lda = round_up(m, 8), ldb = form.slots * inner.padded();
+    if (ld * k * Index(sizeof(__half)) > most_shared_bytes) return false;
+    Arena::Frame frame(ctx);
+    __half *const Q_runs = frame.take<__half>(ld * k), *const Q_sides = frame.take<__half>(lda * ldb);
+    __half *const W_runs = frame.take<__half>(ld * p_wide), *const S_runs = frame.take<__half>(ldb * p_wide);
+    float* const parts = by.parts ? frame.take<float>(by.runs.count * k * p_wide) : nullptr;
+    make_halves(ctx, form, Q, LowSlot::First, nullptr, {Q_runs, by.runs, Q_sides, inner, lda});
+    for (Index j = 0; j < p; j += p_wide) {
+        const Range cols{j, std::min(p, j + p_wide)};
+        const auto W_j = W.col_block(cols), S_j = S.col_block(cols);
+        Arena::Frame of_columns(ctx);
+        const unsigned* const largest_w = find_largest(ctx, of_columns, W_j);
+        make_halves(ctx, form, W_j, LowSlot::Second, largest_w, {W_runs, by.runs});
+        multiply_parts(ctx, form, by, Q_runs, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
+                       S_j);
+        // the same halves hold Q rounded
+        const bool round = again && arithmetic == Arithmetic::Corrected && p >= least_asked &&
+                           rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
+        const Form& second = round ? rounded : form;
+        const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
+        make_halves(ctx, second, S_j, LowSlot::Second, largest_s, {S_runs, inner});
+        subtract_sides(ctx, second, form.slots, inner, Q_sides, lda, S_runs,
+                       Scalars(ctx, of_columns, nullptr, largest_s, -1), W_j);
+    }
+    return true;
 }
 
 void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf,
@@ -248,14 +304,13 @@ void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
     float* const parts = frame.take<float>(runs.count * k * width);
     const auto W_all = frame.matrix<float>(k, width), TW_all = frame.matrix<float>(k, width);
 
-    make_parts<true>(ctx, form, V, runs, LowSlot::First, nullptr, V_runs);
-    make_sides<true>(ctx, form, V, side, LowSlot::First, nullptr, V_sides, ldv);
+    make_halves<true>(ctx, form, V, LowSlot::First, nullptr, {V_runs, runs, V_sides, side, ldv});
     for (Index j = 0; j < C.cols; j += width) {
         const Index p = std::min(width, C.cols - j);
         const auto C_j = C.col_block({j, j + p});
         const auto W = W_all.col_block({0, p}), TW = TW_all.col_block({0, p});
         // W = s² VᵀC
-        make_parts(ctx, form, C_j, runs, LowSlot::Second, nullptr, C_runs);
+        make_halves(ctx, form, C_j, LowSlot::Second, nullptr, {C_runs, runs});
         const float one = 1, zero = 0;
         check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, p, depth, &one, V_runs, CUDA_R_16F,
                                             ld_runs, depth, C_runs, CUDA_R_16F, ld_runs, depth, &zero, parts,
@@ -266,14 +321,10 @@ void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
         gemm<float>(ctx, op, Op::None, std::ldexp(1.0f, -2 * split_exponent), Tf, W, 0, TW);
         Arena::Frame inner(ctx);
         const unsigned* const largest = find_largest(ctx, inner, TW);
-        make_parts(ctx, form, TW, side, LowSlot::Second, largest, TW_sides);
-        const Scalars scalars(ctx, inner, nullptr, largest, -1);
+        make_halves(ctx, form, TW, LowSlot::Second, largest, {TW_sides, side});
         // C −= V W
-        const DeviceScalars device(blas);
-        check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, p, 3 * k, scalars.alpha, V_sides, CUDA_R_16F, ldv,
-                              TW_sides, CUDA_R_16F, 3 * k, scalars.one, C_j.data, CUDA_R_32F, C_j.ld,
-                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-              "gemmEx");
+        subtract_sides(ctx, form, form.slots, side, V_sides, ldv, TW_sides, Scalars(ctx, inner, nullptr, largest, -1),
+                       C_j);
     }
     ctx.state().add_flops(4.0 * m * k * C.cols);
 }

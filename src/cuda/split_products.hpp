@@ -29,6 +29,11 @@ void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Ma
 void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
                                 MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C);
 
+/// S := QᵀW and W := W − Q S for columns of norms up to 2 in Q, whose halves are made once for both. With `again`, as
+/// `project_away`. False, and nothing done, where they take more than 4 GiB in one layout.
+bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
+                       MatrixView<float, Cuda> W, MatrixView<float, Cuda> S);
+
 /// C := op(H) C for H = I − V T Vᵀ, V's unit triangle implied, where the columns of C have norms up to 2 (up to a rounding
 /// error of each update): VᵀC and V (T VᵀC) as three products of f16 each, added in f32. V.cols is a multiple of 8.
 ///

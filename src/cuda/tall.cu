@@ -229,17 +229,31 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
     gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
 }
 
+template <class T>
+void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T, Cuda> W, MatrixView<T, Cuda> S,
+                  Arithmetic arithmetic, bool again) {
+    if constexpr (sizeof(T) == 4) {
+        if (pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) && project_by_halves(ctx, arithmetic, again, Q, W, S)) {
+            return ctx.state().add_flops(4.0 * W.rows * Q.cols * W.cols);
+        }
+    }
+    multiply_transposed<T>(ctx, Q, W, S, false, arithmetic);
+    subtract_product<T>(ctx, Q, S, W, arithmetic);
+}
+
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
 
-#define QUOIN_INSTANTIATE(T)                                                                                   \
-    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                    \
-    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                 \
-                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,      \
-                                    MatrixView<double, Cuda>, Gate<Cuda>);                                     \
-    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                         MatrixView<T, Cuda>, bool, Arithmetic);                               \
-    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,    \
-                                      MatrixView<T, Cuda>, Arithmetic);
+#define QUOIN_INSTANTIATE(T)                                                                                           \
+    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                            \
+    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                         \
+                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,              \
+                                    MatrixView<double, Cuda>, Gate<Cuda>);                                             \
+    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,         \
+                                         MatrixView<T, Cuda>, bool, Arithmetic);                                       \
+    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,            \
+                                      MatrixView<T, Cuda>, Arithmetic);                                                \
+    template void project_away<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>, \
+                                  Arithmetic, bool);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -138,6 +138,12 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
     ctx.state().add_flops(flops);
 }
 
+template <class T>
+void project_away(Context<Host>& ctx, MatrixView<const T> Q, MatrixView<T> W, MatrixView<T> S, Arithmetic, bool) {
+    multiply_transposed<T>(ctx, Q, W, S);
+    subtract_product<T>(ctx, Q, S, W);
+}
+
 #define QUOIN_INSTANTIATE(T)                                                                                      \
     template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,    \
                                     MatrixView<T>, MatrixView<T>, Gate<Host>);                                    \
@@ -145,7 +151,8 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
     template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
                                          bool, Arithmetic);                                                       \
     template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,    \
-                                      Arithmetic);
+                                      Arithmetic);                                                                \
+    template void project_away<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>, MatrixView<T>, Arithmetic, bool);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

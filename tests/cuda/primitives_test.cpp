@@ -710,6 +710,39 @@ TEST_F(GpuArithmetic, ProductsObeyTheLawOfEach) {
         }
 }
 
+/// W − Q S of the S that is given back, and that S is QᵀW; a second time, when S is small enough to be rounded.
+TEST_F(GpuArithmetic, ProjectionsObeyTheLawOfEach) {
+    for (auto [m, k, p] : {std::array<Index, 3>{1500, 300, 1100}, {2100, 1300, 260}, {5000, 1025, 1500}})
+        for (const Law& law : laws) {
+            if (quick() && m > 1500) continue;
+            SCOPED_TRACE(testing::Message() << m << "x" << k << " from " << p << ", " << law.name);
+            Matrix<float> Q = random_normal<float>(m, k, 1), W = random_normal<float>(m, p, 2), Tf(k, k);
+            factor_panel<float>(host, Q.view(), Tf.view());
+            form_panel<float>(host, Q.view(), Tf.view());
+            for (Index i = 0; i < m * p; ++i) W.data()[i] /= std::sqrt(float(m));
+            GpuPadded<float> gQ(gpu(), Q.view());
+            for (bool again : {false, true}) {
+                GpuPadded<float> gW(gpu(), W.view()), gS(gpu(), k, p);
+                project_away<float>(gpu(), gQ.view(), gW.view(), gS.view(), law.arithmetic, again);
+                const Matrix<float> S = gS.fetch(gpu()), left = gW.fetch(gpu());
+                EXPECT_LE(most_error(S, inner(Q, W, false), inner(Q, W, true), law.u), most(law)) << again;
+                if (!again) {
+                    EXPECT_LE(most_error(left, outer(Q, S, W, false), outer(Q, S, W, true), law.u), most(law));
+                } else {
+                    // ‖Δ‖_F <= 2u√p, or what the arithmetic leaves, and the rounding of W
+                    const Matrix<double> exact = outer(Q, S, W, false);
+                    double error = 0, taken = 0;
+                    for (Index i = 0; i < m * p; ++i) error += std::pow(left.data()[i] - exact.data()[i], 2);
+                    for (Index i = 0; i < k * p; ++i) taken += double(S.data()[i]) * S.data()[i];
+                    const double rounded = 2 * 0x1p-24 * std::sqrt(double(p)),
+                                 own = most(law) * law.u * std::sqrt(taken);
+                    EXPECT_LE(std::sqrt(error), rounded + own + 0x1p-24 * std::sqrt(double(p)));
+                }
+                W = copy<float>(left.view());
+            }
+        }
+}
+
 TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{700, 40}, {1500, 17}})

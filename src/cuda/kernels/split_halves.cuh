@@ -6,15 +6,18 @@
 //
 //     x y ≈ lo hi' + hi lo' + hi hi'        (lo lo' is below 2⁻²² |x y|)
 //
-//   split_parts   runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in the others.
-//                 A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds the three terms.
+//   split_halves  in one or both of two layouts, from one read of f32:
+//
+//                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in the
+//                 others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds the three terms.
 //
 //                 ┌────┐ h       ┌────┐ slot 0     one thread two rows of a column; h is even. Beyond A's rows zeros
-//                 ├────┤    →    ├────┤ slot 1     up to the end of the run. 1 read of f32, 1.5 times as many bytes
-//                 │    │         ├────┤ slot 2     written. Bound by memory.
+//                 ├────┤    →    ├────┤ slot 1     up to the end of the run. 1.5 times as many bytes written as are read.
+//                 │    │         ├────┤ slot 2     Bound by memory.
 //                 └────┘         ├────┤ slot 0 …
 //
-//   split_sides   runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros beyond A's.
+//                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros
+//                 beyond A's rows and columns.
 //   largest_bits  the bits of max |a_ij|, which has to be 0 before; threads stride, a warp's maximum goes there by atomicMax.
 //
 // With one slot each run is there once, rounded: the layouts are then those of A, padded.
@@ -71,38 +74,46 @@ __device__ __forceinline__ float entry_of(const MatrixView<const float, Cuda>& A
     return A.data[i + j * A.ld];
 }
 
+/// A layout without data is not made.
+template <class H>
+struct PartsLayout {
+    H* data;
+    Index h, rows;  ///< of a run, and of all of them
+};
+template <class H>
+struct SidesLayout {
+    H* data;
+    Index h, cols, ld;  ///< columns of a run, and of all of them; ld is even and at least A's rows
+};
+
 template <bool unit_lower, class H, int slots>
 __global__ void __launch_bounds__(element_threads)
-    split_parts(MatrixView<const float, Cuda> A, Index h, Index padded_rows, LowSlot low, const unsigned* largest,
-                H* out) {
+    split_halves(MatrixView<const float, Cuda> A, LowSlot low, const unsigned* largest, PartsLayout<H> parts,
+                 SidesLayout<H> sides) {
     struct alignas(2 * sizeof(H)) Pair {
         H first, second;
     };
     const float scale = scalbnf(1.0f, exponent_of_scale(largest));
-    for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
-        for (Index i = 2 * (Index(blockIdx.x) * element_threads + threadIdx.x); i < padded_rows;
+    const Index rows = max(parts.data ? parts.rows : 0, sides.data ? sides.ld : 0);
+    const Index cols = max(A.cols, sides.data ? sides.cols : 0);
+    for (Index j = blockIdx.y; j < cols; j += gridDim.y) {
+        for (Index i = 2 * (Index(blockIdx.x) * element_threads + threadIdx.x); i < rows;
              i += 2 * Index(gridDim.x) * element_threads) {
             const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale),
                 y(entry_of<unit_lower>(A, i + 1, j) * scale);
-            H* const at = out + j * slots * padded_rows + i / h * slots * h + i % h;
+            if (parts.data && j < A.cols && i < parts.rows) {
+                H* const at = parts.data + j * slots * parts.rows + i / parts.h * slots * parts.h + i % parts.h;
 #pragma unroll
-            for (int s = 0; s < slots; ++s) *reinterpret_cast<Pair*>(at + s * h) = {x.at(s, low), y.at(s, low)};
-        }
-    }
-}
-
-template <bool unit_lower, class H, int slots>
-__global__ void __launch_bounds__(element_threads)
-    split_sides(MatrixView<const float, Cuda> A, Index h, Index padded_cols, LowSlot low, const unsigned* largest,
-                H* out, Index ldo) {
-    const float scale = scalbnf(1.0f, exponent_of_scale(largest));
-    for (Index j = blockIdx.y; j < padded_cols; j += gridDim.y) {
-        for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < A.rows;
-             i += Index(gridDim.x) * element_threads) {
-            const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale);
-            H* const at = out + i + (j / h * slots * h + j % h) * ldo;
+                for (int s = 0; s < slots; ++s)
+                    *reinterpret_cast<Pair*>(at + s * parts.h) = {x.at(s, low), y.at(s, low)};
+            }
+            if (sides.data && i < sides.ld) {
+                H* const at = sides.data + i + (j / sides.h * slots * sides.h + j % sides.h) * sides.ld;
 #pragma unroll
-            for (int s = 0; s < slots; ++s) at[s * h * ldo] = x.at(s, low);
+                for (int s = 0; s < slots; ++s) {
+                    *reinterpret_cast<Pair*>(at + s * sides.h * sides.ld) = {x.at(s, low), y.at(s, low)};
+                }
+            }
         }
     }
 }
