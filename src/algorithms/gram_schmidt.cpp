@@ -198,10 +198,10 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
     const Index k = columns.begin, w = columns.size();
     const auto W = task.Q.col_block(columns), R = task.R.block({0, columns.end}, task.within(columns));
     // A_p = Q S + W,   W = Q' R'
-    factor_panel(ctx, W, R, modified() ? l_of(columns) : MatrixView<T, D>());
-    Remainders left;
-    if (task.repeat != Task::Repeat::Never) left = inspect_remainders<T>(ctx, R);
-    if (task.repeat != Task::Repeat::Never && task.wants_repetition(left)) {
+    const bool may_repeat = task.repeat != Task::Repeat::Never;
+    const auto L = modified() ? l_of(columns) : MatrixView<T, D>();
+    Remainders left = factor_panel(ctx, W, R, L, may_repeat);
+    if (may_repeat && task.wants_repetition(left)) {
         const auto R0 = R.row_block({0, k}), R1 = R.row_block({k, columns.end});
         const auto Q = task.Q.col_block({0, k});
         Matrix<T, D> factors(ctx, columns.end, w), minus_R1(ctx, w, w);
@@ -216,12 +216,12 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
             project_away<T>(ctx, Q, W, C, plan_.arithmetic, true);
-            factor_panel(ctx, W, factors.view(), modified() ? l_of(columns) : MatrixView<T, D>());
+            const Remainders kept = factor_panel(ctx, W, factors.view(), L, true);
             copy<T>(ctx, R1, minus_R1.view());
             negate<T>(ctx, minus_R1.view());
             subtract_product<T>(ctx, C, minus_R1.view(), R0);
             multiply_upper<T>(ctx, S, R1, R1);
-            if (inspect_remainders<T>(ctx, factors.view()).least >= enough) break;
+            if (kept.least >= enough) break;
         }
         left = inspect_remainders<T>(ctx, R);
     }
@@ -229,9 +229,10 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
     return left.zeros;
 }
 
-/// W = Q R by itself, Q in place of W: the last rows of R; those above tell the columns' norms.
+/// W = Q R by itself, Q in place of W: the last rows of R; those above tell the columns' norms. What R says of them, if `inspect`.
 template <class T, class D>
-void GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L) {
+Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R,
+                                                MatrixView<T, D> L, bool inspect) {
     using State = typename CholeskyPasses<T, D>::State;
     const Index w = W.cols, k = R.rows - w;
     const auto R1 = R.row_block({k, R.rows});
@@ -245,12 +246,13 @@ void GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, M
             multiply_upper<T>(ctx, R2.view().row_block({k, R.rows}), R1, R1);
         }
         if (state == State::Improved || state == State::Certified) {
-            if (!inspect_remainders<T>(ctx, R).dependent) return;
+            if (const Remainders left = inspect_remainders<T>(ctx, R); !left.dependent) return left;
             // W = Q R₁ again: a Gram matrix does not see that a column depends on others
             multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::None, R1, W);
         }
     }
     by_columns(ctx, W, R, L);
+    return inspect ? inspect_remainders<T>(ctx, R) : Remainders{};
 }
 
 /// Modified Gram-Schmidt by halves, and at the bottom by columns. L, if it has data, receives I + the strictly lower triangle

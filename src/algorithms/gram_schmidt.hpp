@@ -45,7 +45,7 @@ private:
                              MatrixView<T, D> S, bool again) const;
     bool by_halves(Context<D>& ctx, Task& task, Range columns, Outcome& outcome);
     Index finish_panel(Context<D>& ctx, Task& task, Range columns);
-    void factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
+    Remainders factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L, bool inspect);
     void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
     void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);
     bool modified() const { return plan_.method == Method::ModifiedGramSchmidt; }
