@@ -47,7 +47,8 @@ public:
     ~GramSchmidt();
 
     /// Appends the columns of A (m×p, p <= m − k, which is copied): 4mkp + 2mp² flops, twice that with
-    /// Reorthogonalization::Always. Blocks.
+    /// Reorthogonalization::Always. Classical Gram-Schmidt makes two passes over them then, unless `on_columns` asks for one
+    /// panel after the other. Blocks.
     ///
     /// Throws InvalidArgument for another shape, NonFiniteEntry (its column counted within A) and NumericalBreakdown (its
     /// column counted within Q); whatever it throws, the state is as it was before the call.

@@ -21,8 +21,8 @@ enum class Method {
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
 
-/// Which panels of Gram-Schmidt are orthogonalised a second time, against every column before them and within themselves.
-/// `docs/algorithms.md` has what each guarantees.
+/// Which columns of Gram-Schmidt are orthogonalised a second time, against every column before them and within their panel:
+/// panel by panel, or by classical Gram-Schmidt, always, all at once. `docs/algorithms.md` has what each guarantees.
 enum class Reorthogonalization {
     Off,        ///< none; a column that depends on those before it is a NumericalBreakdown
     Selective,  ///< those where a column lost more than it kept: r_jj < ‖a_j‖/√2 (Kahan and Parlett's criterion)
@@ -146,7 +146,7 @@ struct Report {
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
 /// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, a full T of a Q that is not kept as reflectors, panels of a tree on the
-/// host ...), naming the option, and for Gram-Schmidt on a GPU.
+/// host, an arithmetic that the method, type or device has not ...), naming the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);

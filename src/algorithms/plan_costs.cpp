@@ -73,10 +73,18 @@ void add_gram_schmidt(Plan& plan, double n) {
         plan.bytes_moved += (3 * m * right * products + 2 * m * left) * plan.element_bytes;
         return;
     }
-    const double passes = plan.reorthogonalization == Reorthogonalization::Always ? 2 : 1;
     const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
-    plan.flops += passes * (by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n);
-    plan.bytes_moved += passes * 2 * m * n * plan.element_bytes;
+    plan.flops += by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n;
+    plan.bytes_moved += 2 * m * n * plan.element_bytes;
+}
+
+/// Of products whose operands are converted: halves of Q in two layouts, of the columns it is projected from, and sums of parts of
+/// its coefficients; `split_products.cu` has the bounds.
+double converted_bytes(const Plan& plan) {
+    const double most = 0x1p30, half = number(plan.cols) / 2;
+    const double one = (plan.arithmetic == Arithmetic::Corrected ? 6 : 2) * number(plan.rows) * half;
+    return 2 * std::min(one, 4 * most) + std::min(one, most) +
+           std::min(4 * half * half * number(plan.rows) / 384, most);
 }
 
 }  // namespace
@@ -97,12 +105,23 @@ void count_costs(Plan& plan) {
     if (is_gram_schmidt(plan.method)) {
         plan.flops = plan.bytes_moved = 0;
         if (n > 0) add_gram_schmidt(plan, n);
+        const double nb = number(plan.panel_width);
+        plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
         if (plan.reorthogonalization == Reorthogonalization::Always) {
-            // every panel against all columns before it
-            plan.flops += 2 * m * n * n;
-            plan.bytes_moved += m * n * (n / number(plan.panel_width)) * plan.element_bytes;
+            plan.flops *= 2;
+            plan.bytes_moved *= 2;
+            if (plan.method == Method::ClassicalGramSchmidt && n > nb) {
+                // R₂, and R₂R₁
+                plan.workspace_bytes += small_bytes;
+                plan.flops += n * n * n / 3;
+            } else {
+                // every panel by itself against all columns before it
+                plan.bytes_moved += m * n * (n / nb) * plan.element_bytes;
+            }
         }
-        plan.workspace_bytes = 2 * number(plan.panel_width) * n * plan.element_bytes + small_bytes;
+        if (plan.arithmetic != Arithmetic::Native && plan.arithmetic != Arithmetic::TF32) {
+            plan.workspace_bytes += converted_bytes(plan);
+        }
         return;
     }
     const bool lapack_format = plan.method == Method::BlockedHouseholder;

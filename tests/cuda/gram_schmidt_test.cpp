@@ -3,6 +3,10 @@
 #include "quoin/gram_schmidt.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cuda/primitives.hpp"
 #include "gpu.hpp"
