@@ -13,6 +13,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "algorithms/solver_steps.hpp"
 #include "quoin/gram_schmidt.hpp"
@@ -51,9 +54,13 @@ struct GramSchmidtBasis<T, D>::Task {
     Index first;
     Repeat repeat;
     const Done& done;
-    double departure = 0;  ///< of the panels that were not repeated
+    std::vector<bool> orthonormal = {};  ///< the panels that are known to be, by themselves
+    double departure = 0;                ///< of the panels that were not repeated
 
     Range within(Range columns) const { return {columns.begin - first, columns.end - first}; }
+    std::size_t panel_of(Range columns, Index width) const {
+        return static_cast<std::size_t>((columns.begin - first) / width);
+    }
     bool wants_repetition(const Remainders& left) {
         if (repeat == Repeat::Shortened) return left.least < enough;
         if (repeat == Repeat::Always) return true;
@@ -124,6 +131,7 @@ void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, 
     set_zero(ctx, M);
     Task once{Q, R, first, Task::Repeat::Never, nobody}, again{Q, M, first, Task::Repeat::Departed, nobody};
     one_pass(ctx, once, outcome);
+    again.orthonormal = std::move(once.orthonormal);
     one_pass(ctx, again, outcome);
     // R := R − M R₁₁ for M = [−C; I − S], which is small
     negate<T>(ctx, M);
@@ -200,7 +208,18 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
     // A_p = Q S + W,   W = Q' R'
     const bool may_repeat = task.repeat != Task::Repeat::Never;
     const auto L = modified() ? l_of(columns) : MatrixView<T, D>();
-    Remainders left = factor_panel(ctx, W, R, L, may_repeat);
+    if (task.repeat == Task::Repeat::Departed && task.orthonormal[task.panel_of(columns, plan_.panel_width)]) {
+        // Q' = A_p − Q S is still orthonormal, R' = I, where ‖S‖_F² <= u
+        set_identity<T>(ctx, 0, R.row_block({k, columns.end}));
+        const double departure = inspect_remainders<T>(ctx, R).departure;
+        if (departure <= std::numeric_limits<T>::epsilon() / 2) {
+            task.departure += departure;
+            return 0;
+        }
+    }
+    bool certified = false;
+    Remainders left = factor_panel(ctx, W, R, L, may_repeat, certified);
+    if (task.repeat == Task::Repeat::Never) task.orthonormal.push_back(certified);
     if (may_repeat && task.wants_repetition(left)) {
         const auto R0 = R.row_block({0, k}), R1 = R.row_block({k, columns.end});
         const auto Q = task.Q.col_block({0, k});
@@ -216,7 +235,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
             project_away<T>(ctx, Q, W, C, plan_.arithmetic, true);
-            const Remainders kept = factor_panel(ctx, W, factors.view(), L, true);
+            const Remainders kept = factor_panel(ctx, W, factors.view(), L, true, certified);
             copy<T>(ctx, R1, minus_R1.view());
             negate<T>(ctx, minus_R1.view());
             subtract_product<T>(ctx, C, minus_R1.view(), R0);
@@ -230,9 +249,10 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
 }
 
 /// W = Q R by itself, Q in place of W: the last rows of R; those above tell the columns' norms. What R says of them, if `inspect`.
+/// `certified`: ‖I − QᵀQ‖ = O(nu) by CholeskyQR2's certificate.
 template <class T, class D>
 Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R,
-                                                MatrixView<T, D> L, bool inspect) {
+                                                MatrixView<T, D> L, bool inspect, bool& certified) {
     using State = typename CholeskyPasses<T, D>::State;
     const Index w = W.cols, k = R.rows - w;
     const auto R1 = R.row_block({k, R.rows});
@@ -246,7 +266,9 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
             multiply_upper<T>(ctx, R2.view().row_block({k, R.rows}), R1, R1);
         }
         if (state == State::Improved || state == State::Certified) {
-            if (const Remainders left = inspect_remainders<T>(ctx, R); !left.dependent) return left;
+            const Remainders left = inspect_remainders<T>(ctx, R);
+            certified = !left.dependent && state == State::Certified;
+            if (!left.dependent) return left;
             // W = Q R₁ again: a Gram matrix does not see that a column depends on others
             multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::None, R1, W);
         }

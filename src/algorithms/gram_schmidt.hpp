@@ -45,7 +45,8 @@ private:
                              MatrixView<T, D> S, bool again) const;
     bool by_halves(Context<D>& ctx, Task& task, Range columns, Outcome& outcome);
     Index finish_panel(Context<D>& ctx, Task& task, Range columns);
-    Remainders factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L, bool inspect);
+    Remainders factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L, bool inspect,
+                            bool& certified);
     void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
     void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);
     bool modified() const { return plan_.method == Method::ModifiedGramSchmidt; }

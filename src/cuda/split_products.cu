@@ -18,7 +18,7 @@ namespace quoin::cuda {
 
 namespace {
 
-constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 1024;
+constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 2048;
 /// The same where the operands are rounded to 16 bits, 2¹³ times as coarse.
 constexpr Index rounded_run = 16384;
 /// The halves of one operand's columns are made while they fit into so many bytes, and one is taken at a time.
@@ -263,13 +263,18 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     const Index p_wide = columns_at_a_time(form.slots * round_up(m, 64), p);
     const RunsOfRows by(ctx, form, m, k, p_wide);
     const Runs inner = runs_of_cols(form, k);
-    const Index ld = form.slots * by.runs.padded(), lda = round_up(m, 8), ldb = form.slots * inner.padded();
+    const Index ld = form.slots * by.runs.padded();
     if (ld * k * Index(sizeof(__half)) > most_shared_bytes) return false;
     Arena::Frame frame(ctx);
-    __half *const Q_runs = frame.take<__half>(ld * k), *const Q_sides = frame.take<__half>(lda * ldb);
+    // of one slot, both layouts are the same but for the columns beyond k
+    const bool same = form.slots == 1;
+    const Index lda = same ? ld : round_up(m, 8), ldb = form.slots * inner.padded();
+    __half* const Q_sides = frame.take<__half>(lda * ldb);
+    __half* const Q_runs = same ? Q_sides : frame.take<__half>(ld * k);
     __half *const W_runs = frame.take<__half>(ld * p_wide), *const S_runs = frame.take<__half>(ldb * p_wide);
     float* const parts = by.parts ? frame.take<float>(by.runs.count * k * p_wide) : nullptr;
-    make_halves(ctx, form, Q, LowSlot::First, nullptr, {Q_runs, by.runs, Q_sides, inner, lda});
+    make_halves(ctx, form, Q, LowSlot::First, nullptr,
+                same ? Layouts{nullptr, by.runs, Q_sides, inner, lda} : Layouts{Q_runs, by.runs, Q_sides, inner, lda});
     for (Index j = 0; j < p; j += p_wide) {
         const Range cols{j, std::min(p, j + p_wide)};
         const auto W_j = W.col_block(cols), S_j = S.col_block(cols);

@@ -22,7 +22,7 @@ bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p);
 ///     Corrected   2⁻²³ |x| + 2⁻³⁹ x_max,   three products of f16 for one,
 ///
 /// and sums are those of f32, but too small by up to an ulp for every 16 terms, which the tensor cores cut off: over runs of 384 to
-/// 1536 rows of AᵀB and 1024 columns of A, corrected, 16u to 64u and 43u of a sum without cancellation, u = 2⁻²⁴.
+/// 1536 rows of AᵀB and 2048 columns of A, corrected, 16u to 64u and 85u of a sum without cancellation, u = 2⁻²⁴.
 /// 2mnp flops done, corrected 6mnp; none counted. Halves of A and of B take up to 1 GiB each.
 void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A,
                                    MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C, bool accumulate);

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(sweep_threads)
     }
 }
 
-constexpr int squares_threads = 256;
+constexpr int squares_threads = 512;
 
 template <class T>
 __global__ void __launch_bounds__(squares_threads)
@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(squares_threads)
     for (Index j = blockIdx.x; j < R.cols; j += gridDim.x) {
         const Index end = with_triangle ? k + j + 1 : k;
         double square = 0;
+#pragma unroll 8
         for (Index i = threadIdx.x; i < end; i += squares_threads) {
             const double r = static_cast<double>(R.data[i + j * R.ld]);
             square += r * r;

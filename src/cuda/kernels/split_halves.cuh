@@ -102,7 +102,10 @@ __global__ void __launch_bounds__(element_threads)
             const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale),
                 y(entry_of<unit_lower>(A, i + 1, j) * scale);
             if (parts.data && j < A.cols && i < parts.rows) {
-                H* const at = parts.data + j * slots * parts.rows + i / parts.h * slots * parts.h + i % parts.h;
+                // division in 64 bits takes longer than the memory
+                const Index run =
+                    rows < (Index(1) << 31) ? static_cast<unsigned>(i) / static_cast<unsigned>(parts.h) : i / parts.h;
+                H* const at = parts.data + j * slots * parts.rows + run * (slots - 1) * parts.h + i;
 #pragma unroll
                 for (int s = 0; s < slots; ++s)
                     *reinterpret_cast<Pair*>(at + s * parts.h) = {x.at(s, low), y.at(s, low)};
