@@ -9,7 +9,8 @@
 //     ┌─┬─┬──────┐ b h    registers. Every block adds the parts of the sweep before, a warp a product, in one order, and so all
 //     │ │ │      │        come to the same r. The parts of the next products go where this sweep's are not (every second time):
 //     ├─┼─┼──────┤        blocks read those as long as it lasts.
-//     └─┴─┴──────┘        Block 0 writes row j of R and closes the gate. Sums in double.
+//     └─┴─┴──────┘        Block 0 writes row j of R and closes the gate. Sums in double, of a block's threads through 33 KiB
+//                          of shared memory.
 //
 //   column_squares  one block a column; what R says of the norms of A's columns before.
 //
@@ -20,7 +21,10 @@
 
 namespace quoin::cuda {
 
-constexpr int sweep_cols = 32, sweep_threads = 128, sweep_warps = sweep_threads / 32;
+constexpr int sweep_cols = 32, sweep_threads = 128;
+/// Threads that add one product.
+constexpr int adders = sweep_threads / sweep_cols;
+static_assert(adders == 4);
 
 /// What the coefficients R of n columns say, k of them above the triangle.
 struct ColumnSquares {
@@ -47,45 +51,56 @@ __device__ __forceinline__ double warp_sum(double x) {
     return x;
 }
 
+/// Of the threads that add one product; every lane of a warp calls it.
+__device__ __forceinline__ double sum_of_adders(double x) {
+    x += __shfl_xor_sync(~0u, x, 1);
+    return x + __shfl_xor_sync(~0u, x, 2);
+}
+
 /// parts: product l of block b at l·gridDim.x + b. Column t − 1 depends on others up to tolerance·‖R(:, t − 1)‖.
 template <class T>
 __global__ void __launch_bounds__(sweep_threads)
     sweep(SweepOperands<T> s, int t, double tolerance, const double* parts, double* next_parts) {
-    __shared__ double products[sweep_cols], warps[sweep_warps][sweep_cols], before;
-    const int n = s.n, j = t - 1, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    // of every thread; rows that are 4 numbers apart in the banks
+    __shared__ double own[sweep_cols][sweep_threads + 4];
+    __shared__ double products[sweep_cols], before;
+    const int n = s.n, j = t - 1, lane = threadIdx.x % 32;
+    const int product = threadIdx.x / adders, adder = threadIdx.x % adders;
     const unsigned blocks = gridDim.x;
     const volatile int& reason = reinterpret_cast<const volatile int&>(s.gate->reason);
-    if (reason != Verdict::Open) return;
+    // another block may be closing it
+    if (__syncthreads_or(reason != Verdict::Open)) return;
 
     T scale = 1, r[sweep_cols];
     bool depends = false;
     if (t > 0) {
-        for (int l = j + warp; l < n; l += sweep_warps) {
-            double sum = 0;
-            for (unsigned b = lane; b < blocks; b += 32) sum += parts[l * blocks + b];
-            sum = warp_sum(sum);
-            if (lane == 0) products[l] = sum;
+        double sum = 0;
+        if (product >= j && product < n) {
+#pragma unroll 8
+            for (unsigned b = adder; b < blocks; b += adders) sum += parts[product * blocks + b];
         }
-        if (warp == 0) {
+        sum = sum_of_adders(sum);
+        if (adder == 0) products[product] = sum;
+        if (threadIdx.x < 32) {
             const double r_ij = lane < j ? static_cast<double>(s.R[lane + j * s.ldr]) : 0;
             const double square = warp_sum(r_ij * r_ij);
             if (lane == 0) before = square;
         }
         __syncthreads();
-        const double norm = sqrt(products[j]);
+        const double norm = sqrt(products[j]), inverse = 1 / norm;
         depends = norm <= tolerance * sqrt(s.above[j].square + before + norm * norm);
         if (depends && !s.complete) {
             if (blockIdx.x == 0 && threadIdx.x == 0) s.gate->close(0, Verdict::Pivot, s.k + j);
             return;
         }
-        scale = static_cast<T>(1 / norm);
+        scale = static_cast<T>(inverse);
 #pragma unroll
         for (int l = 0; l < sweep_cols; ++l) {
-            r[l] = l < t || l >= n || depends ? T(0) : static_cast<T>(products[l] / norm);
+            r[l] = l < t || l >= n || depends ? T(0) : static_cast<T>(products[l] * inverse);
         }
         if (blockIdx.x == 0 && threadIdx.x < n) {
             const int l = threadIdx.x;
-            if (l >= j) s.R[j + l * s.ldr] = depends ? T(0) : static_cast<T>(l == j ? norm : products[l] / norm);
+            if (l >= j) s.R[j + l * s.ldr] = depends ? T(0) : static_cast<T>(l == j ? norm : products[l] * inverse);
             if (l > j) s.R[l + j * s.ldr] = T(0);
         }
     }
@@ -118,18 +133,13 @@ __global__ void __launch_bounds__(sweep_threads)
     }
     if (t == n) return;
 #pragma unroll
-    for (int l = 0; l < sweep_cols; ++l) {
-        if (l >= t && l < n) {
-            const double sum = warp_sum(sums[l]);
-            if (lane == 0) warps[warp][l] = sum;
-        }
-    }
+    for (int l = 0; l < sweep_cols; ++l) own[l][threadIdx.x] = sums[l];
     __syncthreads();
-    if (threadIdx.x >= t && threadIdx.x < n) {
-        double sum = 0;
-        for (int w = 0; w < sweep_warps; ++w) sum += warps[w][threadIdx.x];
-        next_parts[threadIdx.x * blocks + blockIdx.x] = sum;
-    }
+    double sum = 0;
+#pragma unroll 8
+    for (int thread = adder; thread < sweep_threads; thread += adders) sum += own[product][thread];
+    sum = sum_of_adders(sum);
+    if (adder == 0 && product >= t && product < n) next_parts[product * blocks + blockIdx.x] = sum;
 }
 
 constexpr int squares_threads = 512;
