@@ -6,6 +6,8 @@
 *_requirements.csv  ratio to cuSOLVER by case, with what was required
 *_table1.csv        GFLOP/s over rows, with the rates that the paper printed
 *_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
+*_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
+*_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
 """
 
@@ -256,6 +258,61 @@ def plot_tuning(path, out):
     save(figure, out)
 
 
+def plot_gram_schmidt(path, out):
+    rows = [r for r in bench_csv.read(path) if r["orthogonality"]]
+    codes = {"mgs-cublas": ("MGS by cuBLAS", GREEN, "-", "D"), "mgs-native": ("MGS, the paper's kernels", GREY, ":", "s"),
+             "mgs": ("Quoin mgs", BLUE, "-", "o"), "mgs-always": ("  reorthogonalised", BLUE, "--", "o"),
+             "cgs": ("Quoin cgs", SKY, "-", "s"), "cgs-always": ("  reorthogonalised", SKY, "--", "s"),
+             "geqrf-orgqr": ("cuSOLVER", VERMILION, "-", "^")}
+    dtypes = sorted({r["dtype"] for r in rows})
+    figure, panels = plt.subplots(1, len(dtypes), figsize=(5.4 * len(dtypes), 4.4), squeeze=False,
+                                  constrained_layout=True)
+    for axes, dtype in zip(panels[0], dtypes):
+        ends = []
+        for code, (label, colour, line, marker) in codes.items():
+            points = sorted((int(r["cols"]), float(r["gflops"])) for r in rows if (r["dtype"], r["code"]) == (dtype, code))
+            if points:
+                axes.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=5)
+                ends.append((points[-1][1], label, colour))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
+        axes.set_xlabel("columns of a square matrix")
+        axes.set_ylabel("GFLOP/s, 2mn² for every code")
+        axes.set_title(f"Gram-Schmidt, {dtype}, {device_of(path)}")
+        figure.canvas.draw()
+        label_ends(axes, ends)
+    save(figure, out)
+
+
+def plot_tensor_cores(path, out):
+    rows = [r for r in bench_csv.read(path) if r["method"] != "cusolver"]
+    sizes = sorted({int(r["cols"]) for r in rows})
+    figure, panels = plt.subplots(1, len(sizes), figsize=(6.4 * len(sizes), 5), squeeze=False, constrained_layout=True)
+    for axes, size in zip(panels[0], sizes):
+        for y, row in enumerate(r for r in rows if int(r["cols"]) == size):
+            ratio, twice = float(row["ratio"]), row["reorthogonalization"] == "always"
+            colour = ORANGE if row["method"] == "householder" else BLUE if twice else SKY
+            axes.barh(y, ratio, color=colour)
+            text = f"{ratio:.3g}×   {float(row['orthogonality']):.0e}"
+            if row["required_ratio"]:
+                floor = float(row["required_ratio"])
+                axes.plot([floor, floor], [y - 0.4, y + 0.4], color="black", linewidth=1.6)
+                text += f"   ({floor:g}×)"
+            axes.text(1.02, y, text, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+        names = [f"{r['method']} {r['arithmetic']}" + (", twice" if r["reorthogonalization"] == "always" else "")
+                 for r in rows if int(r["cols"]) == size]
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.axvline(1, color="black", linewidth=0.8)
+        axes.set_xlabel("cuSOLVER's time over Quoin's, Q and R in f32")
+        axes.set_title(f"{thousands(size)}², {device_of(path)}")
+        axes.text(1.02, -0.9, "ratio, ‖I − QᵀQ‖ (required)", va="bottom", fontsize=8,
+                  transform=axes.get_yaxis_transform())
+    save(figure, out)
+
+
 def main(directory):
     drawn = 0
     for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
@@ -267,13 +324,18 @@ def main(directory):
         elif out.endswith("_figure9"):
             plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
             plot_speedups(path, out[:-len("9")] + "8")
+        elif out.endswith("_gram_schmidt"):
+            plot_gram_schmidt(path, out)
+        elif out.endswith("_tensor_cores"):
+            plot_tensor_cores(path, out)
         elif out.endswith("_tree_tuning"):
             plot_tuning(path, out)
         else:
             continue
         drawn += 1
     if drawn == 0:
-        sys.exit(f"plot.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv or *_tree_tuning.csv")
+        sys.exit(f"plot.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv, "
+                 "*_gram_schmidt.csv, *_tensor_cores.csv or *_tree_tuning.csv")
 
 
 if __name__ == "__main__":

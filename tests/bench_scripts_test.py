@@ -105,15 +105,24 @@ class Pictures(unittest.TestCase):
             write(directory, "h100_tree_tuning.csv", HEADER.splitlines()[0] + "\ndtype,leaf_rows,panel_width,fan_in,update_gflops,tree_share\n"
                   + "".join(f"{dtype},{h},{w},4,{100 * h * w},{w / h}\n"
                             for dtype in ("f32", "f64") for h in (64, 128) for w in (8, 16, 32)))
+            write(directory, "h100_gram_schmidt.csv", HEADER.splitlines()[0] + "\nrows,cols,dtype,code,gflops,orthogonality\n"
+                  + "8,8,f32,orthogonalization,3,\n"
+                  + "".join(f"{n},{n},{dtype},{code},{n},1e-6\n" for n in (1024, 2048) for dtype in ("f32", "f64")
+                            for code in ("mgs", "mgs-cublas")))
+            write(directory, "h100_tensor_cores.csv", HEADER.splitlines()[0]
+                  + "\nrows,cols,dtype,method,arithmetic,reorthogonalization,ratio,required_ratio,orthogonality\n"
+                  + "9,9,f32,cusolver,native,,1,,1e-6\n9,9,f32,cgs,fp16,off,9,10,2.9\n9,9,f32,cgs,corrected,always,3,3,1e-6\n")
             plot.main(directory)
-            for name in ("requirements", "table1", "figure8", "figure9", "tree_tuning"):
+            for name in ("requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
                 with open(os.path.join(directory, f"h100_{name}.png"), "rb") as png:
                     self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
                 with open(os.path.join(directory, f"h100_{name}.svg")) as svg:
                     text = svg.read()
                 for expected in {"requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
                                  "figure8": ("over cuSOLVER",), "figure9": ("CAQR = cuSOLVER", "2000 columns"),
-                                 "tree_tuning": ("update", "tree", "panel width")}[name]:
+                                 "tree_tuning": ("update", "tree", "panel width"),
+                                 "gram_schmidt": ("Quoin mgs", "MGS by cuBLAS", "f64"),
+                                 "tensor_cores": ("cgs corrected, twice", "10×", "cgs fp16")}[name]:
                     self.assertTrue(expected in text, f"{name} lacks {expected}")
                 self.assertTrue("H100" in text, name)
 

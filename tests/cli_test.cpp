@@ -102,6 +102,8 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
         {"bench --paper table1", {"--paper", "--device cuda"}},
+        {"bench --paper tensor-cores", {"--paper", "--device cuda"}},
+        {"bench --paper orthogonality --device cuda", {"--paper", "host"}},
         {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9, storage"}},
         {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
         {"bench 10x10 --paper table1 --device cuda", {"--paper", "SHAPE"}},

@@ -138,7 +138,9 @@ TYPED_TEST(PlanOf, OptionsOutsideTheirDomainAreNamed) {
         this->expect_invalid("fan_in", 100, 20, {.method = method, .fan_in = 1});
     this->expect_invalid("leaf_rows", 100, 20, {.method = Method::CAQR, .panel_width = 16, .leaf_rows = 15});
     this->expect_invalid("leaf_rows", 100, 20, {.method = Method::TSQR, .leaf_rows = 19});
-    this->expect_invalid("arithmetic", 5000, 5000, {.arithmetic = Arithmetic::Corrected});
+    for (Arithmetic arithmetic : {Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16, Arithmetic::Corrected})
+        for (Method method : {Method::Auto, Method::BlockedHouseholder, Method::ClassicalGramSchmidt})
+            this->expect_invalid("arithmetic", 5000, 5000, {.method = method, .arithmetic = arithmetic});
     EXPECT_EQ(this->plan(5000, 5000, {.arithmetic = Arithmetic::Auto}).arithmetic, Arithmetic::Native);
 }
 
