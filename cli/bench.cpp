@@ -248,9 +248,8 @@ void add_bench(CLI::App& program) {
             "code,\n"
             "width of a panel and number of threads, or Figures 6 to 9 on this GPU: its kernels over the shape of a "
             "block,\n"
-            "and every code; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ. tensor-cores: Q and R in f32 "
-            "by cgs\n"
-            "in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE (--device cuda)")
+            "and every code; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ. tensor-cores: Q and R in f32\n"
+            "by cgs in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE (--device cuda)")
         ->type_name("NAME");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
