@@ -209,8 +209,8 @@ void project_away(Context<Host>& ctx, MatrixView<const T, Host> Q, MatrixView<T,
                   Arithmetic arithmetic, bool again);
 
 /// Of a product Q S with p columns that is taken from columns of norms about 1: operands rounded to f16 leave an error of
-/// 2⁻¹¹‖S‖_F, no more than 2u√p for u = 2⁻²⁴, where ‖S‖_F² = `squares` is at most 2⁻²⁴p.
-constexpr bool rounding_suffices(double squares, Index p) { return squares <= 0x1p-24 * static_cast<double>(p); }
+/// 2⁻¹¹‖S‖_F, no more than 8u√p for u = 2⁻²⁴, where ‖S‖_F² = `squares` is at most 2⁻²⁰p.
+constexpr bool rounding_suffices(double squares, Index p) { return squares <= 0x1p-20 * static_cast<double>(p); }
 
 // ---- Gram-Schmidt, a few columns at a time ----------------------------------------------------------------------------
 
