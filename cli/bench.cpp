@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "byte_size.hpp"
 #include "interrupt.hpp"
 #include "paper_tables.hpp"
 #include "subcommands.hpp"
@@ -113,6 +114,25 @@ void check_arguments(const BenchArguments& arguments) {
         throw CLI::ValidationError("--against", "blas2 forms no Q: ask for --op geqrf, r-only or factor");
 }
 
+/// "recursive-fp16-twice".
+OutOfCoreOptions parse_route(const std::string& argument, const std::string& text) {
+    const std::vector<std::string> parts = CLI::detail::split(text, '-');
+    const bool twice = parts.size() == 3 && parts[2] == "twice";
+    if (parts.size() != 2 && !twice)
+        throw CLI::ValidationError(argument,
+                                   fmt::format("'{}' is not METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice", text));
+    OutOfCoreOptions options;
+    options.method = parse_name(argument, parts[0],
+                                {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking},
+                                [](OutOfCoreMethod method) { return to_string(method); });
+    options.arithmetic = parse_name(argument, parts[1],
+                                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16,
+                                     Arithmetic::BF16, Arithmetic::Corrected},
+                                    [](Arithmetic arithmetic) { return to_string(arithmetic); });
+    options.reorthogonalize = twice;
+    return options;
+}
+
 void run_bench(const BenchArguments& arguments) {
     if (arguments.robust_pca) {
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
@@ -125,6 +145,17 @@ void run_bench(const BenchArguments& arguments) {
 #endif
     }
     if (arguments.storage) return bench_storage(arguments);
+    if (arguments.out_of_core) {
+        if (!arguments.on_device) throw CLI::ValidationError("--paper", "out-of-core needs --device cuda");
+        for (const Shape shape : arguments.shapes) {
+            if (shape.rows < shape.cols) throw CLI::ValidationError("SHAPE", "out-of-core takes no wide matrices");
+        }
+#ifdef QUOIN_HAVE_CUDA
+        return bench_out_of_core(arguments);
+#else
+        throw Error(ErrorCode::DeviceFailure, "--device cuda: this quoin was built without its CUDA backend");
+#endif
+    }
     if (arguments.tensor_cores && !arguments.on_device)
         throw CLI::ValidationError("--paper", "tensor-cores needs --device cuda");
     if (arguments.tensor_cores || (arguments.gram_schmidt && arguments.on_device)) {
@@ -229,14 +260,15 @@ void add_bench(CLI::App& program) {
                 arguments->storage = text == "storage";
                 arguments->gram_schmidt = text == "gram-schmidt";
                 arguments->orthogonality = text == "orthogonality";
+                arguments->out_of_core = text == "out-of-core";
                 arguments->tensor_cores = text == "tensor-cores";
                 for (const PaperTable& table : paper_tables()) {
                     if (text == table.name) arguments->paper = &table;
                     names += ", " + std::string(table.name);
                 }
-                names += ", storage, gram-schmidt, orthogonality, tensor-cores";
+                names += ", storage, gram-schmidt, orthogonality, tensor-cores, out-of-core";
                 if (!arguments->paper && !arguments->robust_pca && !arguments->storage && !arguments->gram_schmidt &&
-                    !arguments->orthogonality && !arguments->tensor_cores)
+                    !arguments->orthogonality && !arguments->tensor_cores && !arguments->out_of_core)
                     throw CLI::ValidationError("--paper", fmt::format("'{}' is none of {}", text, names));
             },
             "table1, figure8 or figure9 of Anderson, Ballard, Demmel and Keutzer (2011) on this GPU (--device cuda),\n"
@@ -249,8 +281,30 @@ void add_bench(CLI::App& program) {
             "width of a panel and number of threads, or Figures 6 to 9 on this GPU: its kernels over the shape of a "
             "block,\n"
             "and every code; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ. tensor-cores: Q and R in f32\n"
-            "by cgs in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE (--device cuda)")
+            "by cgs in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE\n"
+            "(--device cuda). out-of-core: Tables 3 and 4 of Zhang and Wu (2021), a matrix of the host's memory by\n"
+            "this GPU within --gpu-memory, by every one of --routes; SHAPE replaces 65536x65536")
         ->type_name("NAME");
+    command
+        .add_option_function<std::string>(
+            "--gpu-memory",
+            [arguments](const std::string& text) { arguments->gpu_memory = parse_byte_size("--gpu-memory", text); },
+            "Of --paper out-of-core: memory of the GPU that may be taken (default: 16GiB)")
+        ->type_name("SIZE");
+    arguments->routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
+    command
+        .add_option_function<std::string>(
+            "--routes",
+            [arguments](const std::string& text) { arguments->routes = parse_list("--routes", text, parse_route); },
+            "Of --paper out-of-core: METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice (reorthogonalised), separated by\n"
+            "commas; recursive, blocking or householder; native, tf32, fp16, bf16 or corrected\n"
+            "(default: recursive-fp16,blocking-fp16)")
+        ->type_name("ROUTES");
+    command
+        .add_option_function<std::string>(
+            "--block", [arguments](const std::string& text) { arguments->block = parse_dimension("--block", text); },
+            "Of --paper out-of-core: columns of a block (0: as many as the memory has room for)")
+        ->type_name("N");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command.add_flag(

@@ -39,6 +39,10 @@ struct BenchArguments {
     bool gram_schmidt = false;   ///< Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith, or 6 to 9 on a GPU
     bool tensor_cores = false;   ///< classical Gram-Schmidt in every arithmetic, on a GPU
     bool orthogonality = false;  ///< the loss of orthogonality over κ
+    bool out_of_core = false;    ///< Tables 3 and 4 of Zhang and Wu
+    std::vector<OutOfCoreOptions> routes;  ///< of it: method, arithmetic and reorthogonalize
+    Index gpu_memory = Index(16) << 30;
+    Index block = 0;
     int repeat = 0;
     bool energy = false;
 };
@@ -93,6 +97,9 @@ void bench_tensor_cores(const BenchArguments& arguments);
 
 /// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors on the host.
 void bench_orthogonality(const BenchArguments& arguments);
+
+/// Tables 3 and 4 of Zhang and Wu, with Householder beside them: matrices in the host's memory on the current GPU.
+void bench_out_of_core(const BenchArguments& arguments);
 
 /// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.
 void bench_robust_pca(const BenchArguments& arguments);

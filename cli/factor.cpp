@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "arguments.hpp"
+#include "byte_size.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
 #include "json_line.hpp"
@@ -29,6 +30,10 @@ struct FactorArguments {
     bool r_only = false;
     bool verify = false;
     Index memory = 0;
+    Index gpu_memory = 0;
+
+    /// The cap on what is taken there, as it was given, or 0.
+    Index memory_on_gpu() const { return gpu_memory > 0 ? gpu_memory : memory; }
 };
 
 /// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear together
@@ -74,7 +79,8 @@ struct Outcome {
     double transfer_out_seconds = -1;  ///< from the GPU to the files
     double orthogonality = -1;
     double residual = -1;
-    std::optional<StreamTimes> stream = {};  ///< through a GPU
+    std::optional<StreamTimes> stream = {};           ///< through a GPU
+    std::optional<OutOfCoreReport> out_of_core = {};  ///< where A stayed in the host's memory, and a GPU computed
 };
 
 /// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more. With a full T
@@ -236,6 +242,70 @@ std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const 
     return choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
 }
 
+#ifdef QUOIN_HAVE_CUDA
+/// The same choices for a matrix that does not fit it.
+OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double cap) {
+    const Options& given = arguments.common.options;
+    const bool by_householder = given.method == Method::Auto || given.method == Method::BlockedHouseholder;
+    if (!by_householder && given.method != Method::ClassicalGramSchmidt)
+        throw CLI::ValidationError("--method",
+                                   fmt::format("{} needs the whole matrix in the GPU's memory, which it does "
+                                               "not fit: take householder or cgs",
+                                               to_string(given.method)));
+    if (given.compact_wy == CompactWY::Full)
+        throw CLI::ValidationError("--compact-wy",
+                                   "full needs the whole matrix in the GPU's memory, which it does not fit");
+    OutOfCoreOptions options;
+    options.method = by_householder ? OutOfCoreMethod::Householder : OutOfCoreMethod::Recursive;
+    options.arithmetic = given.arithmetic;
+    options.reorthogonalize = given.reorthogonalization != Reorthogonalization::Off;
+    options.check_finite = given.check_finite;
+    options.memory_bytes = cap;
+    return options;
+}
+
+/// A, and Q in its place, in the host's memory, and R; blocks of them on the GPU.
+template <class T>
+Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const FactorArguments& arguments, double gpu_cap,
+                          Outputs<T>& outputs) {
+    const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
+    const OutOfCoreOptions options =
+        out_of_core_options(arguments, arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap);
+    const OutOfCorePlan plan = plan_out_of_core<T, Cuda>(m, n, options);
+    const double bytes = sizeof(T) * (static_cast<double>(m) * static_cast<double>(n) * (arguments.verify ? 2 : 1) +
+                                      static_cast<double>(k) * static_cast<double>(n));
+    const double cap = memory_cap(0);
+    if (bytes > cap) refuse_memory_cap(file.path(), cap, bytes, "for A and R, whose blocks a GPU is to factor");
+    Context<Host> host = make_context(arguments.common);
+    Outcome outcome;
+    Stopwatch watch;
+    Matrix<T> A = read_matrix<T>(host, file), R(k, n);
+    outcome.transfer_in_seconds = watch.seconds();
+    std::fill_n(R.data(), k * n, T(0));
+    ctx.reset_progress();
+    {
+        const ProgressBar bar("factoring", [&] { return ctx.flops_done() / plan.flops; });
+        naming_file(file.path(), 0,
+                    [&] { outcome.out_of_core = qr_out_of_core<T, Cuda>(ctx, A.view(), R.view(), options); });
+    }
+    outcome.seconds = outcome.out_of_core->seconds;
+    outcome.method = plan.method == OutOfCoreMethod::Householder ? "householder" : "cgs";
+    outcome.remark = fmt::format(" out of core: {} of the GPU's memory, {} columns at a time",
+                                 format_byte_size(options.memory_bytes), plan.block);
+    watch = {};
+    const MatrixView<const T> Q = std::as_const(A).view().col_block({0, k});
+    write_matrix<T>(host, outputs.r, "R.npy", std::as_const(R).view());
+    if (outputs.q) write_matrix<T>(host, *outputs.q, "Q.npy", Q);
+    outcome.transfer_out_seconds = watch.seconds();
+    if (arguments.verify) {
+        const Matrix<T> original = read_matrix<T>(host, file);
+        outcome.orthogonality = orthogonality<T>(host, Q);
+        outcome.residual = residual<T>(host, original.view(), Q, std::as_const(R).view());
+    }
+    return outcome;
+}
+#endif
+
 template <class T, class D>
 void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
@@ -243,14 +313,16 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     const bool form_q = plan.q != QForm::None;
     double cap = 0;
     std::optional<RowBlocks> blocks;
+    [[maybe_unused]] bool beyond = false;  // A stays in the host's memory
     if constexpr (std::is_same_v<D, Host>) {
         cap = memory_cap(arguments.memory);
         blocks = blocks_on_host<T>(arguments, file, plan, cap);
     } else {
-        cap = gpu_memory_cap(ctx, arguments.memory);
-        blocks = choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify),
-                               gpu_streaming(m, n, 0, plan.q != QForm::None, sizeof(T), arguments.common.options),
-                               enough_gpu_rows(n, sizeof(T)));
+        cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
+        const double in_memory = in_memory_bytes(plan, arguments.verify);
+        const auto streaming = gpu_streaming(m, n, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);
+        beyond = least_bytes(file, in_memory, streaming) > cap;
+        if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
 
     OutputDirectory directory(arguments.out);
@@ -271,6 +343,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
             if (blocks && form_q) return factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs);
             if (blocks) return factor_streaming_r<T>(ctx, file, *blocks, outputs);
         } else {
+            if (beyond) return factor_beyond_gpu<T>(ctx, file, arguments, cap, outputs);
             if (blocks) return factor_streaming<T>(ctx, file, *blocks, plan, arguments.verify, outputs);
         }
         return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
@@ -287,6 +360,12 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         line.add("seconds", outcome.seconds).add("gflops", gflops);
         add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
         if (outcome.stream) add_stream_times(line, *outcome.stream);
+        if (outcome.out_of_core) {
+            line.add("gpu_memory_bytes", outcome.out_of_core->memory_bytes);
+            line.add("bytes_to_gpu", outcome.out_of_core->bytes_in)
+                .add("bytes_from_gpu", outcome.out_of_core->bytes_out);
+            line.add_measured("hidden", outcome.out_of_core->hidden);
+        }
         if (arguments.verify)
             line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
         line.print();
@@ -298,6 +377,14 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
     if (outcome.stream) print_stream_times(*outcome.stream);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
+    if (outcome.out_of_core) {
+        const OutOfCoreReport& report = *outcome.out_of_core;
+        fmt::print(
+            "moved          {} to the GPU, {} from it{}\n", format_byte_size(report.bytes_in),
+            format_byte_size(report.bytes_out),
+            report.hidden < 0 ? "" : fmt::format(", {:.0f}% of the time beside computation", 100 * report.hidden));
+        fmt::print("GPU's memory   {} taken\n", format_byte_size(report.memory_bytes));
+    }
     if (arguments.verify) {
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
         fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
@@ -317,6 +404,9 @@ void add_factor(CLI::App& program) {
         "gives R, a second, backward, gives Q. With --device cuda all is computed on a GPU: in its memory, or, where\n"
         "that or --memory is too little, by blocks of rows, one read and copied while the GPU works on the one "
         "before.\n"
+        "Where its rows are too long for that, A stays in the host's memory and its columns travel: by householder, "
+        "or\n"
+        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021).\n"
         "Outputs appear only when complete.\n\n"
         "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
@@ -328,6 +418,7 @@ void add_factor(CLI::App& program) {
     command.add_flag("--verify", arguments->verify,
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
+    add_gpu_memory_argument(command, arguments->gpu_memory);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
@@ -339,6 +430,8 @@ void add_factor(CLI::App& program) {
         "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
         "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
         "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading.\n"
+        "A that stays in the host's memory adds gpu_memory_bytes, bytes_to_gpu, bytes_from_gpu and, with --trace,\n"
+        "hidden, the share of the copies' time during which the GPU computed.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {
@@ -348,9 +441,15 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    return least_bytes(file, in_memory_bytes(plan, arguments->verify),
-                                       gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None, sizeof(T),
-                                                     arguments->common.options));
+                    const double least = least_bytes(file, in_memory_bytes(plan, arguments->verify),
+                                                     gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None,
+                                                                   sizeof(T), arguments->common.options));
+#ifdef QUOIN_HAVE_CUDA
+                    // beyond the cap A stays in the host's memory
+                    if constexpr (std::is_same_v<std::decay_t<decltype(ctx)>, Context<Cuda>>)
+                        return std::min(least, gpu_memory_cap(ctx, arguments->memory_on_gpu()));
+#endif
+                    return least;
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });
         });

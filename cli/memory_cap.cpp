@@ -17,6 +17,15 @@ void add_memory_argument(CLI::App& command, Index& bytes) {
         ->type_name("SIZE");
 }
 
+void add_gpu_memory_argument(CLI::App& command, Index& bytes) {
+    command
+        .add_option_function<std::string>(
+            "--gpu-memory", [&bytes](const std::string& text) { bytes = parse_byte_size("--gpu-memory", text); },
+            "Most memory of the GPU to take; a matrix beyond it stays in the host's memory, and blocks of it\n"
+            "travel (default: nine tenths of what is free)")
+        ->type_name("SIZE");
+}
+
 double memory_cap(Index given) {
     return given > 0 ? static_cast<double>(given)
                      : 0.75 * static_cast<double>(describe_machine().memory_available_bytes);

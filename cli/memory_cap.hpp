@@ -9,6 +9,9 @@ namespace quoin::cli {
 /// Adds --memory SIZE to a command; `bytes` stays 0 where it is not given.
 void add_memory_argument(CLI::App& command, Index& bytes);
 
+/// Adds --gpu-memory SIZE; `bytes` stays 0 where it is not given.
+void add_gpu_memory_argument(CLI::App& command, Index& bytes);
+
 /// The cap on what the program allocates for matrices: `given`, or three quarters of the available memory.
 double memory_cap(Index given);
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "arguments.hpp"
+#include "byte_size.hpp"
 #include "json_line.hpp"
 #include "on_device.hpp"
 #include "subcommands.hpp"
@@ -15,6 +16,7 @@ struct PlanArguments {
     CommonArguments common;
     std::vector<std::string> shape;
     DType dtype = DType::F64;
+    Index gpu_memory = 0;
 };
 
 Shape shape_of(const std::vector<std::string>& texts) {
@@ -57,6 +59,45 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.print();
 }
 
+/// By every method out of core, what the same memory of a GPU costs; asks no GPU.
+template <class T>
+void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
+#ifdef QUOIN_HAVE_CUDA
+    const Options& given = arguments.common.options;
+    bool first = true;
+    for (const OutOfCoreMethod method :
+         {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        const bool slabs = method == OutOfCoreMethod::Householder;
+        const bool rounded = given.arithmetic != Arithmetic::Auto && given.arithmetic != Arithmetic::Native &&
+                             given.arithmetic != Arithmetic::Corrected;
+        // what a method has not is left out
+        if (slabs ? rounded : shape.rows < shape.cols) continue;
+        OutOfCoreOptions options;
+        options.method = method;
+        options.arithmetic = given.arithmetic;
+        options.reorthogonalize = !slabs && given.reorthogonalization != Reorthogonalization::Off;
+        options.memory_bytes = static_cast<double>(arguments.gpu_memory);
+        options.block = given.panel_width;
+        const OutOfCorePlan plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, options);
+        if (!arguments.common.json) {
+            fmt::print("{}{}\n", first ? "" : "\n", to_string(plan));
+            first = false;
+            continue;
+        }
+        JsonLine line;
+        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(arguments.dtype));
+        line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
+        line.add("reorthogonalize", plan.reorthogonalize).add("gpu_memory_bytes", plan.memory_bytes);
+        line.add("block", plan.block).add("bytes_to_gpu", plan.bytes_in).add("bytes_from_gpu", plan.bytes_out);
+        line.add("paper_bytes_to_gpu", plan.paper_bytes_in).add("paper_bytes_from_gpu", plan.paper_bytes_out);
+        line.add("flops", plan.flops).add("predicted_seconds", plan.seconds);
+        line.print();
+    }
+#else
+    refuse_gpu("Quoin was built without CUDA");
+#endif
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program) {
@@ -85,15 +126,30 @@ void add_plan(CLI::App& program) {
                 "or any (default: explicit; with --compact-wy full reflectors)")
             ->type_name("FORM");
     add_device_argument(command, arguments->common.device);
+    command
+        .add_option_function<std::string>(
+            "--gpu-memory",
+            [arguments](const std::string& text) { arguments->gpu_memory = parse_byte_size("--gpu-memory", text); },
+            "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what householder, "
+            "and\n"
+            "recursive and blocking classical Gram-Schmidt move and take, beside the counts of Zhang and Wu (2021);\n"
+            "--panel-width is their block then. Needs no GPU")
+        ->type_name("SIZE");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
-        "Example:  quoin plan 1000000x192 --dtype f32\n\n"
+        "Example:  quoin plan 1000000x192 --dtype f32\n"
+        "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
         if (q->empty() && arguments->common.options.compact_wy == CompactWY::Full)
             arguments->common.options.q = QForm::Reflectors;
         const Shape shape = shape_of(arguments->shape);
+        if (arguments->gpu_memory > 0) {
+            if (arguments->common.device == Device::Host)
+                throw CLI::ValidationError("--gpu-memory", "belongs to --device cuda");
+            return with_dtype(arguments->dtype, [&]<class T>(T) { plan_beyond_gpu<T>(*arguments, shape); });
+        }
         with_dtype(arguments->dtype, [&]<class T>(T) {
             on_device(
                 arguments->common,

@@ -25,6 +25,30 @@ Context<Host>& work_beside(Context<Host>& ctx);
 /// What is asked of `ctx` from now on runs behind all that was asked of `beside`.
 void wait_for(Context<Host>& ctx, Context<Host>& beside);
 
+/// Contexts for what comes from slower memory and for what goes back to it, each in its own order and beside the other and `ctx`;
+/// on the host `ctx` itself. `wait_for` orders them.
+Context<Host>& moving_in(Context<Host>& ctx);
+Context<Host>& moving_out(Context<Host>& ctx);
+/// B := A, from any memory of the host, which stays as it is until the work behind is done; of such a context.
+template <class T>
+void move_in(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B);
+/// B := A, to any memory of the host, where it is there for what waits for this work once it has been settled; A may be
+/// overwritten before.
+template <class T>
+void move_out(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B);
+void settle(Context<Host>& ctx);
+
+/// Bytes of the device's memory; none on the host.
+struct MemoryInUse {
+    double taken = 0;       ///< by whomever
+    double own = 0;         ///< of it by this context and those beside it
+    double obtainable = 0;  ///< free, or their own
+};
+MemoryInUse memory_in_use(Context<Host>& ctx);
+/// Workspace of so many bytes at once, with which primitives do that would take more where they may; 0: they may. On the host
+/// they always do.
+void limit_workspace(Context<Host>& ctx, double bytes);
+
 // ---- Trees: panels A (rows×width) under a PanelTree; V and R overwrite A, T is inner_block × t_cols() ----------------
 
 /// Every domain: leaf 0 = H R (geqrt), then [R; leaf t] = H [R; 0] for t = 1, 2, … (tpqrt).

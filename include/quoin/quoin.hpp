@@ -10,6 +10,7 @@
 #include "quoin/lyapunov.hpp"
 #include "quoin/matrix.hpp"
 #include "quoin/options.hpp"
+#include "quoin/out_of_core.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/robust_pca.hpp"
 #include "quoin/streaming.hpp"

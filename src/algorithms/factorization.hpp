@@ -167,9 +167,9 @@ void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_
 }
 
 /// The first min(m, columns) columns of A := those of Q, in place of the reflectors. Where A has more columns than the
-/// panels, A's right of them are those of the unit matrix on entry.
+/// panels, A's right of them are those of the unit matrix on entry. `arithmetic` is that of panels in LAPACK's format.
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest);
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic = Arithmetic::Native);
 
 /// What the Gram passes of CholeskyQR left behind.
 template <class T, class D>

@@ -38,9 +38,9 @@ void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<cons
 /// C := op(Q_panel) C, C with the panel's rows.
 template <class T, class D>
 void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
-                MatrixView<T, D> C) {
+                MatrixView<T, D> C, Arithmetic arithmetic = Arithmetic::Native) {
     if (C.cols == 0) return;
-    if (tree.lapack_panel()) return apply_panel<T>(ctx, op, V, Tf, C);
+    if (tree.lapack_panel()) return apply_panel<T>(ctx, op, V, Tf, C, arithmetic);
     // Qᵀ = Q_levelᵀ … Q_leavesᵀ: horizontal update, then tree update; Q in the opposite order
     if (op == Op::None) apply_levels<T, D>(ctx, tree, op, V, Tf, C);
     apply_leaves<T>(ctx, tree, op, V, Tf, C);
@@ -136,7 +136,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 }
 
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic) {
     const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
     Beside beside(ctx);
@@ -150,7 +150,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
         const auto C = forest.A.block({panel.first, m}, {panel.first + tree.width, k});
         set_identity<T>(ctx, C.cols, C.row_block({0, tree.width}));
         if (tree.lapack_panel()) {
-            apply_tree<T, D>(ctx, tree, Op::None, A, Tf, C);
+            apply_tree<T, D>(ctx, tree, Op::None, A, Tf, C, arithmetic);
             form_panel<T>(ctx, A, Tf);
             continue;
         }
@@ -170,7 +170,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest) {
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                               \
     template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>); \
     template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>);         \
-    template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>);
+    template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "cuda/host_blocks.hpp"
+#include "cuda/moves.hpp"
 #include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 
@@ -80,6 +82,17 @@ void* Arena::take(std::size_t bytes) {
     }
     extra_.push_back(detail::allocate_device(queue_, bytes));
     return extra_.back();
+}
+
+void Arena::limit(std::size_t bytes) {
+    limited_ = bytes > 0;
+    if (!limited_) return;
+    detail::free_device(queue_, std::exchange(base_, nullptr));
+    size_ = 0;
+    QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+    QUOIN_CUDA_CHECK(cudaMemPoolTrimTo(queue_.pool, 0));
+    base_ = static_cast<char*>(detail::allocate_device(queue_, bytes));
+    size_ = bytes;
 }
 
 void Arena::release(std::size_t used, std::size_t extra) noexcept {
@@ -189,7 +202,7 @@ Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), queue_(q
 Context<Cuda>::State::~State() {
     // what a panel that the host has factored travels from
     if (travelling_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
-    side_.reset();
+    for (auto& one : beside_) one.reset();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
     if (event_) cudaEventDestroy(event_);
@@ -220,13 +233,19 @@ cuda::Staging& Context<Cuda>::State::staging(std::size_t bytes) {
     return *staging_;
 }
 
-Context<Cuda>& Context<Cuda>::State::side() {
-    if (!side_) {
-        side_.reset(new Context<Cuda>(HighPriority{}));
-        side_->state().row = Trace::Row::Beside;
-        side_->state().attach(trace, clock);
+Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
+    auto& one = beside_[static_cast<int>(of) - static_cast<int>(Trace::Row::Beside)];
+    if (!one) {
+        one.reset(new Context<Cuda>(HighPriority{}));
+        one->state().row = of;
+        one->state().attach(trace, clock);
     }
-    return *side_;
+    return *one;
+}
+
+cuda::StagedMoves& Context<Cuda>::State::moves() {
+    if (!moves_) moves_ = std::make_unique<cuda::StagedMoves>();
+    return *moves_;
 }
 
 Context<Host>& Context<Cuda>::State::host() {
@@ -242,7 +261,9 @@ void* Context<Cuda>::State::travelling(std::size_t bytes) {
 void Context<Cuda>::State::attach(Trace* to, std::shared_ptr<const cuda::TraceClock> with) {
     trace = to;
     clock = std::move(with);
-    if (side_) side_->state().attach(trace, clock);
+    for (const auto& one : beside_) {
+        if (one) one->state().attach(trace, clock);
+    }
 }
 
 void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
@@ -251,9 +272,18 @@ void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
     QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event_, 0));
 }
 
+std::size_t Context<Cuda>::State::pooled() const {
+    std::uint64_t bytes = 0;
+    QUOIN_CUDA_CHECK(cudaMemPoolGetAttribute(queue_.pool, cudaMemPoolAttrReservedMemCurrent, &bytes));
+    std::size_t sum = bytes;
+    for (const auto& one : beside_) sum += one ? one->state().pooled() : 0;
+    return sum;
+}
+
 double Context<Cuda>::State::flops_done() const {
-    return flops.load(std::memory_order_relaxed) + (side_ ? side_->flops_done() : 0) +
-           (host_ ? host_->flops_done() : 0);
+    double sum = flops.load(std::memory_order_relaxed) + (host_ ? host_->flops_done() : 0);
+    for (const auto& one : beside_) sum += one ? one->flops_done() : 0;
+    return sum;
 }
 
 void Context<Cuda>::State::send_bytes(const void* p, std::size_t bytes) {
@@ -297,7 +327,7 @@ double WorkTimer<Cuda>::seconds() const {
 // ---- Order ----------------------------------------------------------------------------------------------------------------
 
 Context<Cuda>& work_beside(Context<Cuda>& ctx) {
-    Context<Cuda>& beside = ctx.state().side();
+    Context<Cuda>& beside = ctx.state().beside(Trace::Row::Beside);
     beside.follow(ctx.stream());
     return beside;
 }
@@ -308,50 +338,10 @@ void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.follow(beside.str
 
 namespace {
 
-/// The widest row of a two-dimensional copy that CUDA takes.
-constexpr Index most_pitch = std::numeric_limits<std::int32_t>::max();
-
-bool is_pinned(const void* p) {
-    cudaPointerAttributes attributes;
-    QUOIN_CUDA_CHECK(cudaPointerGetAttributes(&attributes, p));
-    return attributes.type != cudaMemoryTypeUnregistered;
-}
-
-/// h×q elements between pinned memory and the device.
-template <class T>
-void enqueue_copy(T* to, Index to_ld, const T* from, Index from_ld, Index h, Index q, cudaMemcpyKind kind,
-                  cudaStream_t stream) {
-    const Index size = sizeof(T);
-    if (h == 0) return;
-    if (q > 1 && std::max(to_ld, from_ld) * size <= most_pitch) {
-        QUOIN_CUDA_CHECK(cudaMemcpy2DAsync(to, to_ld * size, from, from_ld * size, h * size, q, kind, stream));
-        return;
-    }
-    for (Index j = 0; j < q; ++j) {
-        QUOIN_CUDA_CHECK(cudaMemcpyAsync(to + j * to_ld, from + j * from_ld, h * size, kind, stream));
-    }
-}
-
-/// Calls f(rows, columns) for blocks of at most `capacity` elements, in order.
-template <class F>
-void for_each_block(Index m, Index n, Index capacity, F f) {
-    const Index h = std::min(m, capacity), q = std::max<Index>(1, capacity / h);
-    for (Index j = 0; j < n; j += q) {
-        for (Index i = 0; i < m; i += h) f(Range{i, std::min(m, i + h)}, Range{j, std::min(n, j + q)});
-    }
-}
-
-/// B := A in host memory, by all threads.
-template <class T>
-void copy_in_parallel(MatrixView<const T> A, MatrixView<T> B) {
-    constexpr Index piece = Index(1) << 14;
-#pragma omp parallel for collapse(2) schedule(static) if (A.rows * A.cols > piece)
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index i = 0; i < A.rows; i += piece) {
-            std::copy_n(A.at(i, j), std::min(piece, A.rows - i), B.at(i, j));
-        }
-    }
-}
+using cuda::copy_in_parallel;
+using cuda::enqueue_copy;
+using cuda::for_each_block;
+using cuda::is_pinned;
 
 /// The two buffers in turn, each of at least `elements`, on their way to the device.
 template <class T>
@@ -499,6 +489,16 @@ void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Ro
     for (Index i = 0; i < A.rows; i += step) arrivals.fetch(A, {i, std::min(A.rows, i + step)}, {0, A.cols});
     arrivals.finish();
     ctx.wait();
+}
+
+MemoryInUse memory_in_use(Context<Cuda>& ctx) {
+    const DeviceMemory memory = device_memory(ctx);
+    const double own = static_cast<double>(ctx.state().pooled());
+    return {static_cast<double>(memory.total - memory.free), own, static_cast<double>(memory.free) + own};
+}
+
+void limit_workspace(Context<Cuda>& ctx, double bytes) {
+    ctx.state().arena.limit(static_cast<std::size_t>(std::max(0.0, bytes)));
 }
 
 DeviceMemory device_memory(const Context<Cuda>&) {

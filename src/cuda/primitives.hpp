@@ -48,6 +48,21 @@ void throw_if_stopped(Context<Cuda>& ctx);
 /// The context's side stream, ahead of it on the device.
 Context<Cuda>& work_beside(Context<Cuda>& ctx);
 void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside);
+/// Streams of their own, of which each can use one of the device's copy engines.
+Context<Cuda>& moving_in(Context<Cuda>& ctx);
+Context<Cuda>& moving_out(Context<Cuda>& ctx);
+/// Pinned memory is read in place; other goes through eight buffers of 32 MiB.
+template <class T>
+void move_in(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B);
+/// The other way.
+template <class T>
+void move_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B);
+/// The stream behind what the host's cores still copy.
+void settle(Context<Cuda>& ctx);
+/// Of the context's device; its pools keep what they once held.
+MemoryInUse memory_in_use(Context<Cuda>& ctx);
+/// The arena's. Waits, and gives back what the pool keeps.
+void limit_workspace(Context<Cuda>& ctx, double bytes);
 
 // ---- Trees: panels of at most 256 columns, leaves of at most 256 rows ------------------------------------------------
 // Where the host's nodes absorb their members one after the other, with a T each, a GPU's absorb up to 15 at once,

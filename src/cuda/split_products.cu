@@ -265,14 +265,17 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     const Runs inner = runs_of_cols(form, k);
     const Index ld = form.slots * by.runs.padded();
     if (ld * k * Index(sizeof(__half)) > most_shared_bytes) return false;
-    Arena::Frame frame(ctx);
     // of one slot, both layouts are the same but for the columns beyond k
     const bool same = form.slots == 1;
     const Index lda = same ? ld : round_up(m, 8), ldb = form.slots * inner.padded();
+    const Index halves = lda * ldb + (same ? 0 : ld * k) + (ld + ldb) * p_wide;
+    const Index sums = by.parts ? by.runs.count * k * p_wide : 0;
+    if (!ctx.state().arena.has_room_for(halves * Index(sizeof(__half)) + sums * Index(sizeof(float)))) return false;
+    Arena::Frame frame(ctx);
     __half* const Q_sides = frame.take<__half>(lda * ldb);
     __half* const Q_runs = same ? Q_sides : frame.take<__half>(ld * k);
     __half *const W_runs = frame.take<__half>(ld * p_wide), *const S_runs = frame.take<__half>(ldb * p_wide);
-    float* const parts = by.parts ? frame.take<float>(by.runs.count * k * p_wide) : nullptr;
+    float* const parts = by.parts ? frame.take<float>(sums) : nullptr;
     make_halves(ctx, form, Q, LowSlot::First, nullptr,
                 same ? Layouts{nullptr, by.runs, Q_sides, inner, lda} : Layouts{Q_runs, by.runs, Q_sides, inner, lda});
     for (Index j = 0; j < p; j += p_wide) {

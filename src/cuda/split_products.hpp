@@ -30,7 +30,8 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
                                 MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C);
 
 /// S := QᵀW and W := W − Q S for columns of norms up to 2 in Q, whose halves are made once for both. With `again`, as
-/// `project_away`. False, and nothing done, where they take more than 4 GiB in one layout.
+/// `project_away`. False, and nothing done, where they take more than 4 GiB in one layout, or the
+/// workspace is limited and has no room for them.
 bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
                        MatrixView<float, Cuda> W, MatrixView<float, Cuda> S);
 

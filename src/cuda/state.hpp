@@ -55,6 +55,13 @@ public:
         std::size_t used_, extra_;
     };
 
+    /// Whether it may grow for so many bytes, or has them: what can do with less asks.
+    bool has_room_for(Index bytes) const {
+        return !limited_ || used_ + static_cast<std::size_t>(bytes) + (1 << 20) <= size_;
+    }
+    /// So many bytes and no more, for what asks; 0: without limit. What the pool keeps goes back first. Between frames.
+    void limit(std::size_t bytes);
+
 private:
     void* take(std::size_t bytes);
     void release(std::size_t used, std::size_t extra) noexcept;
@@ -62,8 +69,11 @@ private:
     detail::DeviceQueue& queue_;
     char* base_ = nullptr;
     std::size_t size_ = 0, used_ = 0, wanted_ = 0;
+    bool limited_ = false;
     std::vector<void*> extra_;  // taken beyond `size_`
 };
+
+class StagedMoves;
 
 /// Two pinned buffers between pageable memory and the device, each free again when its event is done.
 struct Staging {
@@ -120,8 +130,14 @@ struct Context<Cuda>::State {
     cusolverDnHandle_t solver();
     /// Buffers of at least `bytes`.
     cuda::Staging& staging(std::size_t bytes);
-    /// A second stream with handles and arena of its own, ahead of this one on the device.
-    Context<Cuda>& side();
+    /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
+    /// in or out.
+    Context<Cuda>& beside(Trace::Row of);
+    /// Buffers for what moves between pageable memory and this stream.
+    cuda::StagedMoves& moves();
+    cuda::StagedMoves* moves_made() const { return moves_.get(); }
+    /// Bytes that the pools of this stream and those beside it hold.
+    std::size_t pooled() const;
     /// The host's cores, for the steps that they take.
     Context<Host>& host();
     /// Pinned memory for what travels between its steps and the device's, the same at every call while it is large enough.
@@ -162,7 +178,8 @@ private:
     cublasHandle_t blas_ = nullptr;
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
-    std::unique_ptr<Context<Cuda>> side_;
+    std::unique_ptr<cuda::StagedMoves> moves_;
+    std::unique_ptr<Context<Cuda>> beside_[3];
     std::unique_ptr<Context<Host>> host_;
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
     cuda::Pinned read_back_, travelling_;

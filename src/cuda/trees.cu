@@ -231,7 +231,7 @@ template <class T>
 void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
                                    MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C) {
     // the nodes are few and wait for latency: they take turns with the blocks of the leaves
-    auto& side = ctx.state().side();
+    auto& side = ctx.state().beside(Trace::Row::Beside);
     side.follow(ctx.stream());
     for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
     apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);

@@ -65,6 +65,25 @@ void throw_if_stopped(Context<Host>& ctx) {
 Context<Host>& work_beside(Context<Host>& ctx) { return ctx; }
 void wait_for(Context<Host>&, Context<Host>&) {}
 
+Context<Host>& moving_in(Context<Host>& ctx) { return ctx; }
+Context<Host>& moving_out(Context<Host>& ctx) { return ctx; }
+template <class T>
+void move_in(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B) {
+    copy<T>(ctx, A, B);
+}
+template <class T>
+void move_out(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B) {
+    copy<T>(ctx, A, B);
+}
+void settle(Context<Host>&) {}
+MemoryInUse memory_in_use(Context<Host>&) { return {}; }
+void limit_workspace(Context<Host>&, double) {}
+
+template void move_in<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
+template void move_in<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
+template void move_out<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
+template void move_out<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
+
 Context<Host>& host_beside(Context<Host>& ctx) { return ctx; }
 void* travelling_memory(Context<Host>& ctx, std::size_t bytes) {
     Matrix<std::byte>& memory = ctx.state().travelling;

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// How a matrix larger than the device's memory is factored.
+enum class OutOfCoreMethod {
+    Householder,  ///< slabs of columns from left to right; Q is orthonormal to O(nu) whatever A is
+    Recursive,    ///< classical Gram-Schmidt by halves (Zhang and Wu 2021)
+    Blocking,     ///< classical Gram-Schmidt block by block: what they compare the recursion with
+};
+
+struct OutOfCoreOptions {
+    OutOfCoreMethod method = OutOfCoreMethod::Householder;
+    /// Of the large products, as `Options::arithmetic`. Auto: corrected for f32 on a GPU, native otherwise.
+    Arithmetic arithmetic = Arithmetic::Auto;
+    /// Of the methods by Gram-Schmidt: every leaf is orthogonalised a second time, against all columns before it and within
+    /// itself.
+    bool reorthogonalize = false;
+    /// Memory of the device that the call may take, its libraries' included; 0: nine tenths of what is free.
+    double memory_bytes = 0;
+    /// Columns of a slab, of a block, or of the recursion's smallest node; 0: as many as the memory has room for.
+    Index block = 0;
+    bool check_finite = true;  ///< NaN or Inf in A is an error
+    bool form_q = true;        ///< of a plan for Householder: whether Q is formed
+    /// Told how far the call is, from 0 to 1, now and then; on the calling thread.
+    std::function<void(double)> progress;
+};
+
+/// What one kind of machine does in a second, for predictions. The defaults are those of an H100 on PCIe 5.
+struct OutOfCoreRates {
+    double link = 50e9;         ///< bytes in each direction, both at once
+    double native_f32 = 45e12;  ///< flops of large products
+    double native_f64 = 50e12;
+    double corrected = 130e12;
+    double tensor = 450e12;  ///< FP16 and BF16
+    double tf32 = 250e12;
+};
+
+/// The choices for one shape, and what they cost: a pure value.
+struct OutOfCorePlan {
+    Index rows = 0, cols = 0;
+    int element_bytes = 0;
+    OutOfCoreMethod method = OutOfCoreMethod::Householder;
+    Arithmetic arithmetic = Arithmetic::Native;
+    bool reorthogonalize = false;
+    double memory_bytes = 0;     ///< the cap
+    double workspace_bytes = 0;  ///< of it: for products, panels and libraries
+    Index block = 0;             ///< columns of a slab, or of a leaf, which stays on the device while it is used
+    Index panel = 0;             ///< of Householder: columns of one T
+    Index elements = 0;          ///< of Gram-Schmidt: numbers that are on the device at a time, workspace apart
+    bool check_finite = true;
+    bool form_q = true;
+    double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, exactly
+    /// What section 3.2 of Zhang and Wu counts for this m and n and `paper_blocks` blocks, Q's own way out included, which they
+    /// leave out of the recursion's; 0 for Householder.
+    double paper_bytes_in = 0, paper_bytes_out = 0;
+    Index paper_blocks = 0;
+    double flops = 0;
+    double seconds = 0;  ///< prediction: the slowest of the arithmetic and the two directions, stage by stage
+};
+
+/// What a factorization did.
+struct OutOfCoreReport {
+    OutOfCorePlan plan;
+    double seconds = 0;
+    double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, as counted
+    double memory_bytes = -1;            ///< of the device that the call came to take, measured; −1 on the host
+    /// Share of the time of all copies during which the device computed; −1 without a trace.
+    double hidden = -1;
+};
+
+/// Fixes the block sizes for an m×n matrix of elements of `element_bytes`. Pure; options.memory_bytes must be given.
+///
+/// Throws InvalidArgument for sizes and options outside their domain, for Gram-Schmidt of a wide matrix, and for memory
+/// in which not one block fits, saying how much is needed.
+///
+///     OutOfCoreOptions options;
+///     options.memory_bytes = 16e9;
+///     std::puts(to_string(plan_out_of_core<float, Cuda>(131072, 131072, options)).c_str());
+template <class T, class D>
+OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates = {});
+
+/// A = QR for A in the host's memory and a device that has less: the thin Q (m×k, k = min(m, n)) in place of A's first k columns,
+/// R (k×n) apart.
+///
+/// Of R what lies on and above the diagonal is written, and nothing but zeros below it, there not everywhere: give zeros. The
+/// method is `options.method`: Householder by slabs (Toledo and Rabani 2002), ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every
+/// A; or classical Gram-Schmidt by recursion or by blocks (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
+/// arithmetic, and whose ‖I − QᵀQ‖ is bounded only where it is reorthogonalised and κ(A)u < 1 (Barlow and Smoktunowicz 2013).
+/// 2mn² flops by Gram-Schmidt, twice that reorthogonalised; 4mn² − 4n³/3 by Householder. Bytes: the plan.
+///
+/// The device holds blocks, within `options.memory_bytes` in all. Pageable memory goes through a bounded pool of pinned buffers
+/// (256 MiB each way), pinned memory is read and written in place: give that where it can be had. Blocks until A and R are there.
+/// Where it throws, A and R are unspecified.
+///
+/// Throws InvalidArgument as the plan and for an R of another shape, NonFiniteEntry, NumericalBreakdown for a column that
+/// depends on those before it (Gram-Schmidt), OutOfMemory, DeviceFailure, and Interrupted.
+///
+///     OutOfCoreOptions options;
+///     options.memory_bytes = 16e9;
+///     OutOfCoreReport report = qr_out_of_core<float, Cuda>(ctx, A, R, options);
+template <class T, class D>
+OutOfCoreReport qr_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> R, const OutOfCoreOptions& options = {});
+
+/// The same by Householder in LAPACK's format (geqrf): V below the diagonal of A, R on and above it, tau (k×1). 2mn² − 2n³/3
+/// flops, and no memory beside A. options.method must be Householder.
+template <class T, class D>
+OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> tau,
+                                   const OutOfCoreOptions& options = {});
+
+/// "householder", "recursive", "blocking".
+const char* to_string(OutOfCoreMethod method);
+/// A paragraph for a person: blocks, bytes each way beside the paper's formula, flops and predicted time.
+std::string to_string(const OutOfCorePlan& plan);
+
+/// The share of the time of all copies to and from the device on a trace (its spans from `since` µs on) during which the device
+/// computed. 1 where there are none.
+double hidden_copies(const Trace& trace, double since = 0);
+
+}  // namespace quoin

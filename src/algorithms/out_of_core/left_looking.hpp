@@ -1,0 +1,175 @@
+#pragma once
+
+// Householder QR of a matrix in slow memory, A = H₁ H₂ … [R; 0], by slabs of columns from left to right (left-looking: Toledo
+// and Rabani 2002). A slab comes in once; the reflectors before it come by and are applied to it, and it is factored in fast
+// memory and goes back:
+//
+//              V₁  V₂ │ slab        slab := … H₂ᵀ H₁ᵀ slab,   slab's rows from its first column on = H₃ R₃₃
+//             ────────┼──────
+//     moved in: n²/(2w) (m − n/3) numbers for slabs of w columns, and mn;  moved out: mn.
+//
+// Errors are those of the blocked algorithm in fast memory: the same reflectors act on each column in the same order.
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/column_scaling.hpp"
+#include "algorithms/factorization.hpp"
+#include "algorithms/out_of_core/pipeline.hpp"
+#include "algorithms/out_of_core/slabs.hpp"
+#include "algorithms/out_of_core/slow.hpp"
+#include "algorithms/solver_steps.hpp"
+
+namespace quoin {
+
+/// LAPACK's format in slow memory: V below the diagonal of A, R on and above it. The panels' T, panel×k for k = min(m, n), are
+/// in the caller's fast memory; their diagonals are τ. Steps are taken one by one, so that a caller can stop between them, or
+/// begin at a later one with the A and T that were there.
+template <class T, class D, Slow<T, D> S>
+class LeftLookingQR {
+public:
+    LeftLookingQR(Context<D>& ctx, S& A, const Slabs& slabs, MatrixView<T, D> Tf)
+        : ctx_(ctx),
+          A_(A),
+          slabs_(slabs),
+          Tf_(Tf),
+          m_(A.rows()),
+          n_(A.cols()),
+          k_(std::min(m_, n_)),
+          slab_(ctx, m_, std::min(slabs.slab, n_)),
+          pipeline_(ctx) {
+        for (auto& V : passing_) V = Matrix<T, D>(ctx, m_, std::min(slabs_.reach, k_));
+    }
+    LeftLookingQR(const LeftLookingQR&) = delete;
+
+    /// Slabs of A; the thin Q has those that begin left of column k.
+    Index count() const { return (n_ + slabs_.slab - 1) / slabs_.slab; }
+    Index q_count() const { return (k_ + slabs_.slab - 1) / slabs_.slab; }
+
+    /// Slab j := its V and R, and T of its panels; the slabs before it are done. Throws NonFiniteEntry, if asked.
+    void factor(Index j, bool check_finite = true) {
+        const Range J = columns_of(j, n_);
+        const auto C = slab_.view().col_block({0, J.size()});
+        throw_if_stopped(ctx_);
+        bring(J, {0, m_}, C);
+        ColumnScaling<T, D> scaling(ctx_, C, slabs_.arithmetic, C.cols);
+        needed(scaling, J, check_finite);
+        scaling.scale(ctx_, C);
+        apply_passing(Op::Transpose, {0, std::min(J.begin, k_)}, C);
+        if (J.begin < k_) {
+            const Plan plan = plan_of(J);
+            const std::vector<Panel> panels = panels_of(plan);
+            factor_blocked_householder<T, D>(ctx_, plan, {panels, C.row_block({J.begin, m_}), t_of(J)});
+        }
+        // R := R D⁻¹
+        const Index above = std::min(J.begin, k_);
+        scaling.unscale(ctx_, Part::All, C.row_block({0, above}));
+        scaling.unscale(ctx_, Part::Upper, C.row_block({above, std::min(m_, J.end)}));
+        take_away(A_, J, {0, m_}, C);
+    }
+
+    /// `to`'s slab j := that of the thin Q (m×k), from the reflectors in A. `to` may be A, and then the slabs behind j are
+    /// done, and R has been copied.
+    template <Slow<T, D> To>
+    void form_q(Index j, To& to) {
+        const Range J = columns_of(j, k_);
+        const auto C = slab_.view().col_block({0, J.size()});
+        throw_if_stopped(ctx_);
+        bring(J, {J.begin, m_}, C.row_block({J.begin, m_}));
+        // H_j [I; 0], zeros above, and then H₁ … H_{j−1} of that
+        const std::vector<Panel> panels = panels_of(plan_of(J));
+        form_q_in_place<T, D>(ctx_, {panels, C.row_block({J.begin, m_}), t_of(J)}, slabs_.arithmetic);
+        set_zero(ctx_, C.row_block({0, J.begin}));
+        apply_passing(Op::None, {0, J.begin}, C);
+        take_away(to, J, {0, m_}, C);
+    }
+
+    /// C := op(Q) C for the m×m Q, C (with m rows) in fast memory.
+    void apply_q(Op op, MatrixView<T, D> C) { apply_passing(op, {0, k_}, C); }
+
+    /// Waits until what was asked for is done, slow memory included.
+    void finish() { pipeline_.finish(); }
+
+private:
+    Range columns_of(Index j, Index end) const { return {j * slabs_.slab, std::min(end, (j + 1) * slabs_.slab)}; }
+    Plan plan_of(Range J) {
+        Options options;
+        options.method = Method::BlockedHouseholder;
+        options.q = QForm::Reflectors;
+        options.panel_width = slabs_.panel;
+        options.panel = PanelDevice::Device;
+        options.arithmetic = slabs_.arithmetic;
+        options.check_finite = false;
+        return plan_qr<T>(ctx_, m_ - J.begin, J.size(), options);
+    }
+    MatrixView<T, D> t_of(Range J) const { return Tf_.col_block({J.begin, std::min(J.end, k_)}); }
+
+    /// `to` := A(rows, J), behind all that was moved out, and what it was used for.
+    void bring(Range J, Range rows, MatrixView<T, D> to) {
+        pipeline_.turn();
+        {
+            const Span span(pipeline_.in, "slab in", J.begin / slabs_.slab);
+            A_.move_in(pipeline_.in, rows, J, to);
+        }
+        wait_for(ctx_, pipeline_.in);
+    }
+    template <class To>
+    void take_away(To& to, Range J, Range rows, MatrixView<const T, D> from) {
+        wait_for(pipeline_.out, ctx_);
+        const Span span(pipeline_.out, "slab out", J.begin / slabs_.slab);
+        to.move_out(pipeline_.out, from, rows, J);
+    }
+
+    /// C := op(H₁ H₂ …) C for the reflectors of the given columns. One block of V is applied while the next one comes.
+    void apply_passing(Op op, Range columns, MatrixView<T, D> C) {
+        const Index reach = slabs_.reach, blocks = (columns.size() + reach - 1) / reach;
+        const auto block = [&](Index i) {
+            const Index b = op == Op::Transpose ? i : blocks - 1 - i;
+            return Range{b * reach, std::min(columns.end, (b + 1) * reach)};
+        };
+        const auto place = [&](Index i) {
+            const Range B = block(i);
+            return passing_[i % 2].view().block({B.begin, m_}, {0, B.size()});
+        };
+        pipeline_.run(
+            blocks,
+            [&](Index i) {
+                const Range B = block(i);
+                const Span span(pipeline_.in, "V in", B.begin / slabs_.panel);
+                A_.move_in(pipeline_.in, {B.begin, m_}, B, place(i));
+            },
+            [&](Index i) {
+                const Span span(ctx_, "update", block(i).begin / slabs_.panel);
+                apply_block(op, block(i), place(i), C);
+            });
+    }
+
+    /// By the panels of one block, V on and below its diagonal.
+    void apply_block(Op op, Range B, MatrixView<const T, D> V, MatrixView<T, D> C) {
+        const Index nb = slabs_.panel, panels = (B.size() + nb - 1) / nb;
+        for (Index s = 0; s < panels; ++s) {
+            const Index first = (op == Op::Transpose ? s : panels - 1 - s) * nb;
+            const Range P{first, std::min(B.size(), first + nb)}, columns{B.begin + P.begin, B.begin + P.end};
+            apply_panel<T>(ctx_, op, V.block({P.begin, V.rows}, P), Tf_.block({0, P.size()}, columns),
+                           C.row_block({columns.begin, m_}), slabs_.arithmetic);
+        }
+    }
+
+    void needed(ColumnScaling<T, D>& scaling, Range J, bool check_finite) {
+        try {
+            scaling.needed(ctx_, check_finite);
+        } catch (const NonFiniteEntry& entry) {
+            throw NonFiniteEntry(entry.row, J.begin + entry.col);
+        }
+    }
+
+    Context<D>& ctx_;
+    S& A_;
+    const Slabs slabs_;
+    const MatrixView<T, D> Tf_;
+    const Index m_, n_, k_;
+    Matrix<T, D> slab_, passing_[2];
+    Pipeline<D> pipeline_;  // waits before their memory goes
+};
+
+}  // namespace quoin

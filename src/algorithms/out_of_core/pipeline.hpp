@@ -1,0 +1,75 @@
+#pragma once
+
+#include "algorithms/solver_steps.hpp"
+#include "algorithms/span.hpp"
+#include "primitives.hpp"
+
+namespace quoin {
+
+/// A context with its two for moves, and the one schedule of all that streams: step i computes while step i + 1 moves in and
+/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10).
+///
+///     in       0 │ 1 │ 2 │ …             two places for what comes in, by turns
+///     compute      │ 0 │ 1 │ 2 │ …       in place, and then a copy into the one place for what goes out:
+///     out              │ 0 │ 1 │ …       so a place is free for the next move-in before the move-out ends
+template <class D>
+class Pipeline {
+public:
+    explicit Pipeline(Context<D>& ctx) : ctx(ctx), in(moving_in(ctx)), out(moving_out(ctx)) {}
+    Pipeline(const Pipeline&) = delete;
+    /// Waits: whatever ends the work, nothing moves in the caller's memory any more.
+    ~Pipeline() {
+        try {
+            wait_for(ctx, in);
+            finish();
+        } catch (...) {
+        }
+    }
+
+    /// What moves in from now on finds all that was moved out, and takes the place of what has been used.
+    void turn() {
+        settle(out);
+        wait_for(in, out);
+        wait_for(in, ctx);
+    }
+    /// Waits until what was asked for is done, slow memory included.
+    void finish() {
+        settle(out);
+        wait_for(ctx, out);
+        arrive(ctx);
+    }
+
+    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away.
+    template <class Come, class Compute, class Stage, class Leave>
+    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave) {
+        if (steps == 0) return;
+        turn();
+        come(Index(0));
+        for (Index i = 0; i < steps; ++i) {
+            throw_if_stopped(ctx);
+            wait_for(ctx, in);
+            if (i + 1 < steps) {
+                // step i − 1 has been computed
+                wait_for(in, ctx);
+                come(i + 1);
+            }
+            compute(i);
+            wait_for(ctx, out);
+            stage(i);
+            wait_for(out, ctx);
+            leave(i);
+        }
+    }
+    /// The same where nothing goes out.
+    template <class Come, class Compute>
+    void run(Index steps, Come come, Compute compute) {
+        run(
+            steps, come, compute, [](Index) {}, [](Index) {});
+    }
+
+    Context<D>& ctx;
+    Context<D>& in;
+    Context<D>& out;
+};
+
+}  // namespace quoin

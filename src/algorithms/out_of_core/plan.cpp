@@ -1,0 +1,310 @@
+// What an out-of-core factorization will do: block sizes from the memory there is, and what moves.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "algorithms/instantiate.hpp"
+#include "algorithms/out_of_core/slabs.hpp"
+#include "algorithms/out_of_core/tiles.hpp"
+
+namespace quoin {
+
+namespace {
+
+double number(Index i) { return static_cast<double>(i); }
+
+/// A stage takes as long as the slowest of its three engines.
+class Clock {
+public:
+    Clock(const OutOfCoreRates& rates, Arithmetic arithmetic, int element_bytes)
+        : link_(rates.link), bytes_(element_bytes), flops_per_second_(rate(rates, arithmetic, element_bytes)) {}
+    double seconds(double in, double out, double flops) const {
+        return std::max({in * bytes_ / link_, out * bytes_ / link_, flops / flops_per_second_});
+    }
+
+private:
+    static double rate(const OutOfCoreRates& rates, Arithmetic arithmetic, int element_bytes) {
+        if (arithmetic == Arithmetic::Corrected) return rates.corrected;
+        if (arithmetic == Arithmetic::TF32) return rates.tf32;
+        if (arithmetic == Arithmetic::FP16 || arithmetic == Arithmetic::BF16) return rates.tensor;
+        return element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+    }
+    double link_, bytes_, flops_per_second_;
+};
+
+struct Total {
+    double in = 0, out = 0, flops = 0, seconds = 0;
+    void add(const Clock& clock, double in_, double out_, double flops_) {
+        in += in_;
+        out += out_;
+        flops += flops_;
+        seconds += clock.seconds(in_, out_, flops_);
+    }
+};
+
+/// The counts of OutOfCoreGramSchmidt, step by step as it goes.
+class GramSchmidtCount {
+public:
+    GramSchmidtCount(const Tiles& tiles, const Clock& clock) : tiles_(tiles), clock_(clock), m_(number(tiles.m)) {}
+
+    Total by_recursion() {
+        if (tiles_.n > 0) recurse({0, tiles_.n});
+        return total_;
+    }
+    Total by_blocks() {
+        for (Index j = 0; j < tiles_.n; j += tiles_.leaf) {
+            const Range J{j, std::min(tiles_.n, j + tiles_.leaf)};
+            leaf(J);
+            const double s = number(J.size()), p = number(tiles_.n - J.end);
+            total_.add(clock_, 2 * m_ * p, m_ * p + s * p, 4 * m_ * s * p);
+        }
+        return total_;
+    }
+
+private:
+    void recurse(Range J) {
+        if (J.size() <= tiles_.leaf) return leaf(J);
+        const Range left{J.begin, tiles_.middle(J)}, right{left.end, J.end};
+        recurse(left);
+        const double s = number(left.size()), p = number(right.size());
+        if (left.size() <= tiles_.leaf) {
+            total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
+        } else {
+            const Index each = tiles_.streaming(left.size(), right.size()).columns;
+            for (Index j = 0; j < right.size(); j += each) {
+                const double c = number(std::min(each, right.size() - j));
+                total_.add(clock_, 2 * m_ * (s + c), m_ * c + s * c, 4 * m_ * s * c);
+            }
+        }
+        recurse(right);
+    }
+    void leaf(Range J) {
+        const double w = number(J.size()), before = number(J.begin);
+        double of_r = 0;
+        for (const Range& part : Tiles::growing({0, J.size()}, tiles_.arriving())) {
+            of_r += number(part.end) * number(part.size());
+        }
+        total_.add(clock_, m_ * w, m_ * w + of_r, 2 * m_ * w * w);
+        if (!tiles_.again) return;
+        if (J.begin == 0) return total_.add(clock_, 0, 0, 2 * m_ * w * w);
+        total_.add(clock_, m_ * before + before * w, before * w,
+                   4 * m_ * before * w + 2 * before * w * w + 2 * m_ * w * w);
+    }
+
+    const Tiles& tiles_;
+    const Clock& clock_;
+    const double m_;
+    Total total_;
+};
+
+/// The counts of LeftLookingQR, V, R and T, and with Q from them.
+Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock& clock) {
+    Total total;
+    const Index k = std::min(m, n);
+    // V of columns [0, before), in blocks as it comes by; 4 (rows) flops for each of its columns and one of the slab
+    const auto pass = [&](Index before, Index p) {
+        double elements = 0;
+        for (Index b = 0; b < before; b += slabs.reach) {
+            elements += number(m - b) * number(std::min(before, b + slabs.reach) - b);
+        }
+        return Total{elements, 0, 4 * elements * number(p), 0};
+    };
+    for (Index j = 0; j < n; j += slabs.slab) {
+        const Index w = std::min(slabs.slab, n - j), rows = m - std::min(m, j);
+        const Total V = pass(std::min(j, k), w);
+        const double r = number(rows), q = number(std::min(w, rows));
+        total.add(clock, number(m) * number(w) + V.in, number(m) * number(w),
+                  V.flops + 2 * r * number(w) * q - q * q * (r + number(w)) + 2.0 / 3 * q * q * q);
+    }
+    for (Index j = 0; with_q && j < k; j += slabs.slab) {
+        const Index w = std::min(slabs.slab, k - j);
+        const Total V = pass(j, w);
+        const double r = number(m - j), q = number(w);
+        total.add(clock, r * q + V.in, number(m) * q, V.flops + 2 * r * q * q - 2.0 / 3 * q * q * q);
+    }
+    return total;
+}
+
+/// Of the memory: the libraries', and what products and panels take beside what they are given. Operands of 16 bits are made a
+/// GiB at a time, two at a time and their partial sums (split_products.hpp); as large as what they are made of where that is
+/// less, three times corrected.
+template <class D>
+double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {
+    const double free = std::max(0.0, memory - Tuning<D>::library_bytes), GiB = 1 << 30;
+    const bool whole = arithmetic == Arithmetic::Native || arithmetic == Arithmetic::TF32;
+    const double share = whole ? 0.2 : arithmetic == Arithmetic::Corrected ? (slabs ? 0.75 : 0.67) : 0.5;
+    const double most = slabs ? 12 * number(m) * number(nb) + 2.75 * GiB : (whole ? 2 : 4.25) * GiB;
+    return Tuning<D>::library_bytes + std::min(share * free, most);
+}
+
+[[noreturn]] void refuse_memory(double memory, double needed) {
+    throw InvalidArgument(fmt::format("memory_bytes is {:.0f}, and this matrix needs at least {:.0f} on the device",
+                                      memory, std::ceil(needed)));
+}
+
+void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
+    const Index m = plan.rows, n = std::max<Index>(1, plan.cols);
+    const auto fits = [&](Index leaf) {
+        // places beside a leaf for a quarter of what there is
+        return Tiles::least_elements(m, leaf) <= plan.elements &&
+               number(m) * number(leaf) + number(leaf) * number(leaf) <= 0.7 * number(plan.elements);
+    };
+    const auto refuse = [&](Index leaf) {
+        refuse_memory(plan.memory_bytes,
+                      plan.workspace_bytes + plan.element_bytes * number(Tiles::least_elements(m, leaf)) / 0.7);
+    };
+    if (options.block > 0) {
+        plan.block = std::min(options.block, n);
+        if (!fits(plan.block)) refuse(plan.block);
+        // the recursion ends where a node stays on the device
+        while (plan.method == OutOfCoreMethod::Recursive && plan.block < n && fits(2 * plan.block)) plan.block *= 2;
+    } else {
+        if (!fits(1)) refuse(1);
+        Index low = 1, high = n;
+        while (low < high) {
+            const Index leaf = (low + high + 1) / 2;
+            if (fits(leaf)) {
+                low = leaf;
+            } else {
+                high = leaf - 1;
+            }
+        }
+        // leaves of one size
+        const Index leaves = (n + low - 1) / low, each = (n + leaves - 1) / leaves;
+        plan.block = std::min(low, (each + 255) / 256 * 256);
+    }
+    plan.block = std::min(plan.block, n);
+}
+
+template <class D>
+void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
+    const Index m = std::max<Index>(1, plan.rows), k = std::max<Index>(1, std::min(plan.rows, plan.cols));
+    const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
+    Index nb = std::min(k, Tuning<D>::panel_width(k, plan.arithmetic));
+    // T, two blocks of V that come by, and a slab of as many columns at least
+    const auto needed = [&](Index panel) { return 3.0 * number(m) * number(panel) + number(panel) * number(k); };
+    while (nb > 1 && needed(nb) > room) nb /= 2;
+    if (needed(nb) > room) refuse_memory(plan.memory_bytes, plan.workspace_bytes + plan.element_bytes * needed(1));
+    plan.panel = nb;
+    const double left = room - number(nb) * number(k) - 2.0 * number(m) * number(nb);
+    const Index most = static_cast<Index>(left / number(m)), n = std::max<Index>(1, plan.cols);
+    if (options.block > 0) {
+        plan.block = std::min(std::max(options.block / nb, Index(1)) * nb, (n + nb - 1) / nb * nb);
+        if (plan.block > most) {
+            refuse_memory(plan.memory_bytes,
+                          plan.memory_bytes + plan.element_bytes * number(m) * number(plan.block - most));
+        }
+        return;
+    }
+    const Index count = (n + most - 1) / most, each = (n + count - 1) / count;
+    plan.block = std::max<Index>(1, std::min(most / nb, (each + nb - 1) / nb)) * nb;
+}
+
+}  // namespace
+
+Slabs slabs_of(const OutOfCorePlan& plan) { return {plan.block, plan.panel, plan.panel, plan.arithmetic}; }
+
+Tiles tiles_of(const OutOfCorePlan& plan) {
+    return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize};
+}
+
+template <class T, class D>
+OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates) {
+    const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
+    const bool gram_schmidt = options.method != OutOfCoreMethod::Householder;
+    if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
+    if (options.block < 0) refuse(fmt::format("block must not be negative, and is {}", options.block));
+    if (!(options.memory_bytes > 0)) refuse("memory_bytes must be positive for a plan");
+    if (gram_schmidt && m < n) {
+        refuse(fmt::format("out of core, {} needs at least as many rows as columns, and A is {} x {}",
+                           to_string(options.method), m, n));
+    }
+    if (!gram_schmidt && options.reorthogonalize) refuse("reorthogonalize belongs to the methods by Gram-Schmidt");
+    OutOfCorePlan plan;
+    plan.rows = m;
+    plan.cols = n;
+    plan.element_bytes = sizeof(T);
+    plan.method = options.method;
+    plan.reorthogonalize = options.reorthogonalize;
+    plan.check_finite = options.check_finite;
+    plan.form_q = options.form_q;
+    plan.memory_bytes = options.memory_bytes;
+    const bool corrected = Tuning<D>::corrected_products && sizeof(T) == 4;
+    plan.arithmetic = options.arithmetic != Arithmetic::Auto ? options.arithmetic
+                      : corrected && !gram_schmidt           ? Arithmetic::Corrected
+                                                             : Arithmetic::Native;
+    if (plan.arithmetic != Arithmetic::Native && !corrected) {
+        refuse(fmt::format("arithmetic {} is for f32 on a GPU", to_string(plan.arithmetic)));
+    }
+    if (!gram_schmidt && plan.arithmetic != Arithmetic::Native && plan.arithmetic != Arithmetic::Corrected) {
+        refuse(fmt::format("arithmetic {} is for Gram-Schmidt: householder keeps Q orthonormal in native and corrected",
+                           to_string(plan.arithmetic)));
+    }
+    plan.workspace_bytes = workspace<D>(plan.memory_bytes, plan.arithmetic, !gram_schmidt, m,
+                                        Tuning<D>::panel_width(std::min(m, n), plan.arithmetic));
+    const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
+    const Clock clock(rates, plan.arithmetic, plan.element_bytes);
+    Total total;
+    if (gram_schmidt) {
+        plan.elements = static_cast<Index>(std::max(0.0, room));
+        choose_gram_schmidt(plan, options);
+        const Tiles tiles = tiles_of(plan);
+        GramSchmidtCount count(tiles, clock);
+        total = plan.method == OutOfCoreMethod::Recursive ? count.by_recursion() : count.by_blocks();
+        const double b = number(options.block > 0 ? std::min(options.block, std::max<Index>(1, n)) : plan.block);
+        const double M = number(m), N = number(n), k = std::max(1.0, std::ceil(N / b)), e = plan.element_bytes;
+        plan.paper_blocks = static_cast<Index>(k);
+        if (plan.method == OutOfCoreMethod::Blocking) {
+            plan.paper_bytes_in = e * ((k + 2) * M * N + N * N / 2 - N * b / 2);
+            plan.paper_bytes_out = e * 0.5 * ((k + 1) * M * N + N * N + N * b);
+        } else {
+            plan.paper_bytes_in = e * (2 * (std::log2(k) + 1) * M * N + M * N / 2 - N * b / 2);
+            plan.paper_bytes_out = e * (0.5 * std::log2(k) * M * N + N * N / 2 + M * N);
+        }
+    } else {
+        choose_slabs<D>(plan, options);
+        total = count_slabs(m, n, slabs_of(plan), plan.form_q, clock);
+    }
+    plan.bytes_in = total.in * plan.element_bytes;
+    plan.bytes_out = total.out * plan.element_bytes;
+    plan.flops = total.flops;
+    plan.seconds = total.seconds;
+    return plan;
+}
+
+const char* to_string(OutOfCoreMethod method) {
+    switch (method) {
+        case OutOfCoreMethod::Householder: return "householder";
+        case OutOfCoreMethod::Recursive: return "recursive";
+        case OutOfCoreMethod::Blocking: return "blocking";
+    }
+    return "";
+}
+
+std::string to_string(const OutOfCorePlan& plan) {
+    constexpr double GiB = 1 << 30;
+    const bool slabs = plan.method == OutOfCoreMethod::Householder;
+    std::string text = fmt::format("{} x {} {} out of core within {:.3g} GiB of the device: {}", plan.rows, plan.cols,
+                                   plan.element_bytes == 4 ? "f32" : "f64", plan.memory_bytes / GiB,
+                                   slabs ? "householder by slabs" : "classical Gram-Schmidt by ");
+    if (!slabs) text += plan.method == OutOfCoreMethod::Recursive ? "recursion" : "blocks";
+    text += fmt::format(", {} arithmetic{}\n", to_string(plan.arithmetic),
+                        plan.reorthogonalize ? ", reorthogonalised" : "");
+    text += slabs ? fmt::format("slabs of {} columns, panels of {}\n", plan.block, plan.panel)
+                  : fmt::format("blocks of {} columns stay on the device\n", plan.block);
+    text +=
+        fmt::format("moves {:.4g} GiB to the device and {:.4g} GiB from it", plan.bytes_in / GiB, plan.bytes_out / GiB);
+    if (plan.paper_blocks > 0) {
+        text += fmt::format(" (Zhang and Wu 2021 for {} blocks: {:.4g} and {:.4g})", plan.paper_blocks,
+                            plan.paper_bytes_in / GiB, plan.paper_bytes_out / GiB);
+    }
+    return text + fmt::format("\n{:.3g} GFLOP; about {:.3g} s on an H100 (prediction)", plan.flops / 1e9, plan.seconds);
+}
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template OutOfCorePlan plan_out_of_core<T, D>(Index, Index, const OutOfCoreOptions&, const OutOfCoreRates&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "quoin/out_of_core.hpp"
+
+namespace quoin {
+
+/// Columns of what is in fast memory at a time when Householder goes by slabs. The panels' T decide the result, to rounding, and
+/// the slabs do not.
+struct Slabs {
+    Index slab = 0;   ///< columns of a slab, a multiple of `panel`
+    Index panel = 0;  ///< columns of a panel
+    Index reach = 0;  ///< columns of V that come by at a time, a multiple of `panel`; two such blocks are there
+    Arithmetic arithmetic = Arithmetic::Native;
+};
+Slabs slabs_of(const OutOfCorePlan& plan);
+
+}  // namespace quoin

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+/// A matrix that lies in memory slower than that of device D, of which blocks come and go. Moves are enqueued on the context
+/// that they are given, in order, and may be done later than the call returns where the context's work is.
+template <class S, class T, class D>
+concept Slow = requires(S& A, Context<D>& ctx, Range r, MatrixView<T, D> to, MatrixView<const T, D> from) {
+    { A.rows() } -> std::convertible_to<Index>;
+    { A.cols() } -> std::convertible_to<Index>;
+    A.move_in(ctx, r, r, to);     // to := A(rows, cols)
+    A.move_out(ctx, from, r, r);  // A(rows, cols) := from
+};
+
+/// Bytes that have been asked for in each direction.
+struct BytesMoved {
+    double in = 0, out = 0;
+};
+
+/// A matrix of the host's memory beside a device D; beside the host itself every move is a copy.
+template <class T>
+class HostMemory {
+public:
+    explicit HostMemory(MatrixView<T> A) : A_(A) {}
+    Index rows() const { return A_.rows; }
+    Index cols() const { return A_.cols; }
+
+    template <class D>
+    void move_in(Context<D>& ctx, Range rows, Range cols, MatrixView<T, std::type_identity_t<D>> to) {
+        moved_.in += bytes(rows, cols);
+        quoin::move_in<T>(ctx, A_.block(rows, cols), to);
+    }
+    template <class D>
+    void move_out(Context<D>& ctx, MatrixView<const T, std::type_identity_t<D>> from, Range rows, Range cols) {
+        moved_.out += bytes(rows, cols);
+        quoin::move_out<T>(ctx, from, A_.block(rows, cols));
+    }
+    const BytesMoved& moved() const { return moved_; }
+
+private:
+    static double bytes(Range rows, Range cols) {
+        return static_cast<double>(rows.size()) * static_cast<double>(cols.size()) * sizeof(T);
+    }
+    MatrixView<T> A_;
+    BytesMoved moved_;
+};
+
+}  // namespace quoin

@@ -1,0 +1,139 @@
+// What comes from the host's memory and goes back to it, on streams of their own. Pinned memory is read and written in place.
+// Pageable memory is copied to and from a bounded pool of pinned buffers by the host's cores: to pin it would cost a GiB a tenth
+// of a second or more in pages of 4 KiB, as long as six times its way over the bus, and take all of it from the system.
+
+#include "cuda/moves.hpp"
+
+#include <memory>
+
+#include "cuda/host_blocks.hpp"
+#include "cuda/primitives.hpp"
+#include "cuda/state.hpp"
+
+namespace quoin {
+
+namespace cuda {
+
+namespace {
+
+template <class T>
+struct HostCopy {
+    MatrixView<const T> from;
+    MatrixView<T> to;
+
+    static void enqueue(cudaStream_t stream, MatrixView<const T> from, MatrixView<T> to) {
+        auto copy = std::make_unique<HostCopy>(HostCopy{from, to});
+        QUOIN_CUDA_CHECK(cudaLaunchHostFunc(
+            stream,
+            [](void* data) {
+                const std::unique_ptr<HostCopy> self(static_cast<HostCopy*>(data));
+                copy_in_parallel<T>(self->from, self->to);
+            },
+            copy.get()));
+        copy.release();  // its own from now on
+    }
+};
+
+}  // namespace
+
+StagedMoves::StagedMoves() {
+    try {
+        QUOIN_CUDA_CHECK(cudaStreamCreateWithFlags(&host_, cudaStreamNonBlocking));
+        QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&begun_, cudaEventDisableTiming));
+        for (Buffer& buffer : buffers_) {
+            QUOIN_CUDA_CHECK(cudaHostAlloc(&buffer.data, bytes, cudaHostAllocDefault));
+            QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&buffer.filled, cudaEventDisableTiming));
+            QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&buffer.emptied, cudaEventDisableTiming));
+        }
+    } catch (...) {
+        release();
+        throw;
+    }
+}
+
+StagedMoves::~StagedMoves() {
+    cudaStreamSynchronize(host_);
+    for (const Buffer& buffer : buffers_) {
+        cudaEventSynchronize(buffer.filled);
+        cudaEventSynchronize(buffer.emptied);
+    }
+    release();
+}
+
+void StagedMoves::release() noexcept {
+    for (const Buffer& buffer : buffers_) {
+        if (buffer.filled) cudaEventDestroy(buffer.filled);
+        if (buffer.emptied) cudaEventDestroy(buffer.emptied);
+        if (buffer.data) cudaFreeHost(buffer.data);
+    }
+    if (begun_) cudaEventDestroy(begun_);
+    if (host_) cudaStreamDestroy(host_);
+}
+
+void StagedMoves::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
+    QUOIN_CUDA_CHECK(cudaEventRecord(event, first));
+    QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event, 0));
+}
+
+template <class T>
+void StagedMoves::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, Cuda> B) {
+    order(begun_, stream, host_);
+    for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
+        Buffer& buffer = next();
+        const MatrixView<T> staged(static_cast<T*>(buffer.data), r.size(), c.size());
+        QUOIN_CUDA_CHECK(cudaStreamWaitEvent(host_, buffer.emptied, 0));
+        HostCopy<T>::enqueue(host_, A.block(r, c), staged);
+        order(buffer.filled, host_, stream);
+        enqueue_copy(B.at(r.begin, c.begin), B.ld, staged.data, staged.ld, r.size(), c.size(), cudaMemcpyHostToDevice,
+                     stream);
+        QUOIN_CUDA_CHECK(cudaEventRecord(buffer.emptied, stream));
+    });
+}
+
+template <class T>
+void StagedMoves::out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B) {
+    for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
+        Buffer& buffer = next();
+        const MatrixView<T> staged(static_cast<T*>(buffer.data), r.size(), c.size());
+        QUOIN_CUDA_CHECK(cudaStreamWaitEvent(stream, buffer.emptied, 0));
+        enqueue_copy(staged.data, staged.ld, A.at(r.begin, c.begin), A.ld, r.size(), c.size(), cudaMemcpyDeviceToHost,
+                     stream);
+        order(buffer.filled, stream, host_);
+        HostCopy<T>::enqueue(host_, staged, B.block(r, c));
+        QUOIN_CUDA_CHECK(cudaEventRecord(buffer.emptied, host_));
+    });
+}
+
+void StagedMoves::settle(cudaStream_t stream) { order(begun_, host_, stream); }
+
+}  // namespace cuda
+
+Context<Cuda>& moving_in(Context<Cuda>& ctx) { return ctx.state().beside(Trace::Row::ToDevice); }
+Context<Cuda>& moving_out(Context<Cuda>& ctx) { return ctx.state().beside(Trace::Row::ToHost); }
+
+void settle(Context<Cuda>& ctx) {
+    if (cuda::StagedMoves* const moves = ctx.state().moves_made()) moves->settle(ctx.stream());
+}
+
+template <class T>
+void move_in(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {
+    if (A.empty()) return;
+    if (!cuda::is_pinned(A.data)) return ctx.state().moves().in<T>(ctx.stream(), A, B);
+    cuda::enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
+}
+
+template <class T>
+void move_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
+    if (A.empty()) return;
+    if (!cuda::is_pinned(B.data)) return ctx.state().moves().out<T>(ctx.stream(), A, B);
+    cuda::enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
+}
+
+#define QUOIN_INSTANTIATE(T)                                                            \
+    template void move_in<T>(Context<Cuda>&, MatrixView<const T>, MatrixView<T, Cuda>); \
+    template void move_out<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,282 @@
+// QR of matrices larger than the memory they may take: classical Gram-Schmidt by recursion and by blocks, and Householder by
+// slabs, with caps so small that everything happens many times.
+
+#include "quoin/out_of_core.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "cases.hpp"
+#include "checks.hpp"
+#include "gallery.hpp"
+
+namespace quoin::test {
+namespace {
+
+constexpr OutOfCoreMethod methods[] = {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive,
+                                       OutOfCoreMethod::Blocking};
+constexpr std::pair<Index, Index> shapes[] = {{1, 1}, {5, 3}, {64, 64}, {90, 37}, {300, 101}, {257, 256}};
+
+template <class T>
+class OutOfCore : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+
+    /// Memory in which about a `part`-th of the matrix stays.
+    static OutOfCoreOptions options(OutOfCoreMethod method, Index m, Index n, double part, Index block = 0) {
+        OutOfCoreOptions options;
+        options.method = method;
+        options.block = block;
+        options.memory_bytes = (static_cast<double>(m * n) / part + 8.0 * m + 4.0 * n + 64) * sizeof(T) / 0.5;
+        return options;
+    }
+
+    struct Factors {
+        Matrix<T> Q, R;
+        OutOfCoreReport report;
+    };
+    Factors factor(MatrixView<const T> A, const OutOfCoreOptions& options) {
+        const Index k = std::min(A.rows, A.cols);
+        Padded<T> memory(A), r(filled<T>(k, A.cols, T(0)).view());
+        OutOfCoreReport report = qr_out_of_core<T, Host>(ctx, memory.view(), r.view(), options);
+        EXPECT_TRUE(memory.padding_intact());
+        EXPECT_TRUE(r.padding_intact());
+        EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
+        EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
+        return {test::copy<T>(memory.view().col_block({0, k})), test::copy<T>(r.view()), report};
+    }
+    void expect_law(MatrixView<const T> A, const Factors& f, bool orthonormal) {
+        const Index k = f.Q.cols();
+        EXPECT_TRUE(is_upper_trapezoidal<T>(f.R.view()));
+        EXPECT_LE(residual_error<T>(A, f.Q.view(), f.R.view()), law);
+        if (orthonormal) {
+            EXPECT_LE(orthogonality_error<T>(f.Q.view(), k), law);
+        }
+    }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(OutOfCore, Types);
+
+TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const OutOfCoreMethod method : methods) {
+            for (const double part : {1.5, 4.0, 30.0}) {
+                for (const bool again : {false, true}) {
+                    OutOfCoreOptions options = this->options(method, m, n, part);
+                    if (again && method == OutOfCoreMethod::Householder) continue;
+                    options.reorthogonalize = again;
+                    SCOPED_TRACE(shape_name(m, n) + " " + to_string(method) + " a " + std::to_string(part) + "th" +
+                                 (again ? " again" : ""));
+                    const auto f = this->factor(A.view(), options);
+                    // κ of these is below 1e4, but for the square ones, whose Q is not orthonormal unless made so
+                    this->expect_law(A.view(), f, again || method == OutOfCoreMethod::Householder);
+                    EXPECT_LT(f.report.plan.block, n / part + 64);
+                }
+            }
+        }
+    }
+}
+
+/// Householder obeys the law for every matrix; Gram-Schmidt leaves a small residual, or refuses, naming a column.
+TYPED_TEST(OutOfCore, TakesTheGallery) {
+    using T = TypeParam;
+    const Index m = 70, n = 50;
+    for (const Gallery g : gallery()) {
+        const Matrix<T> A = generate<T>(g, m, n);
+        for (const OutOfCoreMethod method : methods) {
+            SCOPED_TRACE(to_string(g) + " " + to_string(method));
+            const bool householder = method == OutOfCoreMethod::Householder;
+            try {
+                const auto f = this->factor(A.view(), this->options(method, m, n, 6));
+                this->expect_law(A.view(), f, householder);
+            } catch (const NumericalBreakdown& breakdown) {
+                EXPECT_FALSE(householder) << breakdown.what();
+                EXPECT_TRUE(breakdown.column >= 0 && breakdown.column < n);
+            }
+        }
+    }
+}
+
+TYPED_TEST(OutOfCore, OrthonormalisesWhatIsNearlyDependent) {
+    using T = TypeParam;
+    const Index m = 120, n = 80;
+    // κu = 0.01: one pass loses all orthogonality, two keep it
+    const Matrix<T> A = with_condition<T>(m, n, 0.01 / unit_roundoff<T>);
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        OutOfCoreOptions options = this->options(method, m, n, 6);
+        const auto once = this->factor(A.view(), options);
+        EXPECT_GT(orthogonality_error<T>(once.Q.view(), n), law) << "too easy to tell";
+        options.reorthogonalize = true;
+        this->expect_law(A.view(), this->factor(A.view(), options), true);
+    }
+}
+
+TYPED_TEST(OutOfCore, NamesTheColumnThatDependsOnOthers) {
+    using T = TypeParam;
+    const Index m = 90, n = 60;
+    Matrix<T> A = random_normal<T>(m, n);
+    for (Index i = 0; i < m; ++i) A(i, 47) = A(i, 3) * 2;
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        Matrix<T> Q = test::copy<T>(A.view()), R = filled<T>(n, n, T(0));
+        // one leaf: what is left of a column after several products is rounding error, which no leaf can tell from a column
+        OutOfCoreOptions options = this->options(method, m, n, 0.2);
+        try {
+            qr_out_of_core<T, Host>(this->ctx, Q.view(), R.view(), options);
+            FAIL() << "a dependent column went through";
+        } catch (const NumericalBreakdown& breakdown) {
+            EXPECT_EQ(breakdown.column, 47);
+        }
+    }
+}
+
+TYPED_TEST(OutOfCore, NamesTheFirstBadEntry) {
+    using T = TypeParam;
+    for (const OutOfCoreMethod method : methods) {
+        Matrix<T> A = random_normal<T>(60, 40), R = filled<T>(40, 40, T(0));
+        A(59, 31) = std::numeric_limits<T>::quiet_NaN();
+        try {
+            qr_out_of_core<T, Host>(this->ctx, A.view(), R.view(), this->options(method, 60, 40, 4));
+            FAIL() << "NaN went through";
+        } catch (const NonFiniteEntry& entry) {
+            EXPECT_EQ(entry.row, 59);
+            EXPECT_EQ(entry.col, 31);
+        }
+    }
+}
+
+TYPED_TEST(OutOfCore, LeavesLapacksFormat) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{80, 33}, {33, 80}, {41, 41}}) {
+        const Index k = std::min(m, n);
+        const Matrix<T> A = random_normal<T>(m, n);
+        Padded<T> V(A.view()), tau(k, 1);
+        const auto report = factor_out_of_core<T, Host>(this->ctx, V.view(), tau.view(),
+                                                        this->options(OutOfCoreMethod::Householder, m, n, 5));
+        EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
+        EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
+        EXPECT_TRUE(V.padding_intact() && tau.padding_intact());
+        // A = H₁ H₂ … [R; 0]
+        Matrix<T> QR = filled<T>(m, n, T(0));
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i <= std::min(j, k - 1); ++i) QR(i, j) = V.view()(i, j);
+        }
+        for (Index l = k - 1; l >= 0; --l) {
+            for (Index j = 0; j < n; ++j) {
+                Wide<T> dot = QR(l, j);
+                for (Index i = l + 1; i < m; ++i) dot += Wide<T>(V.view()(i, l)) * QR(i, j);
+                dot *= tau.view()(l, 0);
+                QR(l, j) -= static_cast<T>(dot);
+                for (Index i = l + 1; i < m; ++i) QR(i, j) -= static_cast<T>(dot * V.view()(i, l));
+            }
+        }
+        EXPECT_LE(difference<T>(QR.view(), A.view(), k, frobenius_norm<T>(A.view())), law) << shape_name(m, n);
+    }
+}
+
+TYPED_TEST(OutOfCore, TellsHowFarItIsAndStops) {
+    using T = TypeParam;
+    for (const OutOfCoreMethod method : methods) {
+        Matrix<T> A = random_normal<T>(300, 200), R = filled<T>(200, 200, T(0));
+        OutOfCoreOptions options = this->options(method, 300, 200, 10);
+        double last = 0;
+        int calls = 0;
+        options.progress = [&](double fraction) {
+            EXPECT_GE(fraction, last);
+            EXPECT_LE(fraction, 1);
+            last = fraction;
+            if (++calls == 3) this->ctx.request_stop();
+        };
+        EXPECT_THROW((qr_out_of_core<T, Host>(this->ctx, A.view(), R.view(), options)), Interrupted);
+        this->ctx.clear_stop();
+        EXPECT_EQ(calls, 3);
+        EXPECT_GT(last, 0);
+    }
+}
+
+TEST(OutOfCorePlan, MovesNoMoreThanThePaperCounts) {
+    OutOfCoreOptions options;
+    options.arithmetic = Arithmetic::Native;
+    for (const Index n : {16384, 65536, 131072}) {
+        for (const Index b : {2048, 4096, 8192}) {
+            for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+                options.method = method;
+                options.block = b;
+                // their counts are for an R₁₂ that fits
+                options.memory_bytes = 16.0 * (1 << 30);
+                const OutOfCorePlan plan = plan_out_of_core<float, Host>(131072, n, options);
+                EXPECT_LE(plan.bytes_in + plan.bytes_out, plan.paper_bytes_in + plan.paper_bytes_out)
+                    << n << " " << b << " " << to_string(method);
+                EXPECT_LE(plan.bytes_in, plan.paper_bytes_in);
+                EXPECT_GE(plan.flops, 2.0 * 131072 * double(n) * double(n));
+                EXPECT_FALSE(to_string(plan).empty());
+            }
+        }
+    }
+}
+
+TEST(OutOfCorePlan, RefusesInASentence) {
+    const auto why = [](Index m, Index n, OutOfCoreOptions options) {
+        try {
+            plan_out_of_core<float, Host>(m, n, options);
+        } catch (const InvalidArgument& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    OutOfCoreOptions options;
+    EXPECT_NE(why(10, 10, options).find("memory_bytes"), std::string::npos);
+    options.memory_bytes = 1000;
+    EXPECT_NE(why(1000, 1000, options).find("at least"), std::string::npos);
+    options.memory_bytes = 1e9;
+    options.block = -1;
+    EXPECT_NE(why(10, 10, options).find("block"), std::string::npos);
+    options.block = 0;
+    options.reorthogonalize = true;
+    EXPECT_NE(why(10, 10, options).find("Gram-Schmidt"), std::string::npos);
+    options.method = OutOfCoreMethod::Recursive;
+    EXPECT_NE(why(10, 20, options).find("rows"), std::string::npos);
+    options.arithmetic = Arithmetic::FP16;
+    EXPECT_NE(why(20, 10, options).find("GPU"), std::string::npos);
+    options.arithmetic = Arithmetic::Auto;
+    EXPECT_EQ(why(20, 10, options), "");
+}
+
+TEST(OutOfCorePlan, AsksForAsMuchMemoryAsItThenAccepts) {
+    for (const OutOfCoreMethod method : methods) {
+        OutOfCoreOptions options;
+        options.method = method;
+        options.memory_bytes = 1;
+        double needed = 0;
+        try {
+            plan_out_of_core<double, Host>(5000, 3000, options);
+        } catch (const InvalidArgument& error) {
+            const std::string text = error.what();
+            needed = std::stod(text.substr(text.find("at least ") + 9));
+        }
+        // the workspace grows with the memory
+        options.memory_bytes = 1.3 * needed;
+        EXPECT_NO_THROW((plan_out_of_core<double, Host>(5000, 3000, options))) << to_string(method) << " " << needed;
+    }
+}
+
+TEST(HiddenCopies, AreThoseBesideComputation) {
+    Trace trace;
+    EXPECT_EQ(hidden_copies(trace), 1);
+    trace.add({"in", Trace::Row::ToDevice, -1, {0, 10}});
+    trace.add({"out", Trace::Row::ToHost, -1, {5, 20}});
+    EXPECT_EQ(hidden_copies(trace), 0);
+    trace.add({"product", Trace::Row::Device, -1, {5, 12}});
+    trace.add({"panel", Trace::Row::Beside, -1, {10, 15}});
+    trace.add({"of the host", Trace::Row::Host, -1, {0, 100}});
+    EXPECT_NEAR(hidden_copies(trace), 0.5, 1e-12);
+    EXPECT_NEAR(hidden_copies(trace, 5), 10.0 / 15, 1e-12);
+}
+
+}  // namespace
+}  // namespace quoin::test
