@@ -1,4 +1,5 @@
 #include "bench.hpp"
+#include "byte_size.hpp"
 
 #include <fmt/format.h>
 
@@ -171,6 +172,7 @@ void run_bench(const BenchArguments& arguments) {
         if (!arguments.shapes.empty()) throw CLI::ValidationError("--paper", "has shapes of its own: leave out SHAPE");
         return bench_orthogonality(arguments);
     }
+    if (!arguments.files.empty()) return bench_files(arguments);
     check_arguments(arguments);
     if (!arguments.on_device) return bench_on_host(arguments);
 #ifdef QUOIN_HAVE_CUDA
@@ -305,6 +307,18 @@ void add_bench(CLI::App& program) {
             "--block", [arguments](const std::string& text) { arguments->block = parse_dimension("--block", text); },
             "Of --paper out-of-core: columns of a block (0: as many as the memory has room for)")
         ->type_name("N");
+    command
+        .add_option(
+            "--files", arguments->files,
+            "Measure matrices larger than --memory, from file to file in this folder (8 GB of it): Q and R of\n"
+            "200000x2000, or of SHAPE, against memory; R alone of 3.2 GB by 8 and 64 columns against a sequential\n"
+            "read of the same file")
+        ->type_name("DIR");
+    command
+        .add_option_function<std::string>(
+            "--memory", [arguments](const std::string& text) { arguments->memory = parse_byte_size("--memory", text); },
+            "With --files: the cap (default: 512MiB)")
+        ->type_name("SIZE");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command.add_flag(

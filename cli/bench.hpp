@@ -43,6 +43,8 @@ struct BenchArguments {
     std::vector<OutOfCoreOptions> routes;  ///< of it: method, arithmetic and reorthogonalize
     Index gpu_memory = Index(16) << 30;
     Index block = 0;
+    std::string files;  ///< a folder, or empty: from file to file there
+    Index memory = Index{512} << 20;
     int repeat = 0;
     bool energy = false;
 };
@@ -100,6 +102,8 @@ void bench_orthogonality(const BenchArguments& arguments);
 
 /// Tables 3 and 4 of Zhang and Wu, with Householder beside them: matrices in the host's memory on the current GPU.
 void bench_out_of_core(const BenchArguments& arguments);
+/// Matrices larger than a cap from file to file, against memory and against the disk.
+void bench_files(const BenchArguments& arguments);
 
 /// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.
 void bench_robust_pca(const BenchArguments& arguments);

@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "file_route.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
 #include "json_line.hpp"
@@ -13,6 +14,7 @@
 #include "naming_file.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
+#include "quoin/file_qr.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
 #include "streamed_accuracy.hpp"
@@ -30,6 +32,8 @@ struct FactorArguments {
     bool r_only = false;
     bool verify = false;
     Index memory = 0;
+    SecondPass second_pass = SecondPass::Auto;
+    bool restart = false;
     Index gpu_memory = 0;
 
     /// The cap on what is taken there, as it was given, or 0.
@@ -81,16 +85,9 @@ struct Outcome {
     double residual = -1;
     std::optional<StreamTimes> stream = {};           ///< through a GPU
     std::optional<OutOfCoreReport> out_of_core = {};  ///< where A stayed in the host's memory, and a GPU computed
+    std::optional<FilePlan> file_plan = {};           ///< on the host where it went from file to file
+    FileReport file_report = {};
 };
-
-/// A, in whose place Q is formed, and R in the factorization and on its way to the file; to verify, A once more. With a full T
-/// one of V, T and S on its way too.
-double in_memory_bytes(const Plan& plan, bool verify) {
-    const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
-    const double wide_q = m < n ? m * k : 0;  // the thin Q of a wide A does not fill A's place
-    const double full_t = plan.compact_wy == CompactWY::Full ? m * k : 0;
-    return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
-}
 
 template <class T, class D>
 Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& plan, bool verify, Outputs<T>& outputs) {
@@ -134,54 +131,63 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     return outcome;
 }
 
-/// One pass over the rows.
+/// What --verify measures of Q and R in files, block by block.
 template <class T>
-Outcome factor_streaming_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, Outputs<T>& outputs) {
-    const Stopwatch watch;
-    const StreamingR<T> stream = stream_r<T>(ctx, file, blocks, "factoring");
-    const double seconds = watch.seconds();
-    write_matrix<T>(ctx, outputs.r, "R.npy", stream.r().view());
-    return {"streaming-tsqr", "", seconds};
+void measure_files(Context<Host>& ctx, const MatrixFile& A_file, const MatrixFile& Q_file, const MatrixFile& R_file,
+                   Outcome& outcome) {
+    const Matrix<T> R = R_file.read<T>();
+    StreamedAccuracy<T> accuracy(R.cols());
+    const RowBlocks blocks = transfer_blocks(A_file.rows(), A_file.cols(), sizeof(T));
+    BlockReader<T> A(A_file, blocks), Q(Q_file, blocks);
+    for_each_block("verifying", blocks, Order::Forward,
+                   [&](Range rows) { accuracy.add(ctx, A.read(rows), Q.read(rows), R.view()); });
+    outcome.orthogonality = accuracy.orthogonality();
+    outcome.residual = accuracy.residual();
 }
 
-/// Two passes: forward for R, backward for the rows of Q; the accuracy is measured on the rows as they pass.
-template <class T>
-Outcome factor_streaming_qr(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, bool verify,
-                            Outputs<T>& outputs) {
-    const Index n = file.cols();
-    const Stopwatch watch;
-    BlockReader<T> reader(file, blocks);
-    StreamingQR<T> stream(ctx, n);
-    for_each_block("pass 1 of 2: R", blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T> A = reader.read(rows);
-        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
-    });
-    const Matrix<T> R = stream.r();
+FileOptions file_options(const FactorArguments& arguments, double cap) {
+    FileOptions options;
+    options.memory = cap;
+    options.want_q = !arguments.r_only || arguments.verify;
+    options.second_pass = arguments.second_pass;
+    options.restart = arguments.restart;
+    return options;
+}
 
-    std::optional<StreamedAccuracy<T>> accuracy;
-    if (verify) accuracy.emplace(n);
-    double verify_seconds = 0;
-    for_each_block("pass 2 of 2: Q", blocks, Order::Reverse, [&](Range rows) {
-        const MatrixView<const T> A = reader.read(rows);
-        const Matrix<T> Q = stream.q_rows(ctx, A);
-        if (outputs.q) outputs.q->write_rows(rows.begin, Q.view());
-        if (accuracy) {
-            const Stopwatch verify_watch;
-            accuracy->add(ctx, A, Q.view(), R.view());
-            verify_seconds += verify_watch.seconds();
-        }
-    });
-    Outcome outcome{"streaming-tsqr", "", watch.seconds() - verify_seconds};
-    write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
-    if (accuracy) {
-        outcome.orthogonality = accuracy->orthogonality();
-        outcome.residual = accuracy->residual();
+/// From file to file, by way of a journal.
+template <class T>
+Outcome factor_file(Context<Host>& ctx, const MatrixFile& file, const FactorArguments& arguments, double cap) {
+    FileQR<T> f(ctx, file.path(), arguments.out, file_options(arguments, cap));
+    Outcome outcome;
+    outcome.method = f.plan().route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking";
+    outcome.file_plan = f.plan();
+    if (f.steps_done() > 0) {
+        fmt::print(stderr, "quoin: going on from {}: {} of {} steps are done (--restart begins anew)\n",
+                   f.journal_folder(), f.steps_done(), f.plan().steps());
     }
+    try {
+        const Stopwatch watch;
+        const ProgressBar bar(
+            "factoring", [&] { return f.fraction(); },
+            [&] { return fmt::format("{:.2f} GB/s", 1e-9 * f.bytes_moved() / watch.seconds()); });
+        f.run(ctx);
+    } catch (const Error& e) {
+        if (f.steps_done() > 0 && e.code() != ErrorCode::NonFiniteEntry) {
+            fmt::print(stderr, "quoin: {} of {} steps are kept in {}: the same command goes on from there\n",
+                       f.steps_done(), f.plan().steps(), f.journal_folder());
+        }
+        throw;
+    }
+    outcome.file_report = f.report();
+    outcome.seconds = f.report().seconds;
+    if (arguments.verify) measure_files<T>(ctx, file, MatrixFile(f.q_path()), MatrixFile(f.r_path()), outcome);
+    throw_if_interrupted();
+    f.commit(!arguments.r_only);
     return outcome;
 }
 
 #ifdef QUOIN_HAVE_CUDA
-/// The same through a GPU; the accuracy is measured on the host.
+/// By blocks of rows through a GPU; the accuracy is measured on the host.
 template <class T>
 Outcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks blocks, const Plan& plan, bool verify,
                          Outputs<T>& outputs) {
@@ -228,18 +234,42 @@ Options factor_options(const FactorArguments& arguments) {
     return options;
 }
 
-/// Row blocks to stream the matrix by, or nothing where it fits the memory of the host.
+/// Whether the matrix is factored from file to file, because it does not fit the memory of the host. Throws OutOfMemory where that
+/// cannot be either.
 template <class T>
-std::optional<RowBlocks> blocks_on_host(const FactorArguments& arguments, const MatrixFile& file, const Plan& plan,
-                                        double cap) {
-    const Index m = file.rows(), n = file.cols();
-    std::optional<StreamingMemory> streaming;
-    const bool full = plan.compact_wy == CompactWY::Full;
-    if (!full && can_stream(m, n, arguments.common.options.method)) {
-        streaming = plan.q != QForm::None ? streaming_qr_memory(n, sizeof(T)) : streaming_r_memory(n, 0, sizeof(T));
-        if (arguments.verify) streaming->fixed += StreamedAccuracy<T>::bytes(n);
+bool from_file_to_file(Context<Host>& ctx, const FactorArguments& arguments, const MatrixFile& file, const Plan& plan,
+                       double cap) {
+    const double in_memory = factor_bytes(plan, arguments.verify) + reader_bytes(file);
+    if (in_memory <= cap) return false;
+    const Method method = arguments.common.options.method;
+    const bool by_reflectors = method == Method::Auto || method == Method::TSQR || method == Method::BlockedHouseholder;
+    if (file.streams() && by_reflectors && plan.compact_wy == CompactWY::Panels && file.rows() > 0 && file.cols() > 0) {
+        file_plan_within<T>(ctx, file.path(), {file.rows(), file.cols()}, file_options(arguments, cap), in_memory);
+        return true;
     }
-    return choose_blocks(file, cap, in_memory_bytes(plan, arguments.verify), streaming);
+    refuse_memory_cap(file.path(), cap, in_memory,
+                      fmt::format("for a {} x {} {} matrix", file.rows(), file.cols(), to_string(file.dtype())));
+}
+
+void add_file_route(JsonLine& line, const Outcome& outcome) {
+    const FilePlan& plan = *outcome.file_plan;
+    const FileReport& report = outcome.file_report;
+    line.add("blocks", plan.blocks).add("block", plan.block);
+    line.add("first_step", report.first_step).add("steps", plan.steps());
+    line.add("bytes_read", report.bytes_read).add("bytes_written", report.bytes_written);
+    line.add("read_seconds", report.read_seconds).add("write_seconds", report.write_seconds);
+}
+
+void print_file_route(const Outcome& outcome, double cap) {
+    const FilePlan& plan = *outcome.file_plan;
+    const FileReport& report = outcome.file_report;
+    const std::string choices = to_string(plan);
+    fmt::print("streamed       {}, within {}\n", choices.substr(0, choices.find('\n')), format_byte_size(cap));
+    fmt::print("files          {} read", format_byte_size(report.bytes_read));
+    if (report.read_seconds > 0) fmt::print(" at {:.2f} GB/s", 1e-9 * report.bytes_read / report.read_seconds);
+    fmt::print(", {} written", format_byte_size(report.bytes_written));
+    if (report.write_seconds > 0) fmt::print(" at {:.2f} GB/s", 1e-9 * report.bytes_written / report.write_seconds);
+    fmt::print("\n");
 }
 
 #ifdef QUOIN_HAVE_CUDA
@@ -312,43 +342,51 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     const Plan plan = plan_qr<T>(ctx, m, n, factor_options(arguments));
     const bool form_q = plan.q != QForm::None;
     double cap = 0;
-    std::optional<RowBlocks> blocks;
-    [[maybe_unused]] bool beyond = false;  // A stays in the host's memory
+    bool by_file = false;
+    std::optional<RowBlocks> blocks;       // through a GPU
+    [[maybe_unused]] bool beyond = false;  // a GPU computes, and A stays in the host's memory
     if constexpr (std::is_same_v<D, Host>) {
         cap = memory_cap(arguments.memory);
-        blocks = blocks_on_host<T>(arguments, file, plan, cap);
+        by_file = from_file_to_file<T>(ctx, arguments, file, plan, cap);
     } else {
         cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
-        const double in_memory = in_memory_bytes(plan, arguments.verify);
+        const double in_memory = factor_bytes(plan, arguments.verify);
         const auto streaming = gpu_streaming(m, n, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);
         beyond = least_bytes(file, in_memory, streaming) > cap;
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
 
     OutputDirectory directory(arguments.out);
-    Outputs<T> outputs(directory, arguments, m, n);
-    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
-        if (!blocks) {
-            qr<T, D>(ctx, small, factor_options(arguments));
-        } else if (form_q) {
-            StreamingQR<T, D> stream(ctx, small.cols);
-            stream.append(ctx, small);
-            stream.q_rows(ctx, small);
-        } else {
-            StreamingR<T, D>(ctx, small.cols).append(ctx, small);
-        }
-    });
-    const Outcome outcome = [&] {
+    Outcome outcome;
+    std::string written;
+    if (by_file) {
         if constexpr (std::is_same_v<D, Host>) {
-            if (blocks && form_q) return factor_streaming_qr<T>(ctx, file, *blocks, arguments.verify, outputs);
-            if (blocks) return factor_streaming_r<T>(ctx, file, *blocks, outputs);
-        } else {
-            if (beyond) return factor_beyond_gpu<T>(ctx, file, arguments, cap, outputs);
-            if (blocks) return factor_streaming<T>(ctx, file, *blocks, plan, arguments.verify, outputs);
+            written = directory.file("R.npy") + (arguments.r_only ? "" : ", " + directory.file("Q.npy"));
+            outcome = factor_file<T>(ctx, file, arguments, cap);
         }
-        return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
-    }();
-    outputs.commit();
+    } else {
+        Outputs<T> outputs(directory, arguments, m, n);
+        load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
+            if (!blocks) {
+                qr<T, D>(ctx, small, factor_options(arguments));
+            } else if (form_q) {
+                StreamingQR<T, D> stream(ctx, small.cols);
+                stream.append(ctx, small);
+                stream.q_rows(ctx, small);
+            } else {
+                StreamingR<T, D>(ctx, small.cols).append(ctx, small);
+            }
+        });
+        outcome = [&] {
+            if constexpr (!std::is_same_v<D, Host>) {
+                if (beyond) return factor_beyond_gpu<T>(ctx, file, arguments, cap, outputs);
+                if (blocks) return factor_streaming<T>(ctx, file, *blocks, plan, arguments.verify, outputs);
+            }
+            return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
+        }();
+        outputs.commit();
+        written = outputs.names;
+    }
     directory.keep();
 
     const bool thin_q = plan.q == QForm::Explicit;
@@ -366,6 +404,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
                 .add("bytes_from_gpu", outcome.out_of_core->bytes_out);
             line.add_measured("hidden", outcome.out_of_core->hidden);
         }
+        if (outcome.file_plan) add_file_route(line, outcome);
         if (arguments.verify)
             line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
         line.print();
@@ -374,6 +413,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
     if (blocks) print_blocks(*blocks, cap);
+    if (outcome.file_plan) print_file_route(outcome, cap);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
     if (outcome.stream) print_stream_times(*outcome.stream);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
@@ -389,7 +429,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
         fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
     }
-    fmt::print("wrote          {}\n", outputs.names);
+    fmt::print("wrote          {}\n", written);
 }
 
 }  // namespace
@@ -400,8 +440,10 @@ void add_factor(CLI::App& program) {
         "factor",
         "Factor A = QR and write R.npy and Q.npy.\n\n"
         "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
-        "min(m, n) x n. A matrix larger than --memory is streamed from its .npy file: one pass over its rows\n"
-        "gives R, a second, backward, gives Q. With --device cuda all is computed on a GPU: in its memory, or, where\n"
+        "min(m, n) x n. A matrix larger than --memory goes from its .npy file to the outputs block by block: one\n"
+        "pass over its rows gives R, a second, backward, gives Q. A journal in the folder quoin-journal of --out\n"
+        "keeps what is done; if the run ends early, whatever the reason, the same command goes on from there.\n"
+        "With --device cuda all is computed on a GPU: in its memory, or, where\n"
         "that or --memory is too little, by blocks of rows, one read and copied while the GPU works on the one "
         "before.\n"
         "Where its rows are too long for that, A stays in the host's memory and its columns travel: by householder, "
@@ -418,6 +460,20 @@ void add_factor(CLI::App& program) {
     command.add_flag("--verify", arguments->verify,
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
+    command
+        .add_option_function<std::string>(
+            "--second-pass",
+            [arguments](const std::string& text) {
+                arguments->second_pass =
+                    parse_name("--second-pass", text, {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
+                               [](SecondPass pass) { return to_string(pass); });
+            },
+            "Where Q of a matrix larger than --memory has its reflectors from: stored (on the disk meanwhile, as "
+            "large\n"
+            "as A), recomputed (2mn² flops more) or auto (default: auto)")
+        ->type_name("NAME");
+    command.add_flag("--restart", arguments->restart,
+                     "Begin anew where an earlier run of a matrix larger than --memory has left a journal");
     add_gpu_memory_argument(command, arguments->gpu_memory);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
@@ -429,7 +485,10 @@ void add_factor(CLI::App& program) {
         "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
         "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
         "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
-        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading.\n"
+        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. On the host, for a\n"
+        "matrix larger than --memory, also blocks, block (rows or columns of one), first_step (beyond 0 where a run\n"
+        "went on), steps, bytes_read, bytes_written, and read_seconds and write_seconds, in which they were on their "
+        "way.\n"
         "A that stays in the host's memory adds gpu_memory_bytes, bytes_to_gpu, bytes_from_gpu and, with --trace,\n"
         "hidden, the share of the copies' time during which the GPU computed.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
@@ -441,7 +500,7 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    const double least = least_bytes(file, in_memory_bytes(plan, arguments->verify),
+                    const double least = least_bytes(file, factor_bytes(plan, arguments->verify),
                                                      gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None,
                                                                    sizeof(T), arguments->common.options));
 #ifdef QUOIN_HAVE_CUDA

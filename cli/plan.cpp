@@ -4,7 +4,9 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "file_route.hpp"
 #include "json_line.hpp"
+#include "machine_limits.hpp"
 #include "on_device.hpp"
 #include "subcommands.hpp"
 
@@ -17,6 +19,7 @@ struct PlanArguments {
     std::vector<std::string> shape;
     DType dtype = DType::F64;
     Index gpu_memory = 0;
+    Index memory = 0;
 };
 
 Shape shape_of(const std::vector<std::string>& texts) {
@@ -31,9 +34,40 @@ void add_threads(JsonLine& line, const Context<Host>& ctx) { line.add("threads",
 void add_threads(JsonLine& line, const Context<Cuda>&) { line.add_null("threads"); }
 #endif
 
+/// From file to file, for a cap that the matrix does not fit.
+template <class T>
+void print_file_plan(const Context<Host>& ctx, const PlanArguments& arguments, const FilePlan& plan) {
+    const DType dtype = arguments.dtype;
+    const double arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
+    const double seconds = std::max(plan.flops / (0.6 * arithmetic), (plan.bytes_read + plan.bytes_written) / 1e9);
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(dtype)).add("device", "host");
+        add_threads(line, ctx);
+        line.add("method", plan.route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking");
+        line.add("blocks", plan.blocks).add("block", plan.block).add("stored", plan.stored);
+        line.add("memory_bytes", plan.memory_bytes).add("disk_bytes", plan.disk_bytes);
+        line.add("bytes_read", plan.bytes_read).add("bytes_written", plan.bytes_written).add("flops", plan.flops);
+        line.add("seconds_at_1_gb_a_second", seconds).print();
+        return;
+    }
+    fmt::print("{} x {} {}, from file to file within {}: {}\n", plan.rows, plan.cols, to_string(dtype),
+               format_byte_size(static_cast<double>(arguments.memory)), to_string(plan));
+    fmt::print("about {:.3g} s at 1 GB/s of disk and 60% of this machine's {:.0f} GFLOP/s\n", seconds,
+               1e-9 * arithmetic);
+}
+
 template <class T, class D>
 void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArguments& arguments, Shape shape) {
     const Plan plan = plan_qr<T>(ctx, shape.rows, shape.cols, arguments.common.options);
+    if constexpr (std::is_same_v<D, Host>) {
+        if (arguments.memory > 0 && factor_bytes(plan, false) > static_cast<double>(arguments.memory)) {
+            FileOptions options;
+            options.memory = static_cast<double>(arguments.memory);
+            options.want_q = plan.q != QForm::None;
+            return print_file_plan<T>(ctx, arguments, file_plan_within<T>(ctx, "the plan", shape, options));
+        }
+    }
     if (!arguments.common.json) {
         fmt::print("{}\n", to_string(plan));
         return;
@@ -125,6 +159,13 @@ void add_plan(CLI::App& program) {
                 "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
                 "or any (default: explicit; with --compact-wy full reflectors)")
             ->type_name("FORM");
+    command
+        .add_option_function<std::string>(
+            "--memory", [arguments](const std::string& text) { arguments->memory = parse_byte_size("--memory", text); },
+            "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
+            "with\n"
+            "the bytes read and written and a time (default: none)")
+        ->type_name("SIZE");
     add_device_argument(command, arguments->common.device);
     command
         .add_option_function<std::string>(

@@ -16,21 +16,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void draw(const std::string& label, double fraction, double elapsed_seconds) {
+void draw(const std::string& label, double fraction, const std::string& rate, double elapsed_seconds) {
     constexpr int width = 30;
     const int filled = static_cast<int>(width * fraction);
     std::string left = "";
     if (fraction > 0.02) left = fmt::format("{:.0f} s left", elapsed_seconds * (1 - fraction) / fraction);
-    fmt::print(stderr, "\r\x1b[K{} [{:#>{}}{:->{}}] {:3.0f}%  {}", label, "", filled, "", width - filled,
-               100 * fraction, left);
+    fmt::print(stderr, "\r\x1b[K{} [{:#>{}}{:->{}}] {:3.0f}%  {}{}{}", label, "", filled, "", width - filled,
+               100 * fraction, rate, rate.empty() || left.empty() ? "" : ", ", left);
     std::fflush(stderr);
 }
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string label, std::function<double()> fraction) {
+ProgressBar::ProgressBar(std::string label, std::function<double()> fraction, std::function<std::string()> rate) {
     if (!isatty(STDERR_FILENO)) return;
-    thread_ = std::jthread([label = std::move(label), fraction = std::move(fraction)](std::stop_token stop) {
+    thread_ = std::jthread([label = std::move(label), fraction = std::move(fraction),
+                            rate = std::move(rate)](std::stop_token stop) {
         std::mutex mutex;
         std::condition_variable_any wake;
         std::unique_lock lock(mutex);
@@ -42,7 +43,7 @@ ProgressBar::ProgressBar(std::string label, std::function<double()> fraction) {
         if (stopped_after(1s)) return;
         do {
             const std::chrono::duration<double> elapsed = Clock::now() - start;
-            draw(label, std::clamp(fraction(), 0.0, 1.0), elapsed.count());
+            draw(label, std::clamp(fraction(), 0.0, 1.0), rate ? rate() : "", elapsed.count());
         } while (!stopped_after(200ms));
         fmt::print(stderr, "\r\x1b[K");
         std::fflush(stderr);

@@ -20,12 +20,6 @@ StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes) 
     return {8 * width * static_cast<double>(n + p), 3 * width, 0};
 }
 
-StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes) {
-    const double width = static_cast<double>(element_bytes) * static_cast<double>(n);
-    // the rows read, their factorization, and their rows of Q; for every block an R, and its part of the stack of them
-    return {8 * width * static_cast<double>(n), 4 * width, 2 * width * static_cast<double>(n)};
-}
-
 bool can_stream(Index m, Index n, Method method) {
     return m > n && n > 0 && (method == Method::Auto || method == Method::TSQR);
 }

@@ -23,8 +23,6 @@ struct StreamingMemory {
 
 /// R alone, of `n` columns and `p` right-hand sides.
 StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes);
-/// R, then the rows of Q.
-StreamingMemory streaming_qr_memory(Index n, std::size_t element_bytes);
 
 /// Tall matrices that no other method than TSQR was asked for can be streamed.
 bool can_stream(Index m, Index n, Method method);

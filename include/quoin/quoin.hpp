@@ -4,6 +4,7 @@
 
 #include "quoin/context.hpp"
 #include "quoin/error.hpp"
+#include "quoin/file_qr.hpp"
 #include "quoin/gram_schmidt.hpp"
 #include "quoin/io.hpp"
 #include "quoin/least_squares.hpp"

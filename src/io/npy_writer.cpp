@@ -103,20 +103,10 @@ void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
     }
     w.rows_written += block.rows;
     if (block.empty()) return;
-    // The buffer holds ni whole rows, or a part of one row that is longer than it.
-    const Index elements = buffer_bytes / Index{sizeof(T)};
-    const Index nj = std::min(w.cols, elements);
-    const Index ni = elements / nj;
-    w.buffer.resize(static_cast<std::size_t>(nj * ni));
-    for (Index i = 0; i < block.rows; i += ni) {
-        const Range r{i, std::min(i + ni, block.rows)};
-        for (Index j = 0; j < block.cols; j += nj) {
-            const Range c{j, std::min(j + nj, block.cols)};
-            io::transpose(c.size(), r.size(), block.at(r.begin, c.begin), block.ld, w.buffer.data(), c.size());
-            w.file.write_at(w.data_offset + ((first + i) * w.cols + j) * Index{sizeof(T)}, w.buffer.data(),
-                            static_cast<std::size_t>(r.size() * c.size()) * sizeof(T));
-        }
-    }
+    w.buffer.resize(static_cast<std::size_t>(buffer_bytes) / sizeof(T));
+    io::in_c_order<T>(w.cols, first, block, w.buffer, [&](Index element, const T* data, Index count) {
+        w.file.write_at(w.data_offset + element * Index{sizeof(T)}, data, static_cast<std::size_t>(count) * sizeof(T));
+    });
 }
 
 template <class T>

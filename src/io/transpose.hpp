@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "quoin/matrix.hpp"
 
@@ -19,6 +20,23 @@ void transpose(Index m, Index n, const T* src, Index lds, T* dst, Index ldd) {
             const Index j1 = std::min(n, j0 + tile_size);
             for (Index j = j0; j < j1; ++j)
                 for (Index i = i0; i < i1; ++i) dst[j * ldd + i] = src[i * lds + j];
+        }
+    }
+}
+
+/// Calls `write(element, data, count)` for rows [first, first + block.rows) of a matrix of `cols` columns in C order, piece by
+/// piece through `buffer`.
+template <class T, class Write>
+void in_c_order(Index cols, Index first, MatrixView<const T> block, std::span<T> buffer, Write&& write) {
+    if (block.empty()) return;
+    // The buffer holds ni whole rows, or a part of one row that is longer than it.
+    const Index elements = static_cast<Index>(buffer.size()), nj = std::min(cols, elements), ni = elements / nj;
+    for (Index i = 0; i < block.rows; i += ni) {
+        const Range r{i, std::min(i + ni, block.rows)};
+        for (Index j = 0; j < block.cols; j += nj) {
+            const Range c{j, std::min(j + nj, block.cols)};
+            transpose(c.size(), r.size(), block.at(r.begin, c.begin), block.ld, buffer.data(), c.size());
+            write((first + i) * cols + j, buffer.data(), r.size() * c.size());
         }
     }
 }

@@ -1,0 +1,182 @@
+// The factorization from file to file against the same in memory, and R alone against a sequential read of the file.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "bench.hpp"
+#include "byte_size.hpp"
+#include "interrupt.hpp"
+#include "io/bulk_file.hpp"
+#include "io/npy_blocks.hpp"
+#include "json_line.hpp"
+#include "output_files.hpp"
+#include "quoin/file_qr.hpp"
+#include "quoin/io.hpp"
+#include "random_matrix.hpp"
+#include "row_blocks.hpp"
+#include "stopwatch.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr Index transfer = Index{8} << 20;
+
+/// Seconds to read a file front to back past the page cache, as `dd iflag=direct bs=8M`.
+double read_seconds(const std::string& path) {
+    io::ByteCounters counters;
+    const io::BulkFile file(path, io::BulkFile::Access::Read, counters);
+    // pages of 4 KiB, as dd has them
+    std::vector<char> memory(static_cast<std::size_t>(transfer + 3 * io::BulkFile::alignment));
+    const auto address = reinterpret_cast<std::intptr_t>(memory.data());
+    char* const pages = memory.data() + (io::BulkFile::aligned(address) - address);
+    const Stopwatch watch;
+    const Index size = file.size();
+    for (Index i = 0; i < size; i += transfer) {
+        throw_if_interrupted();
+        file.read_pages(i, pages, std::min(transfer, size - i));
+    }
+    return watch.seconds();
+}
+
+/// Seconds to write as many bytes to a new file and to the disk, as `dd oflag=direct bs=8M conv=fsync`.
+double write_seconds(const std::string& path, double bytes) {
+    io::ByteCounters counters;
+    Matrix<double> memory(transfer / Index{sizeof(double)}, 1);
+    fill_normal(memory, 2);
+    double seconds = 0;
+    {
+        const io::BulkFile file(path, io::BulkFile::Access::Write, counters);
+        const Stopwatch watch;
+        for (Index i = 0; static_cast<double>(i) < bytes; i += transfer) {
+            throw_if_interrupted();
+            file.write(i, memory.data(), transfer);
+        }
+        file.flush();
+        seconds = watch.seconds();
+    }
+    std::filesystem::remove(path);
+    return seconds;
+}
+
+template <class T>
+void write_random(const std::string& path, Shape shape, bool fortran_order) {
+    io::ByteCounters counters;
+    const io::NpyBlockWriter<T> writer(path, fortran_order, shape.rows, shape.cols, counters);
+    const Index along = fortran_order ? shape.cols : shape.rows, across = fortran_order ? shape.rows : shape.cols;
+    const Index step = std::max<Index>(1, (Index{64} << 20) / (across * Index{sizeof(T)}));
+    for (Index i = 0; i < along; i += step) {
+        throw_if_interrupted();
+        const Index h = std::min(step, along - i);
+        Matrix<T> block(fortran_order ? across : h, fortran_order ? h : across);
+        fill_normal(block, static_cast<std::uint64_t>(i) + 1);
+        fortran_order ? writer.write_cols(i, std::as_const(block).view()) : writer.write_rows(i, std::as_const(block).view());
+    }
+    writer.flush();
+}
+
+/// A folder for the files of one shape, which goes with them.
+class Scratch {
+public:
+    explicit Scratch(const std::string& folder) : path_(folder + "/quoin-bench") {
+        std::filesystem::create_directories(path_);
+    }
+    ~Scratch() {
+        std::error_code error;
+        std::filesystem::remove_all(path_, error);
+    }
+    std::string file(const char* name) const { return path_ + "/" + name; }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+template <class T>
+FileReport factor_files(Context<Host>& ctx, const Scratch& scratch, const FileOptions& options, FilePlan& plan) {
+    FileQR<T> f(ctx, scratch.file("A.npy"), scratch.path(), options);
+    f.run(ctx);
+    plan = f.plan();
+    f.commit();
+    return f.report();
+}
+
+template <class T>
+void against_memory(Context<Host>& ctx, const BenchArguments& arguments, Shape shape) {
+    const Scratch scratch(arguments.files);
+    write_random<T>(scratch.file("A.npy"), shape, false);
+    const double reading = read_seconds(scratch.file("A.npy"));
+    const double bytes = sizeof(T) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
+    const double writing = write_seconds(scratch.file("w"), bytes);
+    double in_memory = 0;
+    {
+        Options options;
+        options.q = QForm::Explicit;
+        Matrix<T> A = read_matrix<T>(ctx, MatrixFile(scratch.file("A.npy")));
+        in_memory = qr<T, Host>(ctx, std::move(A), plan_qr<T>(ctx, shape.rows, shape.cols, options)).report().seconds;
+    }
+    FilePlan plan;
+    const FileReport report = factor_files<T>(ctx, scratch, {static_cast<double>(arguments.memory)}, plan);
+    const double ratio = report.seconds / (in_memory + reading + writing);
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", shape.rows).add("cols", shape.cols).add("memory", arguments.memory).add("blocks", plan.blocks);
+        line.add("seconds", report.seconds).add("in_memory_seconds", in_memory).add("read_seconds", reading);
+        line.add("write_seconds", writing).add("ratio", ratio).add("bytes_read", report.bytes_read);
+        line.add("bytes_written", report.bytes_written).print();
+        return;
+    }
+    fmt::print(
+        "{} x {}, Q and R within {}: {:.2f} s ({} blocks, {} read, {} written)\n"
+        "  in memory {:.2f} s, the file read in {:.2f} s ({:.2f} GB/s) and written in {:.2f} s ({:.2f} GB/s): {:.2f} of "
+        "their sum\n",
+        shape.rows, shape.cols, format_byte_size(static_cast<double>(arguments.memory)), report.seconds, plan.blocks,
+        format_byte_size(report.bytes_read), format_byte_size(report.bytes_written), in_memory, reading,
+        1e-9 * bytes / reading, writing, 1e-9 * bytes / writing, ratio);
+}
+
+template <class T>
+void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape shape, bool fortran_order) {
+    const Scratch scratch(arguments.files);
+    write_random<T>(scratch.file("A.npy"), shape, fortran_order);
+    const double bytes = sizeof(T) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
+    FileOptions options{static_cast<double>(arguments.memory)};
+    options.want_q = false;
+    FilePlan plan;
+    std::vector<double> reading, factoring, of_rate;
+    for (int run = 0; run < (arguments.repeat > 0 ? arguments.repeat : 5); ++run) {
+        reading.push_back(read_seconds(scratch.file("A.npy")));
+        factoring.push_back(factor_files<T>(ctx, scratch, options, plan).seconds);
+        of_rate.push_back(reading.back() / factoring.back());
+    }
+    const double read_rate = bytes / median(reading), rate = bytes / median(factoring);
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", shape.rows).add("cols", shape.cols).add("order", fortran_order ? "F" : "C");
+        line.add("bytes_a_second", rate).add("read_bytes_a_second", read_rate).add("ratio", median(of_rate)).print();
+        return;
+    }
+    fmt::print("{} x {}, {} order, R alone: {:.2f} GB/s; read sequentially {:.2f} GB/s: {:.0f}% (median of {} pairs)\n",
+               shape.rows, shape.cols, fortran_order ? "F" : "C", 1e-9 * rate, 1e-9 * read_rate, 100 * median(of_rate),
+               of_rate.size());
+}
+
+}  // namespace
+
+void bench_files(const BenchArguments& arguments) {
+    Context<Host> ctx = make_context(arguments.common);
+    const InterruptGuard guard(ctx);
+    require_writable(arguments.files + "/quoin-bench");
+    const bool own_shapes = !arguments.shapes.empty();
+    for (const Shape shape : own_shapes ? arguments.shapes : std::vector<Shape>{{200000, 2000}})
+        against_memory<double>(ctx, arguments, shape);
+    if (own_shapes) return;
+    for (const Index n : {8, 64})
+        for (const bool fortran_order : {false, true})
+            against_reading<double>(ctx, arguments, {400000000 / n, n}, fortran_order);
+}
+
+}  // namespace quoin::cli

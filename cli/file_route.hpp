@@ -1,0 +1,39 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "arguments.hpp"
+#include "memory_cap.hpp"
+#include "quoin/file_qr.hpp"
+#include "quoin/io.hpp"
+
+namespace quoin::cli {
+
+/// Memory of `quoin factor` where all of the matrix is there: A, in whose place Q is formed, and R in the factorization and on
+/// its way to the file; to verify, A once more. With a full T one of V, T and S on its way too.
+inline double factor_bytes(const Plan& plan, bool verify) {
+    const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
+    const double wide_q = m < n ? m * k : 0;  // the thin Q of a wide A does not fill A's place
+    const double full_t = plan.compact_wy == CompactWY::Full ? m * k : 0;
+    return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
+}
+
+/// How a file is factored from file to file within `options.memory`. Throws OutOfMemory, naming `who` and the smallest cap that
+/// works, `otherwise` if that is less, where it cannot be.
+template <class T>
+FilePlan file_plan_within(const Context<Host>& ctx, const std::string& who, Shape shape, const FileOptions& options,
+                          double otherwise = std::numeric_limits<double>::infinity()) {
+    const FilePlan plan = plan_file_qr<T>(ctx, shape.rows, shape.cols, options);
+    if (plan.memory_bytes <= options.memory) return plan;
+    FileOptions none = options;
+    none.memory = 0;
+    const double smallest = plan_file_qr<T>(ctx, shape.rows, shape.cols, none).memory_bytes;
+    refuse_memory_cap(who, options.memory, std::min(smallest, otherwise),
+                      fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64"));
+}
+
+}  // namespace quoin::cli

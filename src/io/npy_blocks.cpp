@@ -1,0 +1,109 @@
+#include "io/npy_blocks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <vector>
+
+#include "io/mapped_file.hpp"
+#include "io/npy_reader.hpp"
+#include "io/transpose.hpp"
+
+namespace quoin::io {
+
+namespace {
+
+constexpr Index piece_bytes = Index{2} << 20;
+constexpr int reader_threads = 4;
+
+/// Memory for `bytes` and two pages more, from a page on.
+class Staging {
+public:
+    explicit Staging(Index bytes) : memory_(static_cast<std::size_t>(bytes + 3 * BulkFile::alignment)) {}
+    char* pages() {
+        const auto address = reinterpret_cast<std::intptr_t>(memory_.data());
+        return memory_.data() + (BulkFile::aligned(address) - address);
+    }
+
+private:
+    std::vector<char> memory_;
+};
+
+}  // namespace
+
+template <class T>
+NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counters)
+    : header_(parse_npy_header(MappedFile(path).bytes(), path)), file_(path, BulkFile::Access::Read, counters) {}
+
+template <class T>
+void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
+    if (out.empty()) return;
+    const Index e = static_cast<Index>(header_.element_bytes);
+    const bool by_cols = header_.fortran_order || header_.cols == 1;
+    const bool whole_rows = !by_cols && cols.size() == header_.cols;
+    // a piece: part of a column, or some rows
+    const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
+                             : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
+    const Index pieces_down = (rows.size() + ni - 1) / ni, count = pieces_down * (by_cols ? cols.size() : 1);
+    std::atomic<Index> next{0};
+    const auto work = [&] {
+        Staging staging(ni * (by_cols ? 1 : cols.size()) * e);
+        for (Index p; (p = next++) < count;) {
+            const Index first = p % pieces_down * ni;
+            const Range r{first, std::min(rows.size(), first + ni)};
+            const Range c = by_cols ? Range{p / pieces_down, p / pieces_down + 1} : Range{0, cols.size()};
+            const Index offset = static_cast<Index>(header_.offset(rows.begin + r.begin, cols.begin + c.begin));
+            const char* data = staging.pages();
+            if (by_cols || whole_rows) {
+                data = file_.read_pages(offset, staging.pages(), r.size() * c.size() * e);
+            } else {
+                for (Index i = 0; i < r.size(); ++i)
+                    file_.read(offset + i * header_.cols * e, staging.pages() + i * c.size() * e, c.size() * e);
+            }
+            NpyHeader piece = header_;
+            piece.rows = r.size();
+            piece.cols = c.size();
+            piece.data_offset = 0;
+            read_npy_block<T>({data, static_cast<std::size_t>(r.size() * c.size() * e)}, piece, {0, r.size()},
+                              {0, c.size()}, out.block(r, c));
+        }
+    };
+    std::vector<std::future<void>> others;
+    for (int t = 1; t < std::min<Index>(reader_threads, count); ++t) others.push_back(std::async(std::launch::async, work));
+    work();
+    for (auto& other : others) other.get();
+}
+
+template <class T>
+NpyBlockWriter<T>::NpyBlockWriter(const std::string& path, bool fortran_order, Index rows, Index cols,
+                                  ByteCounters& counters)
+    : cols_(cols), file_(path, BulkFile::Access::Write, counters) {
+    const std::string header = compose_npy_header<T>(fortran_order, fmt::format("({}, {})", rows, cols));
+    data_offset_ = static_cast<Index>(header.size());
+    if (file_.size() < data_offset_) file_.write(0, header.data(), data_offset_);
+}
+
+template <class T>
+void NpyBlockWriter<T>::write_rows(Index first, MatrixView<const T> block) const {
+    std::vector<T> buffer(std::max<std::size_t>(piece_bytes / sizeof(T), static_cast<std::size_t>(cols_)));
+    in_c_order<T>(cols_, first, block, buffer, [&](Index element, const T* data, Index count) {
+        file_.write(data_offset_ + element * Index{sizeof(T)}, data, count * Index{sizeof(T)});
+    });
+}
+
+template <class T>
+void NpyBlockWriter<T>::write_cols(Index first, MatrixView<const T> block) const {
+    const Index column_bytes = block.rows * Index{sizeof(T)};
+    const Index offset = data_offset_ + first * column_bytes;
+    if (block.ld == block.rows) return file_.write(offset, block.data, block.cols * column_bytes);
+    for (Index j = 0; j < block.cols; ++j) file_.write(offset + j * column_bytes, block.at(0, j), column_bytes);
+}
+
+template class NpyBlockReader<float>;
+template class NpyBlockReader<double>;
+template class NpyBlockWriter<float>;
+template class NpyBlockWriter<double>;
+
+}  // namespace quoin::io

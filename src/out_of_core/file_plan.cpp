@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "algorithms/flat_tree.hpp"
+#include "algorithms/instantiate.hpp"
+#include "out_of_core/file_plan.hpp"
+#include "out_of_core/row_blocks.hpp"
+
+namespace quoin {
+
+namespace {
+
+double number(Index n) { return static_cast<double>(n); }
+
+/// Columns from which V and T on the disk cost less than 2mn² flops. Of 200 000 rows on 4 cores of an EPYC 9005 with a disk of
+/// 2.2 GB/s: see docs/out_of_core.md.
+constexpr Index stored_from_cols = 768;
+
+constexpr Index narrowest_panel = 8;
+constexpr double largest_block_bytes = 128 << 20;
+
+template <class T>
+void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
+    const FileRowBlocks blocks{plan.rows, plan.cols, plan.block};
+    const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), nn = n * n * s;
+    const Plan node = plan_node<T>(ctx, blocks.node_rows(0), plan.cols, plan.want_q);
+    const double M = number(node.rows), node_bytes = M * n * s, count = number(blocks.count());
+    const double panel_bytes = M * number(std::min(node.panel_width, plan.cols)) * s;
+    plan.blocks = blocks.count();
+    const double t_bytes = number(node.panel_width) * n * s;
+    if (node.method == Method::TSQR) {
+        plan.memory_bytes = 2 * node_bytes + node.workspace_bytes;
+    } else {
+        // with T; V of a panel once more, and where its CholeskyQR is refused the panel
+        plan.memory_bytes = (plan.want_q ? 3 : 2) * (node_bytes + t_bytes) + t_bytes + 2 * panel_bytes;
+    }
+    plan.memory_bytes += (plan.stored ? 3 : number(most_squares)) * nn;
+
+    const Plan last = plan_node<T>(ctx, blocks.node_rows(plan.blocks - 1), plan.cols, plan.want_q);
+    const double factor = (count - 1) * node.flops + last.flops;
+    const double stacked = m + (count - 1) * n;  // rows of all nodes
+    const double v_bytes = stacked * n * s + count * t_bytes;
+    plan.flops = factor;
+    plan.bytes_read = m * n * s;
+    plan.bytes_written = nn + (plan.stored ? v_bytes : count * nn);
+    plan.disk_bytes = 3 * nn;
+    // the last R comes back once, for R.npy
+    plan.bytes_read += plan.stored ? number(last.rows) * n * s : nn;
+    if (!plan.want_q) return;
+    plan.flops += 2 * (stacked - count * n / 3) * n * n + (plan.stored ? 0 : factor);
+    plan.bytes_read += plan.stored ? v_bytes : m * n * s + (count - 1) * nn;
+    plan.bytes_written += m * n * s + count * nn;
+    plan.disk_bytes = 3 * nn + (plan.stored ? v_bytes + node_bytes : m * n * s + count * nn);
+}
+
+template <class T>
+void count_slabs(const Context<Host>& ctx, FilePlan& plan) {
+    const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
+    const Index q_columns = std::min(plan.rows, plan.cols);
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    options.panel_width = plan.panel;
+    const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
+    // the slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused
+    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel);
+    plan.memory_bytes = (m * across + number(plan.panel) * k) * s + slab.workspace_bytes;
+    plan.blocks = (plan.cols + plan.block - 1) / plan.block;
+    const auto passing = [&](Index columns) {
+        double elements = 0;
+        for (Index b = 0; b < columns; b += plan.reach)
+            elements += (m - number(b)) * number(std::min(columns, b + plan.reach) - b);
+        return elements;
+    };
+    double in = m * n, out = m * n + (k + number(plan.panel) * k / n) * n;
+    for (Index j = 0; j < plan.cols; j += plan.block) in += passing(std::min(j, q_columns));
+    plan.flops = 2 * m * n * k - (m + n) * k * k + 2.0 / 3 * k * k * k;
+    plan.disk_bytes = (out + (plan.want_q ? m * number(plan.block) : 0)) * s;
+    if (plan.want_q) {
+        for (Index j = 0; j < q_columns; j += plan.block)
+            in += (m - number(j)) * number(std::min(q_columns - j, plan.block)) + passing(j);
+        out += m * k;
+        plan.flops += 2 * m * k * k - 2.0 / 3 * k * k * k;
+    }
+    plan.bytes_read = in * s;
+    plan.bytes_written = out * s;
+}
+
+/// The largest h in [lowest, highest] for which `fits(h)`, or 0.
+template <class Fits>
+Index largest(Index lowest, Index highest, Fits&& fits) {
+    if (lowest > highest || !fits(lowest)) return 0;
+    Index good = lowest, beyond = highest + 1;
+    while (beyond - good > 1) {
+        const Index h = good + (beyond - good) / 2;
+        (fits(h) ? good : beyond) = h;
+    }
+    return good;
+}
+
+template <class T>
+FilePlan row_block_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& options) {
+    const Index m = plan.rows, n = plan.cols, most = m - n;
+    plan.route = FileRoute::RowBlocks;
+    plan.stored = options.want_q && (options.second_pass == SecondPass::Auto ? n >= stored_from_cols
+                                                                             : options.second_pass == SecondPass::Stored);
+    const auto with = [&](Index h) {
+        plan.block = h;
+        count_file_plan<T>(ctx, plan);
+        return plan;
+    };
+    const Index lowest = std::min(most, std::max<Index>(n, 64));
+    const Index useful = std::max<Index>(16 * n, static_cast<Index>(largest_block_bytes / (number(n) * sizeof(T))));
+    const Index h = largest(lowest, std::clamp(useful, lowest, most),
+                            [&](Index rows) { return with(rows).memory_bytes <= options.memory; });
+    if (h == 0) return with(lowest);
+    // as many blocks, of one height
+    const Index count = (most + h - 1) / h;
+    return with((most + count - 1) / count);
+}
+
+/// Slabs as wide as memory allows; blocks of V an eighth of that. Narrower panels where even one of each does not fit.
+template <class T>
+FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& options) {
+    plan.route = FileRoute::Slabs;
+    const auto with = [&](Index panels) {
+        plan.block = panels * plan.panel;
+        plan.reach = std::max<Index>(1, panels / 8) * plan.panel;
+        count_file_plan<T>(ctx, plan);
+        return plan;
+    };
+    const Index k = std::min(plan.rows, plan.cols);
+    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native); plan.panel >= narrowest_panel; plan.panel /= 2) {
+        const Index panels = largest(1, (plan.cols + plan.panel - 1) / plan.panel,
+                                     [&](Index p) { return with(p).memory_bytes <= options.memory; });
+        if (panels > 0) return with(panels);
+    }
+    plan.panel = narrowest_panel;
+    return with(1);
+}
+
+}  // namespace
+
+const char* to_string(SecondPass second_pass) {
+    switch (second_pass) {
+        case SecondPass::Stored: return "stored";
+        case SecondPass::Recomputed: return "recomputed";
+        case SecondPass::Auto: break;
+    }
+    return "auto";
+}
+
+Index FilePlan::steps() const { return (want_q ? 2 : 1) * blocks; }
+
+template <class T>
+void count_file_plan(const Context<Host>& ctx, FilePlan& plan) {
+    plan.route == FileRoute::RowBlocks ? count_row_blocks<T>(ctx, plan) : count_slabs<T>(ctx, plan);
+}
+
+template <class T>
+FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options) {
+    FilePlan plan;
+    plan.rows = m;
+    plan.cols = n;
+    plan.element_bytes = sizeof(T);
+    plan.want_q = options.want_q;
+    FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
+    if (m > n) {
+        by_rows = row_block_plan<T>(ctx, plan, options);
+        const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
+        if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller)) return by_rows;
+    }
+    return by_slabs;
+}
+
+std::string to_string(const FilePlan& plan) {
+    std::string text;
+    const bool rows = plan.route == FileRoute::RowBlocks;
+    if (rows) {
+        text = fmt::format("{} blocks of {} rows by a flat tree", plan.blocks, plan.block);
+        if (plan.want_q) {
+            text += plan.stored ? ", V and T of every block on the disk between the passes"
+                                : ", every block factored in both passes";
+        }
+    } else {
+        text = fmt::format("{} slabs of {} columns from the left, panels of {}", plan.blocks, plan.block, plan.panel);
+    }
+    return text + fmt::format("\n{:.3g} GFLOP, {:.3g} GB read, {:.3g} GB written, {:.3g} MB of memory, at most {:.3g} GB on the disk",
+                              plan.flops / 1e9, plan.bytes_read / 1e9, plan.bytes_written / 1e9,
+                              plan.memory_bytes / 1e6, plan.disk_bytes / 1e9);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                  \
+    template void count_file_plan<T>(const Context<Host>&, FilePlan&);                                        \
+    template FilePlan plan_file_qr<T>(const Context<Host>&, Index, Index, const FileOptions&);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

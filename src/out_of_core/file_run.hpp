@@ -1,0 +1,72 @@
+#pragma once
+
+// What both routes over files share.
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "io/npy_blocks.hpp"
+#include "out_of_core/journal.hpp"
+#include "quoin/file_qr.hpp"
+
+namespace quoin {
+
+/// Seconds in which at least one of several threads is at something.
+class BusyClock {
+public:
+    class Scope {
+    public:
+        explicit Scope(BusyClock& clock) : clock_(clock), start_(std::chrono::steady_clock::now()) {}
+        ~Scope() {
+            const auto spent = std::chrono::steady_clock::now() - start_;
+            clock_.nanoseconds_ += std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count();
+        }
+
+    private:
+        BusyClock& clock_;
+        std::chrono::steady_clock::time_point start_;
+    };
+    double seconds() const { return 1e-9 * static_cast<double>(nanoseconds_); }
+
+private:
+    std::atomic<std::int64_t> nanoseconds_{0};
+};
+
+/// One run: its input, its journal and unfinished files, what it moves.
+template <class T>
+struct FileRun {
+    const FilePlan& plan;
+    Journal& journal;
+    io::NpyBlockReader<T>& A;
+    io::ByteCounters& bytes;
+    BusyClock& reading;
+    BusyClock& writing;
+
+    /// Steps of a pass that are on the disk: k of the last line "R k" or "Q k" of the journal.
+    Index done(const std::string& pass) const {
+        Index k = 0;
+        for (const std::string& line : journal.lines())
+            if (line.starts_with(pass + " ")) k = std::stoll(line.substr(pass.size() + 1));
+        return k;
+    }
+    /// How often the journal says so.
+    Index records(const std::string& pass) const {
+        Index count = 0;
+        for (const std::string& line : journal.lines()) count += line.starts_with(pass + " ");
+        return count;
+    }
+    std::string r_path() const { return journal.path("R.npy"); }
+    std::string q_path() const { return journal.path("Q.npy"); }
+};
+
+/// Beside those lines: R.npy is complete; nothing is left to do but `commit`.
+inline constexpr const char* journal_r = "R.npy";
+inline constexpr const char* journal_end = "done";
+
+template <class T>
+void run_row_blocks(Context<Host>& ctx, const FileRun<T>& run);
+template <class T>
+void run_slabs(Context<Host>& ctx, const FileRun<T>& run);
+
+}  // namespace quoin

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+/// Rows of an m×n file (m > n) in blocks of h, the first one of n + h: every node of the flat tree over them has n + h rows but
+/// the last, which may have fewer.
+struct FileRowBlocks {
+    Index m, n, h;
+
+    Index count() const { return (m - n + h - 1) / h; }
+    Range rows(Index i) const { return {i == 0 ? 0 : n + i * h, std::min(m, n + (i + 1) * h)}; }
+    Index node_rows(Index i) const { return n + std::min(h, m - n - i * h); }
+    /// Rows of the node that are A's; R lies above them.
+    Range own_rows(Index i) const { return {i == 0 ? 0 : n, node_rows(i)}; }
+};
+
+/// Triangles n×n in memory at a time: R, the one before it and those that wait for their way to the disk; where V is stored
+/// none wait, and there are three.
+inline constexpr Index most_squares = 6;
+
+}  // namespace quoin

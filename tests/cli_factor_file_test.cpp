@@ -1,0 +1,132 @@
+// `quoin factor` of a matrix larger than its memory cap: ends at any moment, memory, and what the user is told.
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "checks.hpp"
+#include "cli_run.hpp"
+#include "gallery.hpp"
+
+namespace quoin::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class CliFile : public Cli {
+protected:
+    /// A in C order, whatever its size.
+    static void save_rows(Index m, Index n) {
+        NpyRowWriter<double> writer("A.npy", m, n);
+        const Index step = 10000;
+        for (Index i = 0; i < m; i += step)
+            writer.write_rows(i, random_normal<double>(std::min(step, m - i), n, static_cast<unsigned>(i)).view());
+        writer.commit();
+    }
+    /// Bytes of the journal, 0 where there is none.
+    static std::uintmax_t journal_bytes() {
+        std::error_code error;
+        const auto bytes = fs::file_size("f/quoin-journal/journal", error);
+        return error ? 0 : bytes;
+    }
+    static std::string outputs() { return contents("f/Q.npy") + contents("f/R.npy"); }
+};
+
+/// kill -9 at random moments: the run that is left alone at last has the bytes of one that always was.
+TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
+    save_rows(quick() ? 6000 : 12000, 24);
+    for (const std::string second_pass : {"stored", "recomputed"}) {
+        const std::string line = "factor A.npy --out f --memory 300KiB --json --second-pass " + second_pass;
+        const auto start = Clock::now();
+        ASSERT_EQ(quoin_run(line).exit_code, 0);
+        const double whole = std::chrono::duration<double>(Clock::now() - start).count();
+        const std::string expected = outputs();
+        fs::remove_all("f");
+
+        std::mt19937 random(7);
+        std::uniform_real_distribution<double> moment(0, whole);
+        std::istringstream words(line);
+        const std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+        // kills that left a journal; the run after the last of them is left alone
+        constexpr int wanted = 20;
+        bool left_alone = false;
+        for (int kills = 0; !left_alone;) {
+            left_alone = kills >= wanted;
+            Process process(arguments);
+            if (!left_alone) {
+                std::this_thread::sleep_for(std::chrono::duration<double>(moment(random)));
+                process.send(SIGKILL);
+            }
+            const Outcome outcome = process.wait();
+            if (outcome.exit_code == 128 + SIGKILL) {
+                kills += journal_bytes() > 0;
+                continue;
+            }
+            ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+            const std::string now = outputs();
+            const auto differ = std::mismatch(now.begin(), now.end(), expected.begin(), expected.end()).first;
+            EXPECT_TRUE(now == expected) << second_pass << " after " << kills << " kills, from byte "
+                                         << differ - now.begin() << " of " << now.size() << "\n" << outcome.err << outcome.out;
+            EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+            fs::remove_all("f");
+        }
+    }
+}
+
+TEST_F(CliFile, TheCapHoldsForTheWholeProcess) {
+    const Index m = quick() ? 100000 : 300000, n = 100;  // 80 or 240 MB
+    save_rows(m, n);
+    const long idle = quoin_run("info").peak_kib;
+    for (const std::string flags : {"", " --r-only", " --second-pass stored"}) {
+        for (const int cap : {16, 48}) {
+            SCOPED_TRACE(fmt::format("{} MiB{}", cap, flags));
+            const Outcome outcome = quoin_run(fmt::format("factor A.npy --out f --json --threads 2 --memory {}MiB{}", cap, flags));
+            ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+            EXPECT_GT(json_number(outcome.out, "blocks"), 1);
+            // 32 MiB for pieces of files, threads and their stacks
+            EXPECT_LT(outcome.peak_kib - idle, (cap + 32) * 1024);
+        }
+    }
+}
+
+TEST_F(CliFile, CtrlCKeepsTheJournalAndSaysHowToGoOn) {
+    save_rows(100000, 40);
+    const std::vector<std::string> arguments = {"factor", "A.npy", "--out", "f", "--memory", "3MiB", "--json"};
+    Process process(arguments);
+    const auto start = Clock::now();
+    while (journal_bytes() < 400 && Clock::now() - start < std::chrono::seconds(20))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.send(SIGINT);
+    const Outcome stopped = process.wait();
+    EXPECT_EQ(stopped.exit_code, 128 + SIGINT);
+    ASSERT_EQ(lines_of(stopped.err).size(), 2u) << stopped.err;
+    EXPECT_NE(stopped.err.find("are kept in f/quoin-journal: the same command goes on"), std::string::npos);
+    EXPECT_EQ(names_in("f"), std::vector<std::string>{"quoin-journal"});
+
+    const Outcome other = quoin_run("factor A.npy --out f --memory 3MiB --r-only");
+    expect_error(other, exit_code_of(ErrorCode::InvalidArgument), {"f/quoin-journal", "restart"});
+
+    const Outcome finished = Process(arguments).wait();
+    EXPECT_EQ(finished.exit_code, 0);
+    EXPECT_NE(finished.err.find("going on from f/quoin-journal"), std::string::npos) << finished.err;
+    EXPECT_GT(json_number(finished.out, "first_step"), 0);
+    EXPECT_LT(json_number(finished.out, "first_step"), json_number(finished.out, "steps"));
+    EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+}
+
+TEST_F(CliFile, JsonCountsWhatWasMoved) {
+    save_rows(20000, 30);
+    const Outcome outcome = quoin_run("factor A.npy --out f --memory 900KiB --json --second-pass recomputed");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_keys(outcome.out),
+              (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops", "device", "blocks",
+                                        "block", "first_step", "steps", "bytes_read", "bytes_written", "read_seconds",
+                                        "write_seconds"}));
+    const double A_bytes = 8.0 * 20000 * 30;
+    EXPECT_GE(json_number(outcome.out, "bytes_read"), 2 * A_bytes);
+    EXPECT_LE(json_number(outcome.out, "bytes_read"), 2.2 * A_bytes);
+    EXPECT_GE(json_number(outcome.out, "bytes_written"), A_bytes);
+}
+
+}  // namespace
+}  // namespace quoin::test

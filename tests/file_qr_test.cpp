@@ -1,0 +1,374 @@
+// Factorization from file to file: the law in many blocks, the same bits however often a run ends, and what may go wrong.
+
+#include "quoin/file_qr.hpp"
+
+#include <atomic>
+#include <chrono>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "io_files.hpp"
+
+namespace quoin::test {
+namespace {
+
+constexpr double headers = 256;  // of R.npy and Q.npy
+
+template <class T>
+class FileQRTest : public IoTest {
+protected:
+    void SetUp() override {
+        // in memory, where it costs nothing to flush; tests of the program are on a disk
+        if (fs::exists("/dev/shm")) setenv("TMPDIR", "/dev/shm", 0);
+        IoTest::SetUp();
+        fs::create_directory(path("out"));
+    }
+
+    std::string save(MatrixView<const T> A, bool fortran_order = false) {
+        if (fortran_order) {
+            write_npy<T>(path("A.npy"), A);
+        } else {
+            NpyRowWriter<T> writer(path("A.npy"), A.rows, A.cols);
+            writer.write_rows(0, A);
+            writer.commit();
+        }
+        return path("A.npy");
+    }
+    FileOptions tight(Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
+        FileOptions options{0, want_q, second_pass};
+        options.memory = plan_file_qr<T>(ctx, m, n, options).memory_bytes;
+        return options;
+    }
+    FileQR<T> open(const FileOptions& options) { return FileQR<T>(ctx, path("A.npy"), path("out"), options); }
+    FileReport factor(const FileOptions& options) {
+        FileQR<T> f = open(options);
+        f.run(ctx);
+        f.commit();
+        return f.report();
+    }
+    Matrix<T> q() { return MatrixFile(path("out/Q.npy")).read<T>(); }
+    Matrix<T> r() { return MatrixFile(path("out/R.npy")).read<T>(); }
+    std::string outputs() { return file_bytes("out/Q.npy") + file_bytes("out/R.npy"); }
+
+    /// Runs that are stopped, until `steps` steps or more are on the disk, and not all.
+    void run_until(const FileOptions& options, Index steps) {
+        while (true) {
+            FileQR<T> f = open(options);
+            if (f.steps_done() >= steps && f.steps_done() < f.plan().steps()) return;
+            const double enough = static_cast<double>(steps) / static_cast<double>(f.plan().steps());
+            std::atomic<bool> over{false};
+            std::thread stop([&] {
+                while (!over && f.fraction() < enough) std::this_thread::yield();
+                ctx.request_stop();
+            });
+            try {
+                f.run(ctx);
+            } catch (const Interrupted&) {
+            }
+            over = true;
+            stop.join();
+            ctx.clear_stop();
+            if (f.steps_done() == f.plan().steps()) f.discard();
+        }
+    }
+
+    Context<Host> ctx{2};
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(FileQRTest, Precisions);
+
+constexpr SecondPass passes[] = {SecondPass::Stored, SecondPass::Recomputed};
+
+/// N factorizations of n·u each, whose errors add up as independent ones do.
+double file_law(const FilePlan& plan) { return law * std::sqrt(static_cast<double>(plan.blocks)); }
+
+TYPED_TEST(FileQRTest, ObeysTheLawForAnyMatrix) {
+    using T = TypeParam;
+    const Index n = 12;
+    for (const Index m : {13, 76, 77, 400}) {
+        for (const Gallery matrix_class : gallery()) {
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            this->save(A.view());
+            for (const SecondPass second_pass : passes) {
+                SCOPED_TRACE(fmt::format("{} {} rows {}", to_string(matrix_class), m, to_string(second_pass)));
+                const FileOptions options = this->tight(m, n, second_pass);
+                this->factor(options);
+                const Matrix<T> Q = this->q(), R = this->r();
+                const double bound = file_law(plan_file_qr<T>(this->ctx, m, n, options));
+                EXPECT_LE(orthogonality_error<T>(Q.view(), n), bound);
+                EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view()), bound);
+                EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+                EXPECT_FALSE(fs::exists(this->path("out/quoin-journal")));
+            }
+            if (m < 400 && quick()) break;
+        }
+    }
+}
+
+TYPED_TEST(FileQRTest, SeveralPanelsRaggedBlocksBothOrders) {
+    using T = TypeParam;
+    const Index m = 1001, n = 90;  // panels of 32
+    const Matrix<T> A = random_normal<T>(m, n);
+    std::string first;
+    for (const bool fortran_order : {false, true}) {
+        this->save(A.view(), fortran_order);
+        for (const SecondPass second_pass : passes) {
+            const FileOptions options = this->tight(m, n, second_pass);
+            const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+            EXPECT_GE(plan.blocks, 8);
+            const FileReport report = this->factor(options);
+            EXPECT_LE(orthogonality_error<T>(this->q().view(), n), file_law(plan));
+            EXPECT_LE(residual_error<T>(A.view(), this->q().view(), this->r().view()), file_law(plan));
+            // V and T do not depend on where they come from, nor A on its order
+            if (first.empty()) first = this->outputs();
+            EXPECT_TRUE(first == this->outputs());
+            EXPECT_EQ(report.bytes_read, plan.bytes_read);
+            EXPECT_LE(report.bytes_written - plan.bytes_written, headers);
+            EXPECT_GE(report.bytes_written, plan.bytes_written);
+        }
+    }
+}
+
+/// Square and wide ones by slabs, and tall ones of whose rows not even a block as high as wide fits.
+TYPED_TEST(FileQRTest, SlabsObeyTheLawInAnyShapeAndOrder) {
+    using T = TypeParam;
+    const std::pair<Index, Index> shapes[] = {{70, 70}, {1, 1}, {1, 30}, {40, 97}, {97, 96}, {64, 200}, {150, 110}};
+    for (const auto& [m, n] : shapes) {
+        for (const Gallery matrix_class : gallery()) {
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            for (const bool fortran_order : {false, true}) {
+                SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
+                this->save(A.view(), fortran_order);
+                FileOptions options;
+                // a few panels
+                options.memory = 1.5 * this->tight(m, n).memory;
+                FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+                if (plan.route == FileRoute::RowBlocks) continue;
+                options.memory = std::max(options.memory, plan.memory_bytes);
+                const FileReport report = this->factor(options);
+                EXPECT_LE(orthogonality_error<T>(this->q().view(), std::min(m, n)), law);
+                EXPECT_LE(residual_error<T>(A.view(), this->q().view(), this->r().view()), law);
+                EXPECT_TRUE(is_upper_trapezoidal<T>(this->r().view()));
+                EXPECT_EQ(report.bytes_read, plan.bytes_read);
+                EXPECT_GE(report.bytes_written, plan.bytes_written);
+                EXPECT_LE(report.bytes_written - plan.bytes_written, headers);
+            }
+            if (quick() || m * n > 5000) break;
+        }
+    }
+}
+
+TYPED_TEST(FileQRTest, AStoppedRunOfSlabsGoesOnToTheSameBits) {
+    using T = TypeParam;
+    const Index m = 130, n = 120;
+    this->save(random_normal<T>(m, n).view());
+    const FileOptions options = this->tight(m, n);
+    this->factor(options);
+    const std::string expected = this->outputs();
+    const Index slabs = plan_file_qr<T>(this->ctx, m, n, options).blocks;
+    ASSERT_GE(slabs, 8);
+    for (const Index steps : {Index{1}, slabs / 2, slabs, slabs + 1, 3 * slabs / 2}) {
+        this->run_until(options, steps);
+        EXPECT_GE(this->factor(options).first_step, steps);
+        EXPECT_TRUE(expected == this->outputs()) << "from step " << steps;
+    }
+}
+
+TYPED_TEST(FileQRTest, ROfAllMethodsIsThatInMemory) {
+    using T = TypeParam;
+    const Index m = 3000, n = 20;
+    const double kappa = 100;
+    const Matrix<T> A = with_condition<T>(m, n, kappa);
+    this->save(A.view());
+    const Matrix<T> expected = qr(this->ctx, A.view()).r();
+    for (const bool want_q : {false, true}) {
+        const FileOptions options = this->tight(m, n, SecondPass::Auto, want_q);
+        this->factor(options);
+        EXPECT_EQ(fs::exists(this->path("out/Q.npy")), want_q);
+        Matrix<T> R = this->r(), E = copy(expected.view());
+        for (Matrix<T>* S : {&R, &E})
+            for (Index i = 0; i < n; ++i)
+                if (std::signbit((*S)(i, i)))
+                    for (Index j = 0; j < n; ++j) (*S)(i, j) = -(*S)(i, j);
+        const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+        // Stewart 1977: κ(A)√2 times what moves A
+        EXPECT_LE(difference<T>(R.view(), E.view(), n, std::sqrt(2.0) * kappa * frobenius_norm<T>(A.view())),
+                  law + file_law(plan));
+    }
+}
+
+TYPED_TEST(FileQRTest, AStoppedRunGoesOnToTheSameBits) {
+    using T = TypeParam;
+    const Index m = 4000, n = 24;
+    this->save(random_normal<T>(m, n).view());
+    for (const SecondPass second_pass : passes) {
+        const FileOptions options = this->tight(m, n, second_pass);
+        this->factor(options);
+        const std::string expected = this->outputs();
+        const Index blocks = plan_file_qr<T>(this->ctx, m, n, options).blocks;
+        for (const Index steps : {Index{1}, blocks / 2, blocks, blocks + 1, 3 * blocks / 2}) {
+            this->run_until(options, steps);
+            const FileReport report = this->factor(options);
+            EXPECT_GE(report.first_step, steps);
+            EXPECT_TRUE(expected == this->outputs()) << to_string(second_pass) << " from step " << report.first_step;
+        }
+    }
+}
+
+TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {
+    using T = TypeParam;
+    const Index m = 4000, n = 24;
+    this->save(random_normal<T>(m, n).view());
+    const FileOptions options = this->tight(m, n);
+    this->factor(options);
+    const std::string expected = this->outputs();
+    const auto journal = [&] { return this->file_bytes("out/quoin-journal/journal"); };
+    const auto tear = [&](const std::string& text) {
+        std::ofstream(this->path("out/quoin-journal/journal"), std::ios::binary) << text;
+    };
+    // cut off at every byte of its last line; one flipped bit of it; garbage behind it
+    for (int way = 0; way < 4; ++way) {
+        this->run_until(options, 5);
+        const std::string whole = journal();
+        const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+        std::string torn = whole;
+        if (way == 0) torn = whole.substr(0, last + 4);
+        if (way == 1) torn = whole.substr(0, whole.size() - 1);
+        if (way == 2) torn[last + 10] ^= 1;
+        if (way == 3) torn += std::string("\0\0\0garbage", 10);
+        tear(torn);
+        Index left = 0;
+        {
+            FileQR<T> f = this->open(options);
+            left = f.steps_done();
+        }
+        EXPECT_EQ(journal(), way == 3 ? whole : whole.substr(0, last));
+        EXPECT_GE(left, way == 3 ? 5 : 1);
+        this->factor(options);
+        EXPECT_TRUE(expected == this->outputs()) << way;
+    }
+}
+
+TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherComputation) {
+    using T = TypeParam;
+    const Index m = 4000, n = 24;
+    const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, n, 2);
+    this->save(A.view());
+    FileOptions options = this->tight(m, n);
+    const auto refused = [&](const std::string& why, const FileOptions& with) {
+        try {
+            this->open(with);
+            ADD_FAILURE() << "went on in spite of " << why;
+        } catch (const InvalidArgument& e) {
+            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+        }
+    };
+    this->run_until(options, 3);
+    FileOptions r_only = options;
+    r_only.want_q = false;
+    refused("q wanted instead of not-wanted", r_only);
+    FileOptions little = options;
+    little.memory = options.memory - 1;
+    EXPECT_THROW(this->open(little), OutOfMemory);
+    // what is in the journal is how it goes on with more memory
+    FileOptions much = options;
+    much.memory *= 3;
+    EXPECT_EQ(this->open(much).plan().block, plan_file_qr<T>(this->ctx, m, n, options).block);
+
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    this->save(B.view());
+    refused("written to since", options);
+    this->save(random_normal<T>(m + 1, n).view());
+    refused("rows 4000 instead of 4001", options);
+    this->save(B.view());
+    options.restart = true;
+    this->factor(options);
+    EXPECT_LE(residual_error<T>(B.view(), this->q().view(), this->r().view()),
+              file_law(plan_file_qr<T>(this->ctx, m, n, options)));
+}
+
+TYPED_TEST(FileQRTest, OneProgramAtATime) {
+    const Index m = 1000, n = 8;
+    this->save(random_normal<TypeParam>(m, n).view());
+    const FileOptions options = this->tight(m, n);
+    const FileQR<TypeParam> f = this->open(options);
+    expect_refusal<UnwritableFile>(this->path("out/quoin-journal"), "another program", [&] { this->open(options); });
+}
+
+TYPED_TEST(FileQRTest, AFullDiskLosesNothing) {
+    using T = TypeParam;
+    const Index m = 4000, n = 24;
+    this->save(random_normal<T>(m, n).view());
+    for (const SecondPass second_pass : passes) {
+        const FileOptions options = this->tight(m, n, second_pass);
+        this->factor(options);
+        const std::string expected = this->outputs();
+        Index kept = 0;
+        // V or Q does not fit, the triangles do
+        {
+            const FileSizeLimit limit(m * n * sizeof(T) * 3 / 4);
+            FileQR<T> f = this->open(options);
+            expect_refusal<UnwritableFile>(
+                this->path(second_pass == SecondPass::Stored ? "out/quoin-journal/V" : "out/quoin-journal/Q.npy"),
+                "File too large", [&] { f.run(this->ctx); });
+            kept = f.steps_done();
+            EXPECT_GE(kept, f.plan().blocks / 4);
+        }
+        EXPECT_EQ(this->factor(options).first_step, kept);
+        EXPECT_TRUE(expected == this->outputs());
+    }
+}
+
+TYPED_TEST(FileQRTest, AnInputThatEndsEarlyLosesNothing) {
+    using T = TypeParam;
+    const Index m = 4000, n = 24;
+    this->save(random_normal<T>(m, n).view());
+    const FileOptions options = this->tight(m, n);
+    FileQR<T> f = this->open(options);
+    fs::resize_file(this->path("A.npy"), m * n * sizeof(T) / 2);
+    expect_refusal<UnreadableFile>(this->path("A.npy"), "ends before its data", [&] { f.run(this->ctx); });
+    EXPECT_GE(f.steps_done(), 1);
+    EXPECT_TRUE(fs::exists(f.journal_folder()));
+}
+
+TYPED_TEST(FileQRTest, NamesTheFirstBadEntryAndLeavesNothing) {
+    using T = TypeParam;
+    const Index m = 2000, n = 9;
+    for (const Index row : {0, 7, 8, 9, 72, 73, 1234, 1999}) {
+        Matrix<T> A = random_normal<T>(m, n);
+        A(row, 5) = std::numeric_limits<T>::quiet_NaN();
+        this->save(A.view());
+        try {
+            this->factor(this->tight(m, n));
+            ADD_FAILURE() << "NaN went through";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, row);
+            EXPECT_EQ(e.col, 5);
+            EXPECT_NE(std::string(e.what()).find(this->path("A.npy")), std::string::npos) << e.what();
+        }
+        EXPECT_TRUE(fs::is_empty(this->path("out")));
+    }
+}
+
+TYPED_TEST(FileQRTest, EveryTypeOfNpy) {
+    // integers of the other byte order, which T holds exactly
+    const Index m = 500, n = 3;
+    std::string data;
+    Matrix<TypeParam> A(m, n);
+    for (Index i = 0; i < m; ++i)
+        for (Index j = 0; j < n; ++j) {
+            const auto value = static_cast<std::int16_t>((i * 37 + j * j * 1001) % 2003 - 1000);
+            A(i, j) = value;
+            data += encode(value, std::endian::native == std::endian::little);
+        }
+    this->write_file("A.npy", npy_bytes(dict_of(std::endian::native == std::endian::little ? ">i2" : "<i2", false,
+                                                fmt::format("({}, {})", m, n)),
+                                        data));
+    const FileOptions options = this->tight(m, n);
+    this->factor(options);
+    EXPECT_LE(residual_error<TypeParam>(A.view(), this->q().view(), this->r().view()),
+              file_law(plan_file_qr<TypeParam>(this->ctx, m, n, options)));
+}
+
+}  // namespace
+}  // namespace quoin::test
