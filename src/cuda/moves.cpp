@@ -115,18 +115,33 @@ void settle(Context<Cuda>& ctx) {
     if (cuda::StagedMoves* const moves = ctx.state().moves_made()) moves->settle(ctx.stream());
 }
 
+namespace {
+
+/// Between pinned memory and the device, in pieces: the few bytes that a panel's decisions take over the bus, on another stream,
+/// would wait for one large copy to end.
+template <class T>
+void copy_in_pieces(T* to, Index to_ld, const T* from, Index from_ld, Index h, Index q, cudaMemcpyKind kind,
+                    cudaStream_t stream) {
+    cuda::for_each_block(h, q, Index(cuda::StagedMoves::bytes / sizeof(T)), [&](Range r, Range c) {
+        cuda::enqueue_copy(to + r.begin + c.begin * to_ld, to_ld, from + r.begin + c.begin * from_ld, from_ld, r.size(),
+                           c.size(), kind, stream);
+    });
+}
+
+}  // namespace
+
 template <class T>
 void move_in(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {
     if (A.empty()) return;
     if (!cuda::is_pinned(A.data)) return ctx.state().moves().in<T>(ctx.stream(), A, B);
-    cuda::enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
+    copy_in_pieces(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
 }
 
 template <class T>
 void move_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
     if (A.empty()) return;
     if (!cuda::is_pinned(B.data)) return ctx.state().moves().out<T>(ctx.stream(), A, B);
-    cuda::enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
+    copy_in_pieces(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
 }
 
 #define QUOIN_INSTANTIATE(T)                                                            \

@@ -4,9 +4,10 @@
 //
 //     [A₁ A₂] = [Q₁ Q₂] [R₁₁ R₁₂; 0 R₂₂]:   A₁ = Q₁R₁₁,  R₁₂ = Q₁ᵀA₂ (inner product),  A₂ −= Q₁R₁₂ (outer product),  A₂ = Q₂R₂₂
 //
-//   recursion   A₁ and A₂ are halves, and each is factored by the same steps. R₁₂ stays, some columns of it at a time, while rows
-//               of Q₁ and A₂ pass twice: once for the sum, once for the update (their Figures 3 and 5). Below, where Q₁ is what
-//               has just been factored, it stays, and columns of A₂ pass once for both products.
+//   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ stay, as many as there is room for,
+//               while Q₁ passes; below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass. Either way
+//               one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of a matrix
+//               travel at less than half the rate of columns.
 //   blocking    A₁ is one block, A₂ all that is right of it; Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
 
 #include <array>
@@ -86,7 +87,7 @@ private:
         if (left.size() <= tiles_.leaf) {
             update_once(left, right);
         } else {
-            update_streaming(left, right);
+            update_by_passing_q(left, right);
         }
         tell();
         recurse(right);
@@ -261,65 +262,62 @@ private:
             });
     }
 
-    /// Rows of Q₁ and A₂ pass twice, for some columns of A₂ after the other.
-    void update_streaming(Range left, Range right) {
+    /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
+    /// order of modified Gram-Schmidt. The first block meets A₂ part by part as it arrives, and the last one as it leaves.
+    void update_by_passing_q(Range left, Range right) {
         const Index s = left.size();
-        const Tiles::Tile sizes = tiles_.streaming(s, right.size());
+        const Tiles::Tile sizes = tiles_.passing_q(s, right.size());
         Places places = everything();
-        const auto R12_memory = places.take(s, sizes.columns);
-        const Index most = sizes.step;
-        T* const q_memory[2] = {places.take(most, s).data, places.take(most, s).data};
-        T* const a_memory[2] = {places.take(most, sizes.columns).data, places.take(most, sizes.columns).data};
-        T* const out_memory = places.take(most, sizes.columns).data;
+        const auto tile_memory = places.take(m_, sizes.columns);
+        const std::array<MatrixView<T, D>, 2> Q_memory{places.take(m_, sizes.step), places.take(m_, sizes.step)};
+        const auto R_memory = places.take(sizes.step, sizes.columns), R_out = places.take(sizes.step, sizes.columns);
         struct Step {
-            Range rows, columns;
-            Range leaving;  // columns of R₁₂ that go out with this step of the second pass
-            bool last;
+            Index block;  // of Q₁
+            Range part;   // of the tile's columns
+            bool arrives, leaves;
         };
-        std::vector<Step> steps;
+        const Index blocks = (s + sizes.step - 1) / sizes.step;
+        const auto block_of = [&](Index b) {
+            return Range{left.begin + b * sizes.step, std::min(left.end, left.begin + (b + 1) * sizes.step)};
+        };
         for (Index j = right.begin; j < right.end; j += sizes.columns) {
             const Range tile{j, std::min(right.end, j + sizes.columns)};
-            const std::vector<Range> rows = Tiles::growing({0, m_}, most);
-            for (const Range& r : rows) steps.push_back({r, tile, {}, false});
-            const Index count = size_of(rows);
-            for (Index i = 0; i < count; ++i) {
-                steps.push_back({rows[i], tile, {tile.size() * i / count, tile.size() * (i + 1) / count}, true});
-            }
-        }
-        // their columns next to each other, so that a part of the rows is one block of memory
-        const auto Q1 = [&](Index i) { return MatrixView<T, D>(q_memory[i % 2], steps[i].rows.size(), s); };
-        const auto A2 = [&](Index i) {
-            return MatrixView<T, D>(a_memory[i % 2], steps[i].rows.size(), steps[i].columns.size());
-        };
-        const auto A2_out = [&](Index i) {
-            return MatrixView<T, D>(out_memory, steps[i].rows.size(), steps[i].columns.size());
-        };
-        const auto R12 = [&](Index i) { return R12_memory.col_block({0, steps[i].columns.size()}); };
-        pipeline_.run(
-            size_of(steps),
-            [&](Index i) {
-                {
-                    const Span span(pipeline_.in, "Q in", steps[i].rows.begin);
-                    A_.move_in(pipeline_.in, steps[i].rows, left, Q1(i));
+            const Index parts_of_tile = std::max<Index>(1, (tile.size() + 7) / 8);
+            std::vector<Step> steps;
+            for (Index b = 0; b < blocks; ++b) {
+                const bool first = b == 0, last = b + 1 == blocks;
+                const Index each = first || last ? parts_of_tile : tile.size();
+                for (Index c = 0; c < tile.size(); c += each) {
+                    steps.push_back({b, {c, std::min(tile.size(), c + each)}, first, last});
                 }
-                bring(steps[i].rows, steps[i].columns, A2(i));
-            },
-            [&](Index i) {
-                if (steps[i].last) return outer_product(Q1(i), R12(i), A2(i), steps[i].rows.begin);
-                const bool first = steps[i].rows.begin == 0;
-                // the tile before has left
-                if (first) wait_for(ctx_, pipeline_.out);
-                inner_product(Q1(i), A2(i), R12(i), !first, steps[i].rows.begin);
-            },
-            [&](Index i) {
-                if (steps[i].last) copy<T>(ctx_, A2(i), A2_out(i));
-            },
-            [&](Index i) {
-                if (!steps[i].last) return;
-                take_away_a(A2_out(i), steps[i].rows, steps[i].columns);
-                take_away_r(R12(i).col_block(steps[i].leaving), left,
-                            shifted(steps[i].leaving, steps[i].columns.begin));
-            });
+            }
+            const auto Q = [&](Index i) {
+                return Q_memory[steps[i].block % 2].col_block({0, block_of(steps[i].block).size()});
+            };
+            const auto R_in = [&](MatrixView<T, D> memory, Index i) {
+                return memory.block({0, block_of(steps[i].block).size()}, steps[i].part);
+            };
+            const auto columns = [&](Index i) { return shifted(steps[i].part, tile.begin); };
+            pipeline_.run(
+                size_of(steps),
+                [&](Index i) {
+                    if (i == 0 || steps[i].block != steps[i - 1].block) {
+                        const Span span(pipeline_.in, "Q in", block_of(steps[i].block).begin);
+                        A_.move_in(pipeline_.in, {0, m_}, block_of(steps[i].block), Q(i));
+                    }
+                    if (steps[i].arrives) bring({0, m_}, columns(i), tile_memory.col_block(steps[i].part));
+                },
+                [&](Index i) {
+                    const Span span(ctx_, "projection", columns(i).begin);
+                    project_away<T>(ctx_, Q(i), tile_memory.col_block(steps[i].part), R_in(R_memory, i), arithmetic_,
+                                    false);
+                },
+                [&](Index i) { copy<T>(ctx_, R_in(R_memory, i), R_in(R_out, i)); },
+                [&](Index i) {
+                    if (steps[i].leaves) take_away_a(tile_memory.col_block(steps[i].part), {0, m_}, columns(i));
+                    take_away_r(R_in(R_out, i), block_of(steps[i].block), columns(i));
+                });
+        }
     }
 
     // ---- Steps ------------------------------------------------------------------------------------------------------------

@@ -71,10 +71,10 @@ private:
         if (left.size() <= tiles_.leaf) {
             total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
         } else {
-            const Index each = tiles_.streaming(left.size(), right.size()).columns;
+            const Index each = tiles_.passing_q(left.size(), right.size()).columns;
             for (Index j = 0; j < right.size(); j += each) {
                 const double c = number(std::min(each, right.size() - j));
-                total_.add(clock_, 2 * m_ * (s + c), m_ * c + s * c, 4 * m_ * s * c);
+                total_.add(clock_, m_ * (s + c), m_ * c + s * c, 4 * m_ * s * c);
             }
         }
         recurse(right);

@@ -52,12 +52,12 @@ struct Tiles {
         return {columns, std::min(columns, bounded((beside_leaf() - s * columns) / (3 * m)))};
     }
 
-    /// The same where Q₁ (m×s) does not stay either, and rows of Q₁ and A₂ pass: two places in for both, one out.
-    Tile streaming(Index s, Index p) const {
-        const Index least_step = std::max<Index>(1, elements / 4 / (2 * s + 3 * std::min(s, p)));
-        const Index most = std::max<Index>(1, (elements - 2 * s * least_step) / (s + 3 * least_step));
-        const Index columns = evenly(p, most);
-        return {columns, std::min(m, bounded((elements - s * columns) / (2 * s + 3 * columns)))};
+    /// The same where A₂ stays, as many columns of it as there is room for, and Q₁ (m×s) passes, `step` columns at a time in two
+    /// places, with R₁₂ of them twice.
+    Tile passing_q(Index s, Index p) const {
+        const Index step = std::min(s, bounded(elements / 8 / m));
+        const Index most = std::max<Index>(1, (elements - 2 * m * step) / (m + 2 * step));
+        return {evenly(p, most), step};
     }
 
     /// Columns of Q that come by the leaf of w columns a second time: two places in, S, and R three times.
