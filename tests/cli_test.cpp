@@ -47,6 +47,25 @@ TEST_F(Cli, EveryHelpTeaches) {
     }
 }
 
+TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
+    EXPECT_NE(quoin_run("plan 100x100 --gpu-memory 1GiB").err.find("--device cuda"), std::string::npos);
+    const Outcome plans = quoin_run("plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --json");
+    if (plans.exit_code != 0) {
+        EXPECT_NE(plans.err.find("built without CUDA"), std::string::npos) << plans.err;
+        return;
+    }
+    // householder, recursive, blocking; of the last two no more than the paper counts
+    const std::vector<std::string> lines = lines_of(plans.out);
+    ASSERT_EQ(lines.size(), 3u);
+    for (const std::string& line : lines) {
+        const double moved = json_number(line, "bytes_to_gpu") + json_number(line, "bytes_from_gpu");
+        EXPECT_GT(moved, 2.0 * 131072 * 131072 * 4);
+        if (json_value(line, "method") == "\"householder\"") continue;
+        EXPECT_LE(moved, json_number(line, "paper_bytes_to_gpu") + json_number(line, "paper_bytes_from_gpu"));
+    }
+    EXPECT_NE(quoin_run("plan 1000x1000 --device cuda --gpu-memory 1MiB").err.find("at least"), std::string::npos);
+}
+
 TEST_F(Cli, Version) {
     const Outcome outcome = quoin_run("--version");
     EXPECT_EQ(outcome.exit_code, 0);

@@ -248,7 +248,7 @@ private:
                 if (steps[i].last) return outer_product(Q, r_of(i), cut(A2[i % 2], i), steps[i].columns.begin);
                 // the tile before has left
                 if (steps[i].columns.begin == steps[i].first) wait_for(ctx_, pipeline_.out);
-                inner_product(Q, cut(A2[i % 2], i), r_of(i), false, steps[i].columns.begin);
+                inner_product(Q, cut(A2[i % 2], i), r_of(i), steps[i].columns.begin);
             },
             [&](Index i) {
                 if (steps[i].last) copy<T>(ctx_, cut(A2[i % 2], i), cut(A2_out, i));
@@ -334,10 +334,9 @@ private:
         const Span span(pipeline_.out, "R out", columns.begin);
         R_.move_out(pipeline_.out, from, rows, columns);
     }
-    void inner_product(MatrixView<const T, D> Q, MatrixView<const T, D> A2, MatrixView<T, D> R12, bool accumulate,
-                       Index step) {
+    void inner_product(MatrixView<const T, D> Q, MatrixView<const T, D> A2, MatrixView<T, D> R12, Index step) {
         const Span span(ctx_, "inner product", step);
-        multiply_transposed<T>(ctx_, Q, A2, R12, accumulate, arithmetic_);
+        multiply_transposed<T>(ctx_, Q, A2, R12, false, arithmetic_);
     }
     void outer_product(MatrixView<const T, D> Q, MatrixView<const T, D> R12, MatrixView<T, D> A2, Index step) {
         const Span span(ctx_, "outer product", step);

@@ -247,7 +247,9 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     const Clock clock(rates, plan.arithmetic, plan.element_bytes);
     Total total;
     if (gram_schmidt) {
-        plan.elements = static_cast<Index>(std::max(0.0, room));
+        // nothing has a use for more than this
+        const double useful = 4 * number(m) * number(n) + 8 * number(n) * number(n) + 64;
+        plan.elements = static_cast<Index>(std::clamp(room, 0.0, useful));
         choose_gram_schmidt(plan, options);
         const Tiles tiles = tiles_of(plan);
         GramSchmidtCount count(tiles, clock);
