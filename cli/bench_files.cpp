@@ -73,7 +73,8 @@ void write_random(const std::string& path, Shape shape, bool fortran_order) {
         const Index h = std::min(step, along - i);
         Matrix<T> block(fortran_order ? across : h, fortran_order ? h : across);
         fill_normal(block, static_cast<std::uint64_t>(i) + 1);
-        fortran_order ? writer.write_cols(i, std::as_const(block).view()) : writer.write_rows(i, std::as_const(block).view());
+        fortran_order ? writer.write_cols(i, std::as_const(block).view())
+                      : writer.write_rows(i, std::as_const(block).view());
     }
     writer.flush();
 }
@@ -131,7 +132,8 @@ void against_memory(Context<Host>& ctx, const BenchArguments& arguments, Shape s
     }
     fmt::print(
         "{} x {}, Q and R within {}: {:.2f} s ({} blocks, {} read, {} written)\n"
-        "  in memory {:.2f} s, the file read in {:.2f} s ({:.2f} GB/s) and written in {:.2f} s ({:.2f} GB/s): {:.2f} of "
+        "  in memory {:.2f} s, the file read in {:.2f} s ({:.2f} GB/s) and written in {:.2f} s ({:.2f} GB/s): {:.2f} "
+        "of "
         "their sum\n",
         shape.rows, shape.cols, format_byte_size(static_cast<double>(arguments.memory)), report.seconds, plan.blocks,
         format_byte_size(report.bytes_read), format_byte_size(report.bytes_written), in_memory, reading,

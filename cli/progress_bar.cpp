@@ -30,24 +30,24 @@ void draw(const std::string& label, double fraction, const std::string& rate, do
 
 ProgressBar::ProgressBar(std::string label, std::function<double()> fraction, std::function<std::string()> rate) {
     if (!isatty(STDERR_FILENO)) return;
-    thread_ = std::jthread([label = std::move(label), fraction = std::move(fraction),
-                            rate = std::move(rate)](std::stop_token stop) {
-        std::mutex mutex;
-        std::condition_variable_any wake;
-        std::unique_lock lock(mutex);
-        const auto stopped_after = [&](Clock::duration time) {
-            return wake.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
-        };
+    thread_ = std::jthread(
+        [label = std::move(label), fraction = std::move(fraction), rate = std::move(rate)](std::stop_token stop) {
+            std::mutex mutex;
+            std::condition_variable_any wake;
+            std::unique_lock lock(mutex);
+            const auto stopped_after = [&](Clock::duration time) {
+                return wake.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
+            };
 
-        const Clock::time_point start = Clock::now();
-        if (stopped_after(1s)) return;
-        do {
-            const std::chrono::duration<double> elapsed = Clock::now() - start;
-            draw(label, std::clamp(fraction(), 0.0, 1.0), rate ? rate() : "", elapsed.count());
-        } while (!stopped_after(200ms));
-        fmt::print(stderr, "\r\x1b[K");
-        std::fflush(stderr);
-    });
+            const Clock::time_point start = Clock::now();
+            if (stopped_after(1s)) return;
+            do {
+                const std::chrono::duration<double> elapsed = Clock::now() - start;
+                draw(label, std::clamp(fraction(), 0.0, 1.0), rate ? rate() : "", elapsed.count());
+            } while (!stopped_after(200ms));
+            fmt::print(stderr, "\r\x1b[K");
+            std::fflush(stderr);
+        });
 }
 
 }  // namespace quoin::cli

@@ -66,7 +66,8 @@ TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
             const std::string now = outputs();
             const auto differ = std::mismatch(now.begin(), now.end(), expected.begin(), expected.end()).first;
             EXPECT_TRUE(now == expected) << second_pass << " after " << kills << " kills, from byte "
-                                         << differ - now.begin() << " of " << now.size() << "\n" << outcome.err << outcome.out;
+                                         << differ - now.begin() << " of " << now.size() << "\n"
+                                         << outcome.err << outcome.out;
             EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
             fs::remove_all("f");
         }
@@ -80,7 +81,8 @@ TEST_F(CliFile, TheCapHoldsForTheWholeProcess) {
     for (const std::string flags : {"", " --r-only", " --second-pass stored"}) {
         for (const int cap : {16, 48}) {
             SCOPED_TRACE(fmt::format("{} MiB{}", cap, flags));
-            const Outcome outcome = quoin_run(fmt::format("factor A.npy --out f --json --threads 2 --memory {}MiB{}", cap, flags));
+            const Outcome outcome =
+                quoin_run(fmt::format("factor A.npy --out f --json --threads 2 --memory {}MiB{}", cap, flags));
             ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
             EXPECT_GT(json_number(outcome.out, "blocks"), 1);
             // 32 MiB for pieces of files, threads and their stacks

@@ -24,10 +24,11 @@ enum class SecondPass {
 const char* to_string(SecondPass second_pass);
 
 struct FileOptions {
-    double memory = 0;    ///< bytes of matrices and workspace; 32 MiB beside them are for pieces of files and the program itself
-    bool want_q = true;   ///< Q.npy beside R.npy
+    double memory =
+        0;  ///< bytes of matrices and workspace; 32 MiB beside them are for pieces of files and the program itself
+    bool want_q = true;  ///< Q.npy beside R.npy
     SecondPass second_pass = SecondPass::Auto;
-    bool restart = false;       ///< what an earlier run has left of the same output is discarded
+    bool restart = false;  ///< what an earlier run has left of the same output is discarded
 };
 
 /// The choices for one shape and cap, and what they cost: a pure value.
@@ -36,18 +37,19 @@ struct FilePlan {
     int element_bytes = 0;
     FileRoute route = FileRoute::RowBlocks;
     bool want_q = true;
-    bool stored = false;        ///< of RowBlocks: SecondPass::Stored
-    Index block = 0;            ///< rows a block (the first one has cols more), or columns a slab
-    Index panel = 0;            ///< of Slabs: columns of a panel
-    Index reach = 0;            ///< of Slabs: columns of V that come by at a time
-    Index blocks = 0;           ///< of A, or slabs
-    double memory_bytes = 0;    ///< at most
-    double disk_bytes = 0;      ///< most that lies beside the input at a time, the outputs among it
-    double bytes_read = 0;      ///< from files, exact but for headers
+    bool stored = false;      ///< of RowBlocks: SecondPass::Stored
+    Index block = 0;          ///< rows a block (the first one has cols more), or columns a slab
+    Index panel = 0;          ///< of Slabs: columns of a panel
+    Index reach = 0;          ///< of Slabs: columns of V that come by at a time
+    Index blocks = 0;         ///< of A, or slabs
+    double memory_bytes = 0;  ///< at most
+    double disk_bytes = 0;    ///< most that lies beside the input at a time, the outputs among it
+    double bytes_read = 0;    ///< from files, exact but for headers
     double bytes_written = 0;
     double flops = 0;
 
-    Index steps() const;  ///< of the computation: any of them is the least that is done again after an end at any moment
+    Index steps()
+        const;  ///< of the computation: any of them is the least that is done again after an end at any moment
 };
 
 /// Where nothing fits `options.memory`, the plan that takes least, its memory_bytes beyond that. m, n >= 1.
@@ -61,8 +63,8 @@ std::string to_string(const FilePlan& plan);
 struct FileReport {
     Index first_step = 0;  ///< where it began: beyond 0 where an earlier run had come
     double seconds = 0;
-    double bytes_read = 0, bytes_written = 0;      ///< counted
-    double read_seconds = 0, write_seconds = 0;    ///< in which at least one transfer was under way
+    double bytes_read = 0, bytes_written = 0;    ///< counted
+    double read_seconds = 0, write_seconds = 0;  ///< in which at least one transfer was under way
 };
 
 /// A = QR of a matrix in an .npy file, out of core: R.npy and Q.npy (thin Q) in a folder.

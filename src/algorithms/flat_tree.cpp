@@ -56,10 +56,10 @@ void form_node(Context<D>& ctx, const Plan& plan, FlatTreeNode<T, D>& node, Matr
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                     \
-    template Plan plan_node<T, D>(const Context<D>&, Index, Index, bool);                           \
-    template Matrix<T, D> node_t<T, D>(Context<D>&, const Plan&);                                   \
-    template void factor_node<T, D>(Context<D>&, const Plan&, FlatTreeNode<T, D>&);                 \
+#define QUOIN_INSTANTIATE(T, D)                                                     \
+    template Plan plan_node<T, D>(const Context<D>&, Index, Index, bool);           \
+    template Matrix<T, D> node_t<T, D>(Context<D>&, const Plan&);                   \
+    template void factor_node<T, D>(Context<D>&, const Plan&, FlatTreeNode<T, D>&); \
     template void form_node<T, D>(Context<D>&, const Plan&, FlatTreeNode<T, D>&, MatrixView<const T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

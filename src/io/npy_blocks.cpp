@@ -71,7 +71,8 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
         }
     };
     std::vector<std::future<void>> others;
-    for (int t = 1; t < std::min<Index>(reader_threads, count); ++t) others.push_back(std::async(std::launch::async, work));
+    for (int t = 1; t < std::min<Index>(reader_threads, count); ++t)
+        others.push_back(std::async(std::launch::async, work));
     work();
     for (auto& other : others) other.get();
 }

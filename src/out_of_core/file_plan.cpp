@@ -104,8 +104,9 @@ template <class T>
 FilePlan row_block_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& options) {
     const Index m = plan.rows, n = plan.cols, most = m - n;
     plan.route = FileRoute::RowBlocks;
-    plan.stored = options.want_q && (options.second_pass == SecondPass::Auto ? n >= stored_from_cols
-                                                                             : options.second_pass == SecondPass::Stored);
+    plan.stored =
+        options.want_q &&
+        (options.second_pass == SecondPass::Auto ? n >= stored_from_cols : options.second_pass == SecondPass::Stored);
     const auto with = [&](Index h) {
         plan.block = h;
         count_file_plan<T>(ctx, plan);
@@ -132,7 +133,8 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
         return plan;
     };
     const Index k = std::min(plan.rows, plan.cols);
-    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native); plan.panel >= narrowest_panel; plan.panel /= 2) {
+    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native); plan.panel >= narrowest_panel;
+         plan.panel /= 2) {
         const Index panels = largest(1, (plan.cols + plan.panel - 1) / plan.panel,
                                      [&](Index p) { return with(p).memory_bytes <= options.memory; });
         if (panels > 0) return with(panels);
@@ -170,7 +172,8 @@ FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOpti
     if (m > n) {
         by_rows = row_block_plan<T>(ctx, plan, options);
         const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
-        if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller)) return by_rows;
+        if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller))
+            return by_rows;
     }
     return by_slabs;
 }
@@ -187,13 +190,15 @@ std::string to_string(const FilePlan& plan) {
     } else {
         text = fmt::format("{} slabs of {} columns from the left, panels of {}", plan.blocks, plan.block, plan.panel);
     }
-    return text + fmt::format("\n{:.3g} GFLOP, {:.3g} GB read, {:.3g} GB written, {:.3g} MB of memory, at most {:.3g} GB on the disk",
-                              plan.flops / 1e9, plan.bytes_read / 1e9, plan.bytes_written / 1e9,
-                              plan.memory_bytes / 1e6, plan.disk_bytes / 1e9);
+    return text +
+           fmt::format(
+               "\n{:.3g} GFLOP, {:.3g} GB read, {:.3g} GB written, {:.3g} MB of memory, at most {:.3g} GB on the disk",
+               plan.flops / 1e9, plan.bytes_read / 1e9, plan.bytes_written / 1e9, plan.memory_bytes / 1e6,
+               plan.disk_bytes / 1e9);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                  \
-    template void count_file_plan<T>(const Context<Host>&, FilePlan&);                                        \
+#define QUOIN_INSTANTIATE(T)                                           \
+    template void count_file_plan<T>(const Context<Host>&, FilePlan&); \
     template FilePlan plan_file_qr<T>(const Context<Host>&, Index, Index, const FileOptions&);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

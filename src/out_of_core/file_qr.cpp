@@ -38,9 +38,9 @@ std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& optio
     struct stat status;
     if (stat(A.path().c_str(), &status) != 0) throw UnreadableFile(A.path(), "cannot be looked at");
     const io::NpyHeader& header = A.header();
-    return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} q={}", version(),
-                       build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, header.rows,
-                       header.cols, static_cast<int>(header.type), header.swapped ? "s" : "",
+    return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} q={}",
+                       version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                       header.rows, header.cols, static_cast<int>(header.type), header.swapped ? "s" : "",
                        header.fortran_order ? "F" : "C", options.want_q ? "wanted" : "not-wanted");
 }
 
@@ -102,8 +102,8 @@ struct FileQR<T>::Impl {
             return;
         }
         if (lines[0] != identity) {
-            throw InvalidArgument(fmt::format("{}: this journal was begun for {}; restart discards it", journal.folder(),
-                                              difference(lines[0], identity)));
+            throw InvalidArgument(fmt::format("{}: this journal was begun for {}; restart discards it",
+                                              journal.folder(), difference(lines[0], identity)));
         }
         adopt(ctx, lines[1], options);
         report.first_step = steps_done();

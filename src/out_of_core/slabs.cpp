@@ -99,7 +99,8 @@ private:
     /// The block of V behind `cols`, if one is left to come by.
     void read_ahead(Range cols) {
         const Index reach = run_.plan.reach, end = std::min(done_, R_.rows());
-        next_ = to_the_right_ ? Range{cols.end, std::min(end, cols.end + reach)} : Range{cols.begin - reach, cols.begin};
+        next_ =
+            to_the_right_ ? Range{cols.end, std::min(end, cols.end + reach)} : Range{cols.begin - reach, cols.begin};
         if (next_.begin < 0 || next_.size() <= 0 || next_.begin % reach != 0) return;
         next_read_ = std::async(std::launch::async, [this] {
             V_.read({next_.begin, rows()}, next_, ahead_.view().block({next_.begin, rows()}, {0, next_.size()}));
