@@ -14,8 +14,8 @@ namespace {
 
 double number(Index n) { return static_cast<double>(n); }
 
-/// Columns from which V and T on the disk cost less than 2mn² flops. Of 200 000 rows on 4 cores of an EPYC 9005 with a disk of
-/// 2.2 GB/s: see docs/out_of_core.md.
+/// Columns from which V and T on the disk cost less than 2mn² flops, by their counts for 4 cores at 150 GFLOP/s and a disk of
+/// 1.5 GB/s each way; not measured.
 constexpr Index stored_from_cols = 768;
 
 constexpr Index narrowest_panel = 8;
