@@ -6,8 +6,8 @@
 #include <chrono>
 #include <string>
 
+#include "file_qr/journal.hpp"
 #include "io/npy_blocks.hpp"
-#include "out_of_core/journal.hpp"
 #include "quoin/file_qr.hpp"
 
 namespace quoin {

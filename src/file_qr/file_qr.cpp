@@ -11,8 +11,8 @@
 #include <optional>
 #include <sstream>
 
-#include "out_of_core/file_plan.hpp"
-#include "out_of_core/file_run.hpp"
+#include "file_qr/plan.hpp"
+#include "file_qr/run.hpp"
 #include "quoin/version.hpp"
 
 namespace quoin {

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "algorithms/out_of_core/left_looking.hpp"
-#include "out_of_core/file_run.hpp"
+#include "file_qr/run.hpp"
 
 namespace quoin {
 

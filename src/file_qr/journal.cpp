@@ -1,4 +1,4 @@
-#include "out_of_core/journal.hpp"
+#include "file_qr/journal.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -5,8 +5,8 @@
 
 #include "algorithms/flat_tree.hpp"
 #include "algorithms/instantiate.hpp"
-#include "out_of_core/file_plan.hpp"
-#include "out_of_core/row_blocks.hpp"
+#include "file_qr/plan.hpp"
+#include "file_qr/row_blocks.hpp"
 
 namespace quoin {
 

@@ -1,6 +1,6 @@
 // A flat tree over the row blocks of a file: one block is read and another written while the one between them is computed.
 
-#include "out_of_core/row_blocks.hpp"
+#include "file_qr/row_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "algorithms/flat_tree.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
-#include "out_of_core/file_run.hpp"
+#include "file_qr/run.hpp"
 #include "quoin/io.hpp"
 
 namespace quoin {
