@@ -15,7 +15,8 @@ from plot import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
 
 # the steps of the blocked algorithm keep their colours; what else there is takes the next of the others
 COLOURS = {"panel": VERMILION, "update": BLUE, "T": GREEN, "S": ORANGE, "copy in": PURPLE, "copy out": SKY}
-OTHERS = (GREY, "#F0E442", "#999933", "#882255", "#44AA99", "#332288")
+OTHERS = (GREY, "#F0E442", "#999933", "#882255", "#44AA99", "#332288",
+          "#CC6677", "#117733", "#661100", "#AA4499", "#DDCC77", "#6699CC")
 
 
 def read(path):
