@@ -136,7 +136,7 @@ template <class T>
 void measure_files(Context<Host>& ctx, const MatrixFile& A_file, const MatrixFile& Q_file, const MatrixFile& R_file,
                    Outcome& outcome) {
     const Matrix<T> R = R_file.read<T>();
-    StreamedAccuracy<T> accuracy(R.cols());
+    StreamedAccuracy<T> accuracy(R.rows());
     const RowBlocks blocks = transfer_blocks(A_file.rows(), A_file.cols(), sizeof(T));
     BlockReader<T> A(A_file, blocks), Q(Q_file, blocks);
     for_each_block("verifying", blocks, Order::Forward,
@@ -194,7 +194,7 @@ Outcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks b
     Outcome outcome{"streaming-tsqr"};
     StreamTimes& times = outcome.stream.emplace();
     std::optional<StreamedAccuracy<T>> accuracy;
-    if (verify) accuracy.emplace(file.cols());
+    if (verify) accuracy.emplace(std::min(file.rows(), file.cols()));
     Context<Host> host;
     double verify_seconds = 0;
     const TakeRows<T> take = [&](Index first, MatrixView<const T> Q, const Matrix<T>& R) {

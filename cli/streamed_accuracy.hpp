@@ -13,9 +13,10 @@ namespace quoin::cli {
 template <class T>
 class StreamedAccuracy {
 public:
+    /// Of a Q of n columns.
     explicit StreamedAccuracy(Index n);
 
-    /// A and Q are the same rows of their matrices (h×n), R is n×n.
+    /// A and Q are the same rows of their matrices, Q h×n, R has n rows.
     void add(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R);
 
     double orthogonality() const;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "checks.hpp"
 #include "cli_run.hpp"
@@ -128,6 +129,31 @@ TEST_F(CliFile, JsonCountsWhatWasMoved) {
     EXPECT_GE(json_number(outcome.out, "bytes_read"), 2 * A_bytes);
     EXPECT_LE(json_number(outcome.out, "bytes_read"), 2.2 * A_bytes);
     EXPECT_GE(json_number(outcome.out, "bytes_written"), A_bytes);
+}
+
+/// Tall, square and wide: what --verify prints is what the files have.
+TEST_F(CliFile, VerifyMeasuresTheFiles) {
+    const std::tuple<Index, Index, const char*> cases[] = {
+        {6000, 40, "300KiB"}, {700, 700, "2MiB"}, {150, 1500, "700KiB"}};
+    for (const auto& [m, n, cap] : cases) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const auto A = random_normal<double>(m, n, 3);
+        save("A.npy", A);
+        const Outcome outcome = quoin_run(fmt::format("factor A.npy --out f --json --verify --memory {}", cap));
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        const Index k = std::min(m, n);
+        const double unit = static_cast<double>(k) * unit_roundoff<double>;
+        const Matrix<double> Q = load<double>("f/Q.npy"), R = load<double>("f/R.npy");
+        const double orthogonality = orthogonality_error<double>(Q.view(), k),
+                     printed = json_number(outcome.out, "orthogonality");
+        EXPECT_LE(orthogonality, law);
+        EXPECT_LE(residual_error<double>(A.view(), Q.view(), R.view()), law);
+        // the program's own rounding of QᵀQ stays below 256 u
+        EXPECT_NEAR(printed / unit, orthogonality, 256 / static_cast<double>(k));
+        EXPECT_LE(json_number(outcome.out, "residual"), law * unit);
+        EXPECT_GT(json_number(outcome.out, "blocks"), 1);
+        fs::remove_all("f");
+    }
 }
 
 }  // namespace
