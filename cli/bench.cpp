@@ -287,12 +287,8 @@ void add_bench(CLI::App& program) {
             "(--device cuda). out-of-core: Tables 3 and 4 of Zhang and Wu (2021), a matrix of the host's memory by\n"
             "this GPU within --gpu-memory, by every one of --routes; SHAPE replaces 65536x65536")
         ->type_name("NAME");
-    command
-        .add_option_function<std::string>(
-            "--gpu-memory",
-            [arguments](const std::string& text) { arguments->gpu_memory = parse_byte_size("--gpu-memory", text); },
-            "Of --paper out-of-core: memory of the GPU that may be taken (default: 16GiB)")
-        ->type_name("SIZE");
+    add_byte_size_argument(command, "--gpu-memory", arguments->gpu_memory,
+                           "Of --paper out-of-core: memory of the GPU that may be taken (default: 16GiB)");
     arguments->routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
     command
         .add_option_function<std::string>(
@@ -314,11 +310,7 @@ void add_bench(CLI::App& program) {
             "200000x2000, or of SHAPE, against memory; R alone of 3.2 GB by 8 and 64 columns against a sequential\n"
             "read of the same file")
         ->type_name("DIR");
-    command
-        .add_option_function<std::string>(
-            "--memory", [arguments](const std::string& text) { arguments->memory = parse_byte_size("--memory", text); },
-            "With --files: the cap (default: 512MiB)")
-        ->type_name("SIZE");
+    add_byte_size_argument(command, "--memory", arguments->memory, "With --files: the cap (default: 512MiB)");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command.add_flag(

@@ -40,6 +40,13 @@ Index parse_byte_size(const std::string& argument, const std::string& text) {
     return static_cast<Index>(bytes);
 }
 
+void add_byte_size_argument(CLI::App& command, const std::string& name, Index& bytes, const std::string& help) {
+    command
+        .add_option_function<std::string>(
+            name, [name, &bytes](const std::string& text) { bytes = parse_byte_size(name, text); }, help)
+        ->type_name("SIZE");
+}
+
 std::string format_byte_size(double bytes) {
     constexpr std::array names = {"B", "KiB", "MiB", "GiB", "TiB"};
     std::size_t i = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "quoin/matrix.hpp"
@@ -9,6 +10,9 @@ namespace quoin::cli {
 /// Bytes in "1.5GiB", "800MB", "4096" or "64 KiB"; the units are B, KB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB,
 /// TiB (powers of 1024), in either case. Throws CLI::ValidationError that names `argument`.
 Index parse_byte_size(const std::string& argument, const std::string& text);
+
+/// Adds `name` SIZE to a command; `bytes` stays as it is where that is not given.
+void add_byte_size_argument(CLI::App& command, const std::string& name, Index& bytes, const std::string& help);
 
 /// "1.50 GiB", for a person.
 std::string format_byte_size(double bytes);

@@ -336,6 +336,12 @@ Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const Fact
 }
 #endif
 
+/// What the factorization takes of a GPU's memory where it is streamed.
+template <class T>
+std::optional<StreamingMemory> streaming_on_gpu(const FactorArguments& arguments, const Plan& plan) {
+    return gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);
+}
+
 template <class T, class D>
 void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
@@ -351,7 +357,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     } else {
         cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
         const double in_memory = factor_bytes(plan, arguments.verify);
-        const auto streaming = gpu_streaming(m, n, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);
+        const auto streaming = streaming_on_gpu<T>(arguments, plan);
         beyond = least_bytes(file, in_memory, streaming) > cap;
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
@@ -500,9 +506,8 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    const double least = least_bytes(file, factor_bytes(plan, arguments->verify),
-                                                     gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None,
-                                                                   sizeof(T), arguments->common.options));
+                    const double least =
+                        least_bytes(file, factor_bytes(plan, arguments->verify), streaming_on_gpu<T>(*arguments, plan));
 #ifdef QUOIN_HAVE_CUDA
                     // beyond the cap A stays in the host's memory
                     if constexpr (std::is_same_v<std::decay_t<decltype(ctx)>, Context<Cuda>>)

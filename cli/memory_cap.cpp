@@ -9,21 +9,17 @@
 namespace quoin::cli {
 
 void add_memory_argument(CLI::App& command, Index& bytes) {
-    command
-        .add_option_function<std::string>(
-            "--memory", [&bytes](const std::string& text) { bytes = parse_byte_size("--memory", text); },
-            "Most memory to allocate for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes\n"
-            "(default: three quarters of what is available; factor and lstsq on a GPU: what is free there)")
-        ->type_name("SIZE");
+    add_byte_size_argument(
+        command, "--memory", bytes,
+        "Most memory to allocate for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes\n"
+        "(default: three quarters of what is available; factor and lstsq on a GPU: what is free there)");
 }
 
 void add_gpu_memory_argument(CLI::App& command, Index& bytes) {
-    command
-        .add_option_function<std::string>(
-            "--gpu-memory", [&bytes](const std::string& text) { bytes = parse_byte_size("--gpu-memory", text); },
-            "Most memory of the GPU to take; a matrix beyond it stays in the host's memory, and blocks of it\n"
-            "travel (default: nine tenths of what is free)")
-        ->type_name("SIZE");
+    add_byte_size_argument(
+        command, "--gpu-memory", bytes,
+        "Most memory of the GPU to take; a matrix beyond it stays in the host's memory, and blocks of it\n"
+        "travel (default: nine tenths of what is free)");
 }
 
 double memory_cap(Index given) {

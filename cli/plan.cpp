@@ -159,23 +159,18 @@ void add_plan(CLI::App& program) {
                 "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
                 "or any (default: explicit; with --compact-wy full reflectors)")
             ->type_name("FORM");
-    command
-        .add_option_function<std::string>(
-            "--memory", [arguments](const std::string& text) { arguments->memory = parse_byte_size("--memory", text); },
-            "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
-            "with\n"
-            "the bytes read and written and a time (default: none)")
-        ->type_name("SIZE");
+    add_byte_size_argument(
+        command, "--memory", arguments->memory,
+        "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
+        "with\n"
+        "the bytes read and written and a time (default: none)");
     add_device_argument(command, arguments->common.device);
-    command
-        .add_option_function<std::string>(
-            "--gpu-memory",
-            [arguments](const std::string& text) { arguments->gpu_memory = parse_byte_size("--gpu-memory", text); },
-            "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what householder, "
-            "and\n"
-            "recursive and blocking classical Gram-Schmidt move and take, beside the counts of Zhang and Wu (2021);\n"
-            "--panel-width is their block then. Needs no GPU")
-        ->type_name("SIZE");
+    add_byte_size_argument(
+        command, "--gpu-memory", arguments->gpu_memory,
+        "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what householder, "
+        "and\n"
+        "recursive and blocking classical Gram-Schmidt move and take, beside the counts of Zhang and Wu (2021);\n"
+        "--panel-width is their block then. Needs no GPU");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(

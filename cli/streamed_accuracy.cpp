@@ -31,11 +31,6 @@ StreamedAccuracy<T>::StreamedAccuracy(Index n)
     : n_(n), rows_(tile_rows * n), product_(n * n), gram_(n * n), compensation_(n * n) {}
 
 template <class T>
-double StreamedAccuracy<T>::bytes(Index n) {
-    return sizeof(double) * static_cast<double>(n) * (tile_rows + 3.0 * static_cast<double>(n));
-}
-
-template <class T>
 void StreamedAccuracy<T>::add(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
     for (Index first = 0; first < Q.rows; first += tile_rows) {
         const Index h = std::min(tile_rows, Q.rows - first);

@@ -22,8 +22,6 @@ public:
     double orthogonality() const;
     double residual() const;
 
-    static double bytes(Index n);
-
 private:
     Index n_;
     std::vector<double> rows_, product_, gram_, compensation_;

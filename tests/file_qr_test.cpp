@@ -49,6 +49,10 @@ protected:
     Matrix<T> q() { return MatrixFile(path("out/Q.npy")).read<T>(); }
     Matrix<T> r() { return MatrixFile(path("out/R.npy")).read<T>(); }
     std::string outputs() { return file_bytes("out/Q.npy") + file_bytes("out/R.npy"); }
+    std::string outputs_of(const FileOptions& options) {
+        factor(options);
+        return outputs();
+    }
 
     /// Runs that are stopped, until `steps` steps or more are on the disk, and not all.
     void run_until(const FileOptions& options, Index steps) {
@@ -163,8 +167,7 @@ TYPED_TEST(FileQRTest, AStoppedRunOfSlabsGoesOnToTheSameBits) {
     const Index m = 130, n = 120;
     this->save(random_normal<T>(m, n).view());
     const FileOptions options = this->tight(m, n);
-    this->factor(options);
-    const std::string expected = this->outputs();
+    const std::string expected = this->outputs_of(options);
     const Index slabs = plan_file_qr<T>(this->ctx, m, n, options).blocks;
     ASSERT_GE(slabs, 8);
     for (const Index steps : {Index{1}, slabs / 2, slabs, slabs + 1, 3 * slabs / 2}) {
@@ -203,8 +206,7 @@ TYPED_TEST(FileQRTest, AStoppedRunGoesOnToTheSameBits) {
     this->save(random_normal<T>(m, n).view());
     for (const SecondPass second_pass : passes) {
         const FileOptions options = this->tight(m, n, second_pass);
-        this->factor(options);
-        const std::string expected = this->outputs();
+        const std::string expected = this->outputs_of(options);
         const Index blocks = plan_file_qr<T>(this->ctx, m, n, options).blocks;
         for (const Index steps : {Index{1}, blocks / 2, blocks, blocks + 1, 3 * blocks / 2}) {
             this->run_until(options, steps);
@@ -220,8 +222,7 @@ TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {
     const Index m = 4000, n = 24;
     this->save(random_normal<T>(m, n).view());
     const FileOptions options = this->tight(m, n);
-    this->factor(options);
-    const std::string expected = this->outputs();
+    const std::string expected = this->outputs_of(options);
     const auto journal = [&] { return this->file_bytes("out/quoin-journal/journal"); };
     const auto tear = [&](const std::string& text) {
         std::ofstream(this->path("out/quoin-journal/journal"), std::ios::binary) << text;
@@ -301,8 +302,7 @@ TYPED_TEST(FileQRTest, AFullDiskLosesNothing) {
     this->save(random_normal<T>(m, n).view());
     for (const SecondPass second_pass : passes) {
         const FileOptions options = this->tight(m, n, second_pass);
-        this->factor(options);
-        const std::string expected = this->outputs();
+        const std::string expected = this->outputs_of(options);
         Index kept = 0;
         // V or Q does not fit, the triangles do
         {

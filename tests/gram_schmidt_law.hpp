@@ -37,6 +37,13 @@ inline double most_classical_loss(Index n, double u, double kappa_f) {
     return most_modified_loss(n, u, kappa_f) * (1 + kappa_f);
 }
 
+/// What a scheme may lose.
+inline double most_loss(const GramSchmidtCase& scheme, Index n, double u, double kappa_f) {
+    return scheme.unconditional()                         ? law
+           : scheme.method == Method::ModifiedGramSchmidt ? most_modified_loss(n, u, kappa_f)
+                                                          : most_classical_loss(n, u, kappa_f);
+}
+
 /// Of the logarithms of `lost(A)` over κ = 10, 100, … to `largest_kappa`, where `used(κ)`; each is at most `bound(κ)`.
 template <class T, class Lost, class Bound, class Used>
 double slope_of_loss(Index m, Index n, double largest_kappa, Lost lost, Bound bound, Used used) {

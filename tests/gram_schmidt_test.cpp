@@ -306,11 +306,7 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
             }
             // ‖A‖_F <= √n ‖A‖₂
             const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
-            this->expect_law_of(A.view(), basis,
-                                scheme.unconditional() ? law
-                                : scheme.method == Method::ModifiedGramSchmidt
-                                    ? most_modified_loss(n, this->u, kappa)
-                                    : most_classical_loss(n, this->u, kappa));
+            this->expect_law_of(A.view(), basis, most_loss(scheme, n, this->u, kappa));
         }
 }
 

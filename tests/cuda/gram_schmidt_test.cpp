@@ -239,11 +239,7 @@ TYPED_TEST(GpuGramSchmidt, AppendedInPiecesObeysTheLawOfAllAtOnce) {
                 }
                 EXPECT_EQ(seen, told ? n : 0);
                 const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
-                this->expect_law_of(A.view(), basis,
-                                    scheme.unconditional() ? law
-                                    : scheme.method == Method::ModifiedGramSchmidt
-                                        ? most_modified_loss(n, this->u, kappa)
-                                        : most_classical_loss(n, this->u, kappa));
+                this->expect_law_of(A.view(), basis, most_loss(scheme, n, this->u, kappa));
             }
 }
 

@@ -17,6 +17,7 @@
 #include "cuda/tuning.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
+#include "out_of_core_law.hpp"
 
 namespace quoin::test {
 namespace {
@@ -47,28 +48,14 @@ protected:
     /// What is not counted in the memory of `gpu()`.
     Context<Cuda>& apart() { return *apart_; }
 
-    struct Factors {
-        Matrix<T> Q, R;
-        OutOfCoreReport report;
-    };
+    using Factors = OutOfCoreFactors<T>;
     Factors factor(MatrixView<const T> A, const OutOfCoreOptions& options) {
-        const Index k = std::min(A.rows, A.cols);
-        Padded<T> memory(A), r(filled<T>(k, A.cols, T(0)).view());
-        OutOfCoreReport report = qr_out_of_core<T, Cuda>(gpu(), memory.view(), r.view(), options);
-        EXPECT_TRUE(memory.padding_intact());
-        EXPECT_TRUE(r.padding_intact());
-        EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
-        EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
-        EXPECT_LE(report.memory_bytes, options.memory_bytes) << "the cap";
-        return {test::copy<T>(memory.view().col_block({0, k})), test::copy<T>(r.view()), report};
+        Factors factors = factor_out_of_core_copy<T>(gpu(), A, options);
+        EXPECT_LE(factors.report.memory_bytes, options.memory_bytes) << "the cap";
+        return factors;
     }
     void expect_law(MatrixView<const T> A, const Factors& f, bool orthonormal) {
-        const Index k = f.Q.cols();
-        EXPECT_TRUE(is_upper_trapezoidal<T>(f.R.view()));
-        EXPECT_LE(residual_error<T>(A, f.Q.view(), f.R.view()), law);
-        if (orthonormal) {
-            EXPECT_LE(orthogonality_error<T>(f.Q.view(), k), law);
-        }
+        expect_out_of_core_law<T>(A, f, orthonormal);
     }
 
 private:

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/out_of_core.hpp"
+
+/// What every device owes to a matrix out of core.
+namespace quoin::test {
+
+template <class T>
+struct OutOfCoreFactors {
+    Matrix<T> Q, R;
+    OutOfCoreReport report;
+};
+
+/// Of a copy of A in padded memory, which must survive; what is moved is what was planned.
+template <class T, class D>
+OutOfCoreFactors<T> factor_out_of_core_copy(Context<D>& ctx, MatrixView<const T> A, const OutOfCoreOptions& options) {
+    const Index k = std::min(A.rows, A.cols);
+    Padded<T> memory(A), r(filled<T>(k, A.cols, T(0)).view());
+    OutOfCoreReport report = qr_out_of_core<T, D>(ctx, memory.view(), r.view(), options);
+    EXPECT_TRUE(memory.padding_intact());
+    EXPECT_TRUE(r.padding_intact());
+    EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
+    EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
+    return {test::copy<T>(memory.view().col_block({0, k})), test::copy<T>(r.view()), report};
+}
+
+template <class T>
+void expect_out_of_core_law(MatrixView<const T> A, const OutOfCoreFactors<T>& f, bool orthonormal) {
+    const Index k = f.Q.cols();
+    EXPECT_TRUE(is_upper_trapezoidal<T>(f.R.view()));
+    EXPECT_LE(residual_error<T>(A, f.Q.view(), f.R.view()), law);
+    if (orthonormal) {
+        EXPECT_LE(orthogonality_error<T>(f.Q.view(), k), law);
+    }
+}
+
+}  // namespace quoin::test
