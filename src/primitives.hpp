@@ -25,6 +25,19 @@ Context<Host>& work_beside(Context<Host>& ctx);
 /// What is asked of `ctx` from now on runs behind all that was asked of `beside`.
 void wait_for(Context<Host>& ctx, Context<Host>& beside);
 
+/// A moment of a context's work, for which others can wait later, when more has been asked of that context.
+template <class D>
+class Mark;
+
+template <>
+class Mark<Host> {
+public:
+    /// All that has been asked of `ctx` so far.
+    void set(Context<Host>&) {}
+    /// What is asked of `ctx` from now on runs behind it; at once where it was never set.
+    void before(Context<Host>&) const {}
+};
+
 /// Contexts for what comes from slower memory and for what goes back to it, each in its own order and beside the other and `ctx`;
 /// on the host `ctx` itself. `wait_for` orders them.
 Context<Host>& moving_in(Context<Host>& ctx);

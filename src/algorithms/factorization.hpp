@@ -96,6 +96,8 @@ private:
 /// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
 template <class T>
 inline constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
+/// The same for what is rounded to 16 bits; those of f16 end at 15.
+inline constexpr int safe_exponent_of_halves = 10;
 
 /// Panels of `plan.panel_width` over k = min(m, n) columns.
 std::vector<Panel> panels_of(const Plan& plan);

@@ -239,6 +239,10 @@ Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
         one.reset(new Context<Cuda>(HighPriority{}));
         one->state().row = of;
         one->state().attach(trace, clock);
+        moves_out_beside_ = moves_out_beside_ || of == Trace::Row::ToHost;
+        for (const auto& each : beside_) {
+            if (each) each->state().moves_out_beside_ = moves_out_beside_;
+        }
     }
     return *one;
 }
@@ -286,18 +290,6 @@ double Context<Cuda>::State::flops_done() const {
     return sum;
 }
 
-void Context<Cuda>::State::send_bytes(const void* p, std::size_t bytes) {
-    void* const read = read_back_.at_least(std::max<std::size_t>(bytes, 1 << 16));
-    if (bytes > 0) QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, bytes, cudaMemcpyDeviceToHost, queue_.stream));
-    if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
-    QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
-}
-
-const void* Context<Cuda>::State::receive_bytes() {
-    QUOIN_CUDA_CHECK(cudaEventSynchronize(sent_));
-    return read_back_.at_least(0);
-}
-
 void throw_if_stopped(Context<Cuda>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
@@ -333,6 +325,19 @@ Context<Cuda>& work_beside(Context<Cuda>& ctx) {
 }
 
 void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.follow(beside.stream()); }
+
+Mark<Cuda>::~Mark() {
+    if (event_) cudaEventDestroy(event_);
+}
+
+void Mark<Cuda>::set(Context<Cuda>& ctx) {
+    if (!event_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    QUOIN_CUDA_CHECK(cudaEventRecord(event_, ctx.stream()));
+}
+
+void Mark<Cuda>::before(Context<Cuda>& ctx) const {
+    if (event_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
+}
 
 // ---- Transfers ---------------------------------------------------------------------------------------------------------
 
@@ -536,6 +541,7 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void fetch<int>(Context<Cuda>&, MatrixView<const int, Cuda>, MatrixView<int>);
 template void copy_to_device<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Host>,
                                            MatrixView<std::uint8_t, Cuda>);
 

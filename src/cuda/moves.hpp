@@ -28,7 +28,7 @@ public:
 
 private:
     struct Buffer {
-        void* data = nullptr;
+        std::byte* data = nullptr;
         cudaEvent_t filled = nullptr, emptied = nullptr;
     };
     Buffer& next() { return buffers_[at_++ % count]; }
@@ -37,6 +37,8 @@ private:
 
     cudaStream_t host_ = nullptr;  // of work by the host's cores
     cudaEvent_t begun_ = nullptr;
+    Matrix<std::byte> memory_;  // of all buffers, pinned
+    bool pinned_ = false;
     Buffer buffers_[count];
     unsigned at_ = 0;
 };

@@ -48,6 +48,20 @@ void throw_if_stopped(Context<Cuda>& ctx);
 /// The context's side stream, ahead of it on the device.
 Context<Cuda>& work_beside(Context<Cuda>& ctx);
 void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside);
+
+template <>
+class Mark<Cuda> {
+public:
+    Mark() = default;
+    Mark(const Mark&) = delete;
+    ~Mark();
+    void set(Context<Cuda>& ctx);
+    void before(Context<Cuda>& ctx) const;
+
+private:
+    CUevent_st* event_ = nullptr;
+};
+
 /// Streams of their own, of which each can use one of the device's copy engines.
 Context<Cuda>& moving_in(Context<Cuda>& ctx);
 Context<Cuda>& moving_out(Context<Cuda>& ctx);

@@ -154,11 +154,12 @@ struct Context<Cuda>::State {
     /// The same in two: what is enqueued in between is not waited for. One at a time.
     template <class T>
     void send(const T* p, Index count) {
-        send_bytes(p, static_cast<std::size_t>(count) * sizeof(T));
+        static_assert(sizeof(T) % 4 == 0 && alignof(T) >= 4);
+        send_words(p, static_cast<std::size_t>(count) * (sizeof(T) / 4));
     }
     template <class T>
     const T* receive() {
-        return static_cast<const T*>(receive_bytes());
+        return static_cast<const T*>(receive_words());
     }
 
     std::atomic<double> flops{0};
@@ -171,8 +172,8 @@ struct Context<Cuda>::State {
     Trace::Row row = Trace::Row::Device;            ///< of the stream
 
 private:
-    void send_bytes(const void* p, std::size_t bytes);
-    const void* receive_bytes();
+    void send_words(const void* p, std::size_t count);
+    const void* receive_words();
 
     detail::DeviceQueue& queue_;
     cublasHandle_t blas_ = nullptr;
@@ -181,6 +182,7 @@ private:
     std::unique_ptr<cuda::StagedMoves> moves_;
     std::unique_ptr<Context<Cuda>> beside_[3];
     std::unique_ptr<Context<Host>> host_;
+    bool moves_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
     cuda::Pinned read_back_, travelling_;
 };

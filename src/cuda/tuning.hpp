@@ -100,6 +100,8 @@ struct Tuning<Cuda> {
     }
     /// The same where gesvdp is not certified and the choice is between gesdd on the host and gesvd.
     static constexpr Index host_svd_cols_uncertified = 512;
+    /// Parts in which a slab of a matrix out of core comes and goes, both directions of the bus at once.
+    static constexpr Index slab_parts = 8;
     /// Bytes that libraries take of a cap on the device's memory: cuBLAS 32 MiB a handle, two of them, cuSOLVER, and kernels as they
     /// are loaded.
     static constexpr double library_bytes = 384.0 * (1 << 20);

@@ -100,6 +100,7 @@ template <class T>
 void send(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B) {
     copy<T>(ctx, A, B);
 }
+template void fetch<int>(Context<Host>&, MatrixView<const int>, MatrixView<int>);
 template void fetch<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
 template void fetch<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
 template void send<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);

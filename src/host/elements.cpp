@@ -203,6 +203,7 @@ bool equal(Context<Host>&, MatrixView<const T> A, MatrixView<const T> B) {
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
+template void copy<int>(Context<Host>&, MatrixView<const int>, MatrixView<int>);
 template void transpose<std::uint8_t>(Context<Host>&, MatrixView<const std::uint8_t>, MatrixView<std::uint8_t>);
 
 }  // namespace quoin

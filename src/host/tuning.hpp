@@ -68,6 +68,8 @@ struct Tuning<Host> {
     static constexpr Index gram_schmidt_base = 8;
     /// A panel of w columns is reconstructed from an orthonormal basis where it has at least so many rows.
     static Index reconstruct_rows(Index width) { return 64 * width; }
+    /// Parts in which a slab of a matrix out of core comes and goes: there is nothing beside which they would.
+    static constexpr Index slab_parts = 1;
     /// Bytes that libraries take of a cap on the device's memory.
     static constexpr double library_bytes = 0;
 };

@@ -5,10 +5,13 @@
 //     [A₁ A₂] = [Q₁ Q₂] [R₁₁ R₁₂; 0 R₂₂]:   A₁ = Q₁R₁₁,  R₁₂ = Q₁ᵀA₂ (inner product),  A₂ −= Q₁R₁₂ (outer product),  A₂ = Q₂R₂₂
 //
 //   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ stay, as many as there is room for,
-//               while Q₁ passes; below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass. Either way
-//               one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of a matrix
-//               travel at less than half the rate of columns.
+//               while Q₁ passes (passing.hpp); below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass.
+//               Either way one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of
+//               a matrix travel at less than half the rate of columns.
 //   blocking    A₁ is one block, A₂ all that is right of it; Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
+//
+// Every column comes a first time, by itself or in A₂ of the first leaves, and is looked at then: A is replaced by A D, as
+// ColumnScaling has it, where columns are out of range.
 
 #include <array>
 #include <functional>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "algorithms/out_of_core/orthonormal_columns.hpp"
+#include "algorithms/out_of_core/passing.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
@@ -32,10 +36,13 @@ public:
           R_(R),
           tiles_(tiles_of(plan)),
           arithmetic_(plan.arithmetic),
+          check_finite_(plan.check_finite),
           progress_(std::move(progress)),
           m_(A.rows()),
           n_(A.cols()),
           memory_(ctx, tiles_.elements, 1),
+          exponents_(ctx, n_, 1),
+          scans_(ctx, n_, 1),
           pipeline_(ctx) {}
     OutOfCoreGramSchmidt(const OutOfCoreGramSchmidt&) = delete;
 
@@ -54,6 +61,16 @@ public:
         }
         pipeline_.finish();
     }
+
+    /// The e_j of A D, D = diag(2^-e_j), whose R has been written; all 0 where no column was out of range.
+    Matrix<int> exponents() {
+        Matrix<int> on_host(n_, 1);
+        fetch<int>(ctx_, exponents_.view(), on_host.view());
+        arrive(ctx_);
+        return on_host;
+    }
+    /// Whether they are not.
+    bool scaled() const { return scaled_; }
 
 private:
     /// Hands out fast memory from the beginning, or from behind Q and R of the leaf.
@@ -106,8 +123,18 @@ private:
                                        !tiles_.again  ? Reorthogonalization::Off
                                        : J.begin == 0 ? Reorthogonalization::Always
                                                       : Reorthogonalization::Selective);
-        const std::vector<Range> parts = Tiles::growing({0, w}, tiles_.arriving());
+        const std::vector<Range> parts = Tiles::tapered({0, w}, tiles_.arriving());
         const bool again = tiles_.again && J.begin > 0;
+        const auto take_away = [&](const Range& part) {
+            {
+                const Span span(pipeline_.out, "panel out", J.begin + part.begin);
+                A_.move_out(pipeline_.out, Q.col_block(part), {0, m_}, shifted(part, J.begin));
+            }
+            // what lies below these blocks of columns is zero there already
+            const Range rows{0, part.end};
+            take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin));
+        };
+        pipeline_.turn();
         naming_columns(J, [&] {
             pipeline_.run(
                 size_of(parts),
@@ -116,30 +143,24 @@ private:
                     A_.move_in(pipeline_.in, {0, m_}, shifted(parts[i], J.begin), Q.col_block(parts[i]));
                 },
                 [&](Index i) {
+                    if (J.begin == 0) {
+                        look_at(parts[i], Q.col_block(parts[i]));
+                        conclude_scans();
+                    }
                     const Span span(ctx_, "panel", J.begin + parts[i].begin);
                     basis.append(parts[i]);
                 },
                 [](Index) {},
                 [&](Index i) {
-                    if (!again) take_away_q(J, parts[i]);
+                    if (!again) take_away(parts[i]);
                 });
         });
         if (again) {
             project_again(J);
-            for (const Range& part : parts) take_away_q(J, part);
-        }
-        wait_for(pipeline_.out, ctx_);
-        // what lies below these blocks of columns is zero there already
-        for (const Range& part : parts) {
-            const Range rows{0, part.end};
-            take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin));
+            wait_for(pipeline_.out, ctx_);
+            for (const Range& part : parts) take_away(part);
         }
         tell();
-    }
-
-    void take_away_q(Range J, Range part) {
-        const Span span(pipeline_.out, "panel out", J.begin + part.begin);
-        A_.move_out(pipeline_.out, leaf_q(J.size()).col_block(part), {0, m_}, shifted(part, J.begin));
     }
 
     /// Q_J − Q₀Q₀ᵀQ_J = Q' R' for the Q₀ before it, block by block of Q₀: A_J = Q₀(R₀J + S R_JJ) + Q'(R' R_JJ).
@@ -148,12 +169,13 @@ private:
         const auto W = leaf_q(w), R = leaf_r(w);
         Places places = beside_leaf();
         const auto R2 = places.take(w, w);
-        const std::vector<Range> blocks = Tiles::growing({0, J.begin}, tiles_.coming_again(w));
+        const std::vector<Range> blocks = Tiles::tapered({0, J.begin}, tiles_.coming_again(w));
         const Index most = largest(blocks);
         const std::array<MatrixView<T, D>, 2> Q0{places.take(m_, most), places.take(m_, most)},
             R0{places.take(most, w), places.take(most, w)};
         const auto S_memory = places.take(most, w), R0_out = places.take(most, w);
         const auto top = [](MatrixView<T, D> place, Index rows) { return place.row_block({0, rows}); };
+        pipeline_.turn();
         pipeline_.run(
             size_of(blocks),
             [&](Index i) {
@@ -182,7 +204,6 @@ private:
             OrthonormalColumns<T, D>(ctx_, W, R2, arithmetic_, Reorthogonalization::Selective).append({0, w});
         });
         multiply_upper<T>(ctx_, R2, R, R);
-        wait_for(pipeline_.out, ctx_);
     }
 
     // ---- R₁₂ = Q₁ᵀA₂,  A₂ −= Q₁R₁₂ ---------------------------------------------------------------------------------------
@@ -191,18 +212,20 @@ private:
     void update_once(Range left, Range right) {
         const Index s = left.size();
         const auto Q = leaf_q(s);
-        const std::vector<Range> parts = Tiles::growing(right, tiles_.passing(s));
+        const std::vector<Range> parts = Tiles::tapered(right, tiles_.passing(s));
         const Index most = largest(parts);
         Places places = beside_leaf();
         const std::array<MatrixView<T, D>, 2> A2{places.take(m_, most), places.take(m_, most)};
         const auto A2_out = places.take(m_, most), R12 = places.take(s, most), R12_out = places.take(s, most);
         const auto cut = [&](MatrixView<T, D> place, Index i) { return place.col_block({0, parts[i].size()}); };
+        turn_behind_leaf();
         pipeline_.run(
             size_of(parts),
             [&](Index i) {
                 bring({0, m_}, parts[i], cut(A2[i % 2], i));
             },
             [&](Index i) {
+                if (left.begin == 0) look_at(parts[i], cut(A2[i % 2], i));
                 const Span span(ctx_, "projection", parts[i].begin);
                 project_away<T>(ctx_, Q, cut(A2[i % 2], i), cut(R12, i), arithmetic_, false);
             },
@@ -234,20 +257,26 @@ private:
         for (Index j = right.begin; j < right.end; j += sizes.columns) {
             const Range tile{j, std::min(right.end, j + sizes.columns)};
             for (const bool last : {false, true}) {
-                for (const Range& part : Tiles::growing(tile, sizes.step)) steps.push_back({part, j, last});
+                for (const Range& part : Tiles::tapered(tile, sizes.step)) steps.push_back({part, j, last});
             }
         }
         const auto cut = [&](MatrixView<T, D> place, Index i) { return place.col_block({0, steps[i].columns.size()}); };
         const auto r_of = [&](Index i) { return R12.col_block(shifted(steps[i].columns, -steps[i].first)); };
+        turn_behind_leaf();
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
                 bring({0, m_}, steps[i].columns, cut(A2[i % 2], i));
             },
             [&](Index i) {
-                if (steps[i].last) return outer_product(Q, r_of(i), cut(A2[i % 2], i), steps[i].columns.begin);
+                if (steps[i].last) {
+                    // scaled columns have not left since the first pass
+                    if (left.begin == 0) scale(steps[i].columns, cut(A2[i % 2], i));
+                    return outer_product(Q, r_of(i), cut(A2[i % 2], i), steps[i].columns.begin);
+                }
                 // the tile before has left
                 if (steps[i].columns.begin == steps[i].first) wait_for(ctx_, pipeline_.out);
+                if (left.begin == 0) look_at(steps[i].columns, cut(A2[i % 2], i));
                 inner_product(Q, cut(A2[i % 2], i), r_of(i), steps[i].columns.begin);
             },
             [&](Index i) {
@@ -263,61 +292,59 @@ private:
     }
 
     /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
-    /// order of modified Gram-Schmidt. The first block meets A₂ part by part as it arrives, and the last one as it leaves.
+    /// order of modified Gram-Schmidt.
     void update_by_passing_q(Range left, Range right) {
-        const Index s = left.size();
-        const Tiles::Tile sizes = tiles_.passing_q(s, right.size());
+        const Tiles::Tile sizes = tiles_.passing_q(left.size(), right.size());
+        const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
+        const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks);
         Places places = everything();
-        const auto tile_memory = places.take(m_, sizes.columns);
-        const std::array<MatrixView<T, D>, 2> Q_memory{places.take(m_, sizes.step), places.take(m_, sizes.step)};
-        const auto R_memory = places.take(sizes.step, sizes.columns), R_out = places.take(sizes.step, sizes.columns);
-        struct Step {
-            Index block;  // of Q₁
-            Range part;   // of the tile's columns
-            bool arrives, leaves;
+        const auto tile = places.take(m_, sizes.columns);
+        const auto Q_memory = places.take(m_, passing_places * sizes.step), R12 = places.take(sizes.step, sizes.columns);
+        const std::array<MatrixView<T, D>, 2> R12_out{places.take(sizes.step, sizes.columns),
+                                                      places.take(sizes.step, sizes.columns)};
+        const auto rows_of = [&](Index i) {
+            const Index begin = left.begin + steps[i].block * sizes.step;
+            return Range{begin, std::min(left.end, begin + sizes.step)};
         };
-        const Index blocks = (s + sizes.step - 1) / sizes.step;
-        const auto block_of = [&](Index b) {
-            return Range{left.begin + b * sizes.step, std::min(left.end, left.begin + (b + 1) * sizes.step)};
+        const auto place_of = [&](Index q, Index width) {
+            const Index begin = q % passing_places * sizes.step;
+            return Q_memory.col_block({begin, begin + width});
         };
-        for (Index j = right.begin; j < right.end; j += sizes.columns) {
-            const Range tile{j, std::min(right.end, j + sizes.columns)};
-            const Index parts_of_tile = std::max<Index>(1, (tile.size() + 7) / 8);
-            std::vector<Step> steps;
-            for (Index b = 0; b < blocks; ++b) {
-                const bool first = b == 0, last = b + 1 == blocks;
-                const Index each = first || last ? parts_of_tile : tile.size();
-                for (Index c = 0; c < tile.size(); c += each) {
-                    steps.push_back({b, {c, std::min(tile.size(), c + each)}, first, last});
+        const auto columns_of = [&](Index i) {
+            return shifted(steps[i].columns, right.begin + steps[i].tile * sizes.columns);
+        };
+        const auto r_in = [&](MatrixView<T, D> place, Index i) {
+            return place.block({0, rows_of(i).size()}, steps[i].columns);
+        };
+        pipeline_.turn();
+        pipeline_.run(
+            size_of(steps),
+            [&](Index i) {
+                for (Index q = steps[i].brings.begin; q < steps[i].brings.end; ++q) {
+                    const Index begin = left.begin + q % blocks * sizes.step;
+                    const Range columns{begin, std::min(left.end, begin + sizes.step)};
+                    const Span span(pipeline_.in, "Q in", begin);
+                    A_.move_in(pipeline_.in, {0, m_}, columns, place_of(q, columns.size()));
                 }
-            }
-            const auto Q = [&](Index i) {
-                return Q_memory[steps[i].block % 2].col_block({0, block_of(steps[i].block).size()});
-            };
-            const auto R_in = [&](MatrixView<T, D> memory, Index i) {
-                return memory.block({0, block_of(steps[i].block).size()}, steps[i].part);
-            };
-            const auto columns = [&](Index i) { return shifted(steps[i].part, tile.begin); };
-            pipeline_.run(
-                size_of(steps),
-                [&](Index i) {
-                    if (i == 0 || steps[i].block != steps[i - 1].block) {
-                        const Span span(pipeline_.in, "Q in", block_of(steps[i].block).begin);
-                        A_.move_in(pipeline_.in, {0, m_}, block_of(steps[i].block), Q(i));
-                    }
-                    if (steps[i].arrives) bring({0, m_}, columns(i), tile_memory.col_block(steps[i].part));
-                },
-                [&](Index i) {
-                    const Span span(ctx_, "projection", columns(i).begin);
-                    project_away<T>(ctx_, Q(i), tile_memory.col_block(steps[i].part), R_in(R_memory, i), arithmetic_,
-                                    false);
-                },
-                [&](Index i) { copy<T>(ctx_, R_in(R_memory, i), R_in(R_out, i)); },
-                [&](Index i) {
-                    if (steps[i].leaves) take_away_a(tile_memory.col_block(steps[i].part), {0, m_}, columns(i));
-                    take_away_r(R_in(R_out, i), block_of(steps[i].block), columns(i));
-                });
-        }
+                if (!steps[i].arrives) return;
+                // the columns before it have left
+                if (steps[i].tile > 0) wait_for(pipeline_.in, pipeline_.out);
+                bring({0, m_}, columns_of(i), tile.col_block(steps[i].columns));
+            },
+            [&](Index i) {
+                if (steps[i].columns.size() == 0) return;
+                const auto A2 = tile.col_block(steps[i].columns);
+                if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
+                const Span span(ctx_, "projection", columns_of(i).begin);
+                project_away<T>(ctx_, place_of(steps[i].q, rows_of(i).size()), A2, r_in(R12, i), arithmetic_, false);
+            },
+            [&](Index i) { copy<T>(ctx_, r_in(R12, i), r_in(R12_out[i % 2], i)); },
+            [&](Index i) {
+                if (steps[i].columns.size() == 0) return;
+                take_away_r(r_in(R12_out[i % 2], i), rows_of(i), columns_of(i));
+                if (steps[i].leaves) take_away_a(tile.col_block(steps[i].columns), {0, m_}, columns_of(i));
+            },
+            2);
     }
 
     // ---- Steps ------------------------------------------------------------------------------------------------------------
@@ -342,7 +369,36 @@ private:
         const Span span(ctx_, "outer product", step);
         subtract_product<T>(ctx_, Q, R12, A2, arithmetic_);
     }
-    void tell() const {
+    /// Behind a leaf: only where it was orthogonalised again has what comes next a place that was used, and what went out were
+    /// columns of Q, of which none come.
+    void turn_behind_leaf() {
+        if (tiles_.again) pipeline_.turn();
+    }
+    /// C := C D for columns of A that have come for the first time.
+    void look_at(Range columns, MatrixView<T, D> C) {
+        const bool whole = arithmetic_ == Arithmetic::Native || arithmetic_ == Arithmetic::TF32;
+        const Index slot = size_of(looked_at_);
+        scan<T>(ctx_, C, whole ? safe_exponent<T> : safe_exponent_of_halves, exponents_.view().row_block(columns),
+                scans_.view().row_block({slot, slot + 1}));
+        looked_at_.push_back(columns);
+        scale(columns, C);
+    }
+    void scale(Range columns, MatrixView<T, D> C) {
+        scale_columns<T>(ctx_, exponents_.view().row_block(columns), -1, Part::All, C);
+    }
+    /// What the scans since the last call found. Waits, if there were any.
+    void conclude_scans() {
+        for (; concluded_ < size_of(looked_at_); ++concluded_) {
+            const Scan found = read_scan(ctx_, scans_.view().row_block({concluded_, concluded_ + 1}));
+            if (check_finite_ && found.bad_row >= 0) {
+                throw NonFiniteEntry(found.bad_row, looked_at_[concluded_].begin + found.bad_col);
+            }
+            scaled_ = scaled_ || found.scaled;
+        }
+    }
+    /// After a stage.
+    void tell() {
+        conclude_scans();
         if (progress_) progress_();
     }
     /// Breakdowns name a column of A.
@@ -371,9 +427,15 @@ private:
     SR& R_;
     const Tiles tiles_;
     const Arithmetic arithmetic_;
+    const bool check_finite_;
     const std::function<void()> progress_;
     const Index m_, n_;
     Matrix<T, D> memory_;
+    Matrix<int, D> exponents_;
+    Matrix<Scan, D> scans_;
+    std::vector<Range> looked_at_;  // columns of each scan
+    Index concluded_ = 0;           // scans
+    bool scaled_ = false;
     Pipeline<D> pipeline_;  // waits before the memory goes
 };
 

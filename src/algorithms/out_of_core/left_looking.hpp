@@ -39,6 +39,7 @@ public:
           slab_(ctx, m_, std::min(slabs.slab, n_)),
           pipeline_(ctx) {
         for (auto& V : passing_) V = Matrix<T, D>(ctx, m_, std::min(slabs_.reach, k_));
+        pipeline_.turn();
     }
     LeftLookingQR(const LeftLookingQR&) = delete;
 
@@ -85,7 +86,10 @@ public:
     }
 
     /// C := op(Q) C for the m×m Q, C (with m rows) in fast memory.
-    void apply_q(Op op, MatrixView<T, D> C) { apply_passing(op, {0, k_}, C); }
+    void apply_q(Op op, MatrixView<T, D> C) {
+        pipeline_.turn();
+        apply_passing(op, {0, k_}, C);
+    }
 
     /// Waits until what was asked for is done, slow memory included.
     void finish() { pipeline_.finish(); }
@@ -104,20 +108,37 @@ private:
     }
     MatrixView<T, D> t_of(Range J) const { return Tf_.col_block({J.begin, std::min(J.end, k_)}); }
 
-    /// `to` := A(rows, J), behind all that was moved out, and what it was used for.
+    static constexpr Index parts = Tuning<D>::slab_parts;
+    /// Part p of the columns J, counted from the first of them.
+    Range part_of(Range J, Index p) const {
+        const Index width = (slabs_.slab + parts - 1) / parts;
+        return {std::min(J.size(), p * width), std::min(J.size(), (p + 1) * width)};
+    }
+
+    /// `to` := A(rows, J), part by part where those of the slab before have left; what comes next finds all that was moved out.
     void bring(Range J, Range rows, MatrixView<T, D> to) {
-        pipeline_.turn();
-        {
+        wait_for(pipeline_.in, ctx_);
+        for (Index p = 0; p < parts; ++p) {
+            left_[p].before(pipeline_.in);
+            const Range part = part_of(J, p);
+            if (part.size() == 0) continue;
             const Span span(pipeline_.in, "slab in", J.begin / slabs_.slab);
-            A_.move_in(pipeline_.in, rows, J, to);
+            A_.move_in(pipeline_.in, rows, {J.begin + part.begin, J.begin + part.end}, to.col_block(part));
         }
         wait_for(ctx_, pipeline_.in);
+        settle(pipeline_.out);
+        wait_for(pipeline_.in, pipeline_.out);
     }
     template <class To>
     void take_away(To& to, Range J, Range rows, MatrixView<const T, D> from) {
         wait_for(pipeline_.out, ctx_);
-        const Span span(pipeline_.out, "slab out", J.begin / slabs_.slab);
-        to.move_out(pipeline_.out, from, rows, J);
+        for (Index p = 0; p < parts; ++p) {
+            const Range part = part_of(J, p);
+            if (part.size() == 0) continue;
+            const Span span(pipeline_.out, "slab out", J.begin / slabs_.slab);
+            to.move_out(pipeline_.out, from.col_block(part), rows, {J.begin + part.begin, J.begin + part.end});
+            left_[p].set(pipeline_.out);
+        }
     }
 
     /// C := op(H₁ H₂ …) C for the reflectors of the given columns. One block of V is applied while the next one comes.
@@ -169,6 +190,7 @@ private:
     const MatrixView<T, D> Tf_;
     const Index m_, n_, k_;
     Matrix<T, D> slab_, passing_[2];
+    Mark<D> left_[parts];  // parts of the slab that was there last
     Pipeline<D> pipeline_;  // waits before their memory goes
 };
 

@@ -85,15 +85,6 @@ private:
 template <class T, class D>
 BytesMoved by_gram_schmidt(Context<D>& ctx, const OutOfCorePlan& plan, MatrixView<T> A, MatrixView<T> R,
                            const Progress<D>& progress) {
-    Context<Host>& host = host_beside(ctx);
-    // A D, where squares of A's entries or their halves would leave the range; otherwise A is only read
-    const bool whole = plan.arithmetic == Arithmetic::Native || plan.arithmetic == Arithmetic::TF32;
-    Matrix<int> exponents(A.cols, 1);
-    Matrix<Scan> found(1, 1);
-    scan<T>(host, A, whole ? safe_exponent<T> : 10, exponents.view(), found.view());
-    const Scan scanned = read_scan(host, found.view());
-    if (plan.check_finite && scanned.bad_row >= 0) throw NonFiniteEntry(scanned.bad_row, scanned.bad_col);
-    if (scanned.scaled) scale_columns<T>(host, exponents.view(), -1, Part::All, A);
     HostMemory<T> slow_a(A), slow_r(R);
     {
         OutOfCoreGramSchmidt<T, D, HostMemory<T>, HostMemory<T>> gram_schmidt(ctx, slow_a, slow_r, plan, progress);
@@ -102,8 +93,11 @@ BytesMoved by_gram_schmidt(Context<D>& ctx, const OutOfCorePlan& plan, MatrixVie
         } else {
             gram_schmidt.by_blocks();
         }
+        // R := R D⁻¹
+        if (gram_schmidt.scaled()) {
+            scale_columns<T>(host_beside(ctx), gram_schmidt.exponents().view(), 1, Part::Upper, R);
+        }
     }
-    if (scanned.scaled) scale_columns<T>(host, exponents.view(), 1, Part::Upper, R);
     return {slow_a.moved().in + slow_r.moved().in, slow_a.moved().out + slow_r.moved().out};
 }
 

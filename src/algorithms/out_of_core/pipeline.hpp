@@ -39,11 +39,12 @@ public:
         arrive(ctx);
     }
 
-    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away.
+    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away, into
+    /// one place, or two by turns. A `turn` before it, where what comes first was moved out or its place used since the last one.
     template <class Come, class Compute, class Stage, class Leave>
-    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave) {
+    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Index places_out = 1) {
         if (steps == 0) return;
-        turn();
+        Mark<D> left[2];
         come(Index(0));
         for (Index i = 0; i < steps; ++i) {
             throw_if_stopped(ctx);
@@ -54,10 +55,11 @@ public:
                 come(i + 1);
             }
             compute(i);
-            wait_for(ctx, out);
+            left[(i + places_out) % 2].before(ctx);
             stage(i);
             wait_for(out, ctx);
             leave(i);
+            left[i % 2].set(out);
         }
     }
     /// The same where nothing goes out.

@@ -82,7 +82,7 @@ private:
     void leaf(Range J) {
         const double w = number(J.size()), before = number(J.begin);
         double of_r = 0;
-        for (const Range& part : Tiles::growing({0, J.size()}, tiles_.arriving())) {
+        for (const Range& part : Tiles::tapered({0, J.size()}, tiles_.arriving())) {
             of_r += number(part.end) * number(part.size());
         }
         total_.add(clock_, m_ * w, m_ * w + of_r, 2 * m_ * w * w);

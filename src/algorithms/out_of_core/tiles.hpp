@@ -15,13 +15,14 @@ struct Tiles {
     Index elements = 0;  ///< numbers of fast memory
     bool again = false;  ///< every leaf is orthogonalised against those before it a second time
 
-    /// One step of a stream is the widest (or highest) that the memory has room for, the first ones smaller: nothing hides their
-    /// move-in.
-    static std::vector<Range> growing(Range all, Index most) {
+    /// One step of a stream is the widest (or highest) that the memory has room for; the first and the last ones are smaller, for
+    /// nothing hides the move-in of those, nor the move-out of these.
+    static std::vector<Range> tapered(Range all, Index most) {
         std::vector<Range> steps;
-        Index size = std::max<Index>(1, most / 8);
+        const Index least = std::max<Index>(1, most / 8);
+        Index size = least;
         for (Index at = all.begin; at < all.end;) {
-            const Index end = std::min(all.end, at + size);
+            const Index half = round((all.end - at + 1) / 2), end = std::min(all.end, at + std::min(size, std::max(least, half)));
             steps.push_back({at, end});
             at = end;
             size = std::min(most, 2 * size);
@@ -52,11 +53,11 @@ struct Tiles {
         return {columns, std::min(columns, bounded((beside_leaf() - s * columns) / (3 * m)))};
     }
 
-    /// The same where A₂ stays, as many columns of it as there is room for, and Q₁ (m×s) passes, `step` columns at a time in two
-    /// places, with R₁₂ of them twice.
+    /// The same where A₂ stays, as many columns of it as there is room for, and Q₁ (m×s) passes, `step` columns at a time in three
+    /// places, with R₁₂ of them three times.
     Tile passing_q(Index s, Index p) const {
-        const Index step = std::min(s, bounded(elements / 8 / m));
-        const Index most = std::max<Index>(1, (elements - 2 * m * step) / (m + 2 * step));
+        const Index step = std::min(s, bounded(elements / 12 / m));
+        const Index most = std::max<Index>(1, (elements - 3 * m * step) / (m + 3 * step));
         return {evenly(p, most), step};
     }
 

@@ -1,0 +1,40 @@
+// Numbers that the host decides by. They are copied, unless matrices move out beside: behind those, on the one copy engine of that
+// direction, a few bytes would wait 10 ms, and a kernel stores them in pinned memory instead. Without them a copy is quicker: it needs
+// no multiprocessor, and all of those may be at a large product.
+
+#include <algorithm>
+
+#include "cuda/primitives.hpp"
+#include "cuda/state.hpp"
+
+namespace quoin {
+namespace {
+
+constexpr int store_threads = 256;
+
+/// One block.
+__global__ void __launch_bounds__(store_threads) store_words(const unsigned* from, unsigned* to, std::size_t count) {
+    for (std::size_t i = threadIdx.x; i < count; i += store_threads) to[i] = from[i];
+}
+
+}  // namespace
+
+void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
+    void* const read = read_back_.at_least(std::max<std::size_t>(4 * count, 1 << 16));
+    if (count > 0 && moves_out_beside_) {
+        store_words<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
+                                                            static_cast<unsigned*>(read), count);
+        cuda::check_launch("store_words");
+    } else if (count > 0) {
+        QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, 4 * count, cudaMemcpyDeviceToHost, queue_.stream));
+    }
+    if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
+    QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
+}
+
+const void* Context<Cuda>::State::receive_words() {
+    QUOIN_CUDA_CHECK(cudaEventSynchronize(sent_));
+    return read_back_.at_least(0);
+}
+
+}  // namespace quoin
