@@ -14,13 +14,15 @@
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
 
-namespace quoin::cuda {
+namespace quoin {
+
+namespace cuda {
 
 namespace {
 
 constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 2048;
 /// The same where the operands are rounded to 16 bits, 2¹³ times as coarse.
-constexpr Index rounded_run = 16384;
+constexpr Index rounded_run = rounded_rows_of_run;
 /// The halves of one operand's columns are made while they fit into so many bytes, and one is taken at a time.
 constexpr Index most_bytes = Index(1) << 30;
 /// Those that both products of a projection use, in each of two layouts.
@@ -137,6 +139,8 @@ struct RunsOfRows {
     Runs runs;
     RunsOfRows(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p)
         : parts(choose_parts(ctx, form, m, n, p)), runs(m, longest(ctx, form, parts, m, n, p), 64) {}
+    /// Of rounded operands, one after the other, whatever n and p are.
+    explicit RunsOfRows(Index m) : parts(false), runs(m, rounded_run, 64) {}
 
 private:
     static Index tiles(Index n, Index p) { return ((n + 127) / 128) * ((p + 127) / 128); }
@@ -256,10 +260,51 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
     }
 }
 
+namespace {
+
+/// Q in both layouts.
+struct HalvesOfQ {
+    const __half* parts;
+    RunsOfRows by;
+    const __half* sides;
+    Runs cols;
+    Index ld;  ///< of `sides`
+};
+
+/// S := QᵀW and W := W − Q S.
+void project_from(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, const HalvesOfQ& Q, MatrixView<float, Cuda> W,
+                  MatrixView<float, Cuda> S) {
+    const Form form(arithmetic), rounded(Arithmetic::FP16);
+    const Index k = S.rows, ld = form.slots * Q.by.runs.padded(), ldb = form.slots * Q.cols.padded();
+    const Index p_wide = columns_at_a_time(form.slots * round_up(W.rows, 64), W.cols);
+    Arena::Frame frame(ctx);
+    __half *const W_runs = frame.take<__half>(ld * p_wide), *const S_runs = frame.take<__half>(ldb * p_wide);
+    float* const parts = Q.by.parts ? frame.take<float>(Q.by.runs.count * k * p_wide) : nullptr;
+    for (Index j = 0; j < W.cols; j += p_wide) {
+        const Range cols{j, std::min(W.cols, j + p_wide)};
+        const auto W_j = W.col_block(cols), S_j = S.col_block(cols);
+        Arena::Frame of_columns(ctx);
+        const unsigned* const largest_w = find_largest(ctx, of_columns, W_j);
+        make_halves(ctx, form, W_j, LowSlot::Second, largest_w, {W_runs, Q.by.runs});
+        multiply_parts(ctx, form, Q.by, Q.parts, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
+                       S_j);
+        // the same halves hold Q rounded
+        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= least_asked &&
+                           rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
+        const Form& second = round ? rounded : form;
+        const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
+        make_halves(ctx, second, S_j, LowSlot::Second, largest_s, {S_runs, Q.cols});
+        subtract_sides(ctx, second, form.slots, Q.cols, Q.sides, Q.ld, S_runs,
+                       Scalars(ctx, of_columns, nullptr, largest_s, -1), W_j);
+    }
+}
+
+}  // namespace
+
 bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
                        MatrixView<float, Cuda> W, MatrixView<float, Cuda> S) {
     const Index m = W.rows, k = Q.cols, p = W.cols;
-    const Form form(arithmetic), rounded(Arithmetic::FP16);
+    const Form form(arithmetic);
     const Index p_wide = columns_at_a_time(form.slots * round_up(m, 64), p);
     const RunsOfRows by(ctx, form, m, k, p_wide);
     const Runs inner = runs_of_cols(form, k);
@@ -274,27 +319,9 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     Arena::Frame frame(ctx);
     __half* const Q_sides = frame.take<__half>(lda * ldb);
     __half* const Q_runs = same ? Q_sides : frame.take<__half>(ld * k);
-    __half *const W_runs = frame.take<__half>(ld * p_wide), *const S_runs = frame.take<__half>(ldb * p_wide);
-    float* const parts = by.parts ? frame.take<float>(sums) : nullptr;
     make_halves(ctx, form, Q, LowSlot::First, nullptr,
                 same ? Layouts{nullptr, by.runs, Q_sides, inner, lda} : Layouts{Q_runs, by.runs, Q_sides, inner, lda});
-    for (Index j = 0; j < p; j += p_wide) {
-        const Range cols{j, std::min(p, j + p_wide)};
-        const auto W_j = W.col_block(cols), S_j = S.col_block(cols);
-        Arena::Frame of_columns(ctx);
-        const unsigned* const largest_w = find_largest(ctx, of_columns, W_j);
-        make_halves(ctx, form, W_j, LowSlot::Second, largest_w, {W_runs, by.runs});
-        multiply_parts(ctx, form, by, Q_runs, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
-                       S_j);
-        // the same halves hold Q rounded
-        const bool round = again && arithmetic == Arithmetic::Corrected && p >= least_asked &&
-                           rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
-        const Form& second = round ? rounded : form;
-        const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
-        make_halves(ctx, second, S_j, LowSlot::Second, largest_s, {S_runs, inner});
-        subtract_sides(ctx, second, form.slots, inner, Q_sides, lda, S_runs,
-                       Scalars(ctx, of_columns, nullptr, largest_s, -1), W_j);
-    }
+    project_from(ctx, arithmetic, again, {Q_runs, by, Q_sides, inner, lda}, W, S);
     return true;
 }
 
@@ -337,4 +364,24 @@ void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
     ctx.state().add_flops(4.0 * m * k * C.cols);
 }
 
-}  // namespace quoin::cuda
+}  // namespace cuda
+
+void round_columns(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A, Index first,
+                   float* place) {
+    using namespace cuda;
+    const Index ld = RunsOfRows(A.rows).runs.padded();
+    const Runs cols(A.cols, A.cols, 8);
+    make_halves(ctx, Form(arithmetic), A, LowSlot::First, nullptr,
+                {nullptr, cols, reinterpret_cast<__half*>(place) + first * ld, cols, ld});
+}
+
+void project_away_rounded(Context<Cuda>& ctx, const float* place, Index k, MatrixView<float, Cuda> W,
+                          MatrixView<float, Cuda> S, Arithmetic arithmetic) {
+    using namespace cuda;
+    const RunsOfRows by(W.rows);
+    const auto* const Q = reinterpret_cast<const __half*>(place);
+    project_from(ctx, arithmetic, false, {Q, by, Q, runs_of_cols(Form(arithmetic), k), by.runs.padded()}, W, S);
+    ctx.state().add_flops(4.0 * W.rows * k * W.cols);
+}
+
+}  // namespace quoin

@@ -247,6 +247,33 @@ TEST_F(GpuArithmetic, LargeProductsKeepTheirAccuracy) {
     }
 }
 
+/// Blocks of Q that pass are kept in 16 bits, in runs of rows and pieces of columns, none of them whole here.
+TEST_F(GpuArithmetic, PassesRoundedColumns) {
+    const Index m = 17001, n = 3100;
+    const Matrix<float> A = random_normal<float>(m, n);
+    const Matrix<float, Cuda> on_gpu = copy_to_device<float>(apart(), A.view());
+    const std::pair<Arithmetic, double> cases[] = {{Arithmetic::FP16, 0x1p-11}, {Arithmetic::BF16, 0x1p-8}};
+    for (const auto& [arithmetic, u] : cases) {
+        SCOPED_TRACE(to_string(arithmetic));
+        OutOfCoreOptions options = options_of<float>(OutOfCoreMethod::Recursive, 180 * MiB, arithmetic);
+        options.block = 512;
+        Trace trace;
+        gpu().attach(&trace);
+        const auto f = factor(A.view(), options);
+        gpu().attach(nullptr);
+        EXPECT_LT(f.report.plan.block, n / 2);
+        int passing = 0;
+        for (const Trace::Span& span : trace.spans()) passing += std::string(span.name) == "Q in";
+        EXPECT_GE(passing, 6);
+        const Matrix<float, Cuda> Q = copy_to_device<float>(apart(), f.Q.view()),
+                                  R = copy_to_device<float>(apart(), f.R.view());
+        const double residual = bench::residual<float>(apart(), on_gpu, Q, R);
+        EXPECT_LE(residual, 16 * u);
+        EXPECT_GT(residual, u / 64);
+        EXPECT_LE(bench::orthogonality<float>(apart(), Q), law * n * u);
+    }
+}
+
 TEST_F(GpuArithmetic, ComputesWhileItMoves) {
     const Index m = 12288, n = 12288;
     // pinned, so that the bus and not the host's cores are what moves

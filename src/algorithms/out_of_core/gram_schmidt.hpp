@@ -123,7 +123,7 @@ private:
                                        !tiles_.again  ? Reorthogonalization::Off
                                        : J.begin == 0 ? Reorthogonalization::Always
                                                       : Reorthogonalization::Selective);
-        const std::vector<Range> parts = Tiles::tapered({0, w}, tiles_.arriving());
+        const std::vector<Range> parts = tiles_.arriving(w);
         const bool again = tiles_.again && J.begin > 0;
         const auto take_away = [&](const Range& part) {
             {
@@ -169,7 +169,7 @@ private:
         const auto W = leaf_q(w), R = leaf_r(w);
         Places places = beside_leaf();
         const auto R2 = places.take(w, w);
-        const std::vector<Range> blocks = Tiles::tapered({0, J.begin}, tiles_.coming_again(w));
+        const std::vector<Range> blocks = Tiles::in_steps({0, J.begin}, tiles_.coming_again(w));
         const Index most = largest(blocks);
         const std::array<MatrixView<T, D>, 2> Q0{places.take(m_, most), places.take(m_, most)},
             R0{places.take(most, w), places.take(most, w)};
@@ -212,7 +212,7 @@ private:
     void update_once(Range left, Range right) {
         const Index s = left.size();
         const auto Q = leaf_q(s);
-        const std::vector<Range> parts = Tiles::tapered(right, tiles_.passing(s));
+        const std::vector<Range> parts = Tiles::in_steps(right, tiles_.passing(s));
         const Index most = largest(parts);
         Places places = beside_leaf();
         const std::array<MatrixView<T, D>, 2> A2{places.take(m_, most), places.take(m_, most)};
@@ -257,7 +257,7 @@ private:
         for (Index j = right.begin; j < right.end; j += sizes.columns) {
             const Range tile{j, std::min(right.end, j + sizes.columns)};
             for (const bool last : {false, true}) {
-                for (const Range& part : Tiles::tapered(tile, sizes.step)) steps.push_back({part, j, last});
+                for (const Range& part : Tiles::in_steps(tile, sizes.step)) steps.push_back({part, j, last});
             }
         }
         const auto cut = [&](MatrixView<T, D> place, Index i) { return place.col_block({0, steps[i].columns.size()}); };
@@ -294,28 +294,29 @@ private:
     /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
     /// order of modified Gram-Schmidt.
     void update_by_passing_q(Range left, Range right) {
-        const Tiles::Tile sizes = tiles_.passing_q(left.size(), right.size());
+        const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
         const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
         const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks);
         Places places = everything();
-        const auto tile = places.take(m_, sizes.columns);
-        const auto Q_memory = places.take(m_, passing_places * sizes.step), R12 = places.take(sizes.step, sizes.columns);
+        const auto Q_places = places.take(sizes.place, passing_places);
+        const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, sizes.piece);
+        const auto R12 = places.take(sizes.step, sizes.columns);
         const std::array<MatrixView<T, D>, 2> R12_out{places.take(sizes.step, sizes.columns),
                                                       places.take(sizes.step, sizes.columns)};
         const auto rows_of = [&](Index i) {
             const Index begin = left.begin + steps[i].block * sizes.step;
             return Range{begin, std::min(left.end, begin + sizes.step)};
         };
-        const auto place_of = [&](Index q, Index width) {
-            const Index begin = q % passing_places * sizes.step;
-            return Q_memory.col_block({begin, begin + width});
-        };
+        const auto place_of = [&](Index q) { return Q_places.at(0, q % passing_places); };
         const auto columns_of = [&](Index i) {
             return shifted(steps[i].columns, right.begin + steps[i].tile * sizes.columns);
         };
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
+        std::array<Mark<D>, passing_places> used;       // blocks of Q₁
+        std::array<Mark<D>, passing_parts> left_place;  // parts of a tile
+        const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         pipeline_.turn();
         pipeline_.run(
             size_of(steps),
@@ -323,28 +324,53 @@ private:
                 for (Index q = steps[i].brings.begin; q < steps[i].brings.end; ++q) {
                     const Index begin = left.begin + q % blocks * sizes.step;
                     const Range columns{begin, std::min(left.end, begin + sizes.step)};
+                    used[q % passing_places].before(pipeline_.in);
                     const Span span(pipeline_.in, "Q in", begin);
-                    A_.move_in(pipeline_.in, {0, m_}, columns, place_of(q, columns.size()));
+                    bring_q(columns, sizes.rounded, place_of(q), pieces);
                 }
                 if (!steps[i].arrives) return;
-                // the columns before it have left
-                if (steps[i].tile > 0) wait_for(pipeline_.in, pipeline_.out);
+                left_place[part_of(i)].before(pipeline_.in);
                 bring({0, m_}, columns_of(i), tile.col_block(steps[i].columns));
             },
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 const auto A2 = tile.col_block(steps[i].columns);
                 if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
-                const Span span(ctx_, "projection", columns_of(i).begin);
-                project_away<T>(ctx_, place_of(steps[i].q, rows_of(i).size()), A2, r_in(R12, i), arithmetic_, false);
+                {
+                    const Span span(ctx_, "projection", columns_of(i).begin);
+                    project_from(sizes.rounded, place_of(steps[i].q), rows_of(i).size(), A2, r_in(R12, i));
+                }
+                used[steps[i].q % passing_places].set(ctx_);
             },
             [&](Index i) { copy<T>(ctx_, r_in(R12, i), r_in(R12_out[i % 2], i)); },
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 take_away_r(r_in(R12_out[i % 2], i), rows_of(i), columns_of(i));
-                if (steps[i].leaves) take_away_a(tile.col_block(steps[i].columns), {0, m_}, columns_of(i));
+                if (!steps[i].leaves) return;
+                take_away_a(tile.col_block(steps[i].columns), {0, m_}, columns_of(i));
+                left_place[part_of(i)].set(pipeline_.out);
             },
-            2);
+            {0, 2});
+    }
+
+    /// Columns of Q, as they are or rounded.
+    void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
+        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+            for (Index j = columns.begin; rounded && j < columns.end; j += pieces.cols) {
+                const Range piece{j, std::min(columns.end, j + pieces.cols)};
+                const auto Q = pieces.col_block({0, piece.size()});
+                A_.move_in(pipeline_.in, {0, m_}, piece, Q);
+                round_columns(pipeline_.in, arithmetic_, Q, j - columns.begin, place);
+            }
+        }
+        if (!rounded) A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
+    }
+    /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
+    void project_from(bool rounded, T* place, Index k, MatrixView<T, D> A2, MatrixView<T, D> R12) {
+        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+            if (rounded) return project_away_rounded(ctx_, place, k, A2, R12, arithmetic_);
+        }
+        project_away<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
     }
 
     // ---- Steps ------------------------------------------------------------------------------------------------------------

@@ -27,16 +27,18 @@ struct PassingStep {
 
 /// Places that blocks of Q₁ take by turns, number q in place q mod 3.
 inline constexpr Index passing_places = 3;
+/// Parts of a tile, and the columns of each.
+inline constexpr Index passing_parts = 8;
+inline Index passing_part(Index tile) { return (tile + passing_parts - 1) / passing_parts; }
 
-/// The steps for n columns in tiles of `tile`, each in up to 8 parts, past `blocks` blocks. Step i may ask for what comes with step
-/// i + 1 once step i − 1 has been computed and what leaves with it has been asked for; and so in this order
+/// The steps for n columns in tiles of `tile` past `blocks` blocks. What comes with step i + 1 is asked for before step i is, and so
 ///
 ///     what leaves with step i leaves its place to what arrives with step i + 2 and later;
 ///     a place is brought a new block two steps or more behind the last step of the one before in it.
 inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks) {
-    const Index tiles = (n + tile - 1) / tile, width = (tile + 7) / 8;
+    const Index tiles = (n + tile - 1) / tile, width = passing_part(tile);
     std::vector<PassingStep> steps;
-    std::vector<Index> left(8, -2);  // where a part left
+    std::vector<Index> left(passing_parts, -2);  // where a part left
     const auto size = [&] { return static_cast<Index>(steps.size()); };
     const auto add = [&](Index t, Index b, Range columns) {
         const bool first = b == 0, last = b + 1 == blocks;

@@ -39,10 +39,15 @@ public:
         arrive(ctx);
     }
 
-    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away, into
-    /// one place, or two by turns. A `turn` before it, where what comes first was moved out or its place used since the last one.
+    /// By turns; 0: `come` sees to it that they are free.
+    struct Places {
+        Index in = 2, out = 1;
+    };
+
+    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away. A
+    /// `turn` before it, where what comes first was moved out or its place used since the last one.
     template <class Come, class Compute, class Stage, class Leave>
-    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Index places_out = 1) {
+    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Places places = {2, 1}) {
         if (steps == 0) return;
         Mark<D> left[2];
         come(Index(0));
@@ -51,11 +56,11 @@ public:
             wait_for(ctx, in);
             if (i + 1 < steps) {
                 // step i − 1 has been computed
-                wait_for(in, ctx);
+                if (places.in == 2) wait_for(in, ctx);
                 come(i + 1);
             }
             compute(i);
-            left[(i + places_out) % 2].before(ctx);
+            left[(i + places.out) % 2].before(ctx);
             stage(i);
             wait_for(out, ctx);
             leave(i);

@@ -82,7 +82,7 @@ private:
     void leaf(Range J) {
         const double w = number(J.size()), before = number(J.begin);
         double of_r = 0;
-        for (const Range& part : Tiles::tapered({0, J.size()}, tiles_.arriving())) {
+        for (const Range& part : tiles_.arriving(J.size())) {
             of_r += number(part.end) * number(part.size());
         }
         total_.add(clock_, m_ * w, m_ * w + of_r, 2 * m_ * w * w);
@@ -145,14 +145,15 @@ double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Inde
 
 void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = plan.rows, n = std::max<Index>(1, plan.cols);
+    // beside a leaf there are places for what passes it, or comes by again
+    const double most = plan.reorthogonalize || plan.method == OutOfCoreMethod::Blocking ? 0.7 : 0.85;
     const auto fits = [&](Index leaf) {
-        // places beside a leaf for a quarter of what there is
         return Tiles::least_elements(m, leaf) <= plan.elements &&
-               number(m) * number(leaf) + number(leaf) * number(leaf) <= 0.7 * number(plan.elements);
+               number(m) * number(leaf) + number(leaf) * number(leaf) <= most * number(plan.elements);
     };
     const auto refuse = [&](Index leaf) {
         refuse_memory(plan.memory_bytes,
-                      plan.workspace_bytes + plan.element_bytes * number(Tiles::least_elements(m, leaf)) / 0.7);
+                      plan.workspace_bytes + plan.element_bytes * number(Tiles::least_elements(m, leaf)) / most);
     };
     if (options.block > 0) {
         plan.block = std::min(options.block, n);
@@ -206,7 +207,8 @@ void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
 Slabs slabs_of(const OutOfCorePlan& plan) { return {plan.block, plan.panel, plan.panel, plan.arithmetic}; }
 
 Tiles tiles_of(const OutOfCorePlan& plan) {
-    return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize};
+    const bool halves = plan.arithmetic == Arithmetic::FP16 || plan.arithmetic == Arithmetic::BF16;
+    return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize, halves};
 }
 
 template <class T, class D>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "primitives.hpp"
 #include "quoin/out_of_core.hpp"
 
 namespace quoin {
@@ -14,27 +15,38 @@ struct Tiles {
     Index leaf = 0;      ///< columns whose Q stays in fast memory while they are used
     Index elements = 0;  ///< numbers of fast memory
     bool again = false;  ///< every leaf is orthogonalised against those before it a second time
+    bool halves = false; ///< products take operands of 16 bits
 
-    /// One step of a stream is the widest (or highest) that the memory has room for; the first and the last ones are smaller, for
-    /// nothing hides the move-in of those, nor the move-out of these.
-    static std::vector<Range> tapered(Range all, Index most) {
+    /// One step of a stream is the widest (or highest) that the memory has room for. The first one and the last one are half of
+    /// that, for nothing hides the move-in of the one, nor the move-out of the other; smaller ones would pay more for operands of
+    /// 16 bits, which a product makes of all of its other factor.
+    static std::vector<Range> in_steps(Range all, Index most) {
+        const Index half = std::max<Index>(1, most / 2);
         std::vector<Range> steps;
-        const Index least = std::max<Index>(1, most / 8);
-        Index size = least;
         for (Index at = all.begin; at < all.end;) {
-            const Index half = round((all.end - at + 1) / 2), end = std::min(all.end, at + std::min(size, std::max(least, half)));
-            steps.push_back({at, end});
-            at = end;
-            size = std::min(most, 2 * size);
+            const Index left = all.end - at;
+            const Index size = at == all.begin ? half : left <= half ? left : std::min(most, left - half);
+            steps.push_back({at, std::min(all.end, at + size)});
+            at = steps.back().end;
         }
         return steps;
     }
 
+    /// The parts in which the columns of a leaf arrive: its factorization begins with little, and has all of Q in place.
+    std::vector<Range> arriving(Index leaf_columns) const {
+        const Index most = std::max<Index>(1, std::min(leaf, round(leaf / 8)));
+        std::vector<Range> parts;
+        Index size = std::max<Index>(1, most / 8);
+        for (Index at = 0; at < leaf_columns; at = parts.back().end) {
+            // the last one takes the rest with it
+            parts.push_back({at, leaf_columns - at < size + most / 2 ? leaf_columns : at + size});
+            size = std::min(most, 2 * size);
+        }
+        return parts;
+    }
+
     /// The columns where a node of the recursion is cut: whole leaves, half of them or one more on the left.
     Index middle(Range J) const { return J.begin + ((J.size() + leaf - 1) / leaf + 1) / 2 * leaf; }
-
-    /// Columns of a leaf that arrive while those before are orthonormalised.
-    Index arriving() const { return std::max<Index>(1, std::min(leaf, round(leaf / 8))); }
 
     /// What is left beside Q and R of a leaf.
     Index beside_leaf() const { return elements - m * leaf - leaf * leaf; }
@@ -53,12 +65,17 @@ struct Tiles {
         return {columns, std::min(columns, bounded((beside_leaf() - s * columns) / (3 * m)))};
     }
 
-    /// The same where A₂ stays, as many columns of it as there is room for, and Q₁ (m×s) passes, `step` columns at a time in three
-    /// places, with R₁₂ of them three times.
-    Tile passing_q(Index s, Index p) const {
-        const Index step = std::min(s, bounded(elements / 12 / m));
-        const Index most = std::max<Index>(1, (elements - 3 * m * step) / (m + 3 * step));
-        return {evenly(p, most), step};
+    /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three times. Where
+    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces.
+    struct Passing {
+        Index columns = 1, step = 1;
+        bool rounded = false;
+        Index piece = 0;
+        Index place = 0;  ///< numbers of one place of Q₁
+    };
+    Passing passing_q(Index s, Index p) const {
+        const Passing rounded = halves && m >= least_rounded ? passing_q(s, p, true) : Passing();
+        return rounded.step >= least_rounded ? rounded : passing_q(s, p, false);
     }
 
     /// Columns of Q that come by the leaf of w columns a second time: two places in, S, and R three times.
@@ -68,6 +85,19 @@ struct Tiles {
     static Index least_elements(Index m, Index leaf) { return m * leaf + 2 * leaf * leaf + 3 * m + 4 * leaf + 8; }
 
 private:
+    Passing passing_q(Index s, Index p, bool rounded) const {
+        const auto place = [&](Index step) { return rounded ? rounded_elements(m, step) : m * step; };
+        const Index piece = rounded ? std::clamp<Index>(elements / 24 / m / 8 * 8, 8, 512) : 0;
+        const Index room = elements - m * piece;
+        // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
+        const Index a_quarter = std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
+        const Index most = std::max<Index>(1, (room - 3 * place(a_quarter)) / (m + 3 * a_quarter));
+        const Index columns = evenly(p, most);
+        const Index widest = bounded((room - m * columns) / (3 * (place(64) + 63) / 64 + 3 * columns));
+        const Index wide = std::min(widest, (s + 5) / 6);
+        const Index step = evenly(s, std::max<Index>(1, rounded ? wide / 8 * 8 : wide));
+        return {columns, step, rounded, piece, place(step)};
+    }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
     static Index bounded(Index count) { return std::max<Index>(1, round(count)); }
