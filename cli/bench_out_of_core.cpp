@@ -144,9 +144,11 @@ private:
               name_of(options), plan.block, report.seconds, plan.seconds, tflops,
               bytes(report.bytes_in, plan.paper_bytes_in), bytes(report.bytes_out, plan.paper_bytes_out),
               100 * times.hidden(), report.memory_bytes / GiB, probed.orthogonality, probed.residual);
-        print("{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden\n",
-              "busy:", or_dash(times.in, " s"), or_dash(times.out, " s"), or_dash(times.products, " s"),
-              or_dash(times.panels, " s"), 100 * times.hidden_in_products());
+        print(
+            "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
+            "be\n",
+            "busy:", or_dash(times.in, " s"), or_dash(times.out, " s"), or_dash(times.products, " s"),
+            or_dash(times.panels, " s"), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
         if (paper.block > 0) {
             print("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
                   "the paper, on a V100:", or_dash(paper.in, " s"), or_dash(paper.out, " s"),

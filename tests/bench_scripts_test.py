@@ -176,12 +176,13 @@ class Pictures(unittest.TestCase):
         import out_of_core_plot
 
         columns = ("rows,cols,dtype,method,arithmetic,reorthogonalized,memory_cap,asked_block,block,seconds,predicted_seconds,tflops,"
-                   "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,hidden_in_products,orthogonality,residual,"
+                   "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,seconds_product_copies,hidden_in_products,"
+                   "orthogonality,residual,"
                    "paper_block,paper_seconds_in,paper_seconds_out,paper_seconds_products,paper_seconds_panels")
 
         def row(method, arithmetic, block, seconds, paper):
             return (f"1000,1000,f32,{method},{arithmetic},false,{2**30},{block},{block},{seconds},{seconds / 2},{2e-3 / seconds},"
-                    f"0.011,0.013,0.017,0.019,0.7,0.83,5,2e-4,{paper}\n")
+                    f"0.011,0.013,0.017,0.019,0.7,0.023,0.83,5,2e-4,{paper}\n")
 
         printed, none = "64,-1,-1,4.5,3.25", "-1,-1,-1,-1,-1"
         names = {1: "device, main stream", 2: "host to device", 3: "device to host"}

@@ -255,6 +255,7 @@ TEST(OutOfCoreTimes, CountWhatIsUnderWayAtATime) {
     Trace trace;
     EXPECT_EQ(out_of_core_times(trace).hidden(), 1);
     EXPECT_EQ(out_of_core_times(trace).hidden_in_products(), 1);
+    EXPECT_EQ(out_of_core_times(trace).hideable_in_products(), 1);
     const auto add = [&](const char* name, Trace::Row row, double begin, double end) {
         trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
     };
@@ -274,6 +275,7 @@ TEST(OutOfCoreTimes, CountWhatIsUnderWayAtATime) {
     EXPECT_NEAR(times.copies, 20, 1e-9);
     EXPECT_NEAR(times.hidden(), 0.5, 1e-9);
     EXPECT_NEAR(times.hidden_in_products(), 0.5, 1e-9);
+    EXPECT_NEAR(times.hideable_in_products(), 7.0 / 20, 1e-9) << "the panel hides the rest";
     EXPECT_NEAR(out_of_core_times(trace, 5e6).hidden(), 10.0 / 15, 1e-9) << "from 5 s on";
 }
 

@@ -126,9 +126,11 @@ struct OutOfCoreTimes {
     double copies = 0, copies_hidden = 0;                  ///< in either direction; of it while the device computed
     double product_copies = 0, product_copies_hidden = 0;  ///< of what products take and make, panels' own copies apart
 
-    /// The shares, 1 where nothing is copied. No more than products / product_copies of the second one can be hidden, or all.
+    /// Shares of the copies' time, 1 where nothing is copied.
     double hidden() const { return copies > 0 ? copies_hidden / copies : 1; }
     double hidden_in_products() const { return product_copies > 0 ? product_copies_hidden / product_copies : 1; }
+    /// What the arithmetic allows for the last one: products take so much of the time of their copies.
+    double hideable_in_products() const { return products < product_copies ? products / product_copies : 1; }
 };
 
 /// Sums up the spans of a trace, from `since` µs on.
