@@ -53,16 +53,17 @@ def thousands(value):
 
 
 def device_of(path):
-    """The device, as the comment lines of a file name it."""
+    """The device, as the comment lines of a file name it: `./run gpu-bench` in a line of its own, `quoin bench` after its version."""
     with open(path) as file:
         for line in file:
-            if line.startswith("# device: "):
-                return line[len("# device: "):].split(",")[0].strip()
+            for begin, field in (("# device: ", 0), ("# quoin ", 1)):
+                if line.startswith(begin):
+                    return (line[len(begin):].split(";") + [""])[field].split(",")[0].strip()
     return ""
 
 
-def save(figure, path):
-    for ending in (".svg", ".png"):
+def save(figure, path, endings=(".svg", ".png")):
+    for ending in endings:
         figure.savefig(path + ending, metadata={"Date": None} if ending == ".svg" else None)
         print(path + ending)
     plt.close(figure)

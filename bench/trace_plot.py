@@ -9,6 +9,7 @@
 import argparse
 import json
 import sys
+from typing import NamedTuple
 
 import plot
 from plot import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
@@ -19,29 +20,38 @@ OTHERS = (GREY, "#F0E442", "#999933", "#882255", "#44AA99", "#332288",
           "#CC6677", "#117733", "#661100", "#AA4499", "#DDCC77", "#6699CC")
 
 
+class Span(NamedTuple):
+    name: str
+    begin: float  # milliseconds
+    end: float
+    step: int | None = None  # of the algorithm, such as a panel's number
+
+
 def read(path):
-    """The rows, [(name, [(name, begin, end)])] from the top, in milliseconds from the first span, spans by their begin."""
+    """The rows, [(name, [Span])] from the top, in milliseconds from the first span, spans by their begin."""
     try:
         with open(path) as file:
             events = json.load(file)["traceEvents"]
         names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
-        spans = [(e["tid"], e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3) for e in events if e["ph"] == "X"]
+        spans = [(e["tid"], Span(e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3, e.get("args", {}).get("step")))
+                 for e in events if e["ph"] == "X"]
     except OSError as error:
         sys.exit(f"trace_plot.py: {path}: {error.strerror}")
     except (ValueError, KeyError, TypeError) as error:
         sys.exit(f"trace_plot.py: {path} is not a trace: {error}")
     if not spans:
         sys.exit(f"trace_plot.py: {path} holds no spans")
-    first = min(begin for _, _, begin, _ in spans)
-    return [(names.get(tid, str(tid)), sorted(((name, begin - first, end - first) for t, name, begin, end in spans if t == tid),
-                                              key=lambda span: (span[1], -span[2])))
-            for tid in sorted({tid for tid, *_ in spans})]
+    first = min(span.begin for _, span in spans)
+    rows = {}
+    for tid, span in sorted(spans, key=lambda found: (found[0], found[1].begin, -found[1].end)):
+        rows.setdefault(tid, []).append(span._replace(begin=span.begin - first, end=span.end - first))
+    return [(names.get(tid, str(tid)), of_row) for tid, of_row in rows.items()]
 
 
 def depths(spans):
     """How many spans each one lies within."""
     found, around = [], []
-    for _, begin, end in spans:
+    for _, begin, end, _ in spans:
         while around and around[-1] <= begin:
             around.pop()
         found.append(len(around))
@@ -52,36 +62,48 @@ def depths(spans):
 def busy(spans, begin, end):
     """The share of [begin, end] in which a row does something."""
     total, last = 0, begin
-    for _, b, e in spans:
+    for _, b, e, _ in spans:
         b, e = max(b, last), min(e, end)
         if e > b:
             total, last = total + e - b, e
     return total / (end - begin) if end > begin else 0
 
 
-def draw(rows, out, title, begin=0.0, end=None):
-    end = max(e for _, spans in rows for _, _, e in spans) if end is None else end
-    if not begin < end:
-        sys.exit(f"trace_plot.py: --from {begin:g} is not before {end:g} ms")
-    colours = dict(COLOURS)
-    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(rows)))
+def timeline(axes, rows, begin, end, colours, kind=lambda name: name):
+    """Bars of [begin, end] in the colours of their kinds. Returns the kinds that are there; `colours` gains those it lacks."""
+    used, thin = set(), (end - begin) / 300
     for line, (_, spans) in enumerate(rows):
         bars = {}
-        for (name, b, e), depth in zip(spans, depths(spans)):
+        for (name, b, e, _), depth in zip(spans, depths(spans)):
             if e > begin and b < end:
-                bars.setdefault((depth, name), []).append((b, e - b))
-        for (depth, name), of_name in sorted(bars.items()):
-            colour = colours.setdefault(name, OTHERS[(len(colours) - len(COLOURS)) % len(OTHERS)])
+                bars.setdefault((depth, kind(name)), []).append((b, e - b))
+        for (depth, name), of_kind in sorted(bars.items()):
+            colour = colours.setdefault(name, next((c for c in OTHERS if c not in colours.values()), GREY))
             height = 0.7 * 0.7**depth
-            axes.broken_barh(of_name, (line + 0.35 - height, height), facecolors=colour, edgecolor="white", linewidth=0.3)
-    used = {name for _, spans in rows for name, b, e in spans if e > begin and b < end}
-    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for name, colour in colours.items() if name in used]
-    axes.legend(handles, [name for name in colours if name in used], loc="upper center", bbox_to_anchor=(0.5, -0.45 / len(rows) - 0.12),
-                ncols=6, frameon=False, fontsize=9)
+            # white edges would hide thin bars, and whole pixels make them longer or none
+            axes.broken_barh(of_kind, (line + 0.35 - height, height), facecolors=colour, edgecolor="white",
+                             linewidth=[0.3 if width > thin else 0 for _, width in of_kind], snap=False)
+            used.add(name)
     axes.set_yticks(range(len(rows)), [f"{name}\n{100 * busy(spans, begin, end):.0f}% busy" for name, spans in rows], fontsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(begin, end)
     axes.grid(axis="y", visible=False)
+    return [name for name in colours if name in used]
+
+
+def legend(axes, names, colours, below, columns=6):
+    axes.legend([plt.Rectangle((0, 0), 1, 1, color=colours[name]) for name in names], names, loc="upper center",
+                bbox_to_anchor=(0.5, -below), ncols=columns, frameon=False, fontsize=9)
+
+
+def draw(rows, out, title, begin=0.0, end=None):
+    end = max(span.end for _, spans in rows for span in spans) if end is None else end
+    if not begin < end:
+        sys.exit(f"trace_plot.py: --from {begin:g} is not before {end:g} ms")
+    colours = dict(COLOURS)
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(rows)))
+    used = timeline(axes, rows, begin, end, colours)
+    legend(axes, used, colours, 0.45 / len(rows) + 0.12)
     axes.set_xlabel("ms")
     axes.set_title(title)
     plot.save(figure, out)

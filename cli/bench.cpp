@@ -285,7 +285,9 @@ void add_bench(CLI::App& program) {
             "and every code; SHAPE replaces its sizes. orthogonality: ‖I − QᵀQ‖ over κ. tensor-cores: Q and R in f32\n"
             "by cgs in every arithmetic, against cuSOLVER and householder, 16384² and 32768² or SHAPE\n"
             "(--device cuda). out-of-core: Tables 3 and 4 of Zhang and Wu (2021), a matrix of the host's memory by\n"
-            "this GPU within --gpu-memory, by every one of --routes; SHAPE replaces 65536x65536")
+            "this GPU within --gpu-memory, by every one of --routes; SHAPE replaces 65536x65536; "
+            "bench/out_of_core_plot.py\n"
+            "draws what --csv and --trace write")
         ->type_name("NAME");
     add_byte_size_argument(command, "--gpu-memory", arguments->gpu_memory,
                            "Of --paper out-of-core: memory of the GPU that may be taken (default: 16GiB)");

@@ -22,27 +22,31 @@ namespace quoin::cli {
 
 namespace {
 
-/// On a V100 PCIe, GEMMs by FP16, blocks of 8192: Table 4, the sum of GEMMs and panels; of 131072², blocks of 16384, what the
-/// copies took: Table 3.
+/// Seconds on a V100 PCIe, GEMMs by FP16: Table 4, and Table 3 for 131072². −1: not printed.
 struct Published {
     Shape shape;
     OutOfCoreMethod method;
-    double seconds, seconds_in, seconds_out;
+    Index block = -1;
+    double products = -1, panels = -1, in = -1, out = -1;
 };
 constexpr Published published[] = {
-    {{65536, 65536}, OutOfCoreMethod::Recursive, 13.2, -1, -1},
-    {{65536, 65536}, OutOfCoreMethod::Blocking, 21.6, -1, -1},
-    {{262144, 65536}, OutOfCoreMethod::Recursive, 47.5, -1, -1},
-    {{262144, 65536}, OutOfCoreMethod::Blocking, 86.0, -1, -1},
-    {{131072, 131072}, OutOfCoreMethod::Recursive, -1, 37.9, 19.3},
-    {{131072, 131072}, OutOfCoreMethod::Blocking, -1, 47.2, 22.3},
+    {{65536, 65536}, OutOfCoreMethod::Recursive, 8192, 10.5, 2.7},
+    {{65536, 65536}, OutOfCoreMethod::Blocking, 8192, 18.9, 2.7},
+    {{262144, 65536}, OutOfCoreMethod::Recursive, 8192, 38.5, 9.0},
+    {{262144, 65536}, OutOfCoreMethod::Blocking, 8192, 77.0, 9.0},
+    {{131072, 131072}, OutOfCoreMethod::Recursive, 16384, -1, -1, 37.9, 19.3},
+    {{131072, 131072}, OutOfCoreMethod::Blocking, 16384, -1, -1, 47.2, 22.3},
 };
 
-const Published* published_for(Shape shape, OutOfCoreMethod method) {
+/// What they print for this shape by this method; nothing but −1 where they do not.
+Published published_for(Shape shape, const OutOfCorePlan& plan) {
     for (const Published& row : published) {
-        if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == method) return &row;
+        if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == plan.method &&
+            plan.arithmetic == Arithmetic::FP16 && !plan.reorthogonalize) {
+            return row;
+        }
     }
-    return nullptr;
+    return {shape, plan.method};
 }
 
 std::string or_dash(double value, const char* unit = "") {
@@ -55,11 +59,12 @@ public:
     OutOfCoreBench(const BenchArguments& arguments, Context<Cuda>& ctx)
         : arguments_(arguments), ctx_(ctx), csv_(arguments.csv) {
         csv_.print(
-            "# quoin {}; {}; memory_bytes "
-            "{}\nrows,cols,dtype,method,arithmetic,reorthogonalized,block,seconds,predicted_seconds,"
-            "tflops,bytes_in,bytes_out,paper_bytes_in,paper_bytes_out,hidden,memory_bytes,pinned,orthogonality,"
-            "residual,"
-            "paper_seconds,paper_seconds_in,paper_seconds_out\n",
+            "# quoin {}; {}; memory_bytes {}\n"
+            "rows,cols,dtype,method,arithmetic,reorthogonalized,memory_cap,asked_block,block,"
+            "seconds,predicted_seconds,tflops,bytes_in,bytes_out,paper_bytes_in,paper_bytes_out,"
+            "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,seconds_product_copies,hidden_in_products,"
+            "memory_bytes,pinned,orthogonality,residual,"
+            "paper_block,paper_seconds_in,paper_seconds_out,paper_seconds_products,paper_seconds_panels\n",
             version(), bench::describe_device(), arguments.gpu_memory);
     }
 
@@ -113,6 +118,7 @@ private:
             trace_path += fmt::format(".{}.json", name_of(options));
         }
         OutOfCoreReport report;
+        OutOfCoreTimes times;
         {
             Trace trace;
             ctx_.attach(&trace);
@@ -123,10 +129,11 @@ private:
                 throw;
             }
             ctx_.attach(nullptr);
+            times = out_of_core_times(trace);
             if (!trace_path.empty()) trace.write(trace_path);
         }
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
-        const Published* const paper = published_for(shape, options.method);
+        const Published paper = published_for(shape, report.plan);
         const OutOfCorePlan& plan = report.plan;
         constexpr double GiB = 1 << 30;
         const double tflops = 1e-12 * plan.flops / report.seconds;
@@ -136,31 +143,42 @@ private:
         print("{:>28} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
               name_of(options), plan.block, report.seconds, plan.seconds, tflops,
               bytes(report.bytes_in, plan.paper_bytes_in), bytes(report.bytes_out, plan.paper_bytes_out),
-              100 * report.hidden, report.memory_bytes / GiB, probed.orthogonality, probed.residual);
-        if (paper) {
-            print("{:>28} on a V100: {} s, copies in {} s, out {} s\n", "the paper", or_dash(paper->seconds),
-                  or_dash(paper->seconds_in), or_dash(paper->seconds_out));
+              100 * times.hidden(), report.memory_bytes / GiB, probed.orthogonality, probed.residual);
+        print(
+            "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
+            "be\n",
+            "busy:", or_dash(times.in, " s"), or_dash(times.out, " s"), or_dash(times.products, " s"),
+            or_dash(times.panels, " s"), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
+        if (paper.block > 0) {
+            print("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
+                  "the paper, on a V100:", or_dash(paper.in, " s"), or_dash(paper.out, " s"),
+                  or_dash(paper.products, " s"), or_dash(paper.panels, " s"), paper.block);
         }
-        csv_.print(
-            "{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.0f},{:.0f},{:.0f},{:.0f},{:.4g},{:.0f},{},{:.4g},{:.4g},{},{}"
-            ",{}\n",
-            shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method), to_string(plan.arithmetic),
-            plan.reorthogonalize, plan.block, report.seconds, plan.seconds, tflops, report.bytes_in, report.bytes_out,
-            plan.paper_bytes_in, plan.paper_bytes_out, report.hidden, report.memory_bytes, pinned, probed.orthogonality,
-            probed.residual, paper ? paper->seconds : -1, paper ? paper->seconds_in : -1,
-            paper ? paper->seconds_out : -1);
+        csv_.print("{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.0f},{:.0f},{:.0f},{:.0f},", shape.rows,
+                   shape.cols, sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method), to_string(plan.arithmetic),
+                   plan.reorthogonalize, arguments_.gpu_memory, arguments_.block, plan.block, report.seconds,
+                   plan.seconds, tflops, report.bytes_in, report.bytes_out, plan.paper_bytes_in, plan.paper_bytes_out);
+        csv_.print("{:.5g},{:.5g},{:.5g},{:.5g},{:.4g},{:.5g},{:.4g},{:.0f},{},{:.4g},{:.4g},", times.in, times.out,
+                   times.products, times.panels, times.hidden(), times.product_copies, times.hidden_in_products(),
+                   report.memory_bytes, pinned, probed.orthogonality, probed.residual);
+        csv_.print("{},{},{},{},{}\n", paper.block, paper.in, paper.out, paper.products, paper.panels);
         if (!arguments_.common.json) return;
         JsonLine line;
         line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", sizeof(T) == 4 ? "f32" : "f64");
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
-        line.add("reorthogonalized", plan.reorthogonalize).add("block", plan.block).add("seconds", report.seconds);
+        line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
+        line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
         line.add("predicted_seconds", plan.seconds).add("bytes_in", report.bytes_in).add("bytes_out", report.bytes_out);
         line.add("paper_bytes_in", plan.paper_bytes_in).add("paper_bytes_out", plan.paper_bytes_out);
-        line.add_measured("hidden", report.hidden)
-            .add_measured("memory_bytes", report.memory_bytes)
-            .add("pinned", pinned);
+        line.add("seconds_in", times.in).add("seconds_out", times.out);
+        line.add("seconds_products", times.products).add("seconds_panels", times.panels);
+        line.add("hidden", times.hidden()).add("seconds_product_copies", times.product_copies);
+        line.add("hidden_in_products", times.hidden_in_products());
+        line.add_measured("memory_bytes", report.memory_bytes).add("pinned", pinned);
         line.add("orthogonality", probed.orthogonality).add("residual", probed.residual);
-        line.add_measured("paper_seconds", paper ? paper->seconds : -1);
+        line.add_measured("paper_seconds_in", paper.in).add_measured("paper_seconds_out", paper.out);
+        line.add_measured("paper_seconds_products", paper.products);
+        line.add_measured("paper_seconds_panels", paper.panels);
         line.print();
     }
 

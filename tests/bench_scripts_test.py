@@ -1,4 +1,5 @@
-"""The scripts of bench/ on small results: every picture of bench/plot.py and trace_plot.py, and the rows that bench/pytorch_*.py add.
+"""The scripts of bench/ on small results: every picture of bench/plot.py, trace_plot.py and
+out_of_core_plot.py, and the rows that bench/pytorch_*.py add.
 
     bench_scripts_test.py scripts      without matplotlib or PyTorch
     bench_scripts_test.py pictures     with matplotlib
@@ -149,7 +150,7 @@ class Pictures(unittest.TestCase):
             path = write(directory, "h100.json", json.dumps({"traceEvents": rows + spans}))
             (host, of_host), (device, of_device) = trace_plot.read(path)
             self.assertEqual((host, device), ("host", "device, main stream"))
-            self.assertEqual(of_host, [("panel", 1.0, 2.0), ("a <b> & c", 2.0, 2.5)])
+            self.assertEqual(of_host, [("panel", 1.0, 2.0, None), ("a <b> & c", 2.0, 2.5, None)])
             self.assertEqual(trace_plot.depths(of_device), [0, 1])
             self.assertAlmostEqual(trace_plot.busy(of_device, 0, 2.5), 0.8)
             self.assertAlmostEqual(trace_plot.busy(of_host, 0.5, 1.5), 0.5)
@@ -170,6 +171,69 @@ class Pictures(unittest.TestCase):
                                    ([path, "--from", "3", "--to", "2"], "not before")):
                 with self.assertRaisesRegex(SystemExit, why):
                     trace_plot.main(arguments)
+
+    def test_the_runs_out_of_core_are_drawn(self):
+        import out_of_core_plot
+
+        columns = ("rows,cols,dtype,method,arithmetic,reorthogonalized,memory_cap,asked_block,block,seconds,predicted_seconds,tflops,"
+                   "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,seconds_product_copies,hidden_in_products,"
+                   "orthogonality,residual,"
+                   "paper_block,paper_seconds_in,paper_seconds_out,paper_seconds_products,paper_seconds_panels")
+
+        def row(method, arithmetic, block, seconds, paper):
+            return (f"1000,1000,f32,{method},{arithmetic},false,{2**30},{block},{block},{seconds},{seconds / 2},{2e-3 / seconds},"
+                    f"0.011,0.013,0.017,0.019,0.7,0.023,0.83,5,2e-4,{paper}\n")
+
+        printed, none = "64,-1,-1,4.5,3.25", "-1,-1,-1,-1,-1"
+        names = {1: "device, main stream", 2: "host to device", 3: "device to host"}
+        events = [{"pid": 1, "tid": tid, "ph": "M", "name": "thread_name", "args": {"name": name}} for tid, name in names.items()]
+        # ms; the second run of products is the longer one, and a panel's copies go on beside it
+        for tid, name, begin, end, step in (
+                (2, "panel in", 0, 2, 0), (1, "panel", 2, 4, 0), (1, "Gram passes", 3, 4, -1), (3, "panel out", 4, 6, 0),
+                (2, "A in", 4, 5, 64), (1, "inner product", 5, 6, 64), (3, "R out", 6, 6.5, 64), (1, "panel", 6.5, 8, 64),
+                (2, "panel in", 5, 7, 64), (3, "panel out", 8.25, 9.5, 64),
+                (2, "A in", 7, 9, 128), (1, "projection", 9, 12, 128), (2, "A in", 9, 10, 192), (1, "projection", 12, 14, 192),
+                (3, "A out", 12, 13, 128), (3, "A out", 14, 16, 192), (2, "panel in", 14, 15, 128), (1, "panel", 15, 18, 128),
+                (3, "panel out", 18, 20, 128), (2, "A in", 17, 18, 192), (1, "projection", 18, 19, 192), (3, "A out", 20, 21, 192)):
+            events.append({"pid": 1, "tid": tid, "ph": "X", "name": name, "ts": 1e3 * begin, "dur": 1e3 * (end - begin),
+                           "args": {"step": step}})
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaisesRegex(SystemExit, "holds no results"):
+                out_of_core_plot.main([directory])
+            write(directory, "other.csv", HEADER + line(1000, 192, "f32", "geqrf", "householder", 1e-3, "cusolver", 2e-3))
+            with self.assertRaisesRegex(SystemExit, "holds no results"):
+                out_of_core_plot.main([directory])
+            head = "# quoin 0.1.0; NVIDIA H100 80GB HBM3, 132 multiprocessors; memory_bytes 1\n" + columns + "\n"
+            write(directory, "a.csv", head + row("recursive", "fp16", 64, 0.02, printed) + row("blocking", "fp16", 64, 0.05, printed))
+            write(directory, "b.csv", head + row("recursive", "fp16", 128, 0.02, none) + row("blocking", "fp16", 128, 0.03, none)
+                  + row("householder", "corrected", 128, 0.1, none))
+            path = write(directory, "a.json.recursive-fp16.json", json.dumps({"traceEvents": events}))
+            write(directory, "a.json.blocking-fp16.json", json.dumps({"traceEvents": events}))
+
+            import trace_plot
+            rows = out_of_core_plot.outermost(trace_plot.read(path))
+            self.assertEqual([span.name for span in rows[0][1]], ["panel", "inner product", "panel", "projection", "projection", "panel",
+                                                                     "projection"])
+            self.assertEqual(out_of_core_plot.largest_product(rows), (7, 16, 128))
+            self.assertIsNone(out_of_core_plot.largest_product([("device, main stream", rows[0][1][:1])]))
+            self.assertEqual([out_of_core_plot.kind(name) for name in ("panel out", "A in", "Q in", "R out", "projection", "update")],
+                             ["panel", "A₂", "Q₁", "R₁₂", "both products", "update"])
+
+            (a, b), device = out_of_core_plot.read(directory)
+            self.assertEqual((device, a.fp16("seconds"), set(a.traces), b.traces),
+                             ("H100 80GB HBM3", (0.02, 0.05), {"recursive-fp16", "blocking-fp16"}, {}))
+            self.assertEqual([theirs for _, _, theirs in out_of_core_plot.seconds_of(a.rows["blocking-fp16"])],
+                             [None, None, 4.5, 3.25, 7.75])
+            out_of_core_plot.main([directory, "--out", os.path.join(directory, "ooc")])
+            for name in ("products", "runs"):
+                with open(os.path.join(directory, f"ooc_1000_f32_1GiB_64_{name}.png"), "rb") as png:
+                    self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
+            for name, expected in (("times", ("copies in", "7.75", "0.011", "recursion, V100", "blocks, H100")),
+                                   ("rates", ("householder corrected", "blocks, 1000², 1 GiB", "V100, 65\u2009536²: 1.5×"))):
+                with open(os.path.join(directory, f"ooc_{name}.svg")) as svg:
+                    text = svg.read()
+                for words in expected:
+                    self.assertTrue(words in text, f"{name} lacks {words}")
 
     def test_an_empty_folder_is_an_error(self):
         import plot

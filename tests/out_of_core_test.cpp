@@ -251,17 +251,52 @@ TEST(OutOfCorePlan, AsksForAsMuchMemoryAsItThenAccepts) {
     }
 }
 
-TEST(HiddenCopies, AreThoseBesideComputation) {
+TEST(OutOfCoreTimes, CountWhatIsUnderWayAtATime) {
     Trace trace;
-    EXPECT_EQ(hidden_copies(trace), 1);
-    trace.add({"in", Trace::Row::ToDevice, -1, {0, 10}});
-    trace.add({"out", Trace::Row::ToHost, -1, {5, 20}});
-    EXPECT_EQ(hidden_copies(trace), 0);
-    trace.add({"product", Trace::Row::Device, -1, {5, 12}});
-    trace.add({"panel", Trace::Row::Beside, -1, {10, 15}});
-    trace.add({"of the host", Trace::Row::Host, -1, {0, 100}});
-    EXPECT_NEAR(hidden_copies(trace), 0.5, 1e-12);
-    EXPECT_NEAR(hidden_copies(trace, 5), 10.0 / 15, 1e-12);
+    EXPECT_EQ(out_of_core_times(trace).hidden(), 1);
+    EXPECT_EQ(out_of_core_times(trace).hidden_in_products(), 1);
+    EXPECT_EQ(out_of_core_times(trace).hideable_in_products(), 1);
+    const auto add = [&](const char* name, Trace::Row row, double begin, double end) {
+        trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
+    };
+    add("A in", Trace::Row::ToDevice, 0, 10);
+    add("A out", Trace::Row::ToHost, 5, 20);
+    EXPECT_EQ(out_of_core_times(trace).hidden(), 0);
+    add("outer product", Trace::Row::Device, 5, 12);
+    add("panel", Trace::Row::Beside, 10, 15);
+    add("Gram passes", Trace::Row::Beside, 11, 12);
+    add("of the panel", Trace::Row::Beside, 13, 14);
+    add("of the host", Trace::Row::Host, 0, 100);
+    const OutOfCoreTimes times = out_of_core_times(trace);
+    EXPECT_NEAR(times.in, 10, 1e-9);
+    EXPECT_NEAR(times.out, 15, 1e-9);
+    EXPECT_NEAR(times.panels, 5, 1e-9);
+    EXPECT_NEAR(times.products, 7, 1e-9) << "beside a panel on the other stream, and not within one";
+    EXPECT_NEAR(times.copies, 20, 1e-9);
+    EXPECT_NEAR(times.hidden(), 0.5, 1e-9);
+    EXPECT_NEAR(times.hidden_in_products(), 0.5, 1e-9);
+    EXPECT_NEAR(times.hideable_in_products(), 7.0 / 20, 1e-9) << "the panel hides the rest";
+    EXPECT_NEAR(out_of_core_times(trace, 5e6).hidden(), 10.0 / 15, 1e-9) << "from 5 s on";
+}
+
+TEST(OutOfCoreTimes, TellsTheCopiesOfProductsFromThoseOfPanels) {
+    Trace trace;
+    const auto add = [&](const char* name, Trace::Row row, double begin, double end) {
+        trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
+    };
+    for (const char* name : {"panel in", "slab in", "copy in"}) add(name, Trace::Row::ToDevice, 0, 8);
+    for (const char* name : {"panel out", "slab out", "copy out"}) add(name, Trace::Row::ToHost, 2, 8);
+    EXPECT_EQ(out_of_core_times(trace).product_copies, 0);
+    add("Q in", Trace::Row::ToDevice, 10, 12);
+    add("V in", Trace::Row::ToDevice, 12, 13);
+    add("R out", Trace::Row::ToHost, 11, 15);
+    add("projection", Trace::Row::Device, 11, 13);
+    const OutOfCoreTimes times = out_of_core_times(trace);
+    EXPECT_NEAR(times.in, 11, 1e-9);
+    EXPECT_NEAR(times.copies, 13, 1e-9);
+    EXPECT_NEAR(times.product_copies, 5, 1e-9);
+    EXPECT_NEAR(times.hidden(), 2.0 / 13, 1e-9);
+    EXPECT_NEAR(times.hidden_in_products(), 2.0 / 5, 1e-9);
 }
 
 }  // namespace

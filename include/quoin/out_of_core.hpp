@@ -118,8 +118,28 @@ const char* to_string(OutOfCoreMethod method);
 /// A paragraph for a person: blocks, bytes each way beside the paper's formula, flops and predicted time.
 std::string to_string(const OutOfCorePlan& plan);
 
-/// The share of the time of all copies to and from the device on a trace (its spans from `since` µs on) during which the device
-/// computed. 1 where there are none.
-double hidden_copies(const Trace& trace, double since = 0);
+/// What an out-of-core factorization spent on a device, in seconds. Spans that lie over one another count once.
+struct OutOfCoreTimes {
+    double in = 0, out = 0;                                ///< copies to the device, and from it
+    double panels = 0;                                     ///< the device, factoring panels
+    double products = 0;                                   ///< the device, all else
+    double copies = 0, copies_hidden = 0;                  ///< in either direction; of it while the device computed
+    double product_copies = 0, product_copies_hidden = 0;  ///< of what products take and make, panels' own copies apart
+
+    /// Shares of the copies' time, 1 where nothing is copied.
+    double hidden() const { return copies > 0 ? copies_hidden / copies : 1; }
+    double hidden_in_products() const { return product_copies > 0 ? product_copies_hidden / product_copies : 1; }
+    /// What the arithmetic allows for the last one: products take so much of the time of their copies.
+    double hideable_in_products() const { return products < product_copies ? products / product_copies : 1; }
+};
+
+/// Sums up the spans of a trace, from `since` µs on.
+///
+///     Trace trace;
+///     ctx.attach(&trace);
+///     qr_out_of_core<float, Cuda>(ctx, A, R, options);
+///     ctx.attach(nullptr);
+///     std::printf("%.0f%% of the copies' time was hidden\n", 100 * out_of_core_times(trace).hidden());
+OutOfCoreTimes out_of_core_times(const Trace& trace, double since = 0);
 
 }  // namespace quoin

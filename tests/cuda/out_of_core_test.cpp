@@ -307,6 +307,14 @@ TEST_F(GpuArithmetic, ComputesWhileItMoves) {
         EXPECT_GT(in, 20);
         EXPECT_GT(out, 20);
         EXPECT_GT(products, 20);
+        const OutOfCoreTimes times = out_of_core_times(trace);
+        EXPECT_EQ(times.hidden(), report.hidden);
+        for (const double seconds : {times.in, times.out, times.panels, times.products, times.product_copies}) {
+            EXPECT_GT(seconds, 0);
+            EXPECT_LT(seconds, report.seconds);
+        }
+        EXPECT_LT(times.product_copies, times.copies) << "panels are copied too";
+        EXPECT_LE(times.panels + times.products, report.seconds) << "both are on one stream";
     }
     for (Matrix<float>* matrix : {&A, &R}) cudaHostUnregister(matrix->data());
 }

@@ -132,7 +132,7 @@ private:
             }
             // what lies below these blocks of columns is zero there already
             const Range rows{0, part.end};
-            take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin));
+            take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin), "panel out");
         };
         pipeline_.turn();
         naming_columns(J, [&] {
@@ -383,8 +383,8 @@ private:
         const Span span(pipeline_.out, "A out", columns.begin);
         A_.move_out(pipeline_.out, from, rows, columns);
     }
-    void take_away_r(MatrixView<const T, D> from, Range rows, Range columns) {
-        const Span span(pipeline_.out, "R out", columns.begin);
+    void take_away_r(MatrixView<const T, D> from, Range rows, Range columns, const char* name = "R out") {
+        const Span span(pipeline_.out, name, columns.begin);
         R_.move_out(pipeline_.out, from, rows, columns);
     }
     void inner_product(MatrixView<const T, D> Q, MatrixView<const T, D> A2, MatrixView<T, D> R12, Index step) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -53,7 +54,7 @@ public:
         report.bytes_out = moved.out;
         if constexpr (!std::is_same_v<D, Host>) {
             report.memory_bytes = memory_in_use(ctx_).taken - (before_.taken - before_.own);
-            if (ctx_.trace()) report.hidden = hidden_copies(*ctx_.trace(), since_);
+            if (ctx_.trace()) report.hidden = out_of_core_times(*ctx_.trace(), since_).hidden();
         }
         return report;
     }
@@ -167,29 +168,53 @@ OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<
     return measured.finish(slow.moved());
 }
 
-double hidden_copies(const Trace& trace, double since) {
+OutOfCoreTimes out_of_core_times(const Trace& trace, double since) {
+    // a panel's span covers what it consists of, on its own stream
+    enum Kind { In, Out, OfProducts, Main, MainPanel, Beside, BesidePanel, Kinds };
     struct Edge {
         double time;
-        int copies, computing;
+        Kind kind;
+        int change;
     };
     std::vector<Edge> edges;
     for (const Trace::Span& span : trace.spans()) {
+        if (span.times.begin < since) continue;
+        const auto count = [&](Kind kind) {
+            edges.push_back({span.times.begin, kind, 1});
+            edges.push_back({span.times.end, kind, -1});
+        };
+        const auto is = [&](const char* what) { return span.name.starts_with(what); };
         const bool copy = span.row == Trace::Row::ToDevice || span.row == Trace::Row::ToHost;
-        if (span.times.begin < since || span.row == Trace::Row::Host) continue;
-        edges.push_back({span.times.begin, copy, !copy});
-        edges.push_back({span.times.end, -int(copy), -int(!copy)});
+        const bool panel = is("panel") || is("Gram passes");
+        switch (span.row) {
+            case Trace::Row::Host: break;
+            case Trace::Row::Device: count(panel ? MainPanel : Main); break;
+            case Trace::Row::Beside: count(panel ? BesidePanel : Beside); break;
+            case Trace::Row::ToDevice: count(In); break;
+            case Trace::Row::ToHost: count(Out); break;
+        }
+        if (copy && !panel && !is("slab") && !is("copy")) count(OfProducts);
     }
     std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.time < b.time; });
-    double moving = 0, hidden = 0, last = 0;
-    int copies = 0, computing = 0;
+    OutOfCoreTimes sums;
+    std::array<int, Kinds> at{};
+    double last = 0;
     for (const Edge& edge : edges) {
-        if (copies > 0) moving += edge.time - last;
-        if (copies > 0 && computing > 0) hidden += edge.time - last;
-        copies += edge.copies;
-        computing += edge.computing;
+        const double seconds = 1e-6 * (edge.time - last);
+        const bool panel = at[MainPanel] > 0 || at[BesidePanel] > 0, copies = at[In] > 0 || at[Out] > 0;
+        const bool product = (at[Main] > 0 && at[MainPanel] == 0) || (at[Beside] > 0 && at[BesidePanel] == 0);
+        if (at[In] > 0) sums.in += seconds;
+        if (at[Out] > 0) sums.out += seconds;
+        if (panel) sums.panels += seconds;
+        if (product) sums.products += seconds;
+        if (copies) sums.copies += seconds;
+        if (copies && (panel || product)) sums.copies_hidden += seconds;
+        if (at[OfProducts] > 0) sums.product_copies += seconds;
+        if (at[OfProducts] > 0 && (panel || product)) sums.product_copies_hidden += seconds;
+        at[edge.kind] += edge.change;
         last = edge.time;
     }
-    return moving > 0 ? hidden / moving : 1;
+    return sums;
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                        \
