@@ -83,7 +83,7 @@ TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
         if (steps[i].tile == 1 && steps[i].arrives && first_arrival < 0) first_arrival = i;
         if (steps[i].tile == 0 && steps[i].leaves) last_leave = i;
     }
-    EXPECT_EQ(last_leave - first_arrival, 11);
+    EXPECT_EQ(last_leave - first_arrival, 9);
 }
 
 }  // namespace

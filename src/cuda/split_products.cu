@@ -27,6 +27,8 @@ constexpr Index rounded_run = rounded_rows_of_run;
 constexpr Index most_bytes = Index(1) << 30;
 /// Those that both products of a projection use, in each of two layouts.
 constexpr Index most_shared_bytes = Index(4) << 30;
+/// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds waits for that.
+constexpr Index most_rows = 32768;
 /// Columns from which on a coarser product is worth the wait for the size of its factor.
 constexpr Index least_asked = 1024;
 
@@ -198,11 +200,14 @@ void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Run
     const DeviceScalars device(blas);
     const Index depth = form.slots * runs.h, skipped = (slots - form.slots) * runs.h;
     for (Index r = 0; r < runs.count; ++r) {
-        check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, C.rows, C.cols, depth, scalars.alpha,
-                              A_sides + (r * slots * runs.h + skipped) * lda, form.type, lda, B_runs + r * depth,
-                              form.type, form.slots * runs.padded(), scalars.one, C.data, CUDA_R_32F, C.ld,
-                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-              "gemmEx");
+        const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
+        for (Index i = 0; i < C.rows; i += most_rows) {
+            check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, std::min(most_rows, C.rows - i), C.cols, depth,
+                                  scalars.alpha, A_run + i, form.type, lda, B_runs + r * depth, form.type,
+                                  form.slots * runs.padded(), scalars.one, C.data + i, CUDA_R_32F, C.ld,
+                                  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                  "gemmEx");
+        }
     }
 }
 
@@ -241,9 +246,12 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
     Arena::Frame frame(ctx);
     const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
     const Scalars scalars(ctx, frame, largest_a, largest_b, -1);
-    const Runs runs = runs_of_cols(form, k);
+    const Index lda = round_up(m, 8);
+    // one run of rounded columns fits
+    const Index longest = std::max<Index>(128, most_bytes / (lda * Index(sizeof(__half))) / 128 * 128);
+    const Runs runs = form.slots == 1 ? Runs(k, std::min(longest, rounded_run), 8) : runs_of_cols(form, k);
     // as many runs of A's columns at a time as fit
-    const Index lda = round_up(m, 8), of_run = form.slots * runs.h;
+    const Index of_run = form.slots * runs.h;
     const Index count = std::min(runs.count, std::max<Index>(1, most_bytes / (lda * of_run * Index(sizeof(__half)))));
     const Index p_wide = columns_at_a_time(count * of_run, p);
     __half* const A_sides = frame.take<__half>(lda * count * of_run);

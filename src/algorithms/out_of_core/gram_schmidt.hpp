@@ -299,7 +299,7 @@ private:
         const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks);
         Places places = everything();
         const auto Q_places = places.take(sizes.place, passing_places);
-        const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, sizes.piece);
+        const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, 2 * sizes.piece);
         const auto R12 = places.take(sizes.step, sizes.columns);
         const std::array<MatrixView<T, D>, 2> R12_out{places.take(sizes.step, sizes.columns),
                                                       places.take(sizes.step, sizes.columns)};
@@ -353,14 +353,20 @@ private:
             {0, 2});
     }
 
-    /// Columns of Q, as they are or rounded.
+    /// Columns of Q, as they are, or rounded: one of two pieces is while the other one comes.
     void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
         if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-            for (Index j = columns.begin; rounded && j < columns.end; j += pieces.cols) {
-                const Range piece{j, std::min(columns.end, j + pieces.cols)};
-                const auto Q = pieces.col_block({0, piece.size()});
-                A_.move_in(pipeline_.in, {0, m_}, piece, Q);
-                round_columns(pipeline_.in, arithmetic_, Q, j - columns.begin, place);
+            std::array<Mark<D>, 2> read;
+            const Index width = pieces.cols / 2;
+            for (Index i = 0; rounded && i * width < columns.size(); ++i) {
+                const Range piece{i * width, std::min(columns.size(), (i + 1) * width)};
+                const auto Q = pieces.col_block({i % 2 * width, i % 2 * width + piece.size()});
+                read[i % 2].before(pipeline_.in);
+                A_.move_in(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
+                Context<D>& beside = work_beside(pipeline_.in);
+                round_columns(beside, arithmetic_, Q, piece.begin, place);
+                read[i % 2].set(beside);
+                if (piece.end == columns.size()) wait_for(pipeline_.in, beside);
             }
         }
         if (!rounded) A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});

@@ -4,8 +4,8 @@
 // first block meets the tile part by part as it arrives, and the last one as it leaves; so parts of the next tile arrive where
 // those of the last one have left, and both directions of the bus are at work between tiles as well:
 //
-//     first block, parts 0 1 2 …   blocks between, whole tile   last block, part 0, 1, first block of the next tile, part 0,
-//     last block, part 2, first block of the next tile, part 1, …
+//     first block, parts 0 1 2 …   blocks between, whole tile   last block, parts 0 1 2, first block of the next tile, part 0,
+//     last block, part 3, first block of the next tile, part 1, …
 
 #include <algorithm>
 #include <vector>
@@ -61,13 +61,14 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks)
         if (blocks == 1) continue;
         turn.back() = size();
         const Index arriving = t + 1 < tiles ? parts_of(t + 1) : 0;
-        for (Index p = 0; p < std::max(parts_of(t), arriving + 1); ++p) {
+        // what leaves is two parts ahead: it does not wait for what arrives
+        for (Index p = 0; p < std::max(parts_of(t), arriving + 2); ++p) {
             if (p < parts_of(t)) add(t, blocks - 1, part_of(t, p));
-            if (p > 0 && p <= arriving) add(t + 1, 0, part_of(t + 1, p - 1));
+            if (p >= 2 && p < arriving + 2) add(t + 1, 0, part_of(t + 1, p - 2));
         }
         turn.push_back(size());
     }
-    // a block comes with its first step; but the first one of a next tile ahead of the parts that wait for others to leave
+    // a block comes with its first step; but the first two of a next tile ahead of the parts that wait for others to leave
     const Index count = tiles * blocks;
     std::vector<Index> first_use(count, size()), last_use(count, -1);
     for (Index i = 0; i < size(); ++i) {
@@ -79,7 +80,7 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks)
     Index at = 0;
     for (Index q = 0; q < count; ++q) {
         Index wanted = first_use[q];
-        if (q % blocks == 0 && q > 0) wanted = std::min(wanted, turn[q / blocks - 1]);
+        if (q % blocks < 2 && q >= blocks) wanted = std::min(wanted, turn[q / blocks - 1]);
         if (q >= passing_places) wanted = std::max(wanted, last_use[q - passing_places] + 2);
         at = std::max(at, wanted);
         Range& brings = steps[at].brings;

@@ -70,7 +70,7 @@ struct Tiles {
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
-        Index piece = 0;
+        Index piece = 0;  ///< columns of one of two
         Index place = 0;  ///< numbers of one place of Q₁
     };
     Passing passing_q(Index s, Index p) const {
@@ -88,7 +88,7 @@ private:
     Passing passing_q(Index s, Index p, bool rounded) const {
         const auto place = [&](Index step) { return rounded ? rounded_elements(m, step) : m * step; };
         const Index piece = rounded ? std::clamp<Index>(elements / 24 / m / 8 * 8, 8, 512) : 0;
-        const Index room = elements - m * piece;
+        const Index room = elements - 2 * m * piece;
         // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
         const Index a_quarter = std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
         const Index most = std::max<Index>(1, (room - 3 * place(a_quarter)) / (m + 3 * a_quarter));
