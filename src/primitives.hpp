@@ -248,7 +248,9 @@ void project_away(Context<Host>& ctx, MatrixView<const T, Host> Q, MatrixView<T,
 /// Where many W are projected from one Q in FP16 or BF16, a device may keep Q rounded: rows and columns from which on, and the
 /// numbers of f32 that take as much memory as k columns of m rows do then. Rows come in runs, padded to 64 each.
 inline constexpr Index least_rounded = 256, rounded_rows_of_run = 16384;
-constexpr Index rounded_elements(Index m, Index k) { return (m + 64 * (m / rounded_rows_of_run + 1)) * ((k + 7) / 8 * 4); }
+constexpr Index rounded_elements(Index m, Index k) {
+    return (m + 64 * (m / rounded_rows_of_run + 1)) * ((k + 7) / 8 * 4);
+}
 
 /// Of a product Q S with p columns that is taken from columns of norms about 1: operands rounded to f16 leave an error of
 /// 2⁻¹¹‖S‖_F, no more than 8u√p for u = 2⁻²⁴, where ‖S‖_F² = `squares` is at most 2⁻²⁰p.

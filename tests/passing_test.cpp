@@ -20,11 +20,12 @@ class Passing : public testing::Test {
 protected:
     /// What step i may rely on: what leaves has been asked for, and what was computed has been waited for, up to step i − 2.
     static void expect_law(const Case& c) {
-        SCOPED_TRACE(std::to_string(c.n) + " in tiles of " + std::to_string(c.tile) + " past " + std::to_string(c.blocks));
+        SCOPED_TRACE(std::to_string(c.n) + " in tiles of " + std::to_string(c.tile) + " past " +
+                     std::to_string(c.blocks));
         const std::vector<PassingStep> steps = passing_steps(c.n, c.tile, c.blocks);
         const Index count = static_cast<Index>(steps.size());
         std::vector<Index> met(c.n, 0), arrived(c.n, -1), left(c.n, -1);  // of each column of A₂: blocks, and steps
-        std::map<Index, Index> brought, last_use;                          // of each q
+        std::map<Index, Index> brought, last_use;                         // of each q
         Index next_q = 0;
         for (Index i = 0; i < count; ++i) {
             const PassingStep& step = steps[i];

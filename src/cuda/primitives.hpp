@@ -193,7 +193,8 @@ void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T,
                   Arithmetic arithmetic, bool again);
 /// Columns of norms up to 2 rounded to the 16 bits of FP16 or BF16, in `place` of `rounded_elements` numbers: those of A from the
 /// `first` one on, a multiple of 8, in order.
-void round_columns(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A, Index first, float* place);
+void round_columns(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A, Index first,
+                   float* place);
 /// `project_away` from the k columns in such a place; W has at least `least_rounded` rows, as k is.
 void project_away_rounded(Context<Cuda>& ctx, const float* place, Index k, MatrixView<float, Cuda> W,
                           MatrixView<float, Cuda> S, Arithmetic arithmetic);

@@ -314,8 +314,8 @@ private:
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
-        std::array<Mark<D>, passing_places> used;       // blocks of Q₁
-        std::array<Mark<D>, passing_parts> left_place;  // parts of a tile
+        std::array<Mark<D>, passing_places> q_came, q_used;       // of the blocks of Q₁ by turns
+        std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         pipeline_.turn();
         pipeline_.run(
@@ -324,23 +324,27 @@ private:
                 for (Index q = steps[i].brings.begin; q < steps[i].brings.end; ++q) {
                     const Index begin = left.begin + q % blocks * sizes.step;
                     const Range columns{begin, std::min(left.end, begin + sizes.step)};
-                    used[q % passing_places].before(pipeline_.in);
+                    q_used[q % passing_places].before(pipeline_.in);
                     const Span span(pipeline_.in, "Q in", begin);
                     bring_q(columns, sizes.rounded, place_of(q), pieces);
+                    q_came[q % passing_places].set(pipeline_.in);
                 }
                 if (!steps[i].arrives) return;
-                left_place[part_of(i)].before(pipeline_.in);
+                part_left[part_of(i)].before(pipeline_.in);
                 bring({0, m_}, columns_of(i), tile.col_block(steps[i].columns));
+                part_came[part_of(i)].set(pipeline_.in);
             },
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 const auto A2 = tile.col_block(steps[i].columns);
+                q_came[steps[i].q % passing_places].before(ctx_);
+                if (steps[i].arrives) part_came[part_of(i)].before(ctx_);
                 if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
                 {
                     const Span span(ctx_, "projection", columns_of(i).begin);
                     project_from(sizes.rounded, place_of(steps[i].q), rows_of(i).size(), A2, r_in(R12, i));
                 }
-                used[steps[i].q % passing_places].set(ctx_);
+                q_used[steps[i].q % passing_places].set(ctx_);
             },
             [&](Index i) { copy<T>(ctx_, r_in(R12, i), r_in(R12_out[i % 2], i)); },
             [&](Index i) {
@@ -348,7 +352,7 @@ private:
                 take_away_r(r_in(R12_out[i % 2], i), rows_of(i), columns_of(i));
                 if (!steps[i].leaves) return;
                 take_away_a(tile.col_block(steps[i].columns), {0, m_}, columns_of(i));
-                left_place[part_of(i)].set(pipeline_.out);
+                part_left[part_of(i)].set(pipeline_.out);
             },
             {0, 2});
     }

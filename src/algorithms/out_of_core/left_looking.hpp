@@ -190,7 +190,7 @@ private:
     const MatrixView<T, D> Tf_;
     const Index m_, n_, k_;
     Matrix<T, D> slab_, passing_[2];
-    Mark<D> left_[parts];  // parts of the slab that was there last
+    Mark<D> left_[parts];   // parts of the slab that was there last
     Pipeline<D> pipeline_;  // waits before their memory goes
 };
 

@@ -17,12 +17,12 @@ namespace quoin {
 /// One block of Q₁ meets columns of one tile.
 struct PassingStep {
     Index tile = 0;
-    Index block = 0;        ///< of Q₁
-    Range columns;          ///< of the tile; none: a step for the pipeline's sake
-    bool arrives = false;   ///< the columns come with it,
-    bool leaves = false;    ///< or go
-    Index q = 0;            ///< the block's running number: all blocks for the first tile, all for the second one, …
-    Range brings;           ///< of these numbers, those that come with it
+    Index block = 0;       ///< of Q₁
+    Range columns;         ///< of the tile; none: a step for the pipeline's sake
+    bool arrives = false;  ///< the columns come with it,
+    bool leaves = false;   ///< or go
+    Index q = 0;           ///< the block's running number: all blocks for the first tile, all for the second one, …
+    Range brings;          ///< of these numbers, those that come with it
 };
 
 /// Places that blocks of Q₁ take by turns, number q in place q mod 3.

@@ -39,7 +39,7 @@ public:
         arrive(ctx);
     }
 
-    /// By turns; 0: `come` sees to it that they are free.
+    /// By turns; none for what comes: `come` sees to it that its place is free, and `compute` that it is there.
     struct Places {
         Index in = 2, out = 1;
     };
@@ -53,10 +53,10 @@ public:
         come(Index(0));
         for (Index i = 0; i < steps; ++i) {
             throw_if_stopped(ctx);
-            wait_for(ctx, in);
+            if (places.in > 0) wait_for(ctx, in);
             if (i + 1 < steps) {
                 // step i − 1 has been computed
-                if (places.in == 2) wait_for(in, ctx);
+                if (places.in > 0) wait_for(in, ctx);
                 come(i + 1);
             }
             compute(i);

@@ -12,10 +12,10 @@ namespace quoin {
 /// numbers. All of it is arithmetic on the sizes: the plan counts with it what the algorithm does.
 struct Tiles {
     Index m = 0, n = 0;
-    Index leaf = 0;      ///< columns whose Q stays in fast memory while they are used
-    Index elements = 0;  ///< numbers of fast memory
-    bool again = false;  ///< every leaf is orthogonalised against those before it a second time
-    bool halves = false; ///< products take operands of 16 bits
+    Index leaf = 0;       ///< columns whose Q stays in fast memory while they are used
+    Index elements = 0;   ///< numbers of fast memory
+    bool again = false;   ///< every leaf is orthogonalised against those before it a second time
+    bool halves = false;  ///< products take operands of 16 bits
 
     /// One step of a stream is the widest (or highest) that the memory has room for. The first one and the last one are half of
     /// that, for nothing hides the move-in of the one, nor the move-out of the other; smaller ones would pay more for operands of
