@@ -249,6 +249,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.panel = options.panel == PanelDevice::Auto ? Tuning<D>::panel : options.panel;
     if (std::is_same_v<D, Host> || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
     const bool on_host = plan.panel == PanelDevice::Host;
+    const bool extends_t = one_t && plan.full_t == FullTRoute::Recurrence;
     const bool one_tree = n <= Tuning<D>::one_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
         plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
@@ -261,7 +262,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
         case Method::BlockedHouseholder:
             plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width
                                               : on_host               ? Tuning<D>::host_panel_width(k)
-                                                                      : Tuning<D>::panel_width(k, plan.arithmetic));
+                                                        : Tuning<D>::panel_width(k, plan.arithmetic, extends_t));
             plan.inner_block = plan.panel_width;
             plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width);
             tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);

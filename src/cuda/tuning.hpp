@@ -24,8 +24,10 @@ struct Tuning<Cuda> {
     /// Later, with the rest of an update behind the next panel's steps: 8192 × 1024 2.01 (128) and 2.40 (256) in f32, 8192 × 2048
     /// 5.35 and 5.59 in f64, 8192 × 4096 10.6 and 10.9 in f32, 13.0 and 12.6 in f64.
     /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (one_panel).
-    static Index panel_width(Index k, Arithmetic arithmetic) {
-        if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : 24000)) return 512;
+    /// Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
+    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384.
+    static Index panel_width(Index k, Arithmetic arithmetic, bool extends_t = false) {
+        if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : extends_t ? 11000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way

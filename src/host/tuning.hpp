@@ -13,7 +13,9 @@ namespace quoin {
 template <>
 struct Tuning<Host> {
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
-    static Index panel_width(Index k, Arithmetic) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
+    static Index panel_width(Index k, Arithmetic, bool = false) {
+        return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;
+    }
     /// Of a matrix that is elsewhere: there is none.
     static constexpr PanelDevice panel = PanelDevice::Device;
     static Index host_panel_width(Index k) { return panel_width(k, Arithmetic::Native); }
