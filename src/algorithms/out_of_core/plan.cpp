@@ -17,18 +17,22 @@ double number(Index i) { return static_cast<double>(i); }
 /// A stage takes as long as the slowest of its three engines.
 class Clock {
 public:
-    Clock(const OutOfCoreRates& rates, Arithmetic arithmetic, int element_bytes)
-        : link_(rates.link), bytes_(element_bytes), flops_per_second_(rate(rates, arithmetic, element_bytes)) {}
+    Clock(const OutOfCoreRates& rates, const OutOfCorePlan& plan)
+        : link_(rates.link), bytes_(plan.element_bytes), flops_per_second_(rate(rates, plan)) {}
     double seconds(double in, double out, double flops) const {
         return std::max({in * bytes_ / link_, out * bytes_ / link_, flops / flops_per_second_});
     }
 
 private:
-    static double rate(const OutOfCoreRates& rates, Arithmetic arithmetic, int element_bytes) {
-        if (arithmetic == Arithmetic::Corrected) return rates.corrected;
-        if (arithmetic == Arithmetic::TF32) return rates.tf32;
-        if (arithmetic == Arithmetic::FP16 || arithmetic == Arithmetic::BF16) return rates.tensor;
-        return element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+    static double rate(const OutOfCoreRates& rates, const OutOfCorePlan& plan) {
+        switch (plan.arithmetic) {
+            case Arithmetic::Corrected:
+                return plan.method == OutOfCoreMethod::Householder ? rates.corrected_by_panels : rates.corrected;
+            case Arithmetic::TF32: return rates.tf32;
+            case Arithmetic::FP16:
+            case Arithmetic::BF16: return rates.tensor;
+            default: return plan.element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+        }
     }
     double link_, bytes_, flops_per_second_;
 };
@@ -246,7 +250,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     plan.workspace_bytes = workspace<D>(plan.memory_bytes, plan.arithmetic, !gram_schmidt, m,
                                         Tuning<D>::panel_width(std::min(m, n), plan.arithmetic));
     const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
-    const Clock clock(rates, plan.arithmetic, plan.element_bytes);
+    const Clock clock(rates, plan);
     Total total;
     if (gram_schmidt) {
         // nothing has a use for more than this
