@@ -39,6 +39,8 @@ struct Tuning<Cuda> {
     static constexpr bool corrected_products = true;
     static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
     static constexpr Index least_corrected_cols = 1024;
+    /// Products of f32 of m×k matrices with so few columns p are made by the tensor cores of f64: sgemm rounds p up to its tiles.
+    static bool few_columns(Index m, Index k, Index p) { return m >= 65536 && k <= 256 && p <= 104; }
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
