@@ -205,7 +205,7 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
     if constexpr (sizeof(T) == 4) {
-        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols) {
+        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols(k)) {
             return apply_by_halves(ctx, op, V, Tf, C);
         }
     }

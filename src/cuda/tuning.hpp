@@ -35,10 +35,16 @@ struct Tuning<Cuda> {
     static constexpr PanelDevice panel = PanelDevice::Device;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
-    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns.
+    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns by `width`
+    /// reflectors.
     static constexpr bool corrected_products = true;
     static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols = 1024;
+    static constexpr Index least_corrected_cols(Index width) { return width >= corrected_wy_block ? 512 : 1024; }
+    /// Whether they pay for products of Q, of m rows in blocks of `width` reflectors, with p columns. The halves of a block take 12
+    /// bytes an entry, 3 GiB at most.
+    static bool corrected_product_pays(Index m, Index width, Index p) {
+        return m >= 512 && m <= (Index(1) << 19) && width >= 256 && p >= least_corrected_cols(width);
+    }
     /// Products of f32 of m×k matrices with so few columns p are made by the tensor cores of f64: sgemm rounds p up to its tiles.
     static bool few_columns(Index m, Index k, Index p) { return m >= 65536 && k <= 256 && p <= 104; }
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
@@ -46,6 +52,8 @@ struct Tuning<Cuda> {
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of its blocks in products with it.
     static constexpr Index wy_block = 1024;
+    /// The same where they are corrected: what the tensor cores cut off grows with it.
+    static constexpr Index corrected_wy_block = 512;
     /// Columns of a T inside a leaf: those of a tile.
     static Index inner_block(Index n) { return std::min<Index>(n, 32); }
     static constexpr Index tree_width = 32;

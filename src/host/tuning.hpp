@@ -23,7 +23,7 @@ struct Tuning<Host> {
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
     static FullTRoute full_t(Index m, Index k) { return 2 * m < 3 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of the blocks of T in products with it.
-    static constexpr Index wy_block = 192;
+    static constexpr Index wy_block = 192, corrected_wy_block = wy_block;
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// Columns of a panel of CAQR, up to which one tree is taken where nobody asks for it, and the most that a tree takes.

@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
     T* const stages = reinterpret_cast<T*>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     // B's columns follow those of A's strips
-    const int strip_cols_of_a = ceil_div(of.n, gram_height) * gram_height, first_right = cross ? strip_cols_of_a / 8 : 0;
+    const int strip_cols_of_a = ceil_div(of.n, gram_height) * gram_height,
+              first_right = cross ? strip_cols_of_a / 8 : 0;
     const int col_tiles = cross ? first_right + of.width / 8 : ceil_div(of.n, 8);
     const int stage_size = gram_ld * (strip_cols_of_a + (cross ? of.width : 0));
     const Index slabs = ceil_div(m, Index(gram_rows));
@@ -154,8 +155,8 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
         stage = (stage + 1) % gram_stages;
     }
 
-    double* const part =
-        parts + (Index(blockIdx.y) * gridDim.x + blockIdx.x) * count * (gram_height * 8) + first * (gram_height * 8) + lane;
+    double* const part = parts + (Index(blockIdx.y) * gridDim.x + blockIdx.x) * count * (gram_height * 8) +
+                         first * (gram_height * 8) + lane;
 #pragma unroll
     for (int u = 0; u < units; ++u) {
 #pragma unroll
@@ -181,7 +182,7 @@ cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3
         return cudaGetLastError();
     };
     switch (ceil_div(unit_count, gram_warps)) {
-        case 1: return launch.template operator()<cross ? 1 : 2>();
+        case 1: return launch.template operator() < cross ? 1 : 2 > ();
         case 2: return launch.template operator()<2>();
         case 3: return launch.template operator()<3>();
         case 4: return launch.template operator()<4>();

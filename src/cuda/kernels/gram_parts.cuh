@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
     if (threadIdx.y != 0 || e >= size) return;
     const int unit = static_cast<int>(e / (height * 8)), tiles = width / 8;
     const PlaceInUnit place(static_cast<int>(e % (height * 8)));
-    const int i = unit / tiles * height + place.row, j = static_cast<int>(blockIdx.y) * width + unit % tiles * 8 + place.col;
+    const int i = unit / tiles * height + place.row,
+              j = static_cast<int>(blockIdx.y) * width + unit % tiles * 8 + place.col;
     if (i >= n || j >= p) return;
     float& c_ij = C[i + j * ldc];
     c_ij = static_cast<float>(accumulate ? static_cast<double>(c_ij) + sum : sum);
@@ -99,8 +100,7 @@ inline cudaError_t sum_product_parts(int n, int p, int width, int groups, int co
                                      bool accumulate, float* C, Index ldc, cudaStream_t stream) {
     const Index size = Index(ceil_div(n, 32)) * 32 * width;
     sum_product_parts_kernel<<<dim3(static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), groups),
-                               dim3(sum_lanes, sum_groups), 0, stream>>>(n, p, width, count, parts, accumulate, C,
-                                                                         ldc);
+                               dim3(sum_lanes, sum_groups), 0, stream>>>(n, p, width, count, parts, accumulate, C, ldc);
     return cudaGetLastError();
 }
 

@@ -28,7 +28,8 @@ __host__ __device__ constexpr int subtract_ahead(int col_tiles) { return col_til
 
 /// Every thread of the block takes part; ready for all of them on return.
 template <int col_tiles>
-__device__ __forceinline__ void load_right_operand(double* blocks, int k, int p, const float* __restrict__ B, Index ldb) {
+__device__ __forceinline__ void load_right_operand(double* blocks, int k, int p, const float* __restrict__ B,
+                                                   Index ldb) {
     const int count = ceil_div(k, 8) * col_tiles * 64;
 #pragma unroll 8
     for (int e = threadIdx.x; e < count; e += subtract_warps * 32) {
@@ -97,8 +98,8 @@ __global__ void __launch_bounds__(subtract_warps * 32, subtract_blocks(col_tiles
 }
 
 /// 0 < k <= 256, 0 < p <= 104.
-inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index lda, const float* B, Index ldb, float* C,
-                                    Index ldc, int multiprocessors, cudaStream_t stream) {
+inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index lda, const float* B, Index ldb,
+                                    float* C, Index ldc, int multiprocessors, cudaStream_t stream) {
     const auto launch = [&]<int col_tiles>() {
         const int bytes = ceil_div(k, 8) * col_tiles * 64 * int(sizeof(double));
         const cudaError_t error = cudaFuncSetAttribute(subtract_product_kernel<col_tiles>,
