@@ -16,17 +16,10 @@ struct Trapezoid {
     Triangle triangle = Triangle::UnitLower;  // V; Lower: S
 };
 
-/// Columns of V that one product takes.
-template <class D>
-Index block_width(Arithmetic arithmetic) {
-    return arithmetic == Arithmetic::Corrected ? Tuning<D>::corrected_wy_block : Tuning<D>::wy_block;
-}
-
 /// Calls `step(J)` for blocks J of the columns [begin, end).
 template <class D, class Step>
-void for_each_block(Arithmetic arithmetic, Index begin, Index end, Step step) {
-    const Index width = block_width<D>(arithmetic);
-    for (Index j = begin; j < end; j += width) step(Range{j, std::min(end, j + width)});
+void for_each_block(Index begin, Index end, Step step) {
+    for (Index j = begin; j < end; j += Tuning<D>::wy_block) step(Range{j, std::min(end, j + Tuning<D>::wy_block)});
 }
 
 /// W := V(rows, 0:q)ᵀ C for the q rows of W, q <= rows.end.
@@ -37,7 +30,7 @@ void inner(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Ran
     if (dense > 0) {
         multiply_transposed<T>(ctx, V.A.block(rows, {0, dense}), C, W.row_block({0, dense}), false, arithmetic);
     }
-    for_each_block<D>(arithmetic, dense, q, [&](Range J) {
+    for_each_block<D>(dense, q, [&](Range J) {
         // W_J = L_JᵀC_J + V_JᵀC, where V_J starts with the triangle L_J
         const Range below{J.end, rows.end};
         const auto W_J = W.row_block(J);
@@ -55,7 +48,7 @@ void outer(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Ran
            MatrixView<T, D> B) {
     const Index q = W.rows, dense = std::min(rows.begin, q);
     if (dense > 0) subtract_product<T>(ctx, V.A.block(rows, {0, dense}), W.row_block({0, dense}), B, arithmetic);
-    for_each_block<D>(arithmetic, dense, q, [&](Range J) {
+    for_each_block<D>(dense, q, [&](Range J) {
         const Range below{J.end, rows.end};
         const auto W_J = W.row_block(J);
         if (below.size() > 0) {
@@ -207,14 +200,25 @@ void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf)
 template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Range all{0, C.rows};
-    if (wy.S.data) return BlockOfQ<T, D>(wy, op, all, all, arithmetic).subtract_from(ctx, C, C);
+    // with T halves are made once for two products, with S for each
+    if (wy.S.data && arithmetic == Arithmetic::Native) {
+        return BlockOfQ<T, D>(wy, op, all, all, arithmetic).subtract_from(ctx, C, C);
+    }
     // a diagonal block of T is the T of its columns: products with narrow ones leave out the zeros of V
-    const Index k = wy.V.cols, width = block_width<D>(arithmetic), count = (k + width - 1) / width;
+    const Index k = wy.V.cols, width = Tuning<D>::wy_block, count = (k + width - 1) / width;
+    Matrix<T, D> upper;  // S lies below a diagonal block of T
+    if (wy.S.data) upper = Matrix<T, D>(ctx, std::min(k, width), std::min(k, width));
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Index first = (op == Op::Transpose ? s : count - 1 - s) * width;
         const Range J{first, std::min(k, first + width)}, rows{first, C.rows};
-        apply_panel<T>(ctx, op, wy.V.block(rows, J), wy.Tf.block(J, J), C.row_block(rows), arithmetic);
+        MatrixView<const T, D> T_J = wy.Tf.block(J, J);
+        if (wy.S.data) {
+            const auto to = upper.view().block({0, J.size()}, {0, J.size()});
+            copy_triangle<T>(ctx, T_J, to);
+            T_J = to;
+        }
+        apply_panel<T>(ctx, op, wy.V.block(rows, J), T_J, C.row_block(rows), arithmetic);
     }
 }
 

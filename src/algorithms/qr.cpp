@@ -415,15 +415,17 @@ const Report& QR<T, D>::report() const {
 
 namespace {
 
-/// Of a product of op(Q) in blocks of `width` reflectors with p columns of m rows.
-template <class T, class D>
-Arithmetic product_arithmetic(const Plan& plan, Index m, Index width, Index p) {
-    if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-        if (plan.products == Arithmetic::Corrected && Tuning<D>::corrected_product_pays(m, width, p)) {
-            return Arithmetic::Corrected;
-        }
-    }
-    return Arithmetic::Native;
+/// Of a product of op(Q), in blocks of `width` reflectors, with p columns.
+template <class D>
+Arithmetic product_arithmetic(const Plan& plan, Index width, Index p) {
+    const bool pays = Tuning<D>::corrected_product_pays(plan.rows, width, p);
+    return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
+}
+/// Of one of op(Q(r, c)) with p columns.
+template <class D>
+Arithmetic block_arithmetic(const Plan& plan, Range r, Range c, Index p) {
+    const bool pays = Tuning<D>::corrected_block_pays(r.size(), c.size(), std::min(plan.rows, plan.cols), p);
+    return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
 template <class T, class D>
@@ -464,7 +466,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
             return apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
         }
         const Index width = wy.V.data ? wy.V.cols : impl_->plan.panel_width;
-        const Arithmetic arithmetic = product_arithmetic<T, D>(impl_->plan, m, width, B.cols);
+        const Arithmetic arithmetic = product_arithmetic<D>(impl_->plan, width, B.cols);
         const UnitColumns<T, D> unit(ctx, arithmetic, B);
         if (wy.V.data) {
             apply_full_wy<T, D>(ctx, wy, op_left, B, arithmetic);
@@ -537,8 +539,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
         return B;
     }
     if (const auto wy = impl_->full_wy(); wy.V.data) {
-        const Arithmetic arithmetic = product_arithmetic<T, D>(impl_->plan, std::max(r.size(), c.size()), wy.V.cols,
-                                                               std::min(r.size(), c.size()));
+        const Arithmetic arithmetic = block_arithmetic<D>(impl_->plan, r, c, std::min(r.size(), c.size()));
         form_full_wy_block<T, D>(ctx, wy, r, c, B.view(), arithmetic);
         return B;
     }
@@ -570,8 +571,7 @@ Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, M
     if (B.view().empty()) return B;
     const Span span(ctx, "apply block of Q");
     if (const auto wy = impl_->full_wy(); wy.V.data) {
-        const Arithmetic arithmetic =
-            product_arithmetic<T, D>(impl_->plan, std::max(r.size(), c.size()), wy.V.cols, C.cols);
+        const Arithmetic arithmetic = block_arithmetic<D>(impl_->plan, r, c, C.cols);
         if (arithmetic == Arithmetic::Native) {
             apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view(), arithmetic);
             return B;

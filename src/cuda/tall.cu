@@ -203,12 +203,6 @@ private:
     cublasHandle_t blas_;
 };
 
-/// Whether AᵀB of m×k and m×p, or C − A B with A m×k, is a product with few columns, whose kernels are below.
-bool has_few_columns(Arithmetic arithmetic, Index m, Index k, Index p) {
-    const bool fits = k <= subtract_depth && p <= subtract_cols && std::min(k, p) > 0;
-    return arithmetic != Arithmetic::TF32 && fits && Tuning<Cuda>::few_columns(m, k, p);
-}
-
 /// C := AᵀB (+ C where `accumulate`), products exact and sums in f64.
 void multiply_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
                   MatrixView<float, Cuda> C, bool accumulate) {
@@ -238,7 +232,9 @@ void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matrix
         if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
             return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
         }
-        if (has_few_columns(arithmetic, A.rows, A.cols, B.cols)) return multiply_few(ctx, A, B, C, accumulate);
+        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_inner_product(A.rows, A.cols, B.cols)) {
+            return multiply_few(ctx, A, B, C, accumulate);
+        }
     }
     const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
     multiply_split<T>(ctx, A, B, accumulate, false, C);
@@ -252,7 +248,9 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
         if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
             return subtract_product_by_halves(ctx, arithmetic, A, B, C);
         }
-        if (has_few_columns(arithmetic, C.rows, A.cols, C.cols)) return subtract_few(ctx, A, B, C);
+        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_update(C.rows, A.cols, C.cols)) {
+            return subtract_few(ctx, A, B, C);
+        }
     }
     const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
     gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);

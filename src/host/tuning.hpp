@@ -23,7 +23,7 @@ struct Tuning<Host> {
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
     static FullTRoute full_t(Index m, Index k) { return 2 * m < 3 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of the blocks of T in products with it.
-    static constexpr Index wy_block = 192, corrected_wy_block = wy_block;
+    static constexpr Index wy_block = 192;
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// Columns of a panel of CAQR, up to which one tree is taken where nobody asks for it, and the most that a tree takes.
@@ -47,6 +47,8 @@ struct Tuning<Host> {
     static constexpr bool keeps_last_step = false;
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
+    static bool corrected_product_pays(Index, Index, Index) { return false; }
+    static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
     /// Whether a tall matrix is reconstructed as one panel.
     static bool one_panel(Index, Index) { return true; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.

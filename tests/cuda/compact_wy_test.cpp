@@ -439,9 +439,9 @@ TEST_F(GpuCorrectedProducts, AreAsAccurateAsNativeOnesOnEveryClass) {
 
 TEST_F(GpuCorrectedProducts, BlocksOfQ) {
     auto& g = gpu();
-    const Index m = 1500, n = 1200;
+    const Index m = 2100, n = 1600;
     const Matrix<float> A = random_normal<float>(m, n);
-    const Range r{700, 1300}, c{100, 900};
+    const Range r{900, 2000}, c{100, 1150};
     for (Kept kept : {Kept::T, Kept::S}) {
         const auto native = factor(A.view(), kept, Arithmetic::Native),
                    chosen = factor(A.view(), kept, Arithmetic::Auto);
@@ -449,7 +449,7 @@ TEST_F(GpuCorrectedProducts, BlocksOfQ) {
         expect_close(Y, X, n, std::sqrt(double(r.size())), "q_block");
         EXPECT_FALSE(same_bits<float>(X.view(), Y.view()));
         for (Op op : {Op::None, Op::Transpose}) {
-            const Matrix<float> C = of_every_scale(op == Op::None ? c.size() : r.size(), 530);
+            const Matrix<float> C = of_every_scale(op == Op::None ? c.size() : r.size(), 1010);
             const auto gC = copy_to_device<float>(g, C.view());
             const Matrix<float> B = on_host(native.apply_q_block(g, op, r, c, gC.view())),
                                 D = on_host(chosen.apply_q_block(g, op, r, c, gC.view()));

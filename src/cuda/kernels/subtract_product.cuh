@@ -1,10 +1,10 @@
 #pragma once
 
-// C := C − A B for a tall A (m×k, k <= 256) and C (m×p, p <= 104), f32 with products and sums in f64.
+// C := C − A B for a tall A (m×k, k <= 256) and C (m×p, 64 < p <= 104), f32 with products and sums in f64.
 //
 //            k                p        A warp owns 16 rows of C at a time, whole, in registers (row_tiles.cuh: 4 doubles a
 //         ┌──────┐         ┌────┐      lane for every 8 columns), and reads the same rows of A once, 8 columns a step,
-//      16 │ warp │    B k  │    │      `ahead` steps before it needs them. B lies in shared memory, widened, as blocks
+//      16 │ warp │    B k  │    │      two steps before it needs them. B lies in shared memory, widened, as blocks
 //         ├──────┤         └────┘      8×8 in the order in which they are multiplied: lane l finds its two numbers of the
 //         │  …   │        (shared)     right operand, (κ, κ') = (2t, 2t+1), at 2l. Warps exchange no data.
 //
@@ -12,7 +12,8 @@
 //
 // Shared: 512 · ⌈k/8⌉⌈p/8⌉ bytes: 160 KB for k = 192, p = 100. Registers: 8⌈p/8⌉ + about 60, at most 168.
 // Any ld and alignment; 8-byte accesses where A, C and their ld allow, else one element each. 2mkp flops, p rounded up to a
-// multiple of 8; mk + 2mp elements read or written once. Bound by the tensor cores' f64 rate from p ≈ 48 on.
+// multiple of 8; mk + 2mp elements read or written once. Bound by the tensor cores' f64 rate: 1 000 000×192
+// with 100 columns 1.04 ms on an H100, 39 TFLOP/s of its tiles.
 
 #include <algorithm>
 
@@ -20,11 +21,7 @@
 
 namespace quoin::cuda {
 
-constexpr int subtract_warps = 12, subtract_cols = 104, subtract_depth = 256;
-
-/// Blocks that share a multiprocessor, and steps that A is read ahead: where columns are few the memory is what takes time.
-__host__ __device__ constexpr int subtract_blocks(int col_tiles) { return col_tiles <= 2 ? 2 : 1; }
-__host__ __device__ constexpr int subtract_ahead(int col_tiles) { return col_tiles <= 8 ? 4 : 2; }
+constexpr int subtract_warps = 12, subtract_ahead = 2;
 
 /// Every thread of the block takes part; ready for all of them on return.
 template <int col_tiles>
@@ -44,7 +41,7 @@ __device__ __forceinline__ void load_right_operand(double* blocks, int k, int p,
 template <bool whole, int col_tiles>
 __device__ __forceinline__ void subtract_rows(Tile16x8 (&C)[col_tiles], int k, const float* A, Index lda, Index valid,
                                               const double2* B) {
-    constexpr int ahead = subtract_ahead(col_tiles);
+    constexpr int ahead = subtract_ahead;
     const int steps = ceil_div(k, 8);
     const float* p = lane_of(A, lda);
     int left = lane_of(k);
@@ -75,7 +72,7 @@ __device__ __forceinline__ void subtract_rows(Tile16x8 (&C)[col_tiles], int k, c
 }
 
 template <int col_tiles>
-__global__ void __launch_bounds__(subtract_warps * 32, subtract_blocks(col_tiles))
+__global__ void __launch_bounds__(subtract_warps * 32, 1)
     subtract_product_kernel(Index m, int k, int p, const float* __restrict__ A, Index lda, const float* __restrict__ B,
                             Index ldb, float* C, Index ldc) {
     extern __shared__ __align__(16) unsigned char shared[];
@@ -97,7 +94,7 @@ __global__ void __launch_bounds__(subtract_warps * 32, subtract_blocks(col_tiles
     }
 }
 
-/// 0 < k <= 256, 0 < p <= 104.
+/// 0 < k <= 256, 64 < p <= 104.
 inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index lda, const float* B, Index ldb,
                                     float* C, Index ldc, int multiprocessors, cudaStream_t stream) {
     const auto launch = [&]<int col_tiles>() {
@@ -105,21 +102,13 @@ inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index
         const cudaError_t error = cudaFuncSetAttribute(subtract_product_kernel<col_tiles>,
                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
-        const auto blocks = static_cast<unsigned>(std::min<Index>(Index(multiprocessors) * subtract_blocks(col_tiles),
-                                                                  ceil_div(m, Index(subtract_warps * 16))));
+        const auto blocks =
+            static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(subtract_warps * 16))));
         subtract_product_kernel<col_tiles>
             <<<blocks, subtract_warps * 32, bytes, stream>>>(m, k, p, A, lda, B, ldb, C, ldc);
         return cudaGetLastError();
     };
     switch (ceil_div(p, 8)) {
-        case 1: return launch.template operator()<1>();
-        case 2: return launch.template operator()<2>();
-        case 3: return launch.template operator()<3>();
-        case 4: return launch.template operator()<4>();
-        case 5: return launch.template operator()<5>();
-        case 6: return launch.template operator()<6>();
-        case 7: return launch.template operator()<7>();
-        case 8: return launch.template operator()<8>();
         case 9: return launch.template operator()<9>();
         case 10: return launch.template operator()<10>();
         case 11: return launch.template operator()<11>();
