@@ -437,6 +437,22 @@ TEST_F(GpuCorrectedProducts, AreAsAccurateAsNativeOnesOnEveryClass) {
     }
 }
 
+/// QᵀA for A itself: sums of VᵀA do not cancel, which is when they lose most.
+TEST_F(GpuCorrectedProducts, OfTheMatrixItself) {
+    auto& g = gpu();
+    const Index m = quick() ? 1300 : 4100, n = 1032;
+    const Matrix<float> A = random_normal<float>(m, n);
+    const auto native = factor(A.view(), Kept::T, Arithmetic::Native),
+               chosen = factor(A.view(), Kept::T, Arithmetic::Auto);
+    const Matrix<double> exact =
+        exactly(widened(on_host(native.v(g))), widened(on_host(native.t(g))), Op::Transpose, widened(A));
+    GpuPadded<float> X(g, A.view()), Y(g, A.view());
+    native.apply_q(g, Side::Left, Op::Transpose, X.view());
+    chosen.apply_q(g, Side::Left, Op::Transpose, Y.view());
+    const double error = column_error(X.fetch(g).view(), exact.view());
+    EXPECT_LE(column_error(Y.fetch(g).view(), exact.view()), 2 * error + 64) << error;
+}
+
 TEST_F(GpuCorrectedProducts, BlocksOfQ) {
     auto& g = gpu();
     const Index m = 2100, n = 1600;
