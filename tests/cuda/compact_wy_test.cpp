@@ -376,21 +376,6 @@ protected:
         }
         return C;
     }
-    /// max ‖x_j − y_j‖ / ‖y_j‖ in units of u; a zero y_j asks for a zero x_j.
-    static double column_error(MatrixView<const float> X, MatrixView<const double> Y) {
-        double most = 0;
-        for (Index j = 0; j < X.cols; ++j) {
-            double error = 0, norm = 0;
-            for (Index i = 0; i < X.rows; ++i) {
-                error += (X(i, j) - Y(i, j)) * (X(i, j) - Y(i, j));
-                norm += Y(i, j) * Y(i, j);
-            }
-            if (norm == 0 && error == 0) continue;
-            const double relative = std::sqrt(error / norm) / u;
-            if (!(relative <= most)) most = relative;
-        }
-        return most;
-    }
     /// op(Q) C in double, of f's V and T.
     Matrix<double> exactly(const Matrix<double>& V, const Matrix<double>& Tf, Op op, const Matrix<double>& C) {
         const auto gV = copy_to_device<double>(gpu(), V.view()), gT = copy_to_device<double>(gpu(), Tf.view());

@@ -568,22 +568,7 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
     }
 }
 
-class GpuCorrected : public GpuPrimitive<float> {
-protected:
-    /// max ‖c_j − d_j‖ / ‖d_j‖, in units of u.
-    static double column_error(MatrixView<const float> C, MatrixView<const double> D) {
-        double most = 0;
-        for (Index j = 0; j < C.cols; ++j) {
-            double error = 0, norm = 0;
-            for (Index i = 0; i < C.rows; ++i) {
-                error += (C(i, j) - D(i, j)) * (C(i, j) - D(i, j));
-                norm += D(i, j) * D(i, j);
-            }
-            most = std::max(most, std::sqrt(error / norm) / unit_roundoff<float>);
-        }
-        return most;
-    }
-};
+using GpuCorrected = GpuPrimitive<float>;
 
 TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
     // graded: entries of V and of each column of C from 1 to 2⁻³⁰; spike: one entry of C above all others
@@ -646,8 +631,7 @@ protected:
     static double most_error(const Matrix<float>& C, const Matrix<double>& D, const Matrix<double>& S, double u) {
         double largest = 0;
         for (Index at = 0; at < C.rows() * C.cols(); ++at) {
-            const double error = std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u);
-            if (!(error <= largest)) largest = error;
+            raise(largest, std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u));
         }
         return largest;
     }
@@ -764,8 +748,7 @@ protected:
         for (Index j = 0; j < C.cols(); ++j) {
             for (Index i = 0; i < C.rows(); ++i) {
                 const double unit = 0x1p-24 * std::abs(D(i, j)) + double(h) * 0x1p-52 * S(i, j);
-                const double error = std::abs(C(i, j) - D(i, j)) / unit;
-                if (!(error <= largest)) largest = error;
+                raise(largest, std::abs(C(i, j) - D(i, j)) / unit);
             }
         }
         return largest;
