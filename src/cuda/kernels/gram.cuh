@@ -181,8 +181,9 @@ cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3
         gram_kernel<T, units, cross><<<grid, gram_warps * 32, bytes, stream>>>(m, of, parts, accumulate);
         return cudaGetLastError();
     };
+    constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     switch (ceil_div(unit_count, gram_warps)) {
-        case 1: return launch.template operator() < cross ? 1 : 2 > ();
+        case 1: return launch.template operator()<least>();
         case 2: return launch.template operator()<2>();
         case 3: return launch.template operator()<3>();
         case 4: return launch.template operator()<4>();
