@@ -142,6 +142,7 @@ TYPED_TEST(PlanOf, OptionsOutsideTheirDomainAreNamed) {
         for (Method method : {Method::Auto, Method::BlockedHouseholder, Method::ClassicalGramSchmidt})
             this->expect_invalid("arithmetic", 5000, 5000, {.method = method, .arithmetic = arithmetic});
     EXPECT_EQ(this->plan(5000, 5000, {.arithmetic = Arithmetic::Auto}).arithmetic, Arithmetic::Native);
+    EXPECT_EQ(this->plan(5000, 5000, {.arithmetic = Arithmetic::Auto}).products, Arithmetic::Native);
 }
 
 TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {

@@ -61,7 +61,8 @@ enum class FullTRoute {
 };
 
 /// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
-/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any).
+/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any). Native and Corrected hold for products with a Q
+/// kept as reflectors too (`apply_q`, `apply_q_block`, `q_block`), which Auto corrects where they are large enough.
 enum class Arithmetic {
     Auto,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
     Native,     ///< in the matrix's own type
@@ -111,6 +112,7 @@ struct Plan {
     bool keep_s = false;
     FullTRoute full_t = FullTRoute::Auto;        ///< of CompactWY::Full, never Auto there
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
+    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q where they are large: Native or Corrected
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
     GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;  ///< of the methods by Gram-Schmidt, never Auto there
     PanelDevice panel = PanelDevice::Device;                       ///< never Auto; Host: not where the matrix is

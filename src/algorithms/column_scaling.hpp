@@ -63,4 +63,28 @@ private:
     Matrix<Scan, D> found_;
 };
 
+/// C := C D with columns of norms from 1 to 2, where the arithmetic of what follows needs that, D of powers of two; and what came
+/// of C times D⁻¹. Nothing otherwise, and for columns that are zero or not finite.
+template <class T, class D>
+class UnitColumns {
+public:
+    UnitColumns(Context<D>& ctx, Arithmetic arithmetic, MatrixView<T, D> C) {
+        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+            if (arithmetic == Arithmetic::Native) return;
+            exponents_ = Matrix<int, D>(ctx, C.cols, 1);
+            norm_exponents(ctx, C, exponents_.view());
+            scale(ctx, -1, C);
+        }
+    }
+    void restore(Context<D>& ctx, MatrixView<T, D> C) const {
+        if (exponents_.rows() > 0) scale(ctx, 1, C);
+    }
+
+private:
+    void scale(Context<D>& ctx, int sign, MatrixView<T, D> C) const {
+        scale_columns<T>(ctx, exponents_.view(), sign, Part::All, C);
+    }
+    Matrix<int, D> exponents_;
+};
+
 }  // namespace quoin

@@ -132,26 +132,28 @@ void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right
 template <class T, class D>
 void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf);
 
-/// C := op(Q) C, C with m rows.
+/// C := op(Q) C, C with m rows. Where the arithmetic is Corrected, here and below, the columns of C have norms up to 2.
 template <class T, class D>
-void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C);
+void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic);
 
 /// B := op(Q(r, c)) C.
 template <class T, class D>
 void apply_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Op op, Range r, Range c, MatrixView<const T, D> C,
-                         MatrixView<T, D> B);
+                         MatrixView<T, D> B, Arithmetic arithmetic);
 
 /// B := Q(r, c).
 template <class T, class D>
-void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B);
+void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B,
+                        Arithmetic arithmetic);
 
 /// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
 template <class T, class D>
 void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R);
 
-/// C := op(Q) C, C with m rows.
+/// C := op(Q) C, C with m rows; panels in LAPACK's format in the given arithmetic.
 template <class T, class D>
-void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C);
+void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C,
+                  Arithmetic arithmetic = Arithmetic::Native);
 
 /// C := C op(Q), C with m columns, by `from_left(op, B)`, which is B := op(Q) B: C op(Q) = (op(Q)ᵀ Cᵀ)ᵀ, some rows of C at
 /// a time.

@@ -24,9 +24,12 @@ void for_each_block(Index begin, Index end, Step step) {
 
 /// W := V(rows, 0:q)ᵀ C for the q rows of W, q <= rows.end.
 template <class T, class D>
-void inner(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, MatrixView<const T, D> C, MatrixView<T, D> W) {
+void inner(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Range rows, MatrixView<const T, D> C,
+           MatrixView<T, D> W) {
     const Index q = W.rows, dense = std::min(rows.begin, q);
-    if (dense > 0) multiply_transposed<T>(ctx, V.A.block(rows, {0, dense}), C, W.row_block({0, dense}));
+    if (dense > 0) {
+        multiply_transposed<T>(ctx, V.A.block(rows, {0, dense}), C, W.row_block({0, dense}), false, arithmetic);
+    }
     for_each_block<D>(dense, q, [&](Range J) {
         // W_J = L_JᵀC_J + V_JᵀC, where V_J starts with the triangle L_J
         const Range below{J.end, rows.end};
@@ -34,20 +37,22 @@ void inner(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, MatrixView<con
         copy<T>(ctx, C.row_block({J.begin - rows.begin, J.end - rows.begin}), W_J);
         multiply_triangle<T>(ctx, Side::Left, V.triangle, Op::Transpose, V.A.block(J, J), W_J);
         if (below.size() == 0) return;
-        multiply_transposed<T>(ctx, V.A.block(below, J), C.row_block({J.end - rows.begin, C.rows}), W_J, true);
+        multiply_transposed<T>(ctx, V.A.block(below, J), C.row_block({J.end - rows.begin, C.rows}), W_J, true,
+                               arithmetic);
     });
 }
 
 /// B := B − V(rows, 0:q) W for the q rows of W, q <= rows.end; W is lost.
 template <class T, class D>
-void outer(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, MatrixView<T, D> W, MatrixView<T, D> B) {
+void outer(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Range rows, MatrixView<T, D> W,
+           MatrixView<T, D> B) {
     const Index q = W.rows, dense = std::min(rows.begin, q);
-    if (dense > 0) subtract_product<T>(ctx, V.A.block(rows, {0, dense}), W.row_block({0, dense}), B);
+    if (dense > 0) subtract_product<T>(ctx, V.A.block(rows, {0, dense}), W.row_block({0, dense}), B, arithmetic);
     for_each_block<D>(dense, q, [&](Range J) {
         const Range below{J.end, rows.end};
         const auto W_J = W.row_block(J);
         if (below.size() > 0) {
-            subtract_product<T>(ctx, V.A.block(below, J), W_J, B.row_block({J.end - rows.begin, B.rows}));
+            subtract_product<T>(ctx, V.A.block(below, J), W_J, B.row_block({J.end - rows.begin, B.rows}), arithmetic);
         }
         multiply_triangle<T>(ctx, Side::Left, V.triangle, Op::None, V.A.block(J, J), W_J);
         subtract<T>(ctx, W_J, B.row_block({J.begin - rows.begin, J.end - rows.begin}));
@@ -75,8 +80,13 @@ void transpose_rows(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, Matri
 template <class T, class D>
 class BlockOfQ {
 public:
-    BlockOfQ(const FullWY<T, D>& wy, Op op, Range r, Range c)
-        : to(op == Op::None ? r : c), from(op == Op::None ? c : r), Tf_(wy.Tf), op_(op), with_s_(wy.S.data) {
+    BlockOfQ(const FullWY<T, D>& wy, Op op, Range r, Range c, Arithmetic arithmetic)
+        : to(op == Op::None ? r : c),
+          from(op == Op::None ? c : r),
+          Tf_(wy.Tf),
+          op_(op),
+          arithmetic_(arithmetic),
+          with_s_(wy.S.data) {
         const Trapezoid<T, D> V{wy.V, Triangle::UnitLower}, S{wy.S, Triangle::Lower};
         X_ = with_s_ && op == Op::Transpose ? S : V;
         Z_ = with_s_ && op == Op::None ? S : V;
@@ -89,7 +99,7 @@ public:
     void subtract_from(Context<D>& ctx, MatrixView<const T, D> C, MatrixView<T, D> B) const {
         if (l_ == 0 || C.empty() || B.empty()) return;
         Matrix<T, D> W(ctx, rows_of_w(), C.cols);
-        inner<T, D>(ctx, Z_, from, C, W.view().row_block(rows_before()));
+        inner<T, D>(ctx, arithmetic_, Z_, from, C, W.view().row_block(rows_before()));
         finish(ctx, W.view(), B);
     }
     /// B := op(Q(r, c)).
@@ -109,7 +119,7 @@ private:
     /// W := Y W, B := B − X W.
     void finish(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> B) const {
         if (!with_s_) multiply_by_t(ctx, W);
-        outer<T, D>(ctx, X_, to, W.row_block(rows_behind()), B);
+        outer<T, D>(ctx, arithmetic_, X_, to, W.row_block(rows_behind()), B);
     }
     void multiply_by_t(Context<D>& ctx, MatrixView<T, D> W) const {
         const Range head{0, l_}, tail{l_, b_};
@@ -129,6 +139,7 @@ private:
     Trapezoid<T, D> X_, Z_;
     MatrixView<const T, D> Tf_;
     Op op_;
+    Arithmetic arithmetic_;
     bool with_s_;
     Index b_, l_;
 };
@@ -187,23 +198,34 @@ void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf)
 }
 
 template <class T, class D>
-void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C) {
+void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Range all{0, C.rows};
-    if (wy.S.data) return BlockOfQ<T, D>(wy, op, all, all).subtract_from(ctx, C, C);
+    // with T halves are made once for two products, with S for each
+    if (wy.S.data && arithmetic == Arithmetic::Native) {
+        return BlockOfQ<T, D>(wy, op, all, all, arithmetic).subtract_from(ctx, C, C);
+    }
     // a diagonal block of T is the T of its columns: products with narrow ones leave out the zeros of V
     const Index k = wy.V.cols, width = Tuning<D>::wy_block, count = (k + width - 1) / width;
+    Matrix<T, D> upper;  // S lies below a diagonal block of T
+    if (wy.S.data) upper = Matrix<T, D>(ctx, std::min(k, width), std::min(k, width));
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Index first = (op == Op::Transpose ? s : count - 1 - s) * width;
         const Range J{first, std::min(k, first + width)}, rows{first, C.rows};
-        apply_panel<T>(ctx, op, wy.V.block(rows, J), wy.Tf.block(J, J), C.row_block(rows));
+        MatrixView<const T, D> T_J = wy.Tf.block(J, J);
+        if (wy.S.data) {
+            const auto to = upper.view().block({0, J.size()}, {0, J.size()});
+            copy_triangle<T>(ctx, T_J, to);
+            T_J = to;
+        }
+        apply_panel<T>(ctx, op, wy.V.block(rows, J), T_J, C.row_block(rows), arithmetic);
     }
 }
 
 template <class T, class D>
 void apply_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Op op, Range r, Range c, MatrixView<const T, D> C,
-                         MatrixView<T, D> B) {
-    const BlockOfQ<T, D> Q(wy, op, r, c);
+                         MatrixView<T, D> B, Arithmetic arithmetic) {
+    const BlockOfQ<T, D> Q(wy, op, r, c, arithmetic);
     // B = op(I(r, c)) C
     set_zero(ctx, B);
     const Range common{std::max(r.begin, c.begin), std::min(r.end, c.end)};
@@ -215,25 +237,27 @@ void apply_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Op op, Range r
 }
 
 template <class T, class D>
-void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B) {
+void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B,
+                        Arithmetic arithmetic) {
     // or its transpose, whichever has less to multiply by T
     if (r.size() < c.size()) {
         Matrix<T, D> Bt(ctx, c.size(), r.size());
-        BlockOfQ<T, D>(wy, Op::Transpose, r, c).form(ctx, Bt.view());
+        BlockOfQ<T, D>(wy, Op::Transpose, r, c, arithmetic).form(ctx, Bt.view());
         transpose<T>(ctx, Bt.view(), B);
     } else {
-        BlockOfQ<T, D>(wy, Op::None, r, c).form(ctx, B);
+        BlockOfQ<T, D>(wy, Op::None, r, c, arithmetic).form(ctx, B);
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                        \
-    template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>); \
-    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                             \
-    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                 \
-    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>);         \
-    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,        \
-                                            MatrixView<const T, D>, MatrixView<T, D>);                 \
-    template void form_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Range, Range, MatrixView<T, D>);
+#define QUOIN_INSTANTIATE(T, D)                                                                              \
+    template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>);       \
+    template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                   \
+    template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                       \
+    template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>, Arithmetic);   \
+    template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,              \
+                                            MatrixView<const T, D>, MatrixView<T, D>, Arithmetic);           \
+    template void form_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Range, Range, MatrixView<T, D>, \
+                                           Arithmetic);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -181,6 +181,14 @@ Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     return corrected && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
+/// Of products with Q.
+template <class T, class D>
+Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
+    const bool possible = Tuning<D>::corrected_products && sizeof(T) == 4 && !is_gram_schmidt(plan.method);
+    const bool asked = wanted == Arithmetic::Auto || wanted == Arithmetic::Corrected;
+    return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
+}
+
 /// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
 template <class D>
 void choose_tree(Plan& plan, Index width, const Options& options) {
@@ -256,6 +264,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     }
 
     plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
+    plan.products = choose_products<T, D>(plan, options.arithmetic);
     const Index full = std::max<Index>(1, k);
     Index tree_width = full;
     switch (plan.method) {

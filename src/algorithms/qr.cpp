@@ -101,7 +101,7 @@ private:
         if (plan.q == QForm::None) {
             forest = {};
         } else if (plan.q == QForm::Explicit || lapack_wanted) {
-            form_q_in_place(ctx_, forest.view());
+            form_q_in_place(ctx_, forest.view(), plan.arithmetic);
             if (lapack_wanted) {
                 become_lapack();
             } else {
@@ -415,6 +415,19 @@ const Report& QR<T, D>::report() const {
 
 namespace {
 
+/// Of a product of op(Q), in blocks of `width` reflectors, with p columns.
+template <class D>
+Arithmetic product_arithmetic(const Plan& plan, Index width, Index p) {
+    const bool pays = Tuning<D>::corrected_product_pays(plan.rows, width, p);
+    return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
+}
+/// Of one of op(Q(r, c)) with p columns.
+template <class D>
+Arithmetic block_arithmetic(const Plan& plan, Range r, Range c, Index p) {
+    const bool pays = Tuning<D>::corrected_block_pays(r.size(), c.size(), std::min(plan.rows, plan.cols), p);
+    return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
+}
+
 template <class T, class D>
 void require_q(const QR<T, D>& f, const char* operation) {
     const auto& impl = f.impl();
@@ -450,12 +463,17 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     const auto wy = impl_->full_wy();
     const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
         if (impl_->is_explicit) {
-            apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
-        } else if (wy.V.data) {
-            apply_full_wy<T, D>(ctx, wy, op_left, B);
-        } else {
-            apply_forest<T, D>(ctx, std::as_const(impl_->forest).view(), op_left, B);
+            return apply_basis<T, D>(ctx, impl_->Q.view(), impl_->kernel(ctx), op_left, B);
         }
+        const Index width = wy.V.data ? wy.V.cols : impl_->plan.panel_width;
+        const Arithmetic arithmetic = product_arithmetic<D>(impl_->plan, width, B.cols);
+        const UnitColumns<T, D> unit(ctx, arithmetic, B);
+        if (wy.V.data) {
+            apply_full_wy<T, D>(ctx, wy, op_left, B, arithmetic);
+        } else {
+            apply_forest<T, D>(ctx, std::as_const(impl_->forest).view(), op_left, B, arithmetic);
+        }
+        unit.restore(ctx, B);
     };
     if (side == Side::Left) return from_left(op, C);
     apply_from_right(ctx, op, C, from_left);
@@ -476,7 +494,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     copy<T>(ctx, impl_->forest.A.view().col_block({0, k}), forest.A.view());
     forest.Tf = Matrix<T, D>(ctx, impl_->forest.Tf.rows(), impl_->forest.Tf.cols());
     copy<T>(ctx, impl_->forest.Tf.view(), forest.Tf.view());
-    form_q_in_place(ctx, forest.view());
+    form_q_in_place(ctx, forest.view(), impl_->plan.arithmetic);
     return std::move(forest.A);
 }
 
@@ -490,7 +508,7 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
         impl_->full_t = {};
         return Q;
     }
-    form_q_in_place(ctx, impl_->forest.view());
+    form_q_in_place(ctx, impl_->forest.view(), impl_->plan.arithmetic);
     impl_->full_t = {};
     return std::move(impl_->forest.A);
 }
@@ -521,7 +539,8 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
         return B;
     }
     if (const auto wy = impl_->full_wy(); wy.V.data) {
-        form_full_wy_block<T, D>(ctx, wy, r, c, B.view());
+        const Arithmetic arithmetic = block_arithmetic<D>(impl_->plan, r, c, std::min(r.size(), c.size()));
+        form_full_wy_block<T, D>(ctx, wy, r, c, B.view(), arithmetic);
         return B;
     }
     // Q E_c restricted to the rows r, or (Qᵀ E_r)ᵀ restricted to the columns c: whichever has fewer columns
@@ -552,7 +571,15 @@ Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, M
     if (B.view().empty()) return B;
     const Span span(ctx, "apply block of Q");
     if (const auto wy = impl_->full_wy(); wy.V.data) {
-        apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view());
+        const Arithmetic arithmetic = block_arithmetic<D>(impl_->plan, r, c, C.cols);
+        if (arithmetic == Arithmetic::Native) {
+            apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view(), arithmetic);
+            return B;
+        }
+        Matrix<T, D> CD = copy_of(ctx, C);
+        const UnitColumns<T, D> unit(ctx, arithmetic, CD.view());
+        apply_full_wy_block<T, D>(ctx, wy, op, r, c, CD.view(), B.view(), arithmetic);
+        unit.restore(ctx, B.view());
         return B;
     }
     // the rows `to` of op(Q) [0; C; 0]

@@ -124,14 +124,14 @@ void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, Ma
 }
 
 template <class T, class D>
-void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C) {
+void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Index count = static_cast<Index>(forest.panels.size());
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         // Qᵀ = … H₂ᵀ H₁ᵀ, Q = H₁ H₂ …
         const Panel& panel = forest.panels[op == Op::Transpose ? s : count - 1 - s];
         apply_tree<T, D>(ctx, panel.tree, op, forest.panel_a(panel), forest.panel_t(panel),
-                         C.row_block({panel.first, C.rows}));
+                         C.row_block({panel.first, C.rows}), arithmetic);
     }
 }
 
@@ -165,11 +165,11 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                          \
-    template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                \
-    template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                               \
-    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>); \
-    template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>);         \
+#define QUOIN_INSTANTIATE(T, D)                                                                              \
+    template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                    \
+    template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                   \
+    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);     \
+    template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>, Arithmetic); \
     template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -135,9 +135,8 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
     multiply_transposed<T>(ctx, L, C.row_block(copied), W);
     if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C.row_block(rest), W, true);
     gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    gemm<T>(ctx, Op::None, Op::None, -1, L, TW, 1, C.row_block(copied));
-    if (rest.size() > 0) gemm<T>(ctx, Op::None, Op::None, -1, V.row_block(rest), TW, 1, C.row_block(rest));
-    ctx.state().add_flops(2.0 * m * k * p);
+    subtract_product<T>(ctx, L, TW, C.row_block(copied));
+    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C.row_block(rest));
 }
 
 /// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.
@@ -206,7 +205,7 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
     if constexpr (sizeof(T) == 4) {
-        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols) {
+        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols(k)) {
             return apply_by_halves(ctx, op, V, Tf, C);
         }
     }

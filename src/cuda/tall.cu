@@ -1,5 +1,5 @@
-// Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, the rest
-// over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them, and those of a wide product, go into C
+// Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, products of
+// f32 with few columns by kernels/gram.cuh and kernels/subtract_product.cuh, the rest over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them, and those of a wide product, go into C
 // one after the other; of others one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
@@ -13,9 +13,11 @@
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/solve_and_gram.cuh"
+#include "cuda/kernels/subtract_product.cuh"
 #include "cuda/primitives.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/sum_parts.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin {
 namespace {
@@ -201,6 +203,25 @@ private:
     cublasHandle_t blas_;
 };
 
+/// C := AᵀB (+ C where `accumulate`), products exact and sums in f64.
+void multiply_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
+                  MatrixView<float, Cuda> C, bool accumulate) {
+    const int n = static_cast<int>(A.cols), p = static_cast<int>(B.cols);
+    const CrossGrid grid(A.rows, n, p, ctx.state().multiprocessors);
+    Arena::Frame frame(ctx);
+    double* const parts = frame.take<double>(grid.parts_size());
+    QUOIN_CUDA_CHECK(gram_of_two(A.rows, n, A.data, A.ld, p, B.data, B.ld, grid, parts, ctx.stream()));
+    QUOIN_CUDA_CHECK(
+        sum_product_parts(n, p, grid.width, grid.groups, grid.blocks, parts, accumulate, C.data, C.ld, ctx.stream()));
+}
+
+/// C := C − A B the same.
+void subtract_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
+                  MatrixView<float, Cuda> C) {
+    QUOIN_CUDA_CHECK(cuda::subtract_product(C.rows, static_cast<int>(A.cols), static_cast<int>(C.cols), A.data, A.ld,
+                                            B.data, B.ld, C.data, C.ld, ctx.state().multiprocessors, ctx.stream()));
+}
+
 }  // namespace
 
 template <class T>
@@ -210,6 +231,9 @@ void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matrix
     if constexpr (sizeof(T) == 4) {
         if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
             return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
+        }
+        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_inner_product(A.rows, A.cols, B.cols)) {
+            return multiply_few(ctx, A, B, C, accumulate);
         }
     }
     const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
@@ -223,6 +247,9 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
     if constexpr (sizeof(T) == 4) {
         if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
             return subtract_product_by_halves(ctx, arithmetic, A, B, C);
+        }
+        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_update(C.rows, A.cols, C.cols)) {
+            return subtract_few(ctx, A, B, C);
         }
     }
     const TensorMath math(ctx, arithmetic == Arithmetic::TF32);

@@ -35,10 +35,42 @@ struct Tuning<Cuda> {
     static constexpr PanelDevice panel = PanelDevice::Device;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
-    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns.
+    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns by `width`
+    /// reflectors.
     static constexpr bool corrected_products = true;
     static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols = 1024;
+    static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
+    /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves of a block
+    /// of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in blocks of
+    ///                               256             512             1024            2048
+    ///   8192 × 2048 on 512                      1.16 / 0.661    0.965 / 0.536   0.907 / 0.512
+    ///               on 1000                     1.73 / 1.03     1.69 / 0.866    1.67 / 0.855
+    ///               on 2048     3.41 / 2.42     3.08 / 1.78     3.05 / 1.55     3.16 / 1.59
+    ///   10 000²     on 1000                     6.57 / 3.78     6.16 / 3.28     6.25 / 3.26
+    ///   32768×4096  on 2048     25.7 / 15.4     25.7 / 10.9     23.6 / 9.00     22.4 / 8.44
+    /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 / 1.51, on
+    /// 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
+    static bool corrected_product_pays(Index m, Index width, Index p) {
+        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
+    }
+    /// The same of a block of Q, whose products have halves of their own too.
+    static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {
+        return std::min(rows, cols) >= 512 && width >= 512 && p >= 1000;
+    }
+    /// Products of f32 with a tall m×k matrix and few columns p are made by the f64 tensor cores: sgemm rounds k and p up to its
+    /// tiles. 1 000 000 rows, ms by sgemm and by them:
+    ///      k   AᵀB, p: 8            32            64            100           C − A B, p: 32  64             80             100
+    ///     64   0.202 / 0.242   0.313 / 0.248   0.358 / 0.338   0.424 / 0.460   0.195 / 0.257   0.384 / 0.383   0.571 / 0.450   0.596 / 0.595
+    ///    128   0.370 / 0.257   0.529 / 0.353   0.542 / 0.471   0.723 / 0.668   0.339 / 0.447   0.498 / 0.570   0.911 / 0.658   0.921 / 0.808
+    ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
+    ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
+    /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
+    static bool few_columns_in_inner_product(Index m, Index k, Index p) {
+        return m >= 16384 && k >= 64 && k <= 256 && p <= 104 && k * p > 1024;
+    }
+    static bool few_columns_in_update(Index m, Index k, Index p) {
+        return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
+    }
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }

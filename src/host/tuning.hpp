@@ -47,6 +47,8 @@ struct Tuning<Host> {
     static constexpr bool keeps_last_step = false;
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
+    static bool corrected_product_pays(Index, Index, Index) { return false; }
+    static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
     /// Whether a tall matrix is reconstructed as one panel.
     static bool one_panel(Index, Index) { return true; }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.

@@ -355,6 +355,131 @@ TYPED_TEST(GpuFullT, BlocksOfQ) {
             }
 }
 
+/// Products with Q large enough to be corrected, on columns of any scale.
+class GpuCorrectedProducts : public GpuFullT<float> {
+protected:
+    enum class Kept { T, S, Panels };
+
+    QR<float, Cuda> factor(MatrixView<const float> A, Kept kept, Arithmetic arithmetic) {
+        Options options = this->options(FullTRoute::Auto, kept == Kept::S, 256);
+        if (kept == Kept::Panels) options.compact_wy = CompactWY::Panels;
+        options.q = QForm::Reflectors;
+        options.arithmetic = arithmetic;
+        return qr<float, Cuda>(gpu(), copy_to_device<float>(gpu(), A).view(), options);
+    }
+    /// Columns of norms from 1e-30 to 1e30, one of zeros, and one with a single entry.
+    static Matrix<float> of_every_scale(Index m, Index p) {
+        Matrix<float> C = random_normal<float>(m, p, 7);
+        for (Index j = 0; j < p; ++j) {
+            const float scale = std::pow(10.0f, float(-30 + 60 * j / (p - 1))) / std::sqrt(float(m));
+            for (Index i = 0; i < m; ++i) C(i, j) *= j == 3 || (j == 5 && i != m / 2) ? 0.0f : scale;
+        }
+        return C;
+    }
+    /// op(Q) C in double, of f's V and T.
+    Matrix<double> exactly(const Matrix<double>& V, const Matrix<double>& Tf, Op op, const Matrix<double>& C) {
+        const auto gV = copy_to_device<double>(gpu(), V.view()), gT = copy_to_device<double>(gpu(), Tf.view());
+        auto X = copy_to_device<double>(gpu(), C.view());
+        apply_panel<double>(gpu(), op, gV.view(), gT.view(), X.view());
+        return copy_to_host<double>(gpu(), X.view());
+    }
+};
+
+TEST_F(GpuCorrectedProducts, AreAsAccurateAsNativeOnesOnEveryClass) {
+    auto& g = gpu();
+    const Index m = 1301, n = 1032, p = 1030;
+    const Matrix<float> C = of_every_scale(m, p);
+    int turn = 0;
+    for (enum Gallery matrix_class : gallery()) {
+        if (quick() && matrix_class != Gallery::Kahan) continue;
+        const Matrix<float> A = generate<float>(matrix_class, m, n);
+        // one class all three ways, each of the others in one
+        const bool all = matrix_class == Gallery::Kahan;
+        ++turn;
+        for (Kept kept : {Kept::T, Kept::S, Kept::Panels}) {
+            if (!all && turn % 3 != int(kept)) continue;
+            SCOPED_TRACE(testing::Message() << to_string(matrix_class) << ", kept " << int(kept));
+            const auto native = factor(A.view(), kept, Arithmetic::Native),
+                       chosen = factor(A.view(), kept, Arithmetic::Auto);
+            const Matrix<double> V = widened(on_host(native.v(g))), Tf = widened(on_host(native.t(g)));
+            for (Op op : {Op::None, Op::Transpose}) {
+                const Matrix<double> exact = exactly(V, Tf, op, widened(C));
+                GpuPadded<float> X(g, C.view()), Y(g, C.view());
+                native.apply_q(g, Side::Left, op, X.view());
+                chosen.apply_q(g, Side::Left, op, Y.view());
+                const Matrix<float> by_native = X.fetch(g), by_halves = Y.fetch(g);
+                const double error = column_error(by_native.view(), exact.view());
+                // without one of the three products it is 2000 and more
+                EXPECT_LE(column_error(by_halves.view(), exact.view()), 2 * error + 64) << error;
+                EXPECT_FALSE(same_bits<float>(by_native.view(), by_halves.view()))
+                    << "neither is corrected, or both are";
+                for (Index i = 0; i < m; ++i) ASSERT_EQ(by_halves(i, 3), 0.0f);
+                // and back
+                chosen.apply_q(g, Side::Left, op == Op::None ? Op::Transpose : Op::None, Y.view());
+                EXPECT_LE(column_error(Y.fetch(g).view(), widened(C).view()), 2 * law * double(n)) << "Qᵀ(Q C)";
+            }
+        }
+    }
+}
+
+/// QᵀA for A itself: sums of VᵀA do not cancel, which is when they lose most.
+TEST_F(GpuCorrectedProducts, OfTheMatrixItself) {
+    auto& g = gpu();
+    const Index m = quick() ? 1300 : 4100, n = 1032;
+    const Matrix<float> A = random_normal<float>(m, n);
+    const auto native = factor(A.view(), Kept::T, Arithmetic::Native),
+               chosen = factor(A.view(), Kept::T, Arithmetic::Auto);
+    const Matrix<double> exact =
+        exactly(widened(on_host(native.v(g))), widened(on_host(native.t(g))), Op::Transpose, widened(A));
+    GpuPadded<float> X(g, A.view()), Y(g, A.view());
+    native.apply_q(g, Side::Left, Op::Transpose, X.view());
+    chosen.apply_q(g, Side::Left, Op::Transpose, Y.view());
+    const double error = column_error(X.fetch(g).view(), exact.view());
+    EXPECT_LE(column_error(Y.fetch(g).view(), exact.view()), 2 * error + 64) << error;
+}
+
+TEST_F(GpuCorrectedProducts, BlocksOfQ) {
+    auto& g = gpu();
+    const Index m = 2100, n = 1600;
+    const Matrix<float> A = random_normal<float>(m, n);
+    const Range r{900, 2000}, c{100, 1150};
+    for (Kept kept : {Kept::T, Kept::S}) {
+        const auto native = factor(A.view(), kept, Arithmetic::Native),
+                   chosen = factor(A.view(), kept, Arithmetic::Auto);
+        const Matrix<float> X = on_host(native.q_block(g, r, c)), Y = on_host(chosen.q_block(g, r, c));
+        expect_close(Y, X, n, std::sqrt(double(r.size())), "q_block");
+        EXPECT_FALSE(same_bits<float>(X.view(), Y.view()));
+        for (Op op : {Op::None, Op::Transpose}) {
+            const Matrix<float> C = of_every_scale(op == Op::None ? c.size() : r.size(), 1010);
+            const auto gC = copy_to_device<float>(g, C.view());
+            const Matrix<float> B = on_host(native.apply_q_block(g, op, r, c, gC.view())),
+                                D = on_host(chosen.apply_q_block(g, op, r, c, gC.view()));
+            EXPECT_FALSE(same_bits<float>(B.view(), D.view()));
+            for (Index j = 0; j < C.cols(); ++j) {
+                const Range col{j, j + 1};
+                expect_close(copy<float>(D.view().col_block(col)), copy<float>(B.view().col_block(col)), n,
+                             frobenius_norm<float>(C.view().col_block(col)), "apply_q_block");
+            }
+        }
+    }
+}
+
+/// What is not finite stays in its column.
+TEST_F(GpuCorrectedProducts, ColumnsKeepToThemselves) {
+    auto& g = gpu();
+    const Index m = 900, n = 600, p = 520;
+    const auto f = factor(random_normal<float>(m, n).view(), Kept::T, Arithmetic::Auto);
+    Matrix<float> C = random_normal<float>(m, p, 2);
+    C(17, 4) = std::numeric_limits<float>::quiet_NaN();
+    C(500, 300) = std::numeric_limits<float>::infinity();
+    GpuPadded<float> X(g, C.view());
+    f.apply_q(g, Side::Left, Op::Transpose, X.view());
+    const Matrix<float> found = X.fetch(g);
+    for (Index j = 0; j < p; ++j) {
+        EXPECT_EQ(is_finite<float>(found.view().col_block({j, j + 1})), j != 4 && j != 300) << j;
+    }
+}
+
 TYPED_TEST(GpuFullT, BlocksOfTOutAndIn) {
     using T = TypeParam;
     auto& g = this->gpu();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
@@ -58,6 +59,25 @@ private:
     Matrix<T> poison_;
     Matrix<T, Cuda> storage_;
 };
+
+/// most := max(most, x), which stays infinite once x is NaN.
+inline void raise(double& most, double x) {
+    if (!(x <= most)) most = std::isnan(x) ? std::numeric_limits<double>::infinity() : x;
+}
+
+/// max ‖x_j − y_j‖ / ‖y_j‖ in units of f32's u; a zero y_j asks for a zero x_j.
+inline double column_error(MatrixView<const float> X, MatrixView<const double> Y) {
+    double most = 0;
+    for (Index j = 0; j < X.cols; ++j) {
+        double error = 0, norm = 0;
+        for (Index i = 0; i < X.rows; ++i) {
+            error += (X(i, j) - Y(i, j)) * (X(i, j) - Y(i, j));
+            norm += Y(i, j) * Y(i, j);
+        }
+        if (error != 0) raise(most, std::sqrt(error / norm) / unit_roundoff<float>);
+    }
+    return most;
+}
 
 /// Rows × columns that reach every path: empty, single, ragged against 32, 64, 256, 512, 4096 and their multiples.
 inline constexpr std::pair<Index, Index> tall_shapes[] = {{0, 0},    {1, 1},     {5, 5},      {33, 32},  {64, 1},

@@ -5,6 +5,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "cuda/primitives.hpp"
+#include "cuda/tuning.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 
@@ -567,22 +568,7 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
     }
 }
 
-class GpuCorrected : public GpuPrimitive<float> {
-protected:
-    /// max ‖c_j − d_j‖ / ‖d_j‖, in units of u.
-    static double column_error(MatrixView<const float> C, MatrixView<const double> D) {
-        double most = 0;
-        for (Index j = 0; j < C.cols; ++j) {
-            double error = 0, norm = 0;
-            for (Index i = 0; i < C.rows; ++i) {
-                error += (C(i, j) - D(i, j)) * (C(i, j) - D(i, j));
-                norm += D(i, j) * D(i, j);
-            }
-            most = std::max(most, std::sqrt(error / norm) / unit_roundoff<float>);
-        }
-        return most;
-    }
-};
+using GpuCorrected = GpuPrimitive<float>;
 
 TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
     // graded: entries of V and of each column of C from 1 to 2⁻³⁰; spike: one entry of C above all others
@@ -645,8 +631,7 @@ protected:
     static double most_error(const Matrix<float>& C, const Matrix<double>& D, const Matrix<double>& S, double u) {
         double largest = 0;
         for (Index at = 0; at < C.rows() * C.cols(); ++at) {
-            const double error = std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u);
-            if (!(error <= largest)) largest = error;
+            raise(largest, std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u));
         }
         return largest;
     }
@@ -742,6 +727,109 @@ TEST_F(GpuArithmetic, ProjectionsObeyTheLawOfEach) {
                 W = copy<float>(left.view());
             }
         }
+}
+
+/// Products with few columns: exact products, sums in f64, rounded once. On the other side of the rule, f32's own law.
+class GpuFewColumns : public GpuArithmetic {
+protected:
+    static constexpr Index m = 70001;
+    const Index most_cols = quick() ? 65 : 257;
+    const Matrix<float> A = badly_scaled(m, most_cols, 40, 1), B = badly_scaled(m, 128, -40, 2);
+
+    static Matrix<float> absolute(MatrixView<const float> X) {
+        Matrix<float> Y = copy<float>(X);
+        std::transform(Y.data(), Y.data() + X.rows * X.cols, Y.data(), [](float x) { return std::abs(x); });
+        return Y;
+    }
+    /// max over |c_ij − d_ij| / (u|d_ij| + h 2⁻⁵² s_ij), where S = |A|ᵀ|B| or the like is a sum of h terms.
+    static double rounding_error(const Matrix<float>& C, MatrixView<const double> D, MatrixView<const double> S,
+                                 Index h) {
+        double largest = 0;
+        for (Index j = 0; j < C.cols(); ++j) {
+            for (Index i = 0; i < C.rows(); ++i) {
+                const double unit = 0x1p-24 * std::abs(D(i, j)) + double(h) * 0x1p-52 * S(i, j);
+                raise(largest, std::abs(C(i, j) - D(i, j)) / unit);
+            }
+        }
+        return largest;
+    }
+};
+
+TEST_F(GpuFewColumns, InnerProducts) {
+    auto& g = gpu();
+    // of all columns at once
+    for (Index rows : {m, Index(16384), Index(16383)}) {
+        const Range these{m - rows, m};
+        const Matrix<float> A_m = copy<float>(
+                                A.view().block(these, {0, rows == m ? most_cols : std::min<Index>(most_cols, 192)})),
+                            B_m = copy<float>(B.view().row_block(these));
+        const Matrix<double> D = inner(A_m, B_m, false), S = inner(absolute(A_m.view()), absolute(B_m.view()), false);
+        const Matrix<double> squares = inner(A_m, B_m, true);
+        int turn = 0;
+        for (Index k : {1, 31, 63, 64, 65, 97, 192, 256, 257})
+            for (Index p : {1, 7, 97, 100, 104, 105, 128}) {
+                if (k > A_m.cols() || (rows != m && (k < 63 || p != 100))) continue;
+                // columns at multiples of 16 bytes, of 8, and of 4
+                const Index padding = std::array<Index, 3>{3, 5, 4}[turn++ % 3];
+                SCOPED_TRACE(testing::Message() << rows << "x" << k << " by " << p << ", padding " << padding);
+                GpuPadded<float> gA(g, A_m.view().col_block({0, k}), padding),
+                    gB(g, B_m.view().col_block({0, p}), padding);
+                GpuPadded<float> gC(g, k, p);
+                multiply_transposed<float>(g, gA.view(), gB.view(), gC.view());
+                const Matrix<float> C = gC.fetch(g);
+                const auto D_kp = D.view().block({0, k}, {0, p}), S_kp = S.view().block({0, k}, {0, p});
+                if (!Tuning<Cuda>::few_columns_in_inner_product(rows, k, p)) {
+                    const Matrix<double> exact = copy<double>(D_kp),
+                                         scale = copy<double>(squares.view().block({0, k}, {0, p}));
+                    EXPECT_LE(most_error(C, exact, scale, 0x1p-24), most(laws[0], rows));
+                    continue;
+                }
+                EXPECT_LE(rounding_error(C, D_kp, S_kp, rows), 1.0001);
+                multiply_transposed<float>(g, gA.view(), gB.view(), gC.view(), true);
+                Matrix<double> twice(k, p);
+                for (Index j = 0; j < p; ++j) {
+                    for (Index i = 0; i < k; ++i) twice(i, j) = double(C(i, j)) + D(i, j);
+                }
+                EXPECT_LE(rounding_error(gC.fetch(g), twice.view(), S_kp, rows), 1.0001) << "C + AᵀB";
+                GpuPadded<float> again(g, k, p);
+                multiply_transposed<float>(g, gA.view(), gB.view(), again.view());
+                EXPECT_TRUE(same_bits<float>(again.fetch(g).view(), C.view())) << "a second time";
+            }
+    }
+}
+
+TEST_F(GpuFewColumns, Updates) {
+    auto& g = gpu();
+    int turn = 0;
+    for (Index k : {1, 65, 192, 256, 257}) {
+        if (k > most_cols) continue;
+        const Matrix<float> A_k = copy<float>(A.view().col_block({0, k})), E = random_normal<float>(k, 128, 3);
+        // C about as large as A E
+        const Matrix<float> C = badly_scaled(m, 128, 40, 4);
+        const Matrix<double> D = outer(A_k, E, C, false), squares = outer(A_k, E, C, true);
+        // |C| + |A||E|
+        Matrix<float> minus_e = absolute(E.view());
+        std::transform(minus_e.data(), minus_e.data() + k * 128, minus_e.data(), [](float x) { return -x; });
+        const Matrix<double> S = outer(absolute(A_k.view()), minus_e, absolute(C.view()), false);
+        for (Index p : {1, 7, 64, 65, 73, 81, 97, 100, 104, 105, 128})
+            for (Index rows : {m, Index(65536), Index(65535)}) {
+                if (rows != m && p != 100) continue;
+                const Index padding = std::array<Index, 3>{3, 5, 4}[turn++ % 3];
+                SCOPED_TRACE(testing::Message() << rows << "x" << k << " by " << p << ", padding " << padding);
+                const Range these{m - rows, m};
+                GpuPadded<float> gA(g, A_k.view().row_block(these), padding), gE(g, E.view().col_block({0, p}));
+                GpuPadded<float> gC(g, C.view().block(these, {0, p}), padding);
+                subtract_product<float>(g, gA.view(), gE.view(), gC.view());
+                const Matrix<float> found = gC.fetch(g);
+                const auto exact = D.view().block(these, {0, p});
+                if (Tuning<Cuda>::few_columns_in_update(rows, k, p)) {
+                    EXPECT_LE(rounding_error(found, exact, S.view().block(these, {0, p}), k), 1.0001);
+                } else {
+                    const Matrix<double> scale = copy<double>(squares.view().block(these, {0, p}));
+                    EXPECT_LE(most_error(found, copy<double>(exact), scale, 0x1p-24), most(laws[0], k));
+                }
+            }
+    }
 }
 
 TYPED_TEST(GpuPrimitive, PanelsObeyTheLawOnEveryClass) {

@@ -263,6 +263,21 @@ TEST_F(GpuQr, CorrectedIsForF32ByPanels) {
     EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
 }
 
+TEST_F(GpuQr, ProductsAreCorrectedUnlessNativeOnesAreAskedFor) {
+    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, CompactWY compact_wy) {
+        return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .compact_wy = compact_wy, .arithmetic = arithmetic})
+            .products;
+    };
+    const Method reflectors = Method::BlockedHouseholder;
+    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full}) {
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, compact_wy), Arithmetic::Corrected);
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, compact_wy), Arithmetic::Native);
+        EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, compact_wy), Arithmetic::Native);
+    }
+    EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Corrected, CompactWY::Panels), Arithmetic::Corrected);
+    EXPECT_EQ(products(1.0f, Method::ClassicalGramSchmidt, Arithmetic::FP16, CompactWY::Panels), Arithmetic::Native);
+}
+
 TEST_F(GpuQr, NotFiniteEntriesAreNamed) {
     Matrix<double> A = random_normal<double>(5000, 20);
     A(4321, 7) = std::numeric_limits<double>::quiet_NaN();

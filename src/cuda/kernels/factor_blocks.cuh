@@ -11,8 +11,7 @@
 // c u |R_ii⁻¹||R_ii| and adds c u |X_i||R_ii|, all that substitution leaves (Higham 2002, 12.2). So |A − X R| <= c u |X||R|
 // row by row, in f64 whatever T is, while u κ(R_ii)² is O(1) for the 8×8 diagonal blocks.
 //
-// Rows of A: a warp takes 16 as tiles 16×8 (dmma.cuh) whose rows g and g+8 are A's rows 2g and 2g+1, so that a lane reads
-// and writes pairs. In X := A R⁻¹ the order of rows is free.
+// A warp takes 16 rows of A as tiles (row_tiles.cuh): in X := A R⁻¹ the order of rows is free.
 
 #include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
@@ -108,11 +107,5 @@ __device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const doubl
         for (int j = i + 1; j < col_tiles; ++j) multiply_add(X[j], left, next());
     }
 }
-
-/// Rows 2g and 2g + 1 of a column.
-template <class T>
-struct alignas(2 * sizeof(T)) Pair {
-    T v[2];
-};
 
 }  // namespace quoin::cuda

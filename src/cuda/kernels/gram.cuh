@@ -1,12 +1,14 @@
 #pragma once
 
-// Partial Gram matrices of a tall A (m×n, 64 < n <= 192): part_b = Σ A_sᵀA_s over the slabs s of block b, upper triangle.
+// Partial Gram matrices of a tall A (m×n, 64 < n <= 192): part_b = Σ A_sᵀA_s over the slabs s of block b, upper triangle;
+// and of a tall A and B (m×n and m×p): part_b = Σ A_sᵀB_s, all of it.
 //
 //         n                       A goes through shared memory in slabs of 32 rows, block b taking slabs b, b + grid, …,
 //      ┌──────┐ 32  slab 0        three deep (cp.async). The 12 warps share the accumulators, all in registers: the
 //   A  ├──────┤     slab 1        units of gram_parts.cuh (32×8, strip by strip) are dealt out consecutively, `units`
 //      ├──────┤      …            to a warp, so that a warp re-reads its 32 columns of the left operand only where a
-//      └──────┘                   strip ends.
+//      └──────┘                   strip ends. B stands in a slab to the right of A's columns; what registers do not
+//                                 hold of its p columns is for other blocks, which read A once more.
 //
 // f32 is widened to f64 on its way to the tensor cores: products are exact and sums carry f64's u, at f64's rate.
 //
@@ -25,6 +27,18 @@ namespace quoin::cuda {
 
 constexpr int gram_rows = 32, gram_ld = gram_rows + 4, gram_warps = 12, gram_stages = 3, gram_height = 32;
 
+/// A (m×n), and B (m×p) of which block (x, y) multiplies the `width` columns, a multiple of 8, from y · width on; without B, A
+/// by itself.
+template <class T>
+struct GramOperands {
+    const T* A;
+    Index lda;
+    int n;
+    const T* B = nullptr;
+    Index ldb = 0;
+    int p = 0, width = 0;
+};
+
 /// Rows [row, row + 32) of A into a stage, `bytes` at a time.
 template <int bytes, class T>
 __device__ __forceinline__ void load_slab(T* stage, const T* A, Index m, int n, Index lda, Index row) {
@@ -34,42 +48,66 @@ __device__ __forceinline__ void load_slab(T* stage, const T* A, Index m, int n, 
         copy_async<bytes>(stage + j * gram_ld + i, A + row + i + j * lda, m - (row + i));
     }
 }
+template <class T>
+__device__ __forceinline__ void load_slab(bool aligned, T* stage, const T* A, Index m, int n, Index lda, Index row) {
+    if (aligned)
+        load_slab<16>(stage, A, m, n, lda, row);
+    else
+        load_slab<sizeof(T)>(stage, A, m, n, lda, row);
+}
 
-template <class T, int units>
+/// Columns [first, end) of a stage := 0.
+template <class T>
+__device__ __forceinline__ void clear_columns(T* stage, int first, int end) {
+    for (int e = first * gram_ld + threadIdx.x; e < end * gram_ld; e += gram_warps * 32) stage[e] = T(0);
+}
+
+template <class T, int units, bool cross>
 __global__ void __launch_bounds__(gram_warps * 32, 1)
-    gram_kernel(Index m, int n, const T* A, Index lda, double* parts, bool accumulate) {
+    gram_kernel(Index m, GramOperands<T> of, double* parts, bool accumulate) {
     extern __shared__ __align__(16) unsigned char shared[];
     T* const stages = reinterpret_cast<T*>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const int col_tiles = ceil_div(n, 8), stage_size = gram_ld * ceil_div(n, 32) * 32;
+    // B's columns follow those of A's strips
+    const int strip_cols_of_a = ceil_div(of.n, gram_height) * gram_height,
+              first_right = cross ? strip_cols_of_a / 8 : 0;
+    const int col_tiles = cross ? first_right + of.width / 8 : ceil_div(of.n, 8);
+    const int stage_size = gram_ld * (strip_cols_of_a + (cross ? of.width : 0));
     const Index slabs = ceil_div(m, Index(gram_rows));
-    const bool aligned = aligned_16(A, lda);
+    const int first_col = cross ? static_cast<int>(blockIdx.y) * of.width : 0;
+    const T* const B = cross ? of.B + first_col * of.ldb : nullptr;
+    const int cols_of_b = cross ? min(of.width, of.p - first_col) : 0;
+    const bool aligned_a = aligned_16(of.A, of.lda), aligned_b = cross && aligned_16(B, of.ldb);
 
     const auto load = [&](Index slab, int stage) {
         if (slab < slabs) {
-            if (aligned)
-                load_slab<16>(stages + stage * stage_size, A, m, n, lda, slab * gram_rows);
-            else
-                load_slab<sizeof(T)>(stages + stage * stage_size, A, m, n, lda, slab * gram_rows);
+            T* const to = stages + stage * stage_size;
+            load_slab(aligned_a, to, of.A, m, of.n, of.lda, slab * gram_rows);
+            if constexpr (cross) {
+                load_slab(aligned_b, to + strip_cols_of_a * gram_ld, B, m, cols_of_b, of.ldb, slab * gram_rows);
+            }
         }
         commit_copies();
     };
 
     for (int stage = 0; stage < gram_stages; ++stage) {
-        for (int e = n * gram_ld + threadIdx.x; e < stage_size; e += gram_warps * 32) {
-            stages[stage * stage_size + e] = T(0);
+        clear_columns(stages + stage * stage_size, of.n, strip_cols_of_a);
+        if constexpr (cross) {
+            clear_columns(stages + stage * stage_size, strip_cols_of_a + cols_of_b, strip_cols_of_a + of.width);
         }
     }
     for (int stage = 0; stage < gram_stages - 1; ++stage) load(blockIdx.x + Index(stage) * gridDim.x, stage);
 
-    // the warp's first unit (s0, c0) and how many it has; a warp that has none works on (0, 0), in vain
-    const int first = warp * units, mine = max(0, min(units, unit_count(col_tiles, gram_height) - first));
+    // the warp's first unit (s0, c0) and how many it has; a warp that has none works on (0, first of strip 0), in vain
+    const int count = cross ? first_right / 4 * (of.width / 8) : unit_count(col_tiles, gram_height);
+    const auto first_of_strip = [&](int s) { return cross ? first_right : 4 * s; };
+    const int first = warp * units, mine = max(0, min(units, count - first));
     int s0 = 0, c0 = mine > 0 ? first : 0;
-    for (int in_strip = col_tiles; in_strip > 0 && c0 >= in_strip; in_strip -= 4) {
+    for (int in_strip = col_tiles - first_right; in_strip > 0 && c0 >= in_strip; in_strip -= cross ? 0 : 4) {
         c0 -= in_strip;
         ++s0;
     }
-    c0 += 4 * s0;
+    c0 += first_of_strip(s0);
 
     Tile16x8 acc[units][2] = {};
     int stage = 0;
@@ -101,10 +139,10 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
                 const bool strip_ends = ++c == col_tiles;
                 if (u + 1 < units) {
                     // a warp that is dealt fewer units repeats its last one, in vain
-                    c = u + 1 >= mine ? c - 1 : strip_ends ? 4 * (s + 1) : c;
+                    c = u + 1 >= mine ? c - 1 : strip_ends ? first_of_strip(s + 1) : c;
                     next = load_right();
                 }
-                // G(s, c) += A(:, s)ᵀ A(:, c)
+                // G(s, c) += A(:, s)ᵀ A(:, c), or A(:, s)ᵀ B(:, c)
                 multiply_add(acc[u][0], left[0], right);
                 multiply_add(acc[u][1], left[1], right);
                 if (u + 1 < units && u + 1 < mine && strip_ends) {
@@ -117,7 +155,8 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
         stage = (stage + 1) % gram_stages;
     }
 
-    double* const part = parts + blockIdx.x * part_size(col_tiles, gram_height) + first * 256 + lane;
+    double* const part = parts + (Index(blockIdx.y) * gridDim.x + blockIdx.x) * count * (gram_height * 8) +
+                         first * (gram_height * 8) + lane;
 #pragma unroll
     for (int u = 0; u < units; ++u) {
 #pragma unroll
@@ -128,20 +167,23 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
     }
 }
 
-/// part_b (+)= the Gram matrix of block b's slabs, b < blocks. 64 < n <= 192.
-template <class T>
-cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, int blocks, bool accumulate,
-                 cudaStream_t stream) {
+/// Units that a block's registers hold.
+constexpr int most_gram_units = 7 * gram_warps;
+
+template <class T, bool cross>
+cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols, double* parts,
+                        bool accumulate, cudaStream_t stream) {
     const auto launch = [&]<int units>() {
-        const int bytes = gram_stages * gram_ld * ceil_div(n, 32) * 32 * int(sizeof(T));
+        const int bytes = gram_stages * gram_ld * stage_cols * int(sizeof(T));
         const cudaError_t error =
-            cudaFuncSetAttribute(gram_kernel<T, units>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+            cudaFuncSetAttribute(gram_kernel<T, units, cross>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         if (error != cudaSuccess) return error;
-        gram_kernel<T, units><<<blocks, gram_warps * 32, bytes, stream>>>(m, n, A, lda, parts, accumulate);
+        gram_kernel<T, units, cross><<<grid, gram_warps * 32, bytes, stream>>>(m, of, parts, accumulate);
         return cudaGetLastError();
     };
-    switch (ceil_div(unit_count(ceil_div(n, 8), gram_height), gram_warps)) {
-        case 1:
+    constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
+    switch (ceil_div(unit_count, gram_warps)) {
+        case 1: return launch.template operator()<least>();
         case 2: return launch.template operator()<2>();
         case 3: return launch.template operator()<3>();
         case 4: return launch.template operator()<4>();
@@ -150,6 +192,38 @@ cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, int block
         case 7: return launch.template operator()<7>();
         default: return cudaErrorInvalidValue;
     }
+}
+
+/// part_b (+)= the Gram matrix of block b's slabs, b < blocks. 64 < n <= 192.
+template <class T>
+cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, int blocks, bool accumulate,
+                 cudaStream_t stream) {
+    return launch_gram<T, false>(m, {A, lda, n}, unit_count(ceil_div(n, 8), gram_height), dim3(blocks),
+                                 ceil_div(n, 32) * 32, parts, accumulate, stream);
+}
+
+/// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the slabs.
+struct CrossGrid {
+    int strips, width, groups, blocks;
+    /// 0 < n <= 256, 0 < p <= 256
+    CrossGrid(Index m, int n, int p, int multiprocessors) : strips(ceil_div(n, gram_height)) {
+        const int tiles = ceil_div(p, 8), most_tiles = most_gram_units / strips;
+        groups = ceil_div(tiles, most_tiles);
+        width = 8 * ceil_div(tiles, groups);
+        groups = ceil_div(tiles, width / 8);
+        const Index slabs = ceil_div(m, Index(gram_rows));
+        blocks = static_cast<int>(std::max<Index>(1, std::min<Index>(multiprocessors / groups, slabs)));
+    }
+    /// Doubles of all parts.
+    Index parts_size() const { return Index(groups) * blocks * strips * width * gram_height; }
+};
+
+/// The parts of AᵀB, of f32: group after group, each `blocks` parts.
+inline cudaError_t gram_of_two(Index m, int n, const float* A, Index lda, int p, const float* B, Index ldb,
+                               const CrossGrid& grid, double* parts, cudaStream_t stream) {
+    return launch_gram<float, true>(m, {A, lda, n, B, ldb, p, grid.width}, grid.strips * (grid.width / 8),
+                                    dim3(grid.blocks, grid.groups), grid.strips * gram_height + grid.width, parts,
+                                    false, stream);
 }
 
 }  // namespace quoin::cuda

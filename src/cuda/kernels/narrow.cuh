@@ -19,6 +19,7 @@
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/gram_parts.cuh"
+#include "cuda/kernels/row_tiles.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {

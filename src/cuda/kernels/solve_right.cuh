@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/factor_blocks.cuh"
+#include "cuda/kernels/row_tiles.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -41,61 +42,6 @@ struct Turns {
         if (warp < 4) wait();
     }
 };
-
-template <class T>
-__device__ __forceinline__ bool aligned_pairs(const T* A, Index lda) {
-    return reinterpret_cast<unsigned long long>(A) % sizeof(Pair<T>) == 0 && lda % 2 == 0;
-}
-
-/// 16 rows of A, of which `valid` exist; zeros beyond them and beyond n.
-template <int col_tiles, class T>
-__device__ __forceinline__ void load_rows(Tile16x8 (&X)[col_tiles], const T* A, Index lda, int n, Index valid,
-                                          bool pairs) {
-    const int first = threadIdx.x % 32 / 4 * 2, t = threadIdx.x % 4;
-    const T* p = A + first + 2 * t * lda;
-    int left = n - 2 * t;
-#pragma unroll
-    for (int j = 0; j < col_tiles; ++j) {
-        Pair<T> a[2] = {};
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            if (left <= e) continue;
-            if (pairs && valid >= 16) {
-                a[e] = *reinterpret_cast<const Pair<T>*>(p + e * lda);
-            } else {
-                if (first < valid) a[e].v[0] = p[e * lda];
-                if (first + 1 < valid) a[e].v[1] = p[e * lda + 1];
-            }
-        }
-        X[j] = {{double(a[0].v[0]), double(a[1].v[0]), double(a[0].v[1]), double(a[1].v[1])}};
-        p += 8 * lda;
-        left -= 8;
-    }
-}
-
-template <int col_tiles, class T>
-__device__ __forceinline__ void store_rows(const Tile16x8 (&X)[col_tiles], T* B, Index ldb, int n, Index valid,
-                                           bool pairs) {
-    const int first = threadIdx.x % 32 / 4 * 2, t = threadIdx.x % 4;
-    T* p = B + first + 2 * t * ldb;
-    int left = n - 2 * t;
-#pragma unroll
-    for (int j = 0; j < col_tiles; ++j) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            if (left <= e) continue;
-            const Pair<T> x{{static_cast<T>(X[j].v[e]), static_cast<T>(X[j].v[2 + e])}};
-            if (pairs && valid >= 16) {
-                *reinterpret_cast<Pair<T>*>(p + e * ldb) = x;
-            } else {
-                if (first < valid) p[e * ldb] = x.v[0];
-                if (first + 1 < valid) p[e * ldb + 1] = x.v[1];
-            }
-        }
-        p += 8 * ldb;
-        left -= 8;
-    }
-}
 
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)

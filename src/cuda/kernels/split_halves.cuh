@@ -18,7 +18,8 @@
 //
 //                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros
 //                 beyond A's rows and columns.
-//   largest_bits  the bits of max |a_ij|, which has to be 0 before; threads stride, a warp's maximum goes there by atomicMax.
+//   largest_bits  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in their columns; threads
+//                 stride, a warp's maximum goes there by atomicMax.
 //
 // With one slot each run is there once, rounded: the layouts are then those of A, padded.
 
@@ -126,7 +127,8 @@ __global__ void __launch_bounds__(element_threads) largest_bits(MatrixView<const
     for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < A.rows;
              i += Index(gridDim.x) * element_threads) {
-            top = max(top, __float_as_uint(A.data[i + j * A.ld]) & 0x7fffffffu);
+            const unsigned bits = __float_as_uint(A.data[i + j * A.ld]) & 0x7fffffffu;
+            top = max(top, bits < 0x7f800000u ? bits : 0u);
         }
     }
     top = __reduce_max_sync(~0u, top);
