@@ -15,21 +15,10 @@ namespace quoin::io {
 
 namespace {
 
-constexpr Index piece_bytes = Index{2} << 20;
+/// With the two pages that its ends may touch a large page: a disk moves several times as fast into one piece of memory as into
+/// 512 of 4 KiB (8 GB/s to 3 measured).
+constexpr Index large_page = Index{2} << 20, piece_bytes = large_page - 2 * BulkFile::alignment;
 constexpr int reader_threads = 4;
-
-/// Memory for `bytes` and two pages more, from a page on.
-class Staging {
-public:
-    explicit Staging(Index bytes) : memory_(static_cast<std::size_t>(bytes + 3 * BulkFile::alignment)) {}
-    char* pages() {
-        const auto address = reinterpret_cast<std::intptr_t>(memory_.data());
-        return memory_.data() + (BulkFile::aligned(address) - address);
-    }
-
-private:
-    std::vector<char> memory_;
-};
 
 }  // namespace
 
@@ -38,7 +27,7 @@ NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counter
     : header_(parse_npy_header(MappedFile(path).bytes(), path)), file_(path, BulkFile::Access::Read, counters) {}
 
 template <class T>
-void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
+void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) {
     if (out.empty()) return;
     const Index e = static_cast<Index>(header_.element_bytes);
     const bool by_cols = header_.fortran_order || header_.cols == 1;
@@ -47,20 +36,22 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
     const Index pieces_down = (rows.size() + ni - 1) / ni, count = pieces_down * (by_cols ? cols.size() : 1);
+    const Index staged = (ni * (by_cols ? 1 : cols.size()) * e + 2 * BulkFile::alignment + large_page - 1) / large_page;
+    if (staging_.cols() < reader_threads * staged) staging_ = Matrix<char>(large_page, reader_threads * staged);
     std::atomic<Index> next{0};
-    const auto work = [&] {
-        Staging staging(ni * (by_cols ? 1 : cols.size()) * e);
+    const auto work = [&](Index thread) {
+        char* const pages = &staging_(0, thread * staged);
         for (Index p; (p = next++) < count;) {
             const Index first = p % pieces_down * ni;
             const Range r{first, std::min(rows.size(), first + ni)};
             const Range c = by_cols ? Range{p / pieces_down, p / pieces_down + 1} : Range{0, cols.size()};
             const Index offset = static_cast<Index>(header_.offset(rows.begin + r.begin, cols.begin + c.begin));
-            const char* data = staging.pages();
+            const char* data = pages;
             if (by_cols || whole_rows) {
-                data = file_.read_pages(offset, staging.pages(), r.size() * c.size() * e);
+                data = file_.read_pages(offset, pages, r.size() * c.size() * e);
             } else {
                 for (Index i = 0; i < r.size(); ++i)
-                    file_.read(offset + i * header_.cols * e, staging.pages() + i * c.size() * e, c.size() * e);
+                    file_.read(offset + i * header_.cols * e, pages + i * c.size() * e, c.size() * e);
             }
             NpyHeader piece = header_;
             piece.rows = r.size();
@@ -72,8 +63,8 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     };
     std::vector<std::future<void>> others;
     for (int t = 1; t < std::min<Index>(reader_threads, count); ++t)
-        others.push_back(std::async(std::launch::async, work));
-    work();
+        others.push_back(std::async(std::launch::async, work, t));
+    work(0);
     for (auto& other : others) other.get();
 }
 

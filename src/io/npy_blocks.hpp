@@ -17,12 +17,13 @@ public:
     const NpyHeader& header() const { return header_; }
     const std::string& path() const { return file_.path(); }
 
-    /// out := A(rows, cols). Throws UnreadableFile.
-    void read(Range rows, Range cols, MatrixView<T> out) const;
+    /// out := A(rows, cols), one call at a time. Throws UnreadableFile.
+    void read(Range rows, Range cols, MatrixView<T> out);
 
 private:
     NpyHeader header_;
     BulkFile file_;
+    Matrix<char> staging_;  // of each thread large pages
 };
 
 /// An .npy file of known shape, in C or Fortran order, that is filled by blocks in any order, and may be opened again.
