@@ -49,17 +49,15 @@ double read_seconds(const std::string& path, int readers, Index piece, char* mem
 
 /// Front to back into pages of 4 KiB, as `dd iflag=direct bs=8M` does.
 double dd_seconds(const std::string& path) {
-    std::vector<char> memory(static_cast<std::size_t>(transfer + io::BulkFile::alignment));
-    const auto address = reinterpret_cast<std::intptr_t>(memory.data());
-    return read_seconds(path, 1, transfer, memory.data() + (io::BulkFile::aligned(address) - address));
+    io::PageMemory memory(transfer, io::PageMemory::Pages::Small);
+    return read_seconds(path, 1, transfer, memory.data());
 }
 
 /// Eight pieces at a time into large pages: what the disk gives at best.
 double deep_seconds(const std::string& path) {
     constexpr int readers = 8;
-    constexpr Index piece = Index{2} << 20;
-    Matrix<char> memory(piece, readers);
-    return read_seconds(path, readers, piece, memory.data());
+    io::PageMemory memory(readers * io::PageMemory::large_page, io::PageMemory::Pages::Large);
+    return read_seconds(path, readers, io::PageMemory::large_page, memory.data());
 }
 
 /// Seconds to write as many bytes to a new file and to the disk, as `dd oflag=direct bs=8M conv=fsync`.

@@ -2,12 +2,22 @@
 
 #include "quoin/file_qr.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 
 #include "checks.hpp"
 #include "gallery.hpp"
 #include "io_files.hpp"
+
+/// A disk that takes so long to flush, in the place of the C library's.
+static std::atomic<int> flush_milliseconds{0};
+extern "C" int fdatasync(int fd) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(flush_milliseconds));
+    return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
 
 namespace quoin::test {
 namespace {
@@ -215,6 +225,45 @@ TYPED_TEST(FileQRTest, AStoppedRunGoesOnToTheSameBits) {
             EXPECT_TRUE(expected == this->outputs()) << to_string(second_pass) << " from step " << report.first_step;
         }
     }
+}
+
+/// However slow the disk is to flush, work that no line of the journal stands for is bounded.
+TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
+    using T = TypeParam;
+    const Index n = 24, blocks = 60, m = n + 64 * blocks;  // all of one height
+    this->save(random_normal<T>(m, n).view());
+    FileOptions options = this->tight(m, n, SecondPass::Auto, false);
+    ASSERT_EQ(plan_file_qr<T>(this->ctx, m, n, options).blocks, blocks);
+    this->ctx.reset_progress();
+    this->factor(options);
+    const double flops = this->ctx.flops_done() / static_cast<double>(blocks);
+    flush_milliseconds = 10;
+    for (const double seconds : {0.0, 1e9}) {
+        options.journal_seconds = seconds;
+        FileQR<T> f = this->open(options);
+        this->ctx.reset_progress();
+        std::atomic<bool> over{false};
+        std::thread run([&] {
+            f.run(this->ctx);
+            over = true;
+        });
+        double most_lost = 0;
+        while (!over) {
+            const double computed = this->ctx.flops_done() / flops;
+            const std::string journal = this->file_bytes("out/quoin-journal/journal");
+            const std::size_t last = journal.rfind(" R ");
+            const double recorded = last == journal.npos ? 0 : std::stod(journal.substr(last + 3));
+            most_lost = std::max(most_lost, computed - recorded);
+        }
+        run.join();
+        f.commit();
+        if (seconds == 0) {
+            EXPECT_LE(most_lost, 2.01);
+        } else {
+            EXPECT_GE(most_lost, 10) << "so fast a disk loses little in any case";
+        }
+    }
+    flush_milliseconds = 0;
 }
 
 TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {

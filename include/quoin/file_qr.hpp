@@ -29,6 +29,8 @@ struct FileOptions {
     bool want_q = true;  ///< Q.npy beside R.npy
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;  ///< what an earlier run has left of the same output is discarded
+    /// Steps shorter than this share lines of the journal while the disk is slower to flush than they are to compute.
+    double journal_seconds = 1;
 };
 
 /// The choices for one shape and cap, and what they cost: a pure value.
@@ -48,8 +50,7 @@ struct FilePlan {
     double bytes_written = 0;
     double flops = 0;
 
-    Index steps()
-        const;  ///< of the computation: any of them is the least that is done again after an end at any moment
+    Index steps() const;  ///< of the computation, as the journal counts them
 };
 
 /// Where nothing fits `options.memory`, the plan that takes least, its memory_bytes beyond that. m, n >= 1.
@@ -76,7 +77,8 @@ struct FileReport {
 /// Files are read ahead and written behind the computation, past the page cache.
 ///
 /// A journal in the folder `quoin-journal` of the output says what is finished. A run that ended for any reason goes on from it
-/// in the next object for the same input, shape and options, losing at most the step under way, and ends with the same bits.
+/// in the next object for the same input, shape and options, and ends with the same bits. kill -9 loses the step under way and
+/// what is on its way to the disk: the step before it, or, of steps shorter than that, `journal_seconds` of computation.
 /// Outputs appear under their names at `commit`.
 ///
 ///     FileQR<double> f(ctx, "A.npy", "factors", {.memory = 512e6});

@@ -76,7 +76,10 @@ double bytes_in(const std::string& folder) {
 template <class T>
 struct FileQR<T>::Impl {
     Impl(Context<Host>& ctx, const std::string& input, const std::string& folder_, const FileOptions& options)
-        : folder(folder_), A(input, bytes), journal((fs::path(folder_) / "quoin-journal").string()) {
+        : folder(folder_),
+          journal_seconds(options.journal_seconds),
+          A(input, bytes),
+          journal((fs::path(folder_) / "quoin-journal").string()) {
         try {
             open(ctx, options);
         } catch (...) {
@@ -144,7 +147,7 @@ struct FileQR<T>::Impl {
         }
     }
 
-    FileRun<T> files() { return {plan, journal, A, bytes, reading, writing}; }
+    FileRun<T> files() { return {plan, journal_seconds, journal, A, bytes, reading, writing}; }
     Index steps_done() { return files().done("R") + files().done("Q"); }
     bool complete() const { return !journal.lines().empty() && journal.lines().back() == journal_end; }
 
@@ -161,6 +164,7 @@ struct FileQR<T>::Impl {
     }
 
     std::string folder;
+    double journal_seconds;
     io::ByteCounters bytes;
     BusyClock reading, writing;
     io::NpyBlockReader<T> A;

@@ -37,6 +37,7 @@ private:
 template <class T>
 struct FileRun {
     const FilePlan& plan;
+    double journal_seconds;  // FileOptions'
     Journal& journal;
     io::NpyBlockReader<T>& A;
     io::ByteCounters& bytes;

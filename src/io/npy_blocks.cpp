@@ -15,10 +15,13 @@ namespace quoin::io {
 
 namespace {
 
-/// With the two pages that its ends may touch a large page: a disk moves several times as fast into one piece of memory as into
-/// 512 of 4 KiB (8 GB/s to 3 measured).
-constexpr Index large_page = Index{2} << 20, piece_bytes = large_page - 2 * BulkFile::alignment;
+/// With the two pages that its ends may touch one large page.
+constexpr Index piece_bytes = PageMemory::large_page - 2 * BulkFile::alignment;
 constexpr int reader_threads = 4;
+
+constexpr Index large_pages(Index bytes) {
+    return (bytes + PageMemory::large_page - 1) / PageMemory::large_page * PageMemory::large_page;
+}
 
 }  // namespace
 
@@ -36,11 +39,13 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) {
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
     const Index pieces_down = (rows.size() + ni - 1) / ni, count = pieces_down * (by_cols ? cols.size() : 1);
-    const Index staged = (ni * (by_cols ? 1 : cols.size()) * e + 2 * BulkFile::alignment + large_page - 1) / large_page;
-    if (staging_.cols() < reader_threads * staged) staging_ = Matrix<char>(large_page, reader_threads * staged);
+    // of each thread
+    const Index staged = large_pages(ni * (by_cols ? 1 : cols.size()) * e + 2 * BulkFile::alignment);
+    if (staging_.size() < reader_threads * staged)
+        staging_ = PageMemory(reader_threads * staged, PageMemory::Pages::Large);
     std::atomic<Index> next{0};
     const auto work = [&](Index thread) {
-        char* const pages = &staging_(0, thread * staged);
+        char* const pages = staging_.data() + thread * staged;
         for (Index p; (p = next++) < count;) {
             const Index first = p % pieces_down * ni;
             const Range r{first, std::min(rows.size(), first + ni)};

@@ -4,6 +4,7 @@
 
 #include "io/bulk_file.hpp"
 #include "io/npy_header.hpp"
+#include "io/page_memory.hpp"
 
 namespace quoin::io {
 
@@ -23,7 +24,7 @@ public:
 private:
     NpyHeader header_;
     BulkFile file_;
-    Matrix<char> staging_;  // of each thread large pages
+    PageMemory staging_;
 };
 
 /// An .npy file of known shape, in C or Fortran order, that is filled by blocks in any order, and may be opened again.
