@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "checks.hpp"
+#include "file_qr/run.hpp"
 #include "gallery.hpp"
 #include "io_files.hpp"
 
@@ -168,6 +169,52 @@ TYPED_TEST(FileQRTest, SlabsObeyTheLawInAnyShapeAndOrder) {
                 EXPECT_LE(report.bytes_written - plan.bytes_written, headers);
             }
             if (quick() || m * n > 5000) break;
+        }
+    }
+}
+
+/// As before a device, on the host: columns by way of two places, however many go at a time, and from the middle on.
+TYPED_TEST(FileQRTest, ColumnsThatTravelGiveTheSameBits) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{130, 120}, {50, 97}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const bool fortran_order : {false, true}) {
+            this->save(A.view(), fortran_order);
+            FileOptions options;
+            options.memory = 1.5 * this->tight(m, n).memory;
+            FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+            ASSERT_EQ(plan.route, FileRoute::Slabs);
+            ASSERT_GE(plan.blocks, 4);
+            const std::string expected = this->outputs_of(options);
+            for (const Index chunk : {Index{1}, Index{3}, plan.reach, plan.block, 2 * n}) {
+                SCOPED_TRACE(fmt::format("{}x{} by {}", m, n, chunk));
+                const std::string folder = this->path("out/quoin-journal");
+                io::ByteCounters bytes;
+                BusyClock clock;
+                io::PageMemory staging;
+                io::NpyBlockReader<T> input(this->path("A.npy"), bytes, staging);
+                plan.chunk = chunk;
+                const auto run = [&](bool want_q) {
+                    Journal journal(folder);
+                    BytesMoved moved;
+                    plan.want_q = want_q;
+                    run_slabs<T, Host>(this->ctx, {plan, 0, journal, input, staging, bytes, clock, clock, moved});
+                    return moved;
+                };
+                const BytesMoved moved = run(false);
+                EXPECT_GE(moved.in, sizeof(T) * static_cast<double>(m * n));
+                EXPECT_EQ(moved.out, sizeof(T) * static_cast<double>(m * n));
+                // two slabs are done, and T of them is in its file
+                std::string lines = this->file_bytes("out/quoin-journal/journal");
+                lines.resize(lines.find('\n', lines.find('\n') + 1) + 1);
+                std::ofstream(folder + "/journal", std::ios::binary) << lines;
+                run(true);
+                const bool same = this->file_bytes("out/quoin-journal/Q.npy") +
+                                      this->file_bytes("out/quoin-journal/R.npy") ==
+                                  expected;
+                EXPECT_TRUE(same);
+                fs::remove_all(folder);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #include "algorithms/flat_tree.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/out_of_core/slabs.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 
@@ -20,6 +21,9 @@ constexpr Index stored_from_cols = 768;
 
 constexpr Index narrowest_panel = 8;
 constexpr double largest_block_bytes = 128 << 20;
+constexpr double largest_chunk_bytes = 1 << 30;
+/// Of a context, for each direction (src/cuda/moves.hpp).
+constexpr double pinned_bytes = 512 << 20;
 
 template <class T>
 void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
@@ -55,18 +59,47 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
     plan.disk_bytes = 3 * nn + (plan.stored ? v_bytes + node_bytes : m * n * s + count * nn);
 }
 
-template <class T>
-void count_slabs(const Context<Host>& ctx, FilePlan& plan) {
+/// What the slab's columns pass through on their way between the files and a GPU: pinned buffers for each direction, and two
+/// chunks as large as they are useful; T and R go by slabs and columns.
+template <class T, class D>
+void count_passage(FilePlan& plan, const FileOptions& options) {
+    const double s = sizeof(T), m = number(plan.rows);
+    const double fixed = pinned_bytes + s * (number(plan.panel) * number(plan.block) + m);
+    const double most = std::min(largest_chunk_bytes, (options.memory - fixed) / 2) / (m * s);
+    plan.chunk = std::clamp<Index>(static_cast<Index>(std::max(most, 0.0)), 1, std::min(plan.block, plan.cols));
+    plan.memory_bytes = fixed + 2 * m * s * number(plan.chunk);
+    OutOfCoreOptions beyond;
+    beyond.arithmetic = plan.arithmetic;
+    beyond.memory_bytes = options.device_memory;
+    beyond.block = plan.block;
+    beyond.form_q = plan.want_q;
+    const OutOfCorePlan fits = plan_out_of_core<T, D>(plan.rows, plan.cols, beyond);
+    if (fits.panel != plan.panel) {
+        throw InvalidArgument(
+            fmt::format("device_memory of {:.0f} bytes allows panels of {} columns, and the journal has {}: give as much "
+                        "as before, or restart",
+                        options.device_memory, fits.panel, plan.panel));
+    }
+    plan.device_memory_bytes = fits.memory_bytes;
+    plan.device_workspace_bytes = fits.workspace_bytes;
+}
+
+template <class T, class D>
+void count_slabs(const Context<D>& ctx, FilePlan& plan, const FileOptions& options) {
     const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
     const Index q_columns = std::min(plan.rows, plan.cols);
-    Options options;
-    options.method = Method::BlockedHouseholder;
-    options.q = QForm::Reflectors;
-    options.panel_width = plan.panel;
-    const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
-    // the slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused
-    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel);
-    plan.memory_bytes = (m * across + number(plan.panel) * k) * s + slab.workspace_bytes;
+    if constexpr (std::is_same_v<D, Host>) {
+        Options slab_options;
+        slab_options.method = Method::BlockedHouseholder;
+        slab_options.q = QForm::Reflectors;
+        slab_options.panel_width = plan.panel;
+        const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), slab_options);
+        // the slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused
+        const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel);
+        plan.memory_bytes = (m * across + number(plan.panel) * k) * s + slab.workspace_bytes;
+    } else {
+        count_passage<T, D>(plan, options);
+    }
     plan.blocks = (plan.cols + plan.block - 1) / plan.block;
     const auto passing = [&](Index columns) {
         double elements = 0;
@@ -109,7 +142,7 @@ FilePlan row_block_plan(const Context<Host>& ctx, FilePlan plan, const FileOptio
         (options.second_pass == SecondPass::Auto ? n >= stored_from_cols : options.second_pass == SecondPass::Stored);
     const auto with = [&](Index h) {
         plan.block = h;
-        count_file_plan<T>(ctx, plan);
+        count_file_plan<T>(ctx, plan, options);
         return plan;
     };
     const Index lowest = std::min(most, std::max<Index>(n, 64));
@@ -129,7 +162,7 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
     const auto with = [&](Index panels) {
         plan.block = panels * plan.panel;
         plan.reach = std::max<Index>(1, panels / 8) * plan.panel;
-        count_file_plan<T>(ctx, plan);
+        count_file_plan<T>(ctx, plan, options);
         return plan;
     };
     const Index k = std::min(plan.rows, plan.cols);
@@ -141,6 +174,24 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
     }
     plan.panel = narrowest_panel;
     return with(1);
+}
+
+/// The slabs that a device has room for.
+template <class T, class D>
+FilePlan beyond_device_plan(const Context<D>& ctx, FilePlan plan, const FileOptions& options) {
+    OutOfCoreOptions beyond;
+    beyond.arithmetic = options.arithmetic;
+    beyond.memory_bytes = options.device_memory;
+    beyond.form_q = options.want_q;
+    const OutOfCorePlan fits = plan_out_of_core<T, D>(plan.rows, plan.cols, beyond);
+    const Slabs slabs = slabs_of(fits);
+    plan.route = FileRoute::Slabs;
+    plan.block = slabs.slab;
+    plan.panel = slabs.panel;
+    plan.reach = slabs.reach;
+    plan.arithmetic = slabs.arithmetic;
+    count_file_plan<T, D>(ctx, plan, options);
+    return plan;
 }
 
 }  // namespace
@@ -156,26 +207,33 @@ const char* to_string(SecondPass second_pass) {
 
 Index FilePlan::steps() const { return (want_q ? 2 : 1) * blocks; }
 
-template <class T>
-void count_file_plan(const Context<Host>& ctx, FilePlan& plan) {
-    plan.route == FileRoute::RowBlocks ? count_row_blocks<T>(ctx, plan) : count_slabs<T>(ctx, plan);
+template <class T, class D>
+void count_file_plan(const Context<D>& ctx, FilePlan& plan, const FileOptions& options) {
+    if constexpr (std::is_same_v<D, Host>) {
+        if (plan.route == FileRoute::RowBlocks) return count_row_blocks<T>(ctx, plan);
+    }
+    count_slabs<T, D>(ctx, plan, options);
 }
 
-template <class T>
-FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options) {
+template <class T, class D>
+FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options) {
     FilePlan plan;
     plan.rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.want_q = options.want_q;
-    FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
-    if (m > n) {
-        by_rows = row_block_plan<T>(ctx, plan, options);
-        const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
-        if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller))
-            return by_rows;
+    if constexpr (!std::is_same_v<D, Host>) {
+        return beyond_device_plan<T, D>(ctx, plan, options);
+    } else {
+        FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
+        if (m > n) {
+            by_rows = row_block_plan<T>(ctx, plan, options);
+            const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
+            if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller))
+                return by_rows;
+        }
+        return by_slabs;
     }
-    return by_slabs;
 }
 
 std::string to_string(const FilePlan& plan) {
@@ -197,11 +255,10 @@ std::string to_string(const FilePlan& plan) {
                plan.disk_bytes / 1e9);
 }
 
-#define QUOIN_INSTANTIATE(T)                                           \
-    template void count_file_plan<T>(const Context<Host>&, FilePlan&); \
-    template FilePlan plan_file_qr<T>(const Context<Host>&, Index, Index, const FileOptions&);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
+#define QUOIN_INSTANTIATE(T, D)                                                           \
+    template void count_file_plan<T, D>(const Context<D>&, FilePlan&, const FileOptions&); \
+    template FilePlan plan_file_qr<T, D>(const Context<D>&, Index, Index, const FileOptions&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -26,11 +26,11 @@ constexpr Index large_pages(Index bytes) {
 }  // namespace
 
 template <class T>
-NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counters)
-    : header_(parse_npy_header(MappedFile(path).bytes(), path)), file_(path, BulkFile::Access::Read, counters) {}
+NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counters, PageMemory& staging)
+    : NpyBlockReader(path, parse_npy_header(MappedFile(path).bytes(), path), counters, staging) {}
 
 template <class T>
-void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) {
+void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     if (out.empty()) return;
     const Index e = static_cast<Index>(header_.element_bytes);
     const bool by_cols = header_.fortran_order || header_.cols == 1;
