@@ -24,8 +24,8 @@ inline double factor_bytes(const Plan& plan, bool verify) {
 
 /// How a file is factored from file to file within `options.memory`. Throws OutOfMemory, naming `who` and the smallest cap that
 /// works, `otherwise` if that is less, where it cannot be.
-template <class T>
-FilePlan file_plan_within(const Context<Host>& ctx, const std::string& who, Shape shape, const FileOptions& options,
+template <class T, class D>
+FilePlan file_plan_within(const Context<D>& ctx, const std::string& who, Shape shape, const FileOptions& options,
                           double otherwise = std::numeric_limits<double>::infinity()) {
     const FilePlan plan = plan_file_qr<T>(ctx, shape.rows, shape.cols, options);
     if (plan.memory_bytes <= options.memory) return plan;

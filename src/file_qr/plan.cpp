@@ -247,6 +247,10 @@ std::string to_string(const FilePlan& plan) {
         }
     } else {
         text = fmt::format("{} slabs of {} columns from the left, panels of {}", plan.blocks, plan.block, plan.panel);
+        if (plan.chunk > 0) {
+            text += fmt::format(", {} arithmetic within {:.3g} GB of the GPU, {} columns at a time in the host's memory",
+                                to_string(plan.arithmetic), plan.device_memory_bytes / 1e9, plan.chunk);
+        }
     }
     return text +
            fmt::format(
