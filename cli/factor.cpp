@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "file_accuracy.hpp"
 #include "file_route.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
@@ -132,20 +133,6 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     return outcome;
 }
 
-/// What --verify measures of Q and R in files, block by block.
-template <class T>
-void measure_files(Context<Host>& ctx, const MatrixFile& A_file, const MatrixFile& Q_file, const MatrixFile& R_file,
-                   Outcome& outcome) {
-    const Matrix<T> R = R_file.read<T>();
-    StreamedAccuracy<T> accuracy(R.rows());
-    const RowBlocks blocks = transfer_blocks(A_file.rows(), A_file.cols(), sizeof(T));
-    BlockReader<T> A(A_file, blocks), Q(Q_file, blocks);
-    for_each_block("verifying", blocks, Order::Forward,
-                   [&](Range rows) { accuracy.add(ctx, A.read(rows), Q.read(rows), R.view()); });
-    outcome.orthogonality = accuracy.orthogonality();
-    outcome.residual = accuracy.residual();
-}
-
 FileOptions file_options(const FactorArguments& arguments, double cap) {
     FileOptions options;
     options.memory = cap;
@@ -159,6 +146,8 @@ FileOptions file_options(const FactorArguments& arguments, double cap) {
 template <class T, class D>
 Outcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorArguments& arguments,
                     const FileOptions& options) {
+    std::optional<FileAccuracyPlan> accuracy;
+    if (arguments.verify) accuracy = plan_file_accuracy<T>(file.path(), file.rows(), file.cols(), options.memory);
     FileQR<T, D> f(ctx, file.path(), arguments.out, options);
     Outcome outcome;
     outcome.method = f.plan().route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking";
@@ -186,9 +175,11 @@ Outcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorArgumen
         outcome.transfer_in_seconds = f.report().read_seconds;
         outcome.transfer_out_seconds = f.report().write_seconds;
     }
-    if (arguments.verify) {
+    if (accuracy) {
         Context<Host> host = make_context(arguments.common);
-        measure_files<T>(host, file, MatrixFile(f.q_path()), MatrixFile(f.r_path()), outcome);
+        const FileAccuracy measured = measure_files<T>(host, file.path(), f.q_path(), f.r_path(), *accuracy);
+        outcome.orthogonality = measured.orthogonality;
+        outcome.residual = measured.residual;
     }
     throw_if_interrupted();
     f.commit(!arguments.r_only);
@@ -203,7 +194,7 @@ Outcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks b
     Outcome outcome{"streaming-tsqr"};
     StreamTimes& times = outcome.stream.emplace();
     std::optional<StreamedAccuracy<T>> accuracy;
-    if (verify) accuracy.emplace(std::min(file.rows(), file.cols()));
+    if (verify) accuracy.emplace(std::min(file.rows(), file.cols()), file.cols());
     Context<Host> host;
     double verify_seconds = 0;
     const TakeRows<T> take = [&](Index first, MatrixView<const T> Q, const Matrix<T>& R) {
