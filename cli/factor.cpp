@@ -354,8 +354,7 @@ Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const Fact
 /// Where A does not fit the host's memory either, how it goes from file to file, by way of both; nothing where it does, or no
 /// way leads there.
 template <class T>
-std::optional<FileOptions> files_beside_gpu(const Context<Cuda>& ctx, const FactorArguments& arguments,
-                                            const MatrixFile& file, double gpu_cap) {
+std::optional<FileOptions> files_beside_gpu(const FactorArguments& arguments, const MatrixFile& file, double gpu_cap) {
     const double cap = memory_cap(arguments.memory_beside_gpu());
     if (bytes_beside_gpu<T>(file, arguments.verify) <= cap || !file.streams()) return std::nullopt;
     const OutOfCoreOptions beyond = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
@@ -363,7 +362,7 @@ std::optional<FileOptions> files_beside_gpu(const Context<Cuda>& ctx, const Fact
     FileOptions options = file_options(arguments, cap);
     options.device_memory = beyond.memory_bytes;
     options.arithmetic = beyond.arithmetic;
-    file_plan_within<T>(ctx, file.path(), {file.rows(), file.cols()}, options);
+    file_plan_within<T, Cuda>(file.path(), {file.rows(), file.cols()}, options);
     return options;
 }
 #endif
@@ -391,7 +390,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         const double in_memory = factor_bytes(plan, arguments.verify);
         const auto streaming = streaming_on_gpu<T>(arguments, plan);
         beyond = least_bytes(file, in_memory, streaming) > cap;
-        if (beyond) by_file = files_beside_gpu<T>(ctx, arguments, file, cap);
+        if (beyond) by_file = files_beside_gpu<T>(arguments, file, cap);
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
 

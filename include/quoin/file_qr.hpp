@@ -65,6 +65,9 @@ struct FilePlan {
 /// InvalidArgument as plan_out_of_core where a GPU's memory is too little.
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options);
+/// The same by way of a GPU, D = Cuda, which is not asked.
+template <class T, class D>
+FilePlan plan_file_qr(Index m, Index n, const FileOptions& options);
 
 /// A paragraph for a person.
 std::string to_string(const FilePlan& plan);

@@ -84,22 +84,23 @@ void count_passage(FilePlan& plan, const FileOptions& options) {
     plan.device_workspace_bytes = fits.workspace_bytes;
 }
 
-template <class T, class D>
-void count_slabs(const Context<D>& ctx, FilePlan& plan, const FileOptions& options) {
+/// The slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused.
+template <class T>
+void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    options.q = QForm::Reflectors;
+    options.panel_width = plan.panel;
+    const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
+    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel),
+                 t = number(plan.panel) * number(std::min(plan.rows, plan.cols));
+    plan.memory_bytes = (number(plan.rows) * across + t) * sizeof(T) + slab.workspace_bytes;
+}
+
+template <class T>
+void count_slabs(FilePlan& plan) {
     const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
     const Index q_columns = std::min(plan.rows, plan.cols);
-    if constexpr (std::is_same_v<D, Host>) {
-        Options slab_options;
-        slab_options.method = Method::BlockedHouseholder;
-        slab_options.q = QForm::Reflectors;
-        slab_options.panel_width = plan.panel;
-        const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), slab_options);
-        // the slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused
-        const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel);
-        plan.memory_bytes = (m * across + number(plan.panel) * k) * s + slab.workspace_bytes;
-    } else {
-        count_passage<T, D>(plan, options);
-    }
     plan.blocks = (plan.cols + plan.block - 1) / plan.block;
     const auto passing = [&](Index columns) {
         double elements = 0;
@@ -176,24 +177,6 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
     return with(1);
 }
 
-/// The slabs that a device has room for.
-template <class T, class D>
-FilePlan beyond_device_plan(const Context<D>& ctx, FilePlan plan, const FileOptions& options) {
-    OutOfCoreOptions beyond;
-    beyond.arithmetic = options.arithmetic;
-    beyond.memory_bytes = options.device_memory;
-    beyond.form_q = options.want_q;
-    const OutOfCorePlan fits = plan_out_of_core<T, D>(plan.rows, plan.cols, beyond);
-    const Slabs slabs = slabs_of(fits);
-    plan.route = FileRoute::Slabs;
-    plan.block = slabs.slab;
-    plan.panel = slabs.panel;
-    plan.reach = slabs.reach;
-    plan.arithmetic = slabs.arithmetic;
-    count_file_plan<T, D>(ctx, plan, options);
-    return plan;
-}
-
 }  // namespace
 
 const char* to_string(SecondPass second_pass) {
@@ -209,22 +192,25 @@ Index FilePlan::steps() const { return (want_q ? 2 : 1) * blocks; }
 
 template <class T, class D>
 void count_file_plan(const Context<D>& ctx, FilePlan& plan, const FileOptions& options) {
-    if constexpr (std::is_same_v<D, Host>) {
+    if constexpr (!std::is_same_v<D, Host>) {
+        count_passage<T, D>(plan, options);
+    } else {
         if (plan.route == FileRoute::RowBlocks) return count_row_blocks<T>(ctx, plan);
+        count_slab_memory<T>(ctx, plan);
     }
-    count_slabs<T, D>(ctx, plan, options);
+    count_slabs<T>(plan);
 }
 
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options) {
-    FilePlan plan;
-    plan.rows = m;
-    plan.cols = n;
-    plan.element_bytes = sizeof(T);
-    plan.want_q = options.want_q;
     if constexpr (!std::is_same_v<D, Host>) {
-        return beyond_device_plan<T, D>(ctx, plan, options);
+        return plan_file_qr<T, D>(m, n, options);
     } else {
+        FilePlan plan;
+        plan.rows = m;
+        plan.cols = n;
+        plan.element_bytes = sizeof(T);
+        plan.want_q = options.want_q;
         FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
         if (m > n) {
             by_rows = row_block_plan<T>(ctx, plan, options);
@@ -234,6 +220,29 @@ FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions
         }
         return by_slabs;
     }
+}
+
+template <class T, class D>
+FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
+    OutOfCoreOptions beyond;
+    beyond.arithmetic = options.arithmetic;
+    beyond.memory_bytes = options.device_memory;
+    beyond.form_q = options.want_q;
+    const OutOfCorePlan fits = plan_out_of_core<T, D>(m, n, beyond);
+    const Slabs slabs = slabs_of(fits);
+    FilePlan plan;
+    plan.rows = m;
+    plan.cols = n;
+    plan.element_bytes = sizeof(T);
+    plan.route = FileRoute::Slabs;
+    plan.want_q = options.want_q;
+    plan.block = slabs.slab;
+    plan.panel = slabs.panel;
+    plan.reach = slabs.reach;
+    plan.arithmetic = slabs.arithmetic;
+    count_passage<T, D>(plan, options);
+    count_slabs<T>(plan);
+    return plan;
 }
 
 std::string to_string(const FilePlan& plan) {
@@ -264,5 +273,9 @@ std::string to_string(const FilePlan& plan) {
     template FilePlan plan_file_qr<T, D>(const Context<D>&, Index, Index, const FileOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
+#ifdef QUOIN_HAVE_CUDA
+template FilePlan plan_file_qr<float, Cuda>(Index, Index, const FileOptions&);
+template FilePlan plan_file_qr<double, Cuda>(Index, Index, const FileOptions&);
+#endif
 
 }  // namespace quoin
