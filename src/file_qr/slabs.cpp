@@ -124,7 +124,7 @@ public:
             }
             places_.turn();
             read_ahead(piece.cols.end < cols.end ? Piece{rows, {j + step, std::min(cols.end, j + 2 * step)}}
-                                                 : block_behind(cols));
+                                                 : asked_after(rows, cols));
         }
         run_.moved.in += bytes(to);
     }
@@ -142,15 +142,21 @@ public:
                 R_.write(cols.begin + j + c, std::as_const(column).view());
             }
         });
-        const BusyClock::Scope busy(run_.writing);
-        V_.flush();
-        R_.flush();
         done_ = cols.end;
         run_.moved.out += bytes(from);
     }
+    /// All that was moved out is on the disk.
+    void flush() {
+        const BusyClock::Scope busy(run_.writing);
+        V_.flush();
+        R_.flush();
+    }
 
-    /// V comes by from the left to the right, or the other way.
-    void pass_by(bool to_the_right) { to_the_right_ = to_the_right; }
+    /// A slab will come, part by part, and then V of the columns before it, from the left to the right or the other way.
+    void expect(Range slab, bool to_the_right) {
+        slab_ = slab;
+        to_the_right_ = to_the_right;
+    }
     void drop_from(Index col) { V_.drop_from(col); }
 
 private:
@@ -185,19 +191,26 @@ private:
         const MatrixView<T> place = places_.next(piece.rows.size(), piece.cols.size());
         next_read_ = std::async(std::launch::async, [this, piece, place] { read(piece, place); });
     }
-    /// The first piece of the block of V that will be asked for after `cols`, or nothing.
-    Piece block_behind(Range cols) const {
-        if (cols.begin >= done_) return {};
-        const Index reach = run_.plan.reach, end = std::min(done_, R_.rows());
-        const Range block =
-            to_the_right_ ? Range{cols.end, std::min(end, cols.end + reach)} : Range{cols.begin - reach, cols.begin};
-        if (block.begin < 0 || block.size() <= 0 || block.begin % reach != 0) return {};
-        return {{block.begin, rows()}, {block.begin, std::min(block.end, block.begin + places_.columns())}};
+    /// The first piece of what will be asked for after A(rows, cols), or nothing.
+    Piece asked_after(Range rows, Range cols) const {
+        if (cols.begin >= slab_.begin && cols.end < slab_.end)
+            return {rows, first_of({cols.end, std::min(slab_.end, cols.end + cols.size())})};
+        const Index before = std::min(slab_.begin, R_.rows()), reach = run_.plan.reach;
+        Index next = 0;  // the block's first column
+        if (cols.begin >= slab_.begin) {
+            next = to_the_right_ ? 0 : (before - 1) / reach * reach;
+        } else {
+            next = to_the_right_ ? cols.end : cols.begin - reach;
+        }
+        if (before == 0 || next < 0 || next >= before) return {};
+        return {{next, run_.plan.rows}, first_of({next, std::min(before, next + reach)})};
     }
+    Range first_of(Range cols) const { return {cols.begin, std::min(cols.end, cols.begin + places_.columns())}; }
 
     const FileRun<T>& run_;
     Places<T, D>& places_;
     Index done_;
+    Range slab_{0, 0};
     bool to_the_right_ = true;
     FileColumns<T> V_, R_;
     Piece next_;
@@ -219,9 +232,11 @@ public:
             const BusyClock::Scope busy(run_.writing);
             Q_.write(cols.begin + j, columns);
         });
+        run_.moved.out += static_cast<double>(from.rows) * static_cast<double>(from.cols) * sizeof(T);
+    }
+    void flush() {
         const BusyClock::Scope busy(run_.writing);
         Q_.flush();
-        run_.moved.out += static_cast<double>(from.rows) * static_cast<double>(from.cols) * sizeof(T);
     }
 
 private:
@@ -297,7 +312,9 @@ void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
                                              Tf.view());
     try {
         for (Index j = factored; j < qr.count(); ++j) {
+            A.expect({j * plan.block, std::min(n, (j + 1) * plan.block)}, true);
             qr.factor(j);
+            A.flush();
             Tf.write({std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
             run.journal.append(fmt::format("R {}", j + 1));
         }
@@ -306,9 +323,10 @@ void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
     }
     if (plan.want_q) {
         FileQ<T, D> Q(run, places);
-        A.pass_by(false);
         for (Index left = qr.q_count() - formed; left-- > 0;) {
+            A.expect({left * plan.block, std::min(k, (left + 1) * plan.block)}, false);
             qr.form_q(left, Q);
+            Q.flush();
             run.journal.append(fmt::format("Q {}", qr.q_count() - left));
             A.drop_from(left * plan.block);
         }
