@@ -35,9 +35,12 @@ protected:
 
 /// kill -9 at random moments: the run that is left alone at last has the bytes of one that always was.
 TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
+    const Index n = quick() ? 300 : 600;
+    write_npy<double>("B.npy", random_normal<double>(n, n, 1).view());
     save_rows(quick() ? 6000 : 12000, 24);
-    for (const std::string second_pass : {"stored", "recomputed"}) {
-        const std::string line = "factor A.npy --out f --memory 300KiB --json --second-pass " + second_pass;
+    for (const std::string way : {"A.npy --memory 300KiB --second-pass stored",
+                                  "A.npy --memory 300KiB --second-pass recomputed", "B.npy --memory 1MiB"}) {
+        const std::string line = "factor --out f --json " + way;
         const auto start = Clock::now();
         ASSERT_EQ(quoin_run(line).exit_code, 0);
         const double whole = std::chrono::duration<double>(Clock::now() - start).count();
@@ -66,7 +69,7 @@ TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
             ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
             const std::string now = outputs();
             const auto differ = std::mismatch(now.begin(), now.end(), expected.begin(), expected.end()).first;
-            EXPECT_TRUE(now == expected) << second_pass << " after " << kills << " kills, from byte "
+            EXPECT_TRUE(now == expected) << way << " after " << kills << " kills, from byte "
                                          << differ - now.begin() << " of " << now.size() << "\n"
                                          << outcome.err << outcome.out;
             EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));

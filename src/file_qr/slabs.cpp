@@ -33,8 +33,9 @@ public:
     Index cols() const { return cols_; }
     void read(Range rows, Range cols, MatrixView<T> to) const { reader_.read(rows, cols, to); }
     void write(Index first, MatrixView<const T> columns) const {
-        for (Index j = 0; j < columns.cols; ++j)
-            file_.write(byte(first + j), columns.at(0, j), rows_ * Index{sizeof(T)});
+        const Index column = rows_ * Index{sizeof(T)};
+        if (columns.ld == rows_) return file_.write(byte(first), columns.data, columns.cols * column);
+        for (Index j = 0; j < columns.cols; ++j) file_.write(byte(first + j), columns.at(0, j), column);
     }
     void flush() const { file_.flush(); }
     /// Columns from this one on are gone.
@@ -95,13 +96,43 @@ private:
     Matrix<T> places_[2];
 };
 
+/// What is on its way to the disk and then into the journal while the next slab comes in and is computed.
+class Behind {
+public:
+    /// At its end nothing is on its way, whatever became of it.
+    class Scope {
+    public:
+        explicit Scope(Behind& behind) : behind_(behind) {}
+        Scope(const Scope&) = delete;
+        ~Scope() {
+            if (behind_.work_.valid()) behind_.work_.wait();
+        }
+
+    private:
+        Behind& behind_;
+    };
+    template <class Work>
+    void start(Work work) {
+        wait();
+        work_ = std::async(std::launch::async, std::move(work));
+    }
+    /// Throws what the work threw.
+    void wait() {
+        if (work_.valid()) work_.get();
+    }
+
+private:
+    std::future<void> work_;
+};
+
 /// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, those behind them are the input's.
 template <class T, class D>
 class FileMatrix {
 public:
-    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Index done)
+    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Behind& behind, Index done)
         : run_(run),
           places_(places),
+          behind_(behind),
           done_(done),
           V_(run, run.journal.path("V"), 0, run.plan.rows, run.plan.cols),
           R_(npy_columns<T>(run, run.r_path(), std::min(rows(), cols()), cols())) {}
@@ -131,16 +162,11 @@ public:
 
     /// V and R of whole columns, and R by itself.
     void move_out(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
+        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             V_.write(cols.begin + j, columns);
-            Matrix<T> column(R_.rows(), 1);
-            for (Index c = 0; c < columns.cols; ++c) {
-                const Index above = std::min(R_.rows(), cols.begin + j + c + 1);
-                std::copy_n(columns.at(0, c), above, column.data());
-                std::fill(column.data() + above, column.data() + R_.rows(), T(0));
-                R_.write(cols.begin + j + c, std::as_const(column).view());
-            }
+            write_r(cols.begin + j, columns);
         });
         done_ = cols.end;
         run_.moved.out += bytes(from);
@@ -191,6 +217,21 @@ private:
         const MatrixView<T> place = places_.next(piece.rows.size(), piece.cols.size());
         next_read_ = std::async(std::launch::async, [this, piece, place] { read(piece, place); });
     }
+    /// Columns of R from those that hold V too, some at a time.
+    void write_r(Index first, MatrixView<const T> columns) {
+        constexpr Index most_bytes = Index{2} << 20;
+        const Index k = R_.rows(), step = std::clamp<Index>(most_bytes / (k * Index{sizeof(T)}), 1, columns.cols);
+        Matrix<T> some(k, step);
+        for (Index c = 0; c < columns.cols; c += step) {
+            const Index count = std::min(step, columns.cols - c);
+            for (Index j = 0; j < count; ++j) {
+                const Index above = std::min(k, first + c + j + 1);
+                std::copy_n(columns.at(0, c + j), above, &some(0, j));
+                std::fill(&some(0, j) + above, &some(0, j) + k, T(0));
+            }
+            R_.write(first + c, std::as_const(some).view().col_block({0, count}));
+        }
+    }
     /// The first piece of what will be asked for after A(rows, cols), or nothing.
     Piece asked_after(Range rows, Range cols) const {
         if (cols.begin >= slab_.begin && cols.end < slab_.end)
@@ -209,6 +250,7 @@ private:
 
     const FileRun<T>& run_;
     Places<T, D>& places_;
+    Behind& behind_;
     Index done_;
     Range slab_{0, 0};
     bool to_the_right_ = true;
@@ -220,14 +262,16 @@ private:
 template <class T, class D>
 class FileQ {
 public:
-    FileQ(const FileRun<T>& run, Places<T, D>& places)
+    FileQ(const FileRun<T>& run, Places<T, D>& places, Behind& behind)
         : run_(run),
           places_(places),
+          behind_(behind),
           Q_(npy_columns<T>(run, run.q_path(), run.plan.rows, std::min(run.plan.rows, run.plan.cols))) {}
     Index rows() const { return Q_.rows(); }
     Index cols() const { return Q_.cols(); }
     void move_in(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
     void move_out(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
+        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             Q_.write(cols.begin + j, columns);
@@ -242,6 +286,7 @@ public:
 private:
     const FileRun<T>& run_;
     Places<T, D>& places_;
+    Behind& behind_;
     FileColumns<T> Q_;
 };
 
@@ -272,12 +317,8 @@ public:
         }
     }
     void write(Range J) {
-        write(J.begin, std::as_const(on_device_).view().col_block(J));
-        file_.flush();
-    }
-
-private:
-    void write(Index first, MatrixView<const T, D> from) {
+        const Index first = J.begin;
+        const MatrixView<const T, D> from = std::as_const(on_device_).view().col_block(J);
         if constexpr (std::is_same_v<D, Host>) {
             if (on_host_.cols() == 0) return file_.write(first, from);
         }
@@ -289,7 +330,9 @@ private:
         arrive(out);
         file_.write(first, place);
     }
+    void flush() { file_.flush(); }
 
+private:
     Context<D>& ctx_;
     Index panel_, k_;
     Matrix<T, D> on_device_;
@@ -307,29 +350,39 @@ void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
     FileT<T, D> Tf(ctx, run);
     Tf.read({0, std::min(k, factored * plan.block)});
     Places<T, D> places(plan);
-    FileMatrix<T, D> A(run, places, std::min(n, factored * plan.block));
+    Behind behind;
+    FileMatrix<T, D> A(run, places, behind, std::min(n, factored * plan.block));
     LeftLookingQR<T, D, FileMatrix<T, D>> qr(ctx, A, Slabs{plan.block, plan.panel, plan.reach, plan.arithmetic},
                                              Tf.view());
+    const Behind::Scope of_r(behind);
     try {
         for (Index j = factored; j < qr.count(); ++j) {
             A.expect({j * plan.block, std::min(n, (j + 1) * plan.block)}, true);
             qr.factor(j);
-            A.flush();
             Tf.write({std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
-            run.journal.append(fmt::format("R {}", j + 1));
+            behind.start([&, j] {
+                A.flush();
+                Tf.flush();
+                run.journal.append(fmt::format("R {}", j + 1));
+            });
         }
+        behind.wait();
     } catch (const NonFiniteEntry& e) {
         throw NonFiniteEntry(e.row, e.col, run.A.path());
     }
     if (plan.want_q) {
-        FileQ<T, D> Q(run, places);
+        FileQ<T, D> Q(run, places, behind);
+        const Behind::Scope of_q(behind);
         for (Index left = qr.q_count() - formed; left-- > 0;) {
             A.expect({left * plan.block, std::min(k, (left + 1) * plan.block)}, false);
             qr.form_q(left, Q);
-            Q.flush();
-            run.journal.append(fmt::format("Q {}", qr.q_count() - left));
-            A.drop_from(left * plan.block);
+            behind.start([&, left] {
+                Q.flush();
+                run.journal.append(fmt::format("Q {}", qr.q_count() - left));
+                A.drop_from(left * plan.block);
+            });
         }
+        behind.wait();
     }
     run.journal.append(journal_end);
 }

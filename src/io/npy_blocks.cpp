@@ -17,10 +17,15 @@ namespace {
 
 /// With the two pages that its ends may touch one large page.
 constexpr Index piece_bytes = PageMemory::large_page - 2 * BulkFile::alignment;
-constexpr int reader_threads = 4;
 
-constexpr Index large_pages(Index bytes) {
-    return (bytes + PageMemory::large_page - 1) / PageMemory::large_page * PageMemory::large_page;
+/// Small pieces ask more of them at a time for the disk's rate.
+struct Readers {
+    Index threads, staging;  // bytes of each
+};
+Readers readers_for(Index piece) {
+    const Index pages = BulkFile::aligned(piece) + 2 * BulkFile::alignment, large = PageMemory::large_page;
+    if (pages <= large / 4) return {8, pages};
+    return {4, (pages + large - 1) / large * large};
 }
 
 }  // namespace
@@ -35,28 +40,29 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     const Index e = static_cast<Index>(header_.element_bytes);
     const bool by_cols = header_.fortran_order || header_.cols == 1;
     const bool whole_rows = !by_cols && cols.size() == header_.cols;
-    // a piece: part of a column, or some rows
+    // a piece: some rows, part of a column, or some that follow one another in the file
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
-    const Index pieces_down = (rows.size() + ni - 1) / ni, count = pieces_down * (by_cols ? cols.size() : 1);
-    // of each thread
-    const Index staged = large_pages(ni * (by_cols ? 1 : cols.size()) * e + 2 * BulkFile::alignment);
-    if (staging_.size() < reader_threads * staged)
-        staging_ = PageMemory(reader_threads * staged, PageMemory::Pages::Large);
+    const Index nj = !by_cols               ? cols.size()
+                     : ni == header_.rows ? std::clamp<Index>(piece_bytes / (ni * e), 1, cols.size())
+                                            : 1;
+    const Index down = (rows.size() + ni - 1) / ni, count = down * ((cols.size() + nj - 1) / nj);
+    const Readers readers = readers_for(ni * nj * e);
+    if (staging_.size() < readers.threads * readers.staging)
+        staging_ = PageMemory(readers.threads * readers.staging, PageMemory::Pages::Large);
     std::atomic<Index> next{0};
     const auto work = [&](Index thread) {
-        char* const pages = staging_.data() + thread * staged;
+        char* const pages = staging_.data() + thread * readers.staging;
         for (Index p; (p = next++) < count;) {
-            const Index first = p % pieces_down * ni;
-            const Range r{first, std::min(rows.size(), first + ni)};
-            const Range c = by_cols ? Range{p / pieces_down, p / pieces_down + 1} : Range{0, cols.size()};
+            const Index i = p % down * ni, j = p / down * nj;
+            const Range r{i, std::min(rows.size(), i + ni)}, c{j, std::min(cols.size(), j + nj)};
             const Index offset = static_cast<Index>(header_.offset(rows.begin + r.begin, cols.begin + c.begin));
             const char* data = pages;
             if (by_cols || whole_rows) {
                 data = file_.read_pages(offset, pages, r.size() * c.size() * e);
             } else {
-                for (Index i = 0; i < r.size(); ++i)
-                    file_.read(offset + i * header_.cols * e, pages + i * c.size() * e, c.size() * e);
+                for (Index row = 0; row < r.size(); ++row)
+                    file_.read(offset + row * header_.cols * e, pages + row * c.size() * e, c.size() * e);
             }
             NpyHeader piece = header_;
             piece.rows = r.size();
@@ -67,7 +73,7 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
         }
     };
     std::vector<std::future<void>> others;
-    for (int t = 1; t < std::min<Index>(reader_threads, count); ++t)
+    for (Index t = 1; t < std::min(readers.threads, count); ++t)
         others.push_back(std::async(std::launch::async, work, t));
     work(0);
     for (auto& other : others) other.get();
