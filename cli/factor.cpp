@@ -484,7 +484,9 @@ void add_factor(CLI::App& program) {
         "before.\n"
         "Where its rows are too long for that, A stays in the host's memory and its columns travel: by householder, "
         "or\n"
-        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021).\n"
+        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). What does not fit the host's "
+        "memory\n"
+        "either goes by householder from file to file by way of both, with a journal.\n"
         "Outputs appear only when complete.\n\n"
         "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
@@ -521,12 +523,14 @@ void add_factor(CLI::App& program) {
         "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
         "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
         "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
-        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. On the host, for a\n"
+        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. From file to file, "
+        "for a\n"
         "matrix larger than --memory, also blocks, block (rows or columns of one), first_step (beyond 0 where a run\n"
         "went on), steps, bytes_read, bytes_written, and read_seconds and write_seconds, in which they were on their "
         "way.\n"
-        "A that stays in the host's memory adds gpu_memory_bytes, bytes_to_gpu, bytes_from_gpu and, with --trace,\n"
-        "hidden, the share of the copies' time during which the GPU computed.\n"
+        "A that stays in the host's memory, or goes from file to file by way of a GPU, adds gpu_memory_bytes,\n"
+        "bytes_to_gpu and bytes_from_gpu; the former, with --trace, hidden, the share of the copies' time during which\n"
+        "the GPU computed.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {
