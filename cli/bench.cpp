@@ -313,7 +313,8 @@ void add_bench(CLI::App& program) {
             "and as fast as the disk can. With --device cuda Q and R of 30000x30000 in f32, or of SHAPE, by way of\n"
             "this GPU within --gpu-memory. The folder needs three times the file's size, 8 and 11 GB")
         ->type_name("DIR");
-    add_byte_size_argument(command, "--memory", arguments->memory, "With --files: the cap of the host (default: 512MiB; with --device cuda 2GiB)");
+    add_byte_size_argument(command, "--memory", arguments->memory,
+                           "With --files: the cap of the host (default: 512MiB; with --device cuda 2GiB)");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command.add_flag(

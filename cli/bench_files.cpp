@@ -183,14 +183,16 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shap
         line.print();
         return;
     }
-    fmt::print("{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
-               shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64", format_byte_size(options.memory),
-               on_gpu ? fmt::format(", and {} of the GPU's memory", format_byte_size(report.device_memory_bytes)) : "",
-               report.seconds, plan.blocks, format_byte_size(report.bytes_read),
-               1e-9 * report.bytes_read / report.read_seconds, format_byte_size(report.bytes_written),
-               1e-9 * report.bytes_written / report.write_seconds);
     fmt::print(
-        "  in memory {:.2f} s, the file read in {:.2f} s as dd does ({:.2f} GB/s; at best {:.2f}) and written in {:.2f} s "
+        "{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
+        shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64", format_byte_size(options.memory),
+        on_gpu ? fmt::format(", and {} of the GPU's memory", format_byte_size(report.device_memory_bytes)) : "",
+        report.seconds, plan.blocks, format_byte_size(report.bytes_read),
+        1e-9 * report.bytes_read / report.read_seconds, format_byte_size(report.bytes_written),
+        1e-9 * report.bytes_written / report.write_seconds);
+    fmt::print(
+        "  in memory {:.2f} s, the file read in {:.2f} s as dd does ({:.2f} GB/s; at best {:.2f}) and written in "
+        "{:.2f} s "
         "({:.2f} GB/s): {:.2f} of their sum\n",
         in_memory, reading, 1e-9 * bytes / reading, 1e-9 * bytes / deep, writing, 1e-9 * bytes / writing, ratio);
 }
@@ -210,7 +212,8 @@ void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape 
         of_rate.push_back(reading.back() / factoring.back());
         of_deep.push_back(deep.back() / factoring.back());
     }
-    const double rate = bytes / median(factoring), read_rate = bytes / median(reading), deep_rate = bytes / median(deep);
+    const double rate = bytes / median(factoring), read_rate = bytes / median(reading),
+                 deep_rate = bytes / median(deep);
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", shape.rows).add("cols", shape.cols).add("order", fortran_order ? "F" : "C");
@@ -220,8 +223,9 @@ void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape 
     }
     fmt::print("{} x {}, {} order, R alone: {:.2f} GB/s (medians of {})\n", shape.rows, shape.cols,
                fortran_order ? "F" : "C", 1e-9 * rate, of_rate.size());
-    fmt::print("  of dd's sequential read, {:.2f} GB/s, {:.0f}%; of eight at a time into large pages, {:.2f} GB/s, {:.0f}%\n",
-               1e-9 * read_rate, 100 * median(of_rate), 1e-9 * deep_rate, 100 * median(of_deep));
+    fmt::print(
+        "  of dd's sequential read, {:.2f} GB/s, {:.0f}%; of eight at a time into large pages, {:.2f} GB/s, {:.0f}%\n",
+        1e-9 * read_rate, 100 * median(of_rate), 1e-9 * deep_rate, 100 * median(of_deep));
 }
 
 }  // namespace

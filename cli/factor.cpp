@@ -529,7 +529,8 @@ void add_factor(CLI::App& program) {
         "went on), steps, bytes_read, bytes_written, and read_seconds and write_seconds, in which they were on their "
         "way.\n"
         "A that stays in the host's memory, or goes from file to file by way of a GPU, adds gpu_memory_bytes,\n"
-        "bytes_to_gpu and bytes_from_gpu; the former, with --trace, hidden, the share of the copies' time during which\n"
+        "bytes_to_gpu and bytes_from_gpu; the former, with --trace, hidden, the share of the copies' time during "
+        "which\n"
         "the GPU computed.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");

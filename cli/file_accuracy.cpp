@@ -85,10 +85,10 @@ FileAccuracy measure_files(Context<Host>& ctx, const std::string& A_path, const 
     return {all->orthogonality(), all->residual()};
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                    \
-    template FileAccuracyPlan plan_file_accuracy<T>(const std::string&, Index, Index, double);                  \
-    template FileAccuracy measure_files<T>(Context<Host>&, const std::string&, const std::string&,              \
-                                           const std::string&, const FileAccuracyPlan&);
+#define QUOIN_INSTANTIATE(T)                                                                                           \
+    template FileAccuracyPlan plan_file_accuracy<T>(const std::string&, Index, Index, double);                         \
+    template FileAccuracy measure_files<T>(Context<Host>&, const std::string&, const std::string&, const std::string&, \
+                                           const FileAccuracyPlan&);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

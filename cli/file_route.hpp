@@ -46,9 +46,8 @@ FilePlan file_plan_within(const Context<Host>& ctx, const std::string& who, Shap
 /// The same by way of a GPU.
 template <class T, class D>
 FilePlan file_plan_within(const std::string& who, Shape shape, const FileOptions& options) {
-    return detail::plan_within<T>(
-        [&](const FileOptions& o) { return plan_file_qr<T, D>(shape.rows, shape.cols, o); }, who, shape, options,
-        std::numeric_limits<double>::infinity());
+    return detail::plan_within<T>([&](const FileOptions& o) { return plan_file_qr<T, D>(shape.rows, shape.cols, o); },
+                                  who, shape, options, std::numeric_limits<double>::infinity());
 }
 
 }  // namespace quoin::cli

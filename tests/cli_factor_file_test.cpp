@@ -69,8 +69,8 @@ TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
             ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
             const std::string now = outputs();
             const auto differ = std::mismatch(now.begin(), now.end(), expected.begin(), expected.end()).first;
-            EXPECT_TRUE(now == expected) << way << " after " << kills << " kills, from byte "
-                                         << differ - now.begin() << " of " << now.size() << "\n"
+            EXPECT_TRUE(now == expected) << way << " after " << kills << " kills, from byte " << differ - now.begin()
+                                         << " of " << now.size() << "\n"
                                          << outcome.err << outcome.out;
             EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
             fs::remove_all("f");
@@ -110,7 +110,8 @@ TEST_F(CliFile, TheCapHoldsToVerifyWhatIsWide) {
     const long idle = quoin_run("info").peak_kib;
     const int cap = quick() ? 8 : 16;
     ASSERT_GT(8.0 * m * (3 * m + n), 4.0 * cap * (1 << 20));
-    const Outcome outcome = quoin_run(fmt::format("factor A.npy --out f --json --verify --threads 2 --memory {}MiB", cap));
+    const Outcome outcome =
+        quoin_run(fmt::format("factor A.npy --out f --json --verify --threads 2 --memory {}MiB", cap));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const double unit = static_cast<double>(m) * unit_roundoff<double>;
     EXPECT_LE(json_number(outcome.out, "orthogonality"), law * unit);

@@ -209,10 +209,9 @@ TYPED_TEST(FileQRTest, ColumnsThatTravelGiveTheSameBits) {
                 lines.resize(lines.find('\n', lines.find('\n') + 1) + 1);
                 std::ofstream(folder + "/journal", std::ios::binary) << lines;
                 run(true);
-                const bool same = this->file_bytes("out/quoin-journal/Q.npy") +
-                                      this->file_bytes("out/quoin-journal/R.npy") ==
-                                  expected;
-                EXPECT_TRUE(same);
+                const std::string Q = this->file_bytes("out/quoin-journal/Q.npy"),
+                                  R = this->file_bytes("out/quoin-journal/R.npy");
+                EXPECT_TRUE(Q + R == expected);
                 fs::remove_all(folder);
             }
         }

@@ -42,8 +42,8 @@ std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& optio
     return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} device={} q={}",
                        version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
                        header.rows, header.cols, static_cast<int>(header.type), header.swapped ? "s" : "",
-                       header.fortran_order ? "F" : "C",
-                       std::is_same_v<D, Host> ? "host" : "gpu", options.want_q ? "wanted" : "not-wanted");
+                       header.fortran_order ? "F" : "C", std::is_same_v<D, Host> ? "host" : "gpu",
+                       options.want_q ? "wanted" : "not-wanted");
 }
 
 std::string choices_of(const FilePlan& plan) {

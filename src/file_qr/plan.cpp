@@ -75,10 +75,10 @@ void count_passage(FilePlan& plan, const FileOptions& options) {
     beyond.form_q = plan.want_q;
     const OutOfCorePlan fits = plan_out_of_core<T, D>(plan.rows, plan.cols, beyond);
     if (fits.panel != plan.panel) {
-        throw InvalidArgument(
-            fmt::format("device_memory of {:.0f} bytes allows panels of {} columns, and the journal has {}: give as much "
-                        "as before, or restart",
-                        options.device_memory, fits.panel, plan.panel));
+        throw InvalidArgument(fmt::format(
+            "device_memory of {:.0f} bytes allows panels of {} columns, and the journal has {}: give as much "
+            "as before, or restart",
+            options.device_memory, fits.panel, plan.panel));
     }
     plan.device_memory_bytes = fits.memory_bytes;
     plan.device_workspace_bytes = fits.workspace_bytes;
@@ -257,8 +257,9 @@ std::string to_string(const FilePlan& plan) {
     } else {
         text = fmt::format("{} slabs of {} columns from the left, panels of {}", plan.blocks, plan.block, plan.panel);
         if (plan.chunk > 0) {
-            text += fmt::format(", {} arithmetic within {:.3g} GB of the GPU, {} columns at a time in the host's memory",
-                                to_string(plan.arithmetic), plan.device_memory_bytes / 1e9, plan.chunk);
+            text +=
+                fmt::format(", {} arithmetic within {:.3g} GB of the GPU, {} columns at a time in the host's memory",
+                            to_string(plan.arithmetic), plan.device_memory_bytes / 1e9, plan.chunk);
         }
     }
     return text +
@@ -268,7 +269,7 @@ std::string to_string(const FilePlan& plan) {
                plan.disk_bytes / 1e9);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                           \
+#define QUOIN_INSTANTIATE(T, D)                                                            \
     template void count_file_plan<T, D>(const Context<D>&, FilePlan&, const FileOptions&); \
     template FilePlan plan_file_qr<T, D>(const Context<D>&, Index, Index, const FileOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

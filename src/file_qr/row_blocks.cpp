@@ -260,7 +260,7 @@ private:
     std::vector<Square> waiting_;
     const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     double waited_ = 0, on_disk_ = 0, on_its_way_ = 0;  // when the last R there, and that on its way, was computed
-    std::future<Node> write_;  // the last member: what is under way ends before the others do
+    std::future<Node> write_;                           // the last member: what is under way ends before the others do
 };
 
 }  // namespace

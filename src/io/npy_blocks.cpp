@@ -43,9 +43,9 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     // a piece: some rows, part of a column, or some that follow one another in the file
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
-    const Index nj = !by_cols               ? cols.size()
+    const Index nj = !by_cols             ? cols.size()
                      : ni == header_.rows ? std::clamp<Index>(piece_bytes / (ni * e), 1, cols.size())
-                                            : 1;
+                                          : 1;
     const Index down = (rows.size() + ni - 1) / ni, count = down * ((cols.size() + nj - 1) / nj);
     const Readers readers = readers_for(ni * nj * e);
     if (staging_.size() < readers.threads * readers.staging)
