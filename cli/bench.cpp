@@ -290,7 +290,7 @@ void add_bench(CLI::App& program) {
             "draws what --csv and --trace write")
         ->type_name("NAME");
     add_byte_size_argument(command, "--gpu-memory", arguments->gpu_memory,
-                           "Of --paper out-of-core: memory of the GPU that may be taken (default: 16GiB)");
+                           "Of --paper out-of-core and --files: memory of the GPU that may be taken (default: 16GiB)");
     arguments->routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
     command
         .add_option_function<std::string>(
@@ -308,11 +308,13 @@ void add_bench(CLI::App& program) {
     command
         .add_option(
             "--files", arguments->files,
-            "Measure matrices larger than --memory, from file to file in this folder (8 GB of it): Q and R of\n"
-            "200000x2000, or of SHAPE, against memory; R alone of 3.2 GB by 8 and 64 columns against a sequential\n"
-            "read of the same file")
+            "Measure matrices larger than --memory, from file to file in this folder: Q and R of 200000x2000, or of\n"
+            "SHAPE, against memory; R alone of 3.2 GB by 8 and 64 columns against reading the same file, as dd does\n"
+            "and as fast as the disk can. With --device cuda Q and R of 30000x30000 in f32, or of SHAPE, by way of\n"
+            "this GPU within --gpu-memory. The folder needs three times the file's size, 8 and 11 GB")
         ->type_name("DIR");
-    add_byte_size_argument(command, "--memory", arguments->memory, "With --files: the cap (default: 512MiB)");
+    add_byte_size_argument(command, "--memory", arguments->memory,
+                           "With --files: the cap of the host (default: 512MiB; with --device cuda 2GiB)");
     add_trace_argument(command, arguments->common.trace);
     command.add_option("--csv", arguments->csv, "Write the results to a CSV file as well")->type_name("FILE");
     command.add_flag(

@@ -44,7 +44,7 @@ struct BenchArguments {
     Index gpu_memory = Index(16) << 30;
     Index block = 0;
     std::string files;  ///< a folder, or empty: from file to file there
-    Index memory = Index{512} << 20;
+    Index memory = 0;
     int repeat = 0;
     bool energy = false;
 };
@@ -102,7 +102,7 @@ void bench_orthogonality(const BenchArguments& arguments);
 
 /// Tables 3 and 4 of Zhang and Wu, with Householder beside them: matrices in the host's memory on the current GPU.
 void bench_out_of_core(const BenchArguments& arguments);
-/// Matrices larger than a cap from file to file, against memory and against the disk.
+/// Matrices larger than a cap from file to file, on the host or by way of the current GPU, against memory and the disk.
 void bench_files(const BenchArguments& arguments);
 
 /// Table II of the paper: iterations of robust PCA a second. Throws DeviceFailure where a GPU is asked for and there is none.

@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "file_accuracy.hpp"
 #include "file_route.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
@@ -36,8 +37,9 @@ struct FactorArguments {
     bool restart = false;
     Index gpu_memory = 0;
 
-    /// The cap on what is taken there, as it was given, or 0.
+    /// The cap on what is taken there, as it was given, or 0; and that on what stays in the host's memory meanwhile.
     Index memory_on_gpu() const { return gpu_memory > 0 ? gpu_memory : memory; }
+    Index memory_beside_gpu() const { return gpu_memory > 0 ? memory : 0; }
 };
 
 /// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear together
@@ -131,20 +133,6 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     return outcome;
 }
 
-/// What --verify measures of Q and R in files, block by block.
-template <class T>
-void measure_files(Context<Host>& ctx, const MatrixFile& A_file, const MatrixFile& Q_file, const MatrixFile& R_file,
-                   Outcome& outcome) {
-    const Matrix<T> R = R_file.read<T>();
-    StreamedAccuracy<T> accuracy(R.rows());
-    const RowBlocks blocks = transfer_blocks(A_file.rows(), A_file.cols(), sizeof(T));
-    BlockReader<T> A(A_file, blocks), Q(Q_file, blocks);
-    for_each_block("verifying", blocks, Order::Forward,
-                   [&](Range rows) { accuracy.add(ctx, A.read(rows), Q.read(rows), R.view()); });
-    outcome.orthogonality = accuracy.orthogonality();
-    outcome.residual = accuracy.residual();
-}
-
 FileOptions file_options(const FactorArguments& arguments, double cap) {
     FileOptions options;
     options.memory = cap;
@@ -155,9 +143,12 @@ FileOptions file_options(const FactorArguments& arguments, double cap) {
 }
 
 /// From file to file, by way of a journal.
-template <class T>
-Outcome factor_file(Context<Host>& ctx, const MatrixFile& file, const FactorArguments& arguments, double cap) {
-    FileQR<T> f(ctx, file.path(), arguments.out, file_options(arguments, cap));
+template <class T, class D>
+Outcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorArguments& arguments,
+                    const FileOptions& options) {
+    std::optional<FileAccuracyPlan> accuracy;
+    if (arguments.verify) accuracy = plan_file_accuracy<T>(file.path(), file.rows(), file.cols(), options.memory);
+    FileQR<T, D> f(ctx, file.path(), arguments.out, options);
     Outcome outcome;
     outcome.method = f.plan().route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking";
     outcome.file_plan = f.plan();
@@ -180,7 +171,16 @@ Outcome factor_file(Context<Host>& ctx, const MatrixFile& file, const FactorArgu
     }
     outcome.file_report = f.report();
     outcome.seconds = f.report().seconds;
-    if (arguments.verify) measure_files<T>(ctx, file, MatrixFile(f.q_path()), MatrixFile(f.r_path()), outcome);
+    if (!std::is_same_v<D, Host>) {
+        outcome.transfer_in_seconds = f.report().read_seconds;
+        outcome.transfer_out_seconds = f.report().write_seconds;
+    }
+    if (accuracy) {
+        Context<Host> host = make_context(arguments.common);
+        const FileAccuracy measured = measure_files<T>(host, file.path(), f.q_path(), f.r_path(), *accuracy);
+        outcome.orthogonality = measured.orthogonality;
+        outcome.residual = measured.residual;
+    }
     throw_if_interrupted();
     f.commit(!arguments.r_only);
     return outcome;
@@ -194,7 +194,7 @@ Outcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks b
     Outcome outcome{"streaming-tsqr"};
     StreamTimes& times = outcome.stream.emplace();
     std::optional<StreamedAccuracy<T>> accuracy;
-    if (verify) accuracy.emplace(std::min(file.rows(), file.cols()));
+    if (verify) accuracy.emplace(std::min(file.rows(), file.cols()), file.cols());
     Context<Host> host;
     double verify_seconds = 0;
     const TakeRows<T> take = [&](Index first, MatrixView<const T> Q, const Matrix<T>& R) {
@@ -258,6 +258,9 @@ void add_file_route(JsonLine& line, const Outcome& outcome) {
     line.add("first_step", report.first_step).add("steps", plan.steps());
     line.add("bytes_read", report.bytes_read).add("bytes_written", report.bytes_written);
     line.add("read_seconds", report.read_seconds).add("write_seconds", report.write_seconds);
+    if (plan.device_memory_bytes == 0) return;
+    line.add("gpu_memory_bytes", report.device_memory_bytes);
+    line.add("bytes_to_gpu", report.bytes_to_device).add("bytes_from_gpu", report.bytes_from_device);
 }
 
 void print_file_route(const Outcome& outcome, double cap) {
@@ -270,6 +273,10 @@ void print_file_route(const Outcome& outcome, double cap) {
     fmt::print(", {} written", format_byte_size(report.bytes_written));
     if (report.write_seconds > 0) fmt::print(" at {:.2f} GB/s", 1e-9 * report.bytes_written / report.write_seconds);
     fmt::print("\n");
+    if (plan.device_memory_bytes == 0) return;
+    fmt::print("moved          {} to the GPU, {} from it\nGPU's memory   {} taken\n",
+               format_byte_size(report.bytes_to_device), format_byte_size(report.bytes_from_device),
+               format_byte_size(report.device_memory_bytes));
 }
 
 #ifdef QUOIN_HAVE_CUDA
@@ -294,17 +301,26 @@ OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double ca
     return options;
 }
 
+/// Of the host's memory, where a GPU computes with blocks of A: A, in whose place Q comes, and R; to verify A once more.
+template <class T>
+double bytes_beside_gpu(const MatrixFile& file, bool verify) {
+    const double m = static_cast<double>(file.rows()), n = static_cast<double>(file.cols());
+    return sizeof(T) * (m * n * (verify ? 2 : 1) + std::min(m, n) * n);
+}
+
+/// What a GPU's memory is asked for, the libraries' and kernels' included.
+double asked_of_gpu(const FactorArguments& arguments, double gpu_cap) {
+    return arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap;
+}
+
 /// A, and Q in its place, in the host's memory, and R; blocks of them on the GPU.
 template <class T>
 Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const FactorArguments& arguments, double gpu_cap,
                           Outputs<T>& outputs) {
     const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
-    const OutOfCoreOptions options =
-        out_of_core_options(arguments, arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap);
+    const OutOfCoreOptions options = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
     const OutOfCorePlan plan = plan_out_of_core<T, Cuda>(m, n, options);
-    const double bytes = sizeof(T) * (static_cast<double>(m) * static_cast<double>(n) * (arguments.verify ? 2 : 1) +
-                                      static_cast<double>(k) * static_cast<double>(n));
-    const double cap = memory_cap(0);
+    const double bytes = bytes_beside_gpu<T>(file, arguments.verify), cap = memory_cap(arguments.memory_beside_gpu());
     if (bytes > cap) refuse_memory_cap(file.path(), cap, bytes, "for A and R, whose blocks a GPU is to factor");
     Context<Host> host = make_context(arguments.common);
     Outcome outcome;
@@ -334,6 +350,21 @@ Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const Fact
     }
     return outcome;
 }
+
+/// Where A does not fit the host's memory either, how it goes from file to file, by way of both; nothing where it does, or no
+/// way leads there.
+template <class T>
+std::optional<FileOptions> files_beside_gpu(const FactorArguments& arguments, const MatrixFile& file, double gpu_cap) {
+    const double cap = memory_cap(arguments.memory_beside_gpu());
+    if (bytes_beside_gpu<T>(file, arguments.verify) <= cap || !file.streams()) return std::nullopt;
+    const OutOfCoreOptions beyond = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
+    if (beyond.method != OutOfCoreMethod::Householder) return std::nullopt;
+    FileOptions options = file_options(arguments, cap);
+    options.device_memory = beyond.memory_bytes;
+    options.arithmetic = beyond.arithmetic;
+    file_plan_within<T, Cuda>(file.path(), {file.rows(), file.cols()}, options);
+    return options;
+}
 #endif
 
 /// What the factorization takes of a GPU's memory where it is streamed.
@@ -348,17 +379,18 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     const Plan plan = plan_qr<T>(ctx, m, n, factor_options(arguments));
     const bool form_q = plan.q != QForm::None;
     double cap = 0;
-    bool by_file = false;
+    std::optional<FileOptions> by_file;
     std::optional<RowBlocks> blocks;       // through a GPU
     [[maybe_unused]] bool beyond = false;  // a GPU computes, and A stays in the host's memory
     if constexpr (std::is_same_v<D, Host>) {
         cap = memory_cap(arguments.memory);
-        by_file = from_file_to_file<T>(ctx, arguments, file, plan, cap);
+        if (from_file_to_file<T>(ctx, arguments, file, plan, cap)) by_file = file_options(arguments, cap);
     } else {
         cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
         const double in_memory = factor_bytes(plan, arguments.verify);
         const auto streaming = streaming_on_gpu<T>(arguments, plan);
         beyond = least_bytes(file, in_memory, streaming) > cap;
+        if (beyond) by_file = files_beside_gpu<T>(arguments, file, cap);
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
 
@@ -366,10 +398,8 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     Outcome outcome;
     std::string written;
     if (by_file) {
-        if constexpr (std::is_same_v<D, Host>) {
-            written = directory.file("R.npy") + (arguments.r_only ? "" : ", " + directory.file("Q.npy"));
-            outcome = factor_file<T>(ctx, file, arguments, cap);
-        }
+        written = directory.file("R.npy") + (arguments.r_only ? "" : ", " + directory.file("Q.npy"));
+        outcome = factor_file<T, D>(ctx, file, arguments, *by_file);
     } else {
         Outputs<T> outputs(directory, arguments, m, n);
         load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
@@ -419,7 +449,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
     if (blocks) print_blocks(*blocks, cap);
-    if (outcome.file_plan) print_file_route(outcome, cap);
+    if (outcome.file_plan) print_file_route(outcome, by_file->memory);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
     if (outcome.stream) print_stream_times(*outcome.stream);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", outcome.seconds, gflops);
@@ -454,7 +484,9 @@ void add_factor(CLI::App& program) {
         "before.\n"
         "Where its rows are too long for that, A stays in the host's memory and its columns travel: by householder, "
         "or\n"
-        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021).\n"
+        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). What does not fit the host's "
+        "memory\n"
+        "either goes by householder from file to file by way of both, with a journal.\n"
         "Outputs appear only when complete.\n\n"
         "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
@@ -491,12 +523,15 @@ void add_factor(CLI::App& program) {
         "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
         "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
         "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
-        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. On the host, for a\n"
+        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. From file to file, "
+        "for a\n"
         "matrix larger than --memory, also blocks, block (rows or columns of one), first_step (beyond 0 where a run\n"
         "went on), steps, bytes_read, bytes_written, and read_seconds and write_seconds, in which they were on their "
         "way.\n"
-        "A that stays in the host's memory adds gpu_memory_bytes, bytes_to_gpu, bytes_from_gpu and, with --trace,\n"
-        "hidden, the share of the copies' time during which the GPU computed.\n"
+        "A that stays in the host's memory, or goes from file to file by way of a GPU, adds gpu_memory_bytes,\n"
+        "bytes_to_gpu and bytes_from_gpu; the former, with --trace, hidden, the share of the copies' time during "
+        "which\n"
+        "the GPU computed.\n"
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {

@@ -22,18 +22,32 @@ inline double factor_bytes(const Plan& plan, bool verify) {
     return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
 }
 
+namespace detail {
+template <class T, class Planned>
+FilePlan plan_within(Planned&& planned, const std::string& who, Shape shape, const FileOptions& options,
+                     double otherwise) {
+    const FilePlan plan = planned(options);
+    if (plan.memory_bytes <= options.memory) return plan;
+    FileOptions none = options;
+    none.memory = 0;
+    refuse_memory_cap(who, options.memory, std::min(planned(none).memory_bytes, otherwise),
+                      fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64"));
+}
+}  // namespace detail
+
 /// How a file is factored from file to file within `options.memory`. Throws OutOfMemory, naming `who` and the smallest cap that
 /// works, `otherwise` if that is less, where it cannot be.
 template <class T>
 FilePlan file_plan_within(const Context<Host>& ctx, const std::string& who, Shape shape, const FileOptions& options,
                           double otherwise = std::numeric_limits<double>::infinity()) {
-    const FilePlan plan = plan_file_qr<T>(ctx, shape.rows, shape.cols, options);
-    if (plan.memory_bytes <= options.memory) return plan;
-    FileOptions none = options;
-    none.memory = 0;
-    const double smallest = plan_file_qr<T>(ctx, shape.rows, shape.cols, none).memory_bytes;
-    refuse_memory_cap(who, options.memory, std::min(smallest, otherwise),
-                      fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64"));
+    return detail::plan_within<T>([&](const FileOptions& o) { return plan_file_qr<T>(ctx, shape.rows, shape.cols, o); },
+                                  who, shape, options, otherwise);
+}
+/// The same by way of a GPU.
+template <class T, class D>
+FilePlan file_plan_within(const std::string& who, Shape shape, const FileOptions& options) {
+    return detail::plan_within<T>([&](const FileOptions& o) { return plan_file_qr<T, D>(shape.rows, shape.cols, o); },
+                                  who, shape, options, std::numeric_limits<double>::infinity());
 }
 
 }  // namespace quoin::cli

@@ -34,16 +34,23 @@ void add_threads(JsonLine& line, const Context<Host>& ctx) { line.add("threads",
 void add_threads(JsonLine& line, const Context<Cuda>&) { line.add_null("threads"); }
 #endif
 
-/// From file to file, for a cap that the matrix does not fit.
-template <class T>
-void print_file_plan(const Context<Host>& ctx, const PlanArguments& arguments, const FilePlan& plan) {
+/// From file to file, for a cap that the matrix does not fit; `threads` of the host, or 0 by way of a GPU, of which only the
+/// disk is counted.
+void print_file_plan(int threads, const PlanArguments& arguments, const FilePlan& plan) {
     const DType dtype = arguments.dtype;
-    const double arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
-    const double seconds = std::max(plan.flops / (0.6 * arithmetic), (plan.bytes_read + plan.bytes_written) / 1e9);
+    double arithmetic = 0, seconds = (plan.bytes_read + plan.bytes_written) / 1e9;
+    if (threads > 0) {
+        arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
+        seconds = std::max(seconds, plan.flops / (0.6 * arithmetic));
+    }
     if (arguments.common.json) {
         JsonLine line;
-        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(dtype)).add("device", "host");
-        add_threads(line, ctx);
+        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(dtype));
+        line.add("device", threads > 0 ? "host" : "cuda");
+        if (threads > 0)
+            line.add("threads", threads);
+        else
+            line.add_null("threads");
         line.add("method", plan.route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking");
         line.add("blocks", plan.blocks).add("block", plan.block).add("stored", plan.stored);
         line.add("memory_bytes", plan.memory_bytes).add("disk_bytes", plan.disk_bytes);
@@ -53,8 +60,12 @@ void print_file_plan(const Context<Host>& ctx, const PlanArguments& arguments, c
     }
     fmt::print("{} x {} {}, from file to file within {}: {}\n", plan.rows, plan.cols, to_string(dtype),
                format_byte_size(static_cast<double>(arguments.memory)), to_string(plan));
-    fmt::print("about {:.3g} s at 1 GB/s of disk and 60% of this machine's {:.0f} GFLOP/s\n", seconds,
-               1e-9 * arithmetic);
+    if (threads > 0) {
+        fmt::print("about {:.3g} s at 1 GB/s of disk and 60% of this machine's {:.0f} GFLOP/s\n", seconds,
+                   1e-9 * arithmetic);
+    } else {
+        fmt::print("about {:.3g} s at 1 GB/s of disk\n", seconds);
+    }
 }
 
 template <class T, class D>
@@ -65,7 +76,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
             FileOptions options;
             options.memory = static_cast<double>(arguments.memory);
             options.want_q = plan.q != QForm::None;
-            return print_file_plan<T>(ctx, arguments, file_plan_within<T>(ctx, "the plan", shape, options));
+            return print_file_plan(ctx.threads(), arguments, file_plan_within<T>(ctx, "the plan", shape, options));
         }
     }
     if (!arguments.common.json) {
@@ -98,6 +109,15 @@ template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
     const Options& given = arguments.common.options;
+    const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
+    if (arguments.memory > 0 && sizeof(T) * (m * n + std::min(m, n) * n) > static_cast<double>(arguments.memory)) {
+        FileOptions options;
+        options.memory = static_cast<double>(arguments.memory);
+        options.device_memory = static_cast<double>(arguments.gpu_memory);
+        options.arithmetic = given.arithmetic;
+        options.want_q = given.q != QForm::None;
+        return print_file_plan(0, arguments, file_plan_within<T, Cuda>("the plan", shape, options));
+    }
     bool first = true;
     for (const OutOfCoreMethod method :
          {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
@@ -163,7 +183,7 @@ void add_plan(CLI::App& program) {
         command, "--memory", arguments->memory,
         "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
         "with\n"
-        "the bytes read and written and a time (default: none)");
+        "the bytes read and written and a time; with --gpu-memory by way of a GPU (default: none)");
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,

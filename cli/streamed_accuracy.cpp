@@ -9,8 +9,6 @@ namespace quoin::cli {
 
 namespace {
 
-constexpr Index tile_rows = 256;
-
 double column_norm(Index rows, const double* x) { return cblas_dnrm2(static_cast<int>(rows), x, 1); }
 double column_norm(Index rows, const float* x) {
     return std::sqrt(cblas_dsdot(static_cast<int>(rows), x, 1, x, 1));  // squares of floats cannot overflow a double
@@ -27,16 +25,32 @@ double frobenius_norm(MatrixView<const T> A) {
 }  // namespace
 
 template <class T>
-StreamedAccuracy<T>::StreamedAccuracy(Index n)
-    : n_(n), rows_(tile_rows * n), product_(n * n), gram_(n * n), compensation_(n * n) {}
+StreamedAccuracy<T>::StreamedAccuracy(Index k, Index n) : StreamedAccuracy(k, {0, n}, most_rows) {}
+
+template <class T>
+StreamedAccuracy<T>::StreamedAccuracy(Index k, Range J, Index tile)
+    : J_{std::min(k, J.begin), std::min(k, J.end)},
+      columns_(J_.end),
+      tile_(tile),
+      rows_(tile * columns_),
+      product_(columns_ * J_.size()),
+      gram_(product_.size()),
+      compensation_(product_.size()) {}
 
 template <class T>
 void StreamedAccuracy<T>::add(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
-    for (Index first = 0; first < Q.rows; first += tile_rows) {
-        const Index h = std::min(tile_rows, Q.rows - first);
-        for (Index j = 0; j < n_; ++j) std::copy_n(Q.at(first, j), h, &rows_[j * tile_rows]);
-        cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, static_cast<int>(n_), static_cast<int>(h), 1, rows_.data(),
-                    tile_rows, 0, product_.data(), static_cast<int>(n_));
+    const int left = static_cast<int>(J_.begin), w = static_cast<int>(J_.size()), ld = static_cast<int>(columns_),
+              t = static_cast<int>(tile_);
+    for (Index first = 0; first < Q.rows && w > 0; first += tile_) {
+        const int h = static_cast<int>(std::min(tile_, Q.rows - first));
+        for (Index j = 0; j < columns_; ++j) std::copy_n(Q.at(first, j), h, &rows_[j * tile_]);
+        // (QᵀQ)(:, J), its square on the diagonal by its upper half
+        const double* const Q_J = &rows_[J_.begin * tile_];
+        if (left > 0) {
+            cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, left, w, h, 1, rows_.data(), t, Q_J, t, 0,
+                        product_.data(), ld);
+        }
+        cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, w, h, 1, Q_J, t, 0, &product_[J_.begin], ld);
         for (std::size_t i = 0; i < gram_.size(); ++i) {
             // Neumaier: gram + compensation is the sum so far
             const double sum = gram_[i] + product_[i];
@@ -52,14 +66,27 @@ void StreamedAccuracy<T>::add(Context<Host>& ctx, MatrixView<const T> A, MatrixV
 }
 
 template <class T>
-double StreamedAccuracy<T>::orthogonality() const {
+void StreamedAccuracy<T>::add(const StreamedAccuracy& other) {
+    residual_norm_ = std::hypot(residual_norm_, other.residual_norm_);
+    norm_ = std::hypot(norm_, other.norm_);
+    others_ = std::hypot(others_, other.orthogonality());
+}
+
+template <class T>
+double StreamedAccuracy<T>::departure() const {
     double sum = 0;
-    for (Index j = 0; j < n_; ++j)
+    for (Index j = J_.begin; j < J_.end; ++j)
         for (Index i = 0; i <= j; ++i) {
-            const double departure = (gram_[i + j * n_] - (i == j ? 1 : 0)) + compensation_[i + j * n_];
+            const Index at = i + (j - J_.begin) * columns_;
+            const double departure = (gram_[at] - (i == j ? 1 : 0)) + compensation_[at];
             sum += (i == j ? 1 : 2) * departure * departure;
         }
     return std::sqrt(sum);
+}
+
+template <class T>
+double StreamedAccuracy<T>::orthogonality() const {
+    return std::hypot(departure(), others_);
 }
 
 template <class T>

@@ -64,6 +64,16 @@ TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
         EXPECT_LE(moved, json_number(line, "paper_bytes_to_gpu") + json_number(line, "paper_bytes_from_gpu"));
     }
     EXPECT_NE(quoin_run("plan 1000x1000 --device cuda --gpu-memory 1MiB").err.find("at least"), std::string::npos);
+    // from disk by way of the host's memory, where A and R are twice 64 GiB
+    const std::string from_disk = "plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --json --memory ";
+    const Outcome plan = quoin_run(from_disk + "8GiB");
+    ASSERT_EQ(plan.exit_code, 0) << plan.err;
+    EXPECT_EQ(json_value(plan.out, "method"), "\"left-looking\"");
+    EXPECT_EQ(json_value(plan.out, "device"), "\"cuda\"");
+    EXPECT_LE(json_number(plan.out, "memory_bytes"), 8.0 * (1 << 30));
+    EXPECT_GT(json_number(plan.out, "bytes_read"), 2.0 * 131072 * 131072 * 4);
+    EXPECT_EQ(lines_of(quoin_run(from_disk + "200GiB").out).size(), 3u) << "they fit";
+    expect_error(quoin_run(from_disk + "100MiB"), exit_code_of(ErrorCode::OutOfMemory), {"--memory"});
 }
 
 TEST_F(Cli, Version) {

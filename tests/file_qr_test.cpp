@@ -2,12 +2,23 @@
 
 #include "quoin/file_qr.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 
 #include "checks.hpp"
+#include "file_qr/run.hpp"
 #include "gallery.hpp"
 #include "io_files.hpp"
+
+/// A disk that takes so long to flush, in the place of the C library's.
+static std::atomic<int> flush_milliseconds{0};
+extern "C" int fdatasync(int fd) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(flush_milliseconds));
+    return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
 
 namespace quoin::test {
 namespace {
@@ -162,6 +173,52 @@ TYPED_TEST(FileQRTest, SlabsObeyTheLawInAnyShapeAndOrder) {
     }
 }
 
+/// As before a device, on the host: columns by way of two places, however many go at a time, and from the middle on.
+TYPED_TEST(FileQRTest, ColumnsThatTravelGiveTheSameBits) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{130, 120}, {50, 97}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const bool fortran_order : {false, true}) {
+            this->save(A.view(), fortran_order);
+            FileOptions options;
+            options.memory = 1.5 * this->tight(m, n).memory;
+            FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+            ASSERT_EQ(plan.route, FileRoute::Slabs);
+            ASSERT_GE(plan.blocks, 4);
+            const std::string expected = this->outputs_of(options);
+            for (const Index chunk : {Index{1}, plan.reach + 1, plan.block, 2 * n}) {
+                if (quick() && chunk != plan.reach + 1) continue;
+                SCOPED_TRACE(fmt::format("{}x{} by {}", m, n, chunk));
+                const std::string folder = this->path("out/quoin-journal");
+                io::ByteCounters bytes;
+                BusyClock clock;
+                io::PageMemory staging;
+                io::NpyBlockReader<T> input(this->path("A.npy"), bytes, staging);
+                plan.chunk = chunk;
+                const auto run = [&](bool want_q) {
+                    Journal journal(folder);
+                    BytesMoved moved;
+                    plan.want_q = want_q;
+                    run_slabs<T, Host>(this->ctx, {plan, 0, journal, input, staging, bytes, clock, clock, moved});
+                    return moved;
+                };
+                const BytesMoved moved = run(false);
+                EXPECT_GE(moved.in, sizeof(T) * static_cast<double>(m * n));
+                EXPECT_EQ(moved.out, sizeof(T) * static_cast<double>(m * n));
+                // two slabs are done, and T of them is in its file
+                std::string lines = this->file_bytes("out/quoin-journal/journal");
+                lines.resize(lines.find('\n', lines.find('\n') + 1) + 1);
+                std::ofstream(folder + "/journal", std::ios::binary) << lines;
+                run(true);
+                const std::string Q = this->file_bytes("out/quoin-journal/Q.npy"),
+                                  R = this->file_bytes("out/quoin-journal/R.npy");
+                EXPECT_TRUE(Q + R == expected);
+                fs::remove_all(folder);
+            }
+        }
+    }
+}
+
 TYPED_TEST(FileQRTest, AStoppedRunOfSlabsGoesOnToTheSameBits) {
     using T = TypeParam;
     const Index m = 130, n = 120;
@@ -215,6 +272,45 @@ TYPED_TEST(FileQRTest, AStoppedRunGoesOnToTheSameBits) {
             EXPECT_TRUE(expected == this->outputs()) << to_string(second_pass) << " from step " << report.first_step;
         }
     }
+}
+
+/// However slow the disk is to flush, work that no line of the journal stands for is bounded.
+TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
+    using T = TypeParam;
+    const Index n = 24, blocks = 60, m = n + 64 * blocks;  // all of one height
+    this->save(random_normal<T>(m, n).view());
+    FileOptions options = this->tight(m, n, SecondPass::Auto, false);
+    ASSERT_EQ(plan_file_qr<T>(this->ctx, m, n, options).blocks, blocks);
+    this->ctx.reset_progress();
+    this->factor(options);
+    const double flops = this->ctx.flops_done() / static_cast<double>(blocks);
+    flush_milliseconds = 10;
+    for (const double seconds : {0.0, 1e9}) {
+        options.journal_seconds = seconds;
+        FileQR<T> f = this->open(options);
+        this->ctx.reset_progress();
+        std::atomic<bool> over{false};
+        std::thread run([&] {
+            f.run(this->ctx);
+            over = true;
+        });
+        double most_lost = 0;
+        while (!over) {
+            const double computed = this->ctx.flops_done() / flops;
+            const std::string journal = this->file_bytes("out/quoin-journal/journal");
+            const std::size_t last = journal.rfind(" R ");
+            const double recorded = last == journal.npos ? 0 : std::stod(journal.substr(last + 3));
+            most_lost = std::max(most_lost, computed - recorded);
+        }
+        run.join();
+        f.commit();
+        if (seconds == 0) {
+            EXPECT_LE(most_lost, 2.01);
+        } else {
+            EXPECT_GE(most_lost, 10) << "so fast a disk loses little in any case";
+        }
+    }
+    flush_milliseconds = 0;
 }
 
 TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {

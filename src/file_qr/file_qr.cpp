@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 
+#include "algorithms/instantiate.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/run.hpp"
 #include "quoin/version.hpp"
@@ -33,20 +34,21 @@ std::map<std::string, std::string> fields_of(const std::string& line) {
 }
 
 /// All that the bits of the result depend on, and when the input was last written.
-template <class T>
+template <class T, class D>
 std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& options) {
     struct stat status;
     if (stat(A.path().c_str(), &status) != 0) throw UnreadableFile(A.path(), "cannot be looked at");
     const io::NpyHeader& header = A.header();
-    return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} q={}",
+    return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} device={} q={}",
                        version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
                        header.rows, header.cols, static_cast<int>(header.type), header.swapped ? "s" : "",
-                       header.fortran_order ? "F" : "C", options.want_q ? "wanted" : "not-wanted");
+                       header.fortran_order ? "F" : "C", std::is_same_v<D, Host> ? "host" : "gpu",
+                       options.want_q ? "wanted" : "not-wanted");
 }
 
 std::string choices_of(const FilePlan& plan) {
-    return fmt::format("route={} stored={} block={} panel={} reach={}", static_cast<int>(plan.route), int{plan.stored},
-                       plan.block, plan.panel, plan.reach);
+    return fmt::format("route={} stored={} block={} panel={} reach={} arithmetic={}", static_cast<int>(plan.route),
+                       int{plan.stored}, plan.block, plan.panel, plan.reach, static_cast<int>(plan.arithmetic));
 }
 
 /// What differs between two identities, for a person.
@@ -62,6 +64,20 @@ std::string difference(const std::string& of_journal, const std::string& here) {
     return "other options";
 }
 
+/// Products on a device keep to the plan's workspace while this is there; the rest of it is for small matrices.
+template <class D>
+class LimitedWorkspace {
+public:
+    LimitedWorkspace(Context<D>& ctx, double bytes) : ctx_(ctx) {
+        limit_workspace(ctx, 0.8 * (bytes - Tuning<D>::library_bytes));
+    }
+    LimitedWorkspace(const LimitedWorkspace&) = delete;
+    ~LimitedWorkspace() { limit_workspace(ctx_, 0); }
+
+private:
+    Context<D>& ctx_;
+};
+
 double bytes_in(const std::string& folder) {
     double bytes = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -73,10 +89,13 @@ double bytes_in(const std::string& folder) {
 
 }  // namespace
 
-template <class T>
-struct FileQR<T>::Impl {
-    Impl(Context<Host>& ctx, const std::string& input, const std::string& folder_, const FileOptions& options)
-        : folder(folder_), A(input, bytes), journal((fs::path(folder_) / "quoin-journal").string()) {
+template <class T, class D>
+struct FileQR<T, D>::Impl {
+    Impl(Context<D>& ctx, const std::string& input, const std::string& folder_, const FileOptions& options)
+        : folder(folder_),
+          journal_seconds(options.journal_seconds),
+          A(input, bytes, staging),
+          journal((fs::path(folder_) / "quoin-journal").string()) {
         try {
             open(ctx, options);
         } catch (...) {
@@ -86,9 +105,9 @@ struct FileQR<T>::Impl {
     }
     ~Impl() { leave(); }
 
-    void open(Context<Host>& ctx, const FileOptions& options) {
+    void open(Context<D>& ctx, const FileOptions& options) {
         const io::NpyHeader& header = A.header();
-        const std::string identity = identity_of(A, options);
+        const std::string identity = identity_of<T, D>(A, options);
         if (options.restart) journal.clear();
         const std::vector<std::string> lines = journal.lines();
         // a run that ended before its plan was there had nothing
@@ -111,7 +130,7 @@ struct FileQR<T>::Impl {
     }
 
     /// The choices of the run that the journal is of.
-    void adopt(Context<Host>& ctx, const std::string& choices, const FileOptions& options) {
+    void adopt(Context<D>& ctx, const std::string& choices, const FileOptions& options) {
         auto fields = fields_of(choices);
         const auto value = [&](const char* key) { return std::stoll(fields.at(key)); };
         plan.rows = A.header().rows;
@@ -123,7 +142,8 @@ struct FileQR<T>::Impl {
         plan.block = value("block");
         plan.panel = value("panel");
         plan.reach = value("reach");
-        count_file_plan<T>(ctx, plan);
+        plan.arithmetic = static_cast<Arithmetic>(value("arithmetic"));
+        count_file_plan<T>(ctx, plan, options);
         require_memory(options, fmt::format("{}: this journal was begun with blocks that need", journal.folder()));
     }
 
@@ -144,7 +164,7 @@ struct FileQR<T>::Impl {
         }
     }
 
-    FileRun<T> files() { return {plan, journal, A, bytes, reading, writing}; }
+    FileRun<T> files() { return {plan, journal_seconds, journal, A, staging, bytes, reading, writing, moved}; }
     Index steps_done() { return files().done("R") + files().done("Q"); }
     bool complete() const { return !journal.lines().empty() && journal.lines().back() == journal_end; }
 
@@ -161,8 +181,11 @@ struct FileQR<T>::Impl {
     }
 
     std::string folder;
+    double journal_seconds;
     io::ByteCounters bytes;
     BusyClock reading, writing;
+    BytesMoved moved;
+    io::PageMemory staging;
     io::NpyBlockReader<T> A;
     Journal journal;
     FilePlan plan;
@@ -170,65 +193,76 @@ struct FileQR<T>::Impl {
     bool removed = false;
 };
 
-template <class T>
-FileQR<T>::FileQR(Context<Host>& ctx, const std::string& input, const std::string& folder, const FileOptions& options)
+template <class T, class D>
+FileQR<T, D>::FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options)
     : impl_(std::make_unique<Impl>(ctx, input, folder, options)) {}
-template <class T>
-FileQR<T>::FileQR(FileQR&&) noexcept = default;
-template <class T>
-FileQR<T>::~FileQR() = default;
+template <class T, class D>
+FileQR<T, D>::FileQR(FileQR&&) noexcept = default;
+template <class T, class D>
+FileQR<T, D>::~FileQR() = default;
 
-template <class T>
-const FilePlan& FileQR<T>::plan() const {
+template <class T, class D>
+const FilePlan& FileQR<T, D>::plan() const {
     return impl_->plan;
 }
-template <class T>
-Index FileQR<T>::steps_done() const {
+template <class T, class D>
+Index FileQR<T, D>::steps_done() const {
     return impl_->steps_done();
 }
-template <class T>
-const std::string& FileQR<T>::journal_folder() const {
+template <class T, class D>
+const std::string& FileQR<T, D>::journal_folder() const {
     return impl_->journal.folder();
 }
-template <class T>
-const FileReport& FileQR<T>::report() const {
+template <class T, class D>
+const FileReport& FileQR<T, D>::report() const {
     return impl_->report;
 }
-template <class T>
-std::string FileQR<T>::r_path() const {
+template <class T, class D>
+std::string FileQR<T, D>::r_path() const {
     return impl_->files().r_path();
 }
-template <class T>
-std::string FileQR<T>::q_path() const {
+template <class T, class D>
+std::string FileQR<T, D>::q_path() const {
     return impl_->files().q_path();
 }
 
-template <class T>
-double FileQR<T>::bytes_moved() const {
+template <class T, class D>
+double FileQR<T, D>::bytes_moved() const {
     return static_cast<double>(impl_->bytes.read) + static_cast<double>(impl_->bytes.written);
 }
 
-template <class T>
-double FileQR<T>::fraction() const {
+template <class T, class D>
+double FileQR<T, D>::fraction() const {
     const FilePlan& plan = impl_->plan;
     const double left = 1 - static_cast<double>(impl_->report.first_step) / static_cast<double>(plan.steps());
     return left > 0 ? std::min(1.0, bytes_moved() / (left * (plan.bytes_read + plan.bytes_written))) : 1;
 }
 
-template <class T>
-void FileQR<T>::run(Context<Host>& ctx) {
+template <class T, class D>
+void FileQR<T, D>::run(Context<D>& ctx) {
     Impl& f = *impl_;
     const auto start = std::chrono::steady_clock::now();
+    [[maybe_unused]] const MemoryInUse before = memory_in_use(ctx);
     const auto measure = [&] {
         f.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         f.report.bytes_read = static_cast<double>(f.bytes.read);
         f.report.bytes_written = static_cast<double>(f.bytes.written);
         f.report.read_seconds = f.reading.seconds();
         f.report.write_seconds = f.writing.seconds();
+        f.report.bytes_to_device = f.moved.in;
+        f.report.bytes_from_device = f.moved.out;
     };
     try {
-        const bool by_rows = f.plan.route == FileRoute::RowBlocks;
-        if (!f.complete()) (by_rows ? run_row_blocks<T> : run_slabs<T>)(ctx, f.files());
+        if (!f.complete()) {
+            if constexpr (std::is_same_v<D, Host>) {
+                f.plan.route == FileRoute::RowBlocks ? run_row_blocks<T>(ctx, f.files())
+                                                     : run_slabs<T, D>(ctx, f.files());
+            } else {
+                const LimitedWorkspace<D> limit(ctx, f.plan.device_workspace_bytes);
+                run_slabs<T, D>(ctx, f.files());
+                f.report.device_memory_bytes = memory_in_use(ctx).taken - (before.taken - before.own);
+            }
+        }
     } catch (const NonFiniteEntry&) {
         discard();  // the input has to change
         throw;
@@ -239,8 +273,8 @@ void FileQR<T>::run(Context<Host>& ctx) {
     measure();
 }
 
-template <class T>
-void FileQR<T>::commit(bool keep_q) {
+template <class T, class D>
+void FileQR<T, D>::commit(bool keep_q) {
     Impl& f = *impl_;
     if (!f.complete()) throw InvalidArgument("FileQR::commit: the factorization is not complete");
     const auto name = [&](const std::string& from, const char* to) {
@@ -255,12 +289,13 @@ void FileQR<T>::commit(bool keep_q) {
     f.remove();
 }
 
-template <class T>
-void FileQR<T>::discard() {
+template <class T, class D>
+void FileQR<T, D>::discard() {
     impl_->remove();
 }
 
-template class FileQR<float>;
-template class FileQR<double>;
+#define QUOIN_INSTANTIATE(T, D) template class FileQR<T, D>;
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -5,6 +5,7 @@
 
 #include "algorithms/flat_tree.hpp"
 #include "algorithms/instantiate.hpp"
+#include "algorithms/out_of_core/slabs.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 
@@ -20,6 +21,9 @@ constexpr Index stored_from_cols = 768;
 
 constexpr Index narrowest_panel = 8;
 constexpr double largest_block_bytes = 128 << 20;
+constexpr double largest_chunk_bytes = 1 << 30;
+/// Of a context, for each direction (src/cuda/moves.hpp).
+constexpr double pinned_bytes = 512 << 20;
 
 template <class T>
 void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
@@ -55,18 +59,48 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
     plan.disk_bytes = 3 * nn + (plan.stored ? v_bytes + node_bytes : m * n * s + count * nn);
 }
 
+/// What the slab's columns pass through on their way between the files and a GPU: pinned buffers for each direction, and two
+/// chunks as large as they are useful; T and R go by slabs and columns.
+template <class T, class D>
+void count_passage(FilePlan& plan, const FileOptions& options) {
+    const double s = sizeof(T), m = number(plan.rows);
+    const double fixed = pinned_bytes + s * (number(plan.panel) * number(plan.block) + m);
+    const double most = std::min(largest_chunk_bytes, (options.memory - fixed) / 2) / (m * s);
+    plan.chunk = std::clamp<Index>(static_cast<Index>(std::max(most, 0.0)), 1, std::min(plan.block, plan.cols));
+    plan.memory_bytes = fixed + 2 * m * s * number(plan.chunk);
+    OutOfCoreOptions beyond;
+    beyond.arithmetic = plan.arithmetic;
+    beyond.memory_bytes = options.device_memory;
+    beyond.block = plan.block;
+    beyond.form_q = plan.want_q;
+    const OutOfCorePlan fits = plan_out_of_core<T, D>(plan.rows, plan.cols, beyond);
+    if (fits.panel != plan.panel) {
+        throw InvalidArgument(fmt::format(
+            "device_memory of {:.0f} bytes allows panels of {} columns, and the journal has {}: give as much "
+            "as before, or restart",
+            options.device_memory, fits.panel, plan.panel));
+    }
+    plan.device_memory_bytes = fits.memory_bytes;
+    plan.device_workspace_bytes = fits.workspace_bytes;
+}
+
+/// The slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused.
 template <class T>
-void count_slabs(const Context<Host>& ctx, FilePlan& plan) {
-    const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
-    const Index q_columns = std::min(plan.rows, plan.cols);
+void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
     Options options;
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
     options.panel_width = plan.panel;
     const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
-    // the slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused
-    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel);
-    plan.memory_bytes = (m * across + number(plan.panel) * k) * s + slab.workspace_bytes;
+    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel),
+                 t = number(plan.panel) * number(std::min(plan.rows, plan.cols));
+    plan.memory_bytes = (number(plan.rows) * across + t) * sizeof(T) + slab.workspace_bytes;
+}
+
+template <class T>
+void count_slabs(FilePlan& plan) {
+    const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
+    const Index q_columns = std::min(plan.rows, plan.cols);
     plan.blocks = (plan.cols + plan.block - 1) / plan.block;
     const auto passing = [&](Index columns) {
         double elements = 0;
@@ -109,7 +143,7 @@ FilePlan row_block_plan(const Context<Host>& ctx, FilePlan plan, const FileOptio
         (options.second_pass == SecondPass::Auto ? n >= stored_from_cols : options.second_pass == SecondPass::Stored);
     const auto with = [&](Index h) {
         plan.block = h;
-        count_file_plan<T>(ctx, plan);
+        count_file_plan<T>(ctx, plan, options);
         return plan;
     };
     const Index lowest = std::min(most, std::max<Index>(n, 64));
@@ -129,7 +163,7 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
     const auto with = [&](Index panels) {
         plan.block = panels * plan.panel;
         plan.reach = std::max<Index>(1, panels / 8) * plan.panel;
-        count_file_plan<T>(ctx, plan);
+        count_file_plan<T>(ctx, plan, options);
         return plan;
     };
     const Index k = std::min(plan.rows, plan.cols);
@@ -156,26 +190,59 @@ const char* to_string(SecondPass second_pass) {
 
 Index FilePlan::steps() const { return (want_q ? 2 : 1) * blocks; }
 
-template <class T>
-void count_file_plan(const Context<Host>& ctx, FilePlan& plan) {
-    plan.route == FileRoute::RowBlocks ? count_row_blocks<T>(ctx, plan) : count_slabs<T>(ctx, plan);
+template <class T, class D>
+void count_file_plan(const Context<D>& ctx, FilePlan& plan, const FileOptions& options) {
+    if constexpr (!std::is_same_v<D, Host>) {
+        count_passage<T, D>(plan, options);
+    } else {
+        if (plan.route == FileRoute::RowBlocks) return count_row_blocks<T>(ctx, plan);
+        count_slab_memory<T>(ctx, plan);
+    }
+    count_slabs<T>(plan);
 }
 
-template <class T>
-FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options) {
+template <class T, class D>
+FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options) {
+    if constexpr (!std::is_same_v<D, Host>) {
+        return plan_file_qr<T, D>(m, n, options);
+    } else {
+        FilePlan plan;
+        plan.rows = m;
+        plan.cols = n;
+        plan.element_bytes = sizeof(T);
+        plan.want_q = options.want_q;
+        FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
+        if (m > n) {
+            by_rows = row_block_plan<T>(ctx, plan, options);
+            const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
+            if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller))
+                return by_rows;
+        }
+        return by_slabs;
+    }
+}
+
+template <class T, class D>
+FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
+    OutOfCoreOptions beyond;
+    beyond.arithmetic = options.arithmetic;
+    beyond.memory_bytes = options.device_memory;
+    beyond.form_q = options.want_q;
+    const OutOfCorePlan fits = plan_out_of_core<T, D>(m, n, beyond);
+    const Slabs slabs = slabs_of(fits);
     FilePlan plan;
     plan.rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
+    plan.route = FileRoute::Slabs;
     plan.want_q = options.want_q;
-    FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
-    if (m > n) {
-        by_rows = row_block_plan<T>(ctx, plan, options);
-        const bool smaller = by_rows.memory_bytes <= by_slabs.memory_bytes;
-        if (by_rows.memory_bytes <= options.memory || (by_slabs.memory_bytes > options.memory && smaller))
-            return by_rows;
-    }
-    return by_slabs;
+    plan.block = slabs.slab;
+    plan.panel = slabs.panel;
+    plan.reach = slabs.reach;
+    plan.arithmetic = slabs.arithmetic;
+    count_passage<T, D>(plan, options);
+    count_slabs<T>(plan);
+    return plan;
 }
 
 std::string to_string(const FilePlan& plan) {
@@ -189,6 +256,11 @@ std::string to_string(const FilePlan& plan) {
         }
     } else {
         text = fmt::format("{} slabs of {} columns from the left, panels of {}", plan.blocks, plan.block, plan.panel);
+        if (plan.chunk > 0) {
+            text +=
+                fmt::format(", {} arithmetic within {:.3g} GB of the GPU, {} columns at a time in the host's memory",
+                            to_string(plan.arithmetic), plan.device_memory_bytes / 1e9, plan.chunk);
+        }
     }
     return text +
            fmt::format(
@@ -197,11 +269,14 @@ std::string to_string(const FilePlan& plan) {
                plan.disk_bytes / 1e9);
 }
 
-#define QUOIN_INSTANTIATE(T)                                           \
-    template void count_file_plan<T>(const Context<Host>&, FilePlan&); \
-    template FilePlan plan_file_qr<T>(const Context<Host>&, Index, Index, const FileOptions&);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
+#define QUOIN_INSTANTIATE(T, D)                                                            \
+    template void count_file_plan<T, D>(const Context<D>&, FilePlan&, const FileOptions&); \
+    template FilePlan plan_file_qr<T, D>(const Context<D>&, Index, Index, const FileOptions&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
+#ifdef QUOIN_HAVE_CUDA
+template FilePlan plan_file_qr<float, Cuda>(Index, Index, const FileOptions&);
+template FilePlan plan_file_qr<double, Cuda>(Index, Index, const FileOptions&);
+#endif
 
 }  // namespace quoin

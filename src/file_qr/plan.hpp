@@ -4,8 +4,9 @@
 
 namespace quoin {
 
-/// Fills in what the choices of a plan (shape, route, stored, block, panel, reach) cost.
-template <class T>
-void count_file_plan(const Context<Host>& ctx, FilePlan& plan);
+/// Fills in what the choices of a plan (shape, route, stored, block, panel, reach, arithmetic) cost, and how `options` let it
+/// pass through the memory of a device.
+template <class T, class D>
+void count_file_plan(const Context<D>& ctx, FilePlan& plan, const FileOptions& options);
 
 }  // namespace quoin

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <future>
 #include <optional>
 #include <vector>
@@ -128,19 +129,28 @@ private:
     }
 
     /// R of the blocks before `done`, where no V is stored. Flushing a small file may take longer than a block: while it does,
-    /// those that follow wait together, and for R alone the last of them stands for all.
+    /// those that follow wait together, and for R alone the last of them stands for all, until as much work as may be lost hangs
+    /// on them.
     void write_triangle(Index done, const Square& R, bool last) {
         if (!keeps_every_r()) waiting_.clear();
         waiting_.push_back(R);
-        if (is_writing() && !last && std::ssize(waiting_) + 3 < most_squares) return;
+        const double now = worked();
+        if (is_writing() && !last && std::ssize(waiting_) + 3 < most_squares && now - on_disk_ < run_.journal_seconds)
+            return;
         // the journal is not written to once the write before is finished
         finish_write();
+        waited_ += worked() - now;
+        on_disk_ = std::exchange(on_its_way_, now);
         const Index first = keeps_every_r() ? done - std::ssize(waiting_) : run_.records("R") % 2;
         write_behind("R", done, {}, [this, first, squares = std::exchange(waiting_, {})](const Node&) {
             for (std::size_t s = 0; s < squares.size(); ++s)
                 triangles_.write(first + static_cast<Index>(s), squares[s]->view());
             triangles_.flush();
         });
+    }
+    /// Seconds of this pass, those left out in which nothing but the disk was waited for.
+    double worked() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() - waited_;
     }
 
     /// W := [R_{i−1}; A_i] = H_i [R_i; 0]
@@ -248,7 +258,9 @@ private:
     std::optional<io::NpyBlockWriter<T>> q_;
     std::vector<Node> spare_;
     std::vector<Square> waiting_;
-    std::future<Node> write_;  // the last member: what is under way ends before the others do
+    const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double waited_ = 0, on_disk_ = 0, on_its_way_ = 0;  // when the last R there, and that on its way, was computed
+    std::future<Node> write_;                           // the last member: what is under way ends before the others do
 };
 
 }  // namespace

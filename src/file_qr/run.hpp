@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "algorithms/out_of_core/slow.hpp"
 #include "file_qr/journal.hpp"
 #include "io/npy_blocks.hpp"
 #include "quoin/file_qr.hpp"
@@ -37,11 +38,14 @@ private:
 template <class T>
 struct FileRun {
     const FilePlan& plan;
+    double journal_seconds;  // FileOptions'
     Journal& journal;
     io::NpyBlockReader<T>& A;
+    io::PageMemory& staging;  // of what is read
     io::ByteCounters& bytes;
     BusyClock& reading;
     BusyClock& writing;
+    BytesMoved& moved;
 
     /// Steps of a pass that are on the disk: k of the last line "R k" or "Q k" of the journal.
     Index done(const std::string& pass) const {
@@ -66,7 +70,7 @@ inline constexpr const char* journal_end = "done";
 
 template <class T>
 void run_row_blocks(Context<Host>& ctx, const FileRun<T>& run);
-template <class T>
-void run_slabs(Context<Host>& ctx, const FileRun<T>& run);
+template <class T, class D>
+void run_slabs(Context<D>& ctx, const FileRun<T>& run);
 
 }  // namespace quoin

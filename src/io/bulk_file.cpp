@@ -87,12 +87,18 @@ const char* BulkFile::read_pages(Index offset, char* pages, Index bytes) const {
 }
 
 void BulkFile::write(Index offset, const void* from, Index bytes) const {
-    const Index done = transfer(offset, bytes, from, [&](int fd, Index at, Index n) {
-        return pwrite(fd, static_cast<const char*>(from) + at, static_cast<std::size_t>(n), offset + at);
-    });
-    if (done < bytes) fail(ENOSPC);
-    counters_.written += bytes;
-    sync_file_range(cached_, offset, bytes, SYNC_FILE_RANGE_WRITE);
+    // the disk has the first of them while the others go to the cache
+    constexpr Index at_once = Index{8} << 20;
+    for (Index first = 0; first < bytes; first += at_once) {
+        const char* const piece = static_cast<const char*>(from) + first;
+        const Index count = std::min(at_once, bytes - first);
+        const Index done = transfer(offset + first, count, piece, [&](int fd, Index at, Index n) {
+            return pwrite(fd, piece + at, static_cast<std::size_t>(n), offset + first + at);
+        });
+        if (done < count) fail(ENOSPC);
+        counters_.written += count;
+        sync_file_range(cached_, offset + first, count, SYNC_FILE_RANGE_WRITE);
+    }
 }
 
 void BulkFile::flush() const {

@@ -15,27 +15,24 @@ namespace quoin::io {
 
 namespace {
 
-constexpr Index piece_bytes = Index{2} << 20;
-constexpr int reader_threads = 4;
+/// With the two pages that its ends may touch one large page.
+constexpr Index piece_bytes = PageMemory::large_page - 2 * BulkFile::alignment;
 
-/// Memory for `bytes` and two pages more, from a page on.
-class Staging {
-public:
-    explicit Staging(Index bytes) : memory_(static_cast<std::size_t>(bytes + 3 * BulkFile::alignment)) {}
-    char* pages() {
-        const auto address = reinterpret_cast<std::intptr_t>(memory_.data());
-        return memory_.data() + (BulkFile::aligned(address) - address);
-    }
-
-private:
-    std::vector<char> memory_;
+/// Small pieces ask more of them at a time for the disk's rate.
+struct Readers {
+    Index threads, staging;  // bytes of each
 };
+Readers readers_for(Index piece) {
+    const Index pages = BulkFile::aligned(piece) + 2 * BulkFile::alignment, large = PageMemory::large_page;
+    if (pages <= large / 4) return {8, pages};
+    return {4, (pages + large - 1) / large * large};
+}
 
 }  // namespace
 
 template <class T>
-NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counters)
-    : header_(parse_npy_header(MappedFile(path).bytes(), path)), file_(path, BulkFile::Access::Read, counters) {}
+NpyBlockReader<T>::NpyBlockReader(const std::string& path, ByteCounters& counters, PageMemory& staging)
+    : NpyBlockReader(path, parse_npy_header(MappedFile(path).bytes(), path), counters, staging) {}
 
 template <class T>
 void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
@@ -43,24 +40,29 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     const Index e = static_cast<Index>(header_.element_bytes);
     const bool by_cols = header_.fortran_order || header_.cols == 1;
     const bool whole_rows = !by_cols && cols.size() == header_.cols;
-    // a piece: part of a column, or some rows
+    // a piece: some rows, part of a column, or some that follow one another in the file
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
-    const Index pieces_down = (rows.size() + ni - 1) / ni, count = pieces_down * (by_cols ? cols.size() : 1);
+    const Index nj = !by_cols             ? cols.size()
+                     : ni == header_.rows ? std::clamp<Index>(piece_bytes / (ni * e), 1, cols.size())
+                                          : 1;
+    const Index down = (rows.size() + ni - 1) / ni, count = down * ((cols.size() + nj - 1) / nj);
+    const Readers readers = readers_for(ni * nj * e);
+    if (staging_.size() < readers.threads * readers.staging)
+        staging_ = PageMemory(readers.threads * readers.staging, PageMemory::Pages::Large);
     std::atomic<Index> next{0};
-    const auto work = [&] {
-        Staging staging(ni * (by_cols ? 1 : cols.size()) * e);
+    const auto work = [&](Index thread) {
+        char* const pages = staging_.data() + thread * readers.staging;
         for (Index p; (p = next++) < count;) {
-            const Index first = p % pieces_down * ni;
-            const Range r{first, std::min(rows.size(), first + ni)};
-            const Range c = by_cols ? Range{p / pieces_down, p / pieces_down + 1} : Range{0, cols.size()};
+            const Index i = p % down * ni, j = p / down * nj;
+            const Range r{i, std::min(rows.size(), i + ni)}, c{j, std::min(cols.size(), j + nj)};
             const Index offset = static_cast<Index>(header_.offset(rows.begin + r.begin, cols.begin + c.begin));
-            const char* data = staging.pages();
+            const char* data = pages;
             if (by_cols || whole_rows) {
-                data = file_.read_pages(offset, staging.pages(), r.size() * c.size() * e);
+                data = file_.read_pages(offset, pages, r.size() * c.size() * e);
             } else {
-                for (Index i = 0; i < r.size(); ++i)
-                    file_.read(offset + i * header_.cols * e, staging.pages() + i * c.size() * e, c.size() * e);
+                for (Index row = 0; row < r.size(); ++row)
+                    file_.read(offset + row * header_.cols * e, pages + row * c.size() * e, c.size() * e);
             }
             NpyHeader piece = header_;
             piece.rows = r.size();
@@ -71,9 +73,9 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
         }
     };
     std::vector<std::future<void>> others;
-    for (int t = 1; t < std::min<Index>(reader_threads, count); ++t)
-        others.push_back(std::async(std::launch::async, work));
-    work();
+    for (Index t = 1; t < std::min(readers.threads, count); ++t)
+        others.push_back(std::async(std::launch::async, work, t));
+    work(0);
     for (auto& other : others) other.get();
 }
 

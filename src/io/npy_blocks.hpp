@@ -4,6 +4,7 @@
 
 #include "io/bulk_file.hpp"
 #include "io/npy_header.hpp"
+#include "io/page_memory.hpp"
 
 namespace quoin::io {
 
@@ -12,17 +13,22 @@ namespace quoin::io {
 template <class T>
 class NpyBlockReader {
 public:
+    /// What is read passes through `staging`, which grows as it has to; readers with the same one read one after the other.
     /// Throws UnreadableFile for what is not an .npy file of a matrix.
-    NpyBlockReader(const std::string& path, ByteCounters& counters);
+    NpyBlockReader(const std::string& path, ByteCounters& counters, PageMemory& staging);
+    /// Of a file that is as `header` says, or becomes so before it is read.
+    NpyBlockReader(const std::string& path, const NpyHeader& header, ByteCounters& counters, PageMemory& staging)
+        : header_(header), file_(path, BulkFile::Access::Read, counters), staging_(staging) {}
     const NpyHeader& header() const { return header_; }
     const std::string& path() const { return file_.path(); }
 
-    /// out := A(rows, cols). Throws UnreadableFile.
+    /// out := A(rows, cols), one call at a time. Throws UnreadableFile.
     void read(Range rows, Range cols, MatrixView<T> out) const;
 
 private:
     NpyHeader header_;
     BulkFile file_;
+    PageMemory& staging_;
 };
 
 /// An .npy file of known shape, in C or Fortran order, that is filled by blocks in any order, and may be opened again.

@@ -34,6 +34,13 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 /// Throws UnreadableFile (with `path`) for anything malformed, truncated, of another type or of another dimension.
 NpyHeader parse_npy_header(std::string_view file, const std::string& path);
 
+/// The header of m×n elements T in this machine's byte order, from byte `data_offset` on.
+template <class T>
+NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_offset) {
+    return {sizeof(T) == 4 ? NpyType::F4 : NpyType::F8, sizeof(T), false, fortran_order, rows, cols,
+            static_cast<std::size_t>(data_offset)};
+}
+
 /// The bytes before the data of a version 1.0 file of f4 (T = float) or f8 elements in this machine's byte order; a
 /// multiple of 64. `shape` is a Python tuple: "(3, 4)", "(3,)".
 template <class T>
