@@ -39,7 +39,7 @@ private:
 
 template <class T>
 FileAccuracyPlan plan_file_accuracy(const std::string& who, Index m, Index n, double memory) {
-    constexpr double s = sizeof(T), most_block_bytes = 128 << 20;
+    constexpr double s = sizeof(T), most_block_bytes = 512 << 20;
     const Index k = std::min(m, n);
     FileAccuracyPlan plan;
     // a row of A and of Q, of which half of the memory is enough; a row of Q in double; QᵀQ thrice, and R

@@ -18,14 +18,16 @@ namespace {
 /// With the two pages that its ends may touch one large page.
 constexpr Index piece_bytes = PageMemory::large_page - 2 * BulkFile::alignment;
 
-/// Small pieces ask more of them at a time for the disk's rate.
+/// As many pieces at a time as are 4 MiB, for the disk's rate: four of the largest, and no more than are worth a thread's start.
 struct Readers {
     Index threads, staging;  // bytes of each
 };
-Readers readers_for(Index piece) {
-    const Index pages = BulkFile::aligned(piece) + 2 * BulkFile::alignment, large = PageMemory::large_page;
-    if (pages <= large / 4) return {8, pages};
-    return {4, (pages + large - 1) / large * large};
+Readers readers_for(Index piece, Index count) {
+    constexpr Index large = PageMemory::large_page, worth_a_thread = Index{1} << 18;
+    const Index pages = BulkFile::aligned(piece) + 2 * BulkFile::alignment;
+    const Index threads = std::clamp<Index>(2 * large / pages, 4, 32);
+    return {std::clamp<Index>(count * piece / worth_a_thread, 1, std::min(threads, count)),
+            pages <= large / 4 ? pages : (pages + large - 1) / large * large};
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
                      : ni == header_.rows ? std::clamp<Index>(piece_bytes / (ni * e), 1, cols.size())
                                           : 1;
     const Index down = (rows.size() + ni - 1) / ni, count = down * ((cols.size() + nj - 1) / nj);
-    const Readers readers = readers_for(ni * nj * e);
+    const Readers readers = readers_for(ni * nj * e, count);
     if (staging_.size() < readers.threads * readers.staging)
         staging_ = PageMemory(readers.threads * readers.staging, PageMemory::Pages::Large);
     std::atomic<Index> next{0};
@@ -73,7 +75,7 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
         }
     };
     std::vector<std::future<void>> others;
-    for (Index t = 1; t < std::min(readers.threads, count); ++t)
+    for (Index t = 1; t < readers.threads; ++t)
         others.push_back(std::async(std::launch::async, work, t));
     work(0);
     for (auto& other : others) other.get();
