@@ -313,13 +313,24 @@ double asked_of_gpu(const FactorArguments& arguments, double gpu_cap) {
     return arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap;
 }
 
+/// What `plan()` says; where it is refused a GPU's memory, the file and the options are named.
+template <class F>
+auto planned_within_gpu(const std::string& path, F plan) {
+    try {
+        return plan();
+    } catch (const OutOfMemory& refusal) {
+        throw OutOfMemory(fmt::format("{}: --gpu-memory, or --memory alone: {}", path, refusal.what()));
+    }
+}
+
 /// A, and Q in its place, in the host's memory, and R; blocks of them on the GPU.
 template <class T>
 Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const FactorArguments& arguments, double gpu_cap,
                           Outputs<T>& outputs) {
     const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
     const OutOfCoreOptions options = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
-    const OutOfCorePlan plan = plan_out_of_core<T, Cuda>(m, n, options);
+    const OutOfCorePlan plan =
+        planned_within_gpu(file.path(), [&] { return plan_out_of_core<T, Cuda>(m, n, options); });
     const double bytes = bytes_beside_gpu<T>(file, arguments.verify), cap = memory_cap(arguments.memory_beside_gpu());
     if (bytes > cap) refuse_memory_cap(file.path(), cap, bytes, "for A and R, whose blocks a GPU is to factor");
     Context<Host> host = make_context(arguments.common);
@@ -362,6 +373,7 @@ std::optional<FileOptions> files_beside_gpu(const FactorArguments& arguments, co
     FileOptions options = file_options(arguments, cap);
     options.device_memory = beyond.memory_bytes;
     options.arithmetic = beyond.arithmetic;
+    planned_within_gpu(file.path(), [&] { return plan_file_qr<T, Cuda>(file.rows(), file.cols(), options); });
     file_plan_within<T, Cuda>(file.path(), {file.rows(), file.cols()}, options);
     return options;
 }

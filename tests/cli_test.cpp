@@ -889,8 +889,8 @@ TEST_F(CliOnGpu, ErrorsAreThoseOfTheHost) {
     header.back() = '\n';
     std::ofstream(path, std::ios::binary) << header;
     fs::resize_file(path, header.size() + std::uintmax_t{8} * 500'000'000 * 128);
-    expect_error(quoin_run("factor huge.npy --out d --device cuda --method householder"),
-                 exit_code_of(ErrorCode::OutOfMemory), {"huge.npy", "500000000 x 128", "on the GPU", "free"});
+    expect_error(quoin_run("factor huge.npy --out d --device cuda --method caqr"), usage_error,
+                 {"--method", "caqr", "whole matrix", "householder"});
     EXPECT_FALSE(fs::exists("d"));
 }
 

@@ -210,7 +210,7 @@ TEST(OutOfCorePlan, RefusesInASentence) {
     const auto why = [](Index m, Index n, OutOfCoreOptions options) {
         try {
             plan_out_of_core<float, Host>(m, n, options);
-        } catch (const InvalidArgument& error) {
+        } catch (const Error& error) {
             return std::string(error.what());
         }
         return std::string();
@@ -241,7 +241,7 @@ TEST(OutOfCorePlan, AsksForAsMuchMemoryAsItThenAccepts) {
         double needed = 0;
         try {
             plan_out_of_core<double, Host>(5000, 3000, options);
-        } catch (const InvalidArgument& error) {
+        } catch (const OutOfMemory& error) {
             const std::string text = error.what();
             needed = std::stod(text.substr(text.find("at least ") + 9));
         }

@@ -62,7 +62,7 @@ struct FilePlan {
 };
 
 /// Where nothing fits `options.memory`, the plan that takes least, its memory_bytes beyond that. m, n >= 1. Throws
-/// InvalidArgument as plan_out_of_core where a GPU's memory is too little.
+/// OutOfMemory as plan_out_of_core where a GPU's memory is too little.
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options);
 /// The same by way of a GPU, D = Cuda, which is not asked.

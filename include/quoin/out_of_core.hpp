@@ -77,8 +77,8 @@ struct OutOfCoreReport {
 
 /// Fixes the block sizes for an m×n matrix of elements of `element_bytes`. Pure; options.memory_bytes must be given.
 ///
-/// Throws InvalidArgument for sizes and options outside their domain, for Gram-Schmidt of a wide matrix, and for memory
-/// in which not one block fits, saying how much is needed.
+/// Throws InvalidArgument for sizes and options outside their domain and for Gram-Schmidt of a wide matrix, and OutOfMemory for
+/// memory in which not one block fits, saying how much is needed.
 ///
 ///     OutOfCoreOptions options;
 ///     options.memory_bytes = 16e9;

@@ -197,7 +197,7 @@ TYPED_TEST(GpuOutOfCore, NamesWhatItCannotFactor) {
         }
     }
     OutOfCoreOptions small = options_of<T>(OutOfCoreMethod::Recursive, 1000);
-    EXPECT_THROW((qr_out_of_core<T, Cuda>(this->gpu(), A.view(), R.view(), small)), InvalidArgument);
+    EXPECT_THROW((qr_out_of_core<T, Cuda>(this->gpu(), A.view(), R.view(), small)), OutOfMemory);
     this->gpu().request_stop();
     EXPECT_THROW(
         (qr_out_of_core<T, Cuda>(this->gpu(), A.view(), R.view(), options_of<T>(OutOfCoreMethod::Recursive, 2 * MiB))),

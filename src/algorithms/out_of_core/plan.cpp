@@ -143,8 +143,8 @@ double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Inde
 }
 
 [[noreturn]] void refuse_memory(double memory, double needed) {
-    throw InvalidArgument(fmt::format("memory_bytes is {:.0f}, and this matrix needs at least {:.0f} on the device",
-                                      memory, std::ceil(needed)));
+    throw OutOfMemory(fmt::format("memory_bytes is {:.0f}, and this matrix needs at least {:.0f} on the device", memory,
+                                  std::ceil(needed)));
 }
 
 void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
