@@ -75,8 +75,7 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
         }
     };
     std::vector<std::future<void>> others;
-    for (Index t = 1; t < readers.threads; ++t)
-        others.push_back(std::async(std::launch::async, work, t));
+    for (Index t = 1; t < readers.threads; ++t) others.push_back(std::async(std::launch::async, work, t));
     work(0);
     for (auto& other : others) other.get();
 }
