@@ -154,9 +154,9 @@ def plot_rates(cases, out, device):
     for y, row in enumerate(case.rows.values()):
         predicted = float(row["tflops"]) * float(row["seconds"]) / float(row["predicted_seconds"])
         arithmetics.barh(y, float(row["tflops"]), color=METHODS.get(row["method"], (None, GREEN))[1])
-        arithmetics.text(1.02, y, f"{float(row['tflops']):.3g} ({predicted:.3g})   {float(row['orthogonality']):.0e}   "
+        arithmetics.text(1.02, y, f"{float(row['tflops']):.3g} ({predicted:.3g})\u2003{float(row['orthogonality']):.0e}\u2003"
                          f"{float(row['residual']):.0e}", va="center", fontsize=8, transform=arithmetics.get_yaxis_transform())
-    arithmetics.text(1.02, 1.02, "measured (predicted)   ‖I − QᵀQ‖   ‖A − QR‖/‖A‖", fontsize=8, transform=arithmetics.transAxes)
+    arithmetics.text(1.02, 1.02, "measured (predicted)\u2003‖I − QᵀQ‖\u2003‖A − QR‖/‖A‖", fontsize=8, transform=arithmetics.transAxes)
     arithmetics.set_yticks(range(len(case.rows)), [route.replace("-", " ") for route in case.rows])
     arithmetics.invert_yaxis()
     arithmetics.grid(axis="y", visible=False)
