@@ -187,7 +187,8 @@ void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matrix
 template <class T>
 void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
                       MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native);
-/// S := QᵀW, W := W − Q S. Waits where it is `again`, the arithmetic Corrected, and W has 1024 columns.
+/// S := QᵀW, W := W − Q S, for one block of Q's columns after the other where the halves of all do not fit. Waits where it is
+/// `again`, the arithmetic Corrected, and W has 1024 columns.
 template <class T>
 void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T, Cuda> W, MatrixView<T, Cuda> S,
                   Arithmetic arithmetic, bool again);

@@ -259,13 +259,24 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
 template <class T>
 void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T, Cuda> W, MatrixView<T, Cuda> S,
                   Arithmetic arithmetic, bool again) {
+    Index done = 0;  // columns of Q
     if constexpr (sizeof(T) == 4) {
-        if (pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) && project_by_halves(ctx, arithmetic, again, Q, W, S)) {
-            return ctx.state().add_flops(4.0 * W.rows * Q.cols * W.cols);
+        // as many at a time as there is room for the halves of
+        Index width = pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) ? Q.cols : 0;
+        while (done < Q.cols && width >= least_halved) {
+            const Range cols{done, std::min(Q.cols, done + width)};
+            if (project_by_halves(ctx, arithmetic, again, Q.col_block(cols), W, S.row_block(cols))) {
+                done = cols.end;
+            } else {
+                width = width / 2 / 8 * 8;
+            }
         }
+        ctx.state().add_flops(4.0 * W.rows * done * W.cols);
     }
-    multiply_transposed<T>(ctx, Q, W, S, false, arithmetic);
-    subtract_product<T>(ctx, Q, S, W, arithmetic);
+    const Range rest{done, Q.cols};
+    if (rest.size() == 0) return;
+    multiply_transposed<T>(ctx, Q.col_block(rest), W, S.row_block(rest), false, arithmetic);
+    subtract_product<T>(ctx, Q.col_block(rest), S.row_block(rest), W, arithmetic);
 }
 
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
