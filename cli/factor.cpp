@@ -244,7 +244,8 @@ bool from_file_to_file(Context<Host>& ctx, const FactorArguments& arguments, con
     const Method method = arguments.common.options.method;
     const bool by_reflectors = method == Method::Auto || method == Method::TSQR || method == Method::BlockedHouseholder;
     if (file.streams() && by_reflectors && plan.compact_wy == CompactWY::Panels && file.rows() > 0 && file.cols() > 0) {
-        file_plan_within<T>(ctx, file.path(), {file.rows(), file.cols()}, file_options(arguments, cap), in_memory);
+        const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, file.rows(), file.cols(), o); };
+        file_plan_within<T>(planned, file.path(), {file.rows(), file.cols()}, file_options(arguments, cap), in_memory);
         return true;
     }
     refuse_memory_cap(file.path(), cap, in_memory,
@@ -301,13 +302,6 @@ OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double ca
     return options;
 }
 
-/// Of the host's memory, where a GPU computes with blocks of A: A, in whose place Q comes, and R; to verify A once more.
-template <class T>
-double bytes_beside_gpu(const MatrixFile& file, bool verify) {
-    const double m = static_cast<double>(file.rows()), n = static_cast<double>(file.cols());
-    return sizeof(T) * (m * n * (verify ? 2 : 1) + std::min(m, n) * n);
-}
-
 /// What a GPU's memory is asked for, the libraries' and kernels' included.
 double asked_of_gpu(const FactorArguments& arguments, double gpu_cap) {
     return arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap;
@@ -331,7 +325,8 @@ Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const Fact
     const OutOfCoreOptions options = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
     const OutOfCorePlan plan =
         planned_within_gpu(file.path(), [&] { return plan_out_of_core<T, Cuda>(m, n, options); });
-    const double bytes = bytes_beside_gpu<T>(file, arguments.verify), cap = memory_cap(arguments.memory_beside_gpu());
+    const double bytes = bytes_beside_gpu<T>({file.rows(), file.cols()}, arguments.verify),
+                 cap = memory_cap(arguments.memory_beside_gpu());
     if (bytes > cap) refuse_memory_cap(file.path(), cap, bytes, "for A and R, whose blocks a GPU is to factor");
     Context<Host> host = make_context(arguments.common);
     Outcome outcome;
@@ -367,14 +362,17 @@ Outcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const Fact
 template <class T>
 std::optional<FileOptions> files_beside_gpu(const FactorArguments& arguments, const MatrixFile& file, double gpu_cap) {
     const double cap = memory_cap(arguments.memory_beside_gpu());
-    if (bytes_beside_gpu<T>(file, arguments.verify) <= cap || !file.streams()) return std::nullopt;
+    if (bytes_beside_gpu<T>({file.rows(), file.cols()}, arguments.verify) <= cap || !file.streams())
+        return std::nullopt;
     const OutOfCoreOptions beyond = out_of_core_options(arguments, asked_of_gpu(arguments, gpu_cap));
     if (beyond.method != OutOfCoreMethod::Householder) return std::nullopt;
     FileOptions options = file_options(arguments, cap);
     options.device_memory = beyond.memory_bytes;
     options.arithmetic = beyond.arithmetic;
-    planned_within_gpu(file.path(), [&] { return plan_file_qr<T, Cuda>(file.rows(), file.cols(), options); });
-    file_plan_within<T, Cuda>(file.path(), {file.rows(), file.cols()}, options);
+    const auto planned = [&](const FileOptions& o) {
+        return planned_within_gpu(file.path(), [&] { return plan_file_qr<T, Cuda>(file.rows(), file.cols(), o); });
+    };
+    file_plan_within<T>(planned, file.path(), {file.rows(), file.cols()}, options);
     return options;
 }
 #endif

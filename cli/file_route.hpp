@@ -22,32 +22,24 @@ inline double factor_bytes(const Plan& plan, bool verify) {
     return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
 }
 
-namespace detail {
+/// The same where a GPU computes with blocks of an m×n A: A, in whose place Q comes, and R; to verify, A once more.
+template <class T>
+double bytes_beside_gpu(Shape shape, bool verify) {
+    const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
+    return sizeof(T) * (m * n * (verify ? 2 : 1) + std::min(m, n) * n);
+}
+
+/// How a file is factored from file to file within `options.memory`, as `planned(options)` says. Throws OutOfMemory, naming `who`
+/// and the smallest cap that works, `otherwise` if that is less, where it cannot be.
 template <class T, class Planned>
-FilePlan plan_within(Planned&& planned, const std::string& who, Shape shape, const FileOptions& options,
-                     double otherwise) {
+FilePlan file_plan_within(Planned planned, const std::string& who, Shape shape, const FileOptions& options,
+                          double otherwise = std::numeric_limits<double>::infinity()) {
     const FilePlan plan = planned(options);
     if (plan.memory_bytes <= options.memory) return plan;
     FileOptions none = options;
     none.memory = 0;
     refuse_memory_cap(who, options.memory, std::min(planned(none).memory_bytes, otherwise),
                       fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64"));
-}
-}  // namespace detail
-
-/// How a file is factored from file to file within `options.memory`. Throws OutOfMemory, naming `who` and the smallest cap that
-/// works, `otherwise` if that is less, where it cannot be.
-template <class T>
-FilePlan file_plan_within(const Context<Host>& ctx, const std::string& who, Shape shape, const FileOptions& options,
-                          double otherwise = std::numeric_limits<double>::infinity()) {
-    return detail::plan_within<T>([&](const FileOptions& o) { return plan_file_qr<T>(ctx, shape.rows, shape.cols, o); },
-                                  who, shape, options, otherwise);
-}
-/// The same by way of a GPU.
-template <class T, class D>
-FilePlan file_plan_within(const std::string& who, Shape shape, const FileOptions& options) {
-    return detail::plan_within<T>([&](const FileOptions& o) { return plan_file_qr<T, D>(shape.rows, shape.cols, o); },
-                                  who, shape, options, std::numeric_limits<double>::infinity());
 }
 
 }  // namespace quoin::cli

@@ -76,7 +76,8 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
             FileOptions options;
             options.memory = static_cast<double>(arguments.memory);
             options.want_q = plan.q != QForm::None;
-            return print_file_plan(ctx.threads(), arguments, file_plan_within<T>(ctx, "the plan", shape, options));
+            const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, shape.rows, shape.cols, o); };
+            return print_file_plan(ctx.threads(), arguments, file_plan_within<T>(planned, "the plan", shape, options));
         }
     }
     if (!arguments.common.json) {
@@ -109,14 +110,14 @@ template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
     const Options& given = arguments.common.options;
-    const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
-    if (arguments.memory > 0 && sizeof(T) * (m * n + std::min(m, n) * n) > static_cast<double>(arguments.memory)) {
+    if (arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory)) {
         FileOptions options;
         options.memory = static_cast<double>(arguments.memory);
         options.device_memory = static_cast<double>(arguments.gpu_memory);
         options.arithmetic = given.arithmetic;
         options.want_q = given.q != QForm::None;
-        return print_file_plan(0, arguments, file_plan_within<T, Cuda>("the plan", shape, options));
+        const auto planned = [&](const FileOptions& o) { return plan_file_qr<T, Cuda>(shape.rows, shape.cols, o); };
+        return print_file_plan(0, arguments, file_plan_within<T>(planned, "the plan", shape, options));
     }
     bool first = true;
     for (const OutOfCoreMethod method :

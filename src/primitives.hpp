@@ -239,8 +239,9 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T, Host> A, Matrix
 template <class T>
 void subtract_product(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<const T, Host> B,
                       MatrixView<T, Host> C, Arithmetic arithmetic = Arithmetic::Native);
-/// S := QᵀW and W := W − Q S, as by the two above, at once or for blocks of Q's columns in turn, for columns of norms up to 2 in Q. With `again` W has been projected before:
-/// S is small, and its product may be rounded more coarsely where `rounding_suffices`. 4mkp flops.
+/// S := QᵀW and W := W − Q S, as by the two above, at once or for blocks of Q's columns in turn, for columns of norms up to 2 in
+/// Q. With `again` W has been projected before: S is small, and its product may be rounded more coarsely where
+/// `rounding_suffices`. 4mkp flops.
 template <class T>
 void project_away(Context<Host>& ctx, MatrixView<const T, Host> Q, MatrixView<T, Host> W, MatrixView<T, Host> S,
                   Arithmetic arithmetic, bool again);

@@ -10,8 +10,7 @@
 
 #include "checks.hpp"
 #include "file_qr/run.hpp"
-#include "gallery.hpp"
-#include "io_files.hpp"
+#include "file_qr_folder.hpp"
 
 /// A disk that takes so long to flush, in the place of the C library's.
 static std::atomic<int> flush_milliseconds{0};
@@ -23,28 +22,12 @@ extern "C" int fdatasync(int fd) {
 namespace quoin::test {
 namespace {
 
-constexpr double headers = 256;  // of R.npy and Q.npy
-
 template <class T>
-class FileQRTest : public IoTest {
+class FileQRTest : public FileQRFolder<T> {
 protected:
-    void SetUp() override {
-        // in memory, where it costs nothing to flush; tests of the program are on a disk
-        if (fs::exists("/dev/shm")) setenv("TMPDIR", "/dev/shm", 0);
-        IoTest::SetUp();
-        fs::create_directory(path("out"));
-    }
+    using IoTest::path;
+    using FileQRFolder<T>::outputs;
 
-    std::string save(MatrixView<const T> A, bool fortran_order = false) {
-        if (fortran_order) {
-            write_npy<T>(path("A.npy"), A);
-        } else {
-            NpyRowWriter<T> writer(path("A.npy"), A.rows, A.cols);
-            writer.write_rows(0, A);
-            writer.commit();
-        }
-        return path("A.npy");
-    }
     FileOptions tight(Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
         FileOptions options{0, want_q, second_pass};
         options.memory = plan_file_qr<T>(ctx, m, n, options).memory_bytes;
@@ -57,9 +40,6 @@ protected:
         f.commit();
         return f.report();
     }
-    Matrix<T> q() { return MatrixFile(path("out/Q.npy")).read<T>(); }
-    Matrix<T> r() { return MatrixFile(path("out/R.npy")).read<T>(); }
-    std::string outputs() { return file_bytes("out/Q.npy") + file_bytes("out/R.npy"); }
     std::string outputs_of(const FileOptions& options) {
         factor(options);
         return outputs();

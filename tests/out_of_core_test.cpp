@@ -251,14 +251,19 @@ TEST(OutOfCorePlan, AsksForAsMuchMemoryAsItThenAccepts) {
     }
 }
 
-TEST(OutOfCoreTimes, CountWhatIsUnderWayAtATime) {
+/// A trace by seconds.
+class OutOfCoreTrace : public testing::Test {
+protected:
+    void add(const char* name, Trace::Row row, double begin, double end) {
+        trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
+    }
     Trace trace;
+};
+
+TEST_F(OutOfCoreTrace, CountWhatIsUnderWayAtATime) {
     EXPECT_EQ(out_of_core_times(trace).hidden(), 1);
     EXPECT_EQ(out_of_core_times(trace).hidden_in_products(), 1);
     EXPECT_EQ(out_of_core_times(trace).hideable_in_products(), 1);
-    const auto add = [&](const char* name, Trace::Row row, double begin, double end) {
-        trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
-    };
     add("A in", Trace::Row::ToDevice, 0, 10);
     add("A out", Trace::Row::ToHost, 5, 20);
     EXPECT_EQ(out_of_core_times(trace).hidden(), 0);
@@ -279,11 +284,7 @@ TEST(OutOfCoreTimes, CountWhatIsUnderWayAtATime) {
     EXPECT_NEAR(out_of_core_times(trace, 5e6).hidden(), 10.0 / 15, 1e-9) << "from 5 s on";
 }
 
-TEST(OutOfCoreTimes, TellsTheCopiesOfProductsFromThoseOfPanels) {
-    Trace trace;
-    const auto add = [&](const char* name, Trace::Row row, double begin, double end) {
-        trace.add({name, row, -1, {1e6 * begin, 1e6 * end}});
-    };
+TEST_F(OutOfCoreTrace, TellsTheCopiesOfProductsFromThoseOfPanels) {
     for (const char* name : {"panel in", "slab in", "copy in"}) add(name, Trace::Row::ToDevice, 0, 8);
     for (const char* name : {"panel out", "slab out", "copy out"}) add(name, Trace::Row::ToHost, 2, 8);
     EXPECT_EQ(out_of_core_times(trace).product_copies, 0);

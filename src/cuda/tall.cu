@@ -1,6 +1,7 @@
 // Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, products of
-// f32 with few columns by kernels/gram.cuh and kernels/subtract_product.cuh, the rest over cuBLAS. Its sums over rows are split: A is cut into runs of h rows. Few of them, and those of a wide product, go into C
-// one after the other; of others one batched GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
+// f32 with few columns by kernels/gram.cuh and kernels/subtract_product.cuh, the rest over cuBLAS. Its sums over rows are split:
+// A is cut into runs of h rows. Few of them, and those of a wide product, go into C one after the other; of others one batched
+// GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
 //              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are

@@ -9,38 +9,19 @@
 #include <thread>
 
 #include "cuda/tuning.hpp"
-#include "gallery.hpp"
+#include "file_qr_folder.hpp"
 #include "gpu.hpp"
-#include "io_files.hpp"
 #include "quoin/out_of_core.hpp"
 
 namespace quoin::test {
 namespace {
 
-constexpr double headers = 256;  // of R.npy and Q.npy
-
 template <class T>
-class GpuFileQR : public IoTest {
+class GpuFileQR : public WithGpu<FileQRFolder<T>> {
 protected:
-    void SetUp() override {
-        // in memory, where it costs nothing to flush
-        if (fs::exists("/dev/shm")) setenv("TMPDIR", "/dev/shm", 0);
-        IoTest::SetUp();
-        fs::create_directory(path("out"));
-        try {
-            gpu_.emplace();
-        } catch (const DeviceFailure& failure) {
-            GTEST_SKIP() << "no usable GPU: " << failure.what();
-        }
-    }
-    Context<Cuda>& gpu() { return *gpu_; }
+    using IoTest::path;
+    using WithGpu<FileQRFolder<T>>::gpu;
 
-    void save(MatrixView<const T> A, bool fortran_order = true) {
-        if (fortran_order) return write_npy<T>(path("A.npy"), A);
-        NpyRowWriter<T> writer(path("A.npy"), A.rows, A.cols);
-        writer.write_rows(0, A);
-        writer.commit();
-    }
     /// So much of the GPU for matrices, and in the host's memory `columns` at a time.
     FileOptions options_of(Index m, Index n, double matrix_memory, Index columns) {
         FileOptions options;
@@ -66,12 +47,6 @@ protected:
         }
         return f.report();
     }
-    Matrix<T> q() { return MatrixFile(path("out/Q.npy")).read<T>(); }
-    Matrix<T> r() { return MatrixFile(path("out/R.npy")).read<T>(); }
-    std::string outputs() { return file_bytes("out/Q.npy") + file_bytes("out/R.npy"); }
-
-private:
-    std::optional<Context<Cuda>> gpu_;
 };
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuFileQR, Types);
@@ -112,7 +87,7 @@ TYPED_TEST(GpuFileQR, ObeysTheLawForAnyMatrix) {
     for (const Gallery matrix_class : gallery()) {
         SCOPED_TRACE(to_string(matrix_class));
         const Matrix<T> A = generate<T>(matrix_class, m, n);
-        this->save(A.view());
+        this->save(A.view(), true);
         this->factor(this->options_of(m, n, 1 << 20, 16));
         EXPECT_LE(orthogonality_error<T>(this->q().view(), n), law);
         EXPECT_LE(residual_error<T>(A.view(), this->q().view(), this->r().view()), law);
@@ -123,7 +98,7 @@ TYPED_TEST(GpuFileQR, ObeysTheLawForAnyMatrix) {
 TYPED_TEST(GpuFileQR, AStoppedRunGoesOnToTheSameBits) {
     using T = TypeParam;
     const Index m = 900, n = 800;
-    this->save(random_normal<T>(m, n).view());
+    this->save(random_normal<T>(m, n).view(), true);
     const FileOptions options = this->options_of(m, n, 3 << 20, 20);
     this->factor(options);
     const std::string expected = this->outputs();
@@ -157,7 +132,7 @@ TYPED_TEST(GpuFileQR, RefusesWhatTheHostBeganAndNamesBadEntries) {
     using T = TypeParam;
     const Index m = 300, n = 200;
     Matrix<T> A = random_normal<T>(m, n);
-    this->save(A.view());
+    this->save(A.view(), true);
     const FileOptions options = this->options_of(m, n, 1 << 20, 8);
     {
         Context<Host> host(2);
@@ -169,7 +144,7 @@ TYPED_TEST(GpuFileQR, RefusesWhatTheHostBeganAndNamesBadEntries) {
     anew.restart = true;
     this->factor(anew);
     A(17, 150) = std::numeric_limits<T>::quiet_NaN();
-    this->save(A.view());
+    this->save(A.view(), true);
     try {
         this->factor(options);
         ADD_FAILURE() << "NaN went through";

@@ -15,9 +15,11 @@
 namespace quoin::test {
 
 /// Tests on the current GPU, skipped by name where there is none.
-class OnGpu : public testing::Test {
+template <class Base>
+class WithGpu : public Base {
 protected:
     void SetUp() override {
+        Base::SetUp();
         try {
             gpu_.emplace();
         } catch (const DeviceFailure& failure) {
@@ -30,6 +32,7 @@ protected:
 private:
     std::optional<Context<Cuda>> gpu_;
 };
+using OnGpu = WithGpu<testing::Test>;
 
 /// A matrix on the GPU inside a larger leading dimension. Everything outside the view is NaN and has to stay as it is;
 /// without an initial value the view is NaN too.

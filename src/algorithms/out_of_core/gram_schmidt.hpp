@@ -357,23 +357,27 @@ private:
             {0, 2});
     }
 
-    /// Columns of Q, as they are, or rounded: one of two pieces is while the other one comes.
+    /// Columns of Q, as they are or rounded.
     void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
         if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-            std::array<Mark<D>, 2> read;
-            const Index width = pieces.cols / 2;
-            for (Index i = 0; rounded && i * width < columns.size(); ++i) {
-                const Range piece{i * width, std::min(columns.size(), (i + 1) * width)};
-                const auto Q = pieces.col_block({i % 2 * width, i % 2 * width + piece.size()});
-                read[i % 2].before(pipeline_.in);
-                A_.move_in(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
-                Context<D>& beside = work_beside(pipeline_.in);
-                round_columns(beside, arithmetic_, Q, piece.begin, place);
-                read[i % 2].set(beside);
-                if (piece.end == columns.size()) wait_for(pipeline_.in, beside);
-            }
+            if (rounded) return bring_rounded(columns, place, pieces);
         }
-        if (!rounded) A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
+        A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
+    }
+    /// One of two pieces is rounded while the other one comes.
+    void bring_rounded(Range columns, T* place, MatrixView<T, D> pieces) {
+        std::array<Mark<D>, 2> read;
+        const Index width = pieces.cols / 2;
+        for (Index i = 0; i * width < columns.size(); ++i) {
+            const Range piece{i * width, std::min(columns.size(), (i + 1) * width)};
+            const auto Q = pieces.col_block({i % 2 * width, i % 2 * width + piece.size()});
+            read[i % 2].before(pipeline_.in);
+            A_.move_in(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
+            Context<D>& beside = work_beside(pipeline_.in);
+            round_columns(beside, arithmetic_, Q, piece.begin, place);
+            read[i % 2].set(beside);
+            if (piece.end == columns.size()) wait_for(pipeline_.in, beside);
+        }
     }
     /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
     void project_from(bool rounded, T* place, Index k, MatrixView<T, D> A2, MatrixView<T, D> R12) {

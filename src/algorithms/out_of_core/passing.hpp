@@ -51,24 +51,19 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks)
     const auto part_of = [&](Index t, Index p) {
         return Range{p * width, std::min({(p + 1) * width, tile, n - t * tile})};
     };
-    std::vector<Index> turn;  // of tile t, where its last block begins to meet it
     for (Index t = 0; t < tiles; ++t) {
-        if (t == 0 || blocks == 1) {
-            turn.push_back(size());
-            for (Index p = 0; p < parts_of(t); ++p) add(t, 0, part_of(t, p));
-        }
+        for (Index p = 0; (t == 0 || blocks == 1) && p < parts_of(t); ++p) add(t, 0, part_of(t, p));
         for (Index b = 1; b + 1 < blocks; ++b) add(t, b, {0, std::min(tile, n - t * tile)});
         if (blocks == 1) continue;
-        turn.back() = size();
         const Index arriving = t + 1 < tiles ? parts_of(t + 1) : 0;
         // what leaves is two parts ahead: it does not wait for what arrives
         for (Index p = 0; p < std::max(parts_of(t), arriving + 2); ++p) {
             if (p < parts_of(t)) add(t, blocks - 1, part_of(t, p));
             if (p >= 2 && p < arriving + 2) add(t + 1, 0, part_of(t + 1, p - 2));
         }
-        turn.push_back(size());
     }
-    // a block comes with its first step; but the first two of a next tile ahead of the parts that wait for others to leave
+    // a block comes with its first step; but the first two of a next tile with that of the last block, ahead of the parts that wait
+    // for others to leave
     const Index count = tiles * blocks;
     std::vector<Index> first_use(count, size()), last_use(count, -1);
     for (Index i = 0; i < size(); ++i) {
@@ -80,7 +75,7 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks)
     Index at = 0;
     for (Index q = 0; q < count; ++q) {
         Index wanted = first_use[q];
-        if (q % blocks < 2 && q >= blocks) wanted = std::min(wanted, turn[q / blocks - 1]);
+        if (q % blocks < 2 && q >= blocks) wanted = std::min(wanted, first_use[q / blocks * blocks - 1]);
         if (q >= passing_places) wanted = std::max(wanted, last_use[q - passing_places] + 2);
         at = std::max(at, wanted);
         Range& brings = steps[at].brings;

@@ -41,7 +41,7 @@ public:
 
     /// By turns; none for what comes: `come` sees to it that its place is free, and `compute` that it is there.
     struct Places {
-        Index in = 2, out = 1;
+        Index in, out;
     };
 
     /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away. A
