@@ -7,9 +7,12 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
+#include "algorithms/out_of_core/passing.hpp"
+#include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
@@ -67,6 +70,40 @@ TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
             }
         }
     }
+}
+
+/// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, whole, or none of it, and leaves of one column.
+TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
+    using T = TypeParam;
+    std::map<Index, int> nodes;  // the largest by the blocks that it keeps
+    for (const Index leaf : {1, 3, 8, 20}) {
+        for (const Index n : {2 * leaf + 1, 3 * leaf, 4 * leaf, 4 * leaf + 1, 7 * leaf - 1, 9 * leaf + 2}) {
+            const Index m = 301;
+            const Matrix<T> A = random_normal<T>(m, n);
+            for (const bool again : {false, true}) {
+                // of the memory, the leaf's; more is refused
+                for (const double share : {again ? 0.69 : 0.84, 0.6, 0.45}) {
+                    OutOfCoreOptions options;
+                    options.method = OutOfCoreMethod::Recursive;
+                    options.block = leaf;
+                    options.reorthogonalize = again;
+                    // a fifth is the workspace's
+                    options.memory_bytes = 1.25 * sizeof(T) *
+                                           std::max(static_cast<double>((m + leaf) * leaf) / share + 64,
+                                                    static_cast<double>(Tiles::least_elements(m, leaf) + 64));
+                    SCOPED_TRACE(shape_name(m, n) + " leaves of " + std::to_string(leaf) + " in " +
+                                 std::to_string(share) + (again ? " again" : ""));
+                    const auto f = this->factor(A.view(), options);
+                    this->expect_law(A.view(), f, again);
+                    const OutOfCorePlan& plan = f.report.plan;
+                    const Tiles tiles{m, n, plan.block, plan.elements, again, false};
+                    const Index s = tiles.middle({0, n});
+                    if (s > plan.block) ++nodes[tiles.passing_q(s, n - s).kept];
+                }
+            }
+        }
+    }
+    for (Index kept = 0; kept <= passing_places; ++kept) EXPECT_GT(nodes[kept], 0) << kept;
 }
 
 /// Householder obeys the law for every matrix; Gram-Schmidt leaves a small residual, or refuses, naming a column.

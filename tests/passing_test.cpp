@@ -5,15 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "algorithms/out_of_core/tiles.hpp"
 
 namespace quoin::test {
 namespace {
 
 struct Case {
-    Index n, tile, blocks;
+    Index n, tile, blocks, kept;
 };
 
 class Passing : public testing::Test {
@@ -21,12 +24,13 @@ protected:
     /// What step i may rely on: what leaves has been asked for, and what was computed has been waited for, up to step i − 2.
     static void expect_law(const Case& c) {
         SCOPED_TRACE(std::to_string(c.n) + " in tiles of " + std::to_string(c.tile) + " past " +
-                     std::to_string(c.blocks));
-        const std::vector<PassingStep> steps = passing_steps(c.n, c.tile, c.blocks);
+                     std::to_string(c.blocks) + ", " + std::to_string(c.kept) + " kept");
+        const std::vector<PassingStep> steps = passing_steps(c.n, c.tile, c.blocks, c.kept);
         const Index count = static_cast<Index>(steps.size());
         std::vector<Index> met(c.n, 0), arrived(c.n, -1), left(c.n, -1);  // of each column of A₂: blocks, and steps
         std::map<Index, Index> brought, last_use;                         // of each q
-        Index next_q = 0;
+        for (Index q = 0; q < c.kept; ++q) brought[q] = -1;
+        Index next_q = c.kept;
         for (Index i = 0; i < count; ++i) {
             const PassingStep& step = steps[i];
             for (Index q = step.brings.begin; q < step.brings.end; ++q) {
@@ -61,7 +65,7 @@ protected:
                 if (step.leaves) left[j] = i;
             }
         }
-        EXPECT_EQ(next_q, static_cast<Index>(last_use.size()));
+        EXPECT_EQ(next_q, static_cast<Index>(last_use.size())) << "none comes that is not used";
         for (Index j = 0; j < c.n; ++j) EXPECT_EQ(met[j], c.blocks) << "column " << j;
     }
 };
@@ -70,7 +74,9 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
     for (const Index n : {1, 2, 7, 8, 9, 16, 17, 63, 64, 100}) {
         for (const Index tile : {1, 2, 3, 8, 9, 15, 16, 40, 100}) {
             for (const Index blocks : {1, 2, 3, 4, 5, 11}) {
-                if (tile <= n) expect_law({n, tile, blocks});
+                for (Index kept = 0; kept <= std::min(blocks, passing_places); ++kept) {
+                    if (tile <= n) expect_law({n, tile, blocks, kept});
+                }
             }
         }
     }
@@ -78,13 +84,43 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
 
 TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
     // two tiles of 8 parts past 4 blocks
-    const std::vector<PassingStep> steps = passing_steps(128, 64, 4);
+    const std::vector<PassingStep> steps = passing_steps(128, 64, 4, 0);
     Index first_arrival = -1, last_leave = -1;
     for (Index i = 0; i < static_cast<Index>(steps.size()); ++i) {
         if (steps[i].tile == 1 && steps[i].arrives && first_arrival < 0) first_arrival = i;
         if (steps[i].tile == 0 && steps[i].leaves) last_leave = i;
     }
     EXPECT_EQ(last_leave - first_arrival, 9);
+}
+
+/// Blocks of Q₁ that are made of the leaf, from right to left: nothing is written where something is still to be read.
+TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
+    std::map<Index, int> cases;  // of so many kept
+    for (const Index m : {256, 257, 1000, 17001, 131072}) {
+        for (const Index leaf : {8, 37, 256, 1000, 8192}) {
+            for (const Index p : {Index(1), leaf / 2, 2 * leaf, 20 * leaf}) {
+                for (const Index leaves : {2, 3, 20}) {
+                    for (const bool halves : {false, true}) {
+                        for (const double share : {0.5, 0.7, 0.85, 0.99}) {
+                            const double of_leaf = static_cast<double>(m * leaf + leaf * leaf);
+                            const Tiles tiles{
+                                m,     leaves * leaf + p,
+                                leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::least_elements(m, leaf)),
+                                false, halves};
+                            const Tiles::Passing sizes = tiles.passing_q(leaves * leaf, p);
+                            ASSERT_LE(sizes.kept, std::min(passing_places, leaf / sizes.step));
+                            ++cases[sizes.kept];
+                            for (Index b = 0; b < sizes.kept; ++b) {
+                                ASSERT_GE(tiles.elements - (b + 1) * sizes.place, (leaf - b * sizes.step) * m)
+                                    << m << " rows, leaves of " << leaf << ", block " << b;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for (Index kept = 0; kept <= passing_places; ++kept) EXPECT_GT(cases[kept], 0) << kept;
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ public:
     bool scaled() const { return scaled_; }
 
 private:
+    static constexpr bool rounds = Tuning<D>::corrected_products && sizeof(T) == 4;
+
     /// Hands out fast memory from the beginning, or from behind Q and R of the leaf.
     class Places {
     public:
@@ -126,6 +128,7 @@ private:
         const std::vector<Range> parts = tiles_.arriving(w);
         const bool again = tiles_.again && J.begin > 0;
         const auto take_away = [&](const Range& part) {
+            if (part.end == w) all_but_last_left_.set(pipeline_.out);
             {
                 const Span span(pipeline_.out, "panel out", J.begin + part.begin);
                 A_.move_out(pipeline_.out, Q.col_block(part), {0, m_}, shifted(part, J.begin));
@@ -292,22 +295,24 @@ private:
     }
 
     /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
-    /// order of modified Gram-Schmidt.
+    /// order of modified Gram-Schmidt. Any order of them will do, for they are orthogonal: the last ones begin, which are those of
+    /// the leaf that is still in fast memory. Places of Q₁ lie at its end, the first one last.
     void update_by_passing_q(Range left, Range right) {
         const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
         const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
-        const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks);
-        Places places = everything();
-        const auto Q_places = places.take(sizes.place, passing_places);
+        const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks, sizes.kept);
+        T* const end = memory_.data() + tiles_.elements;
+        const auto place_of = [&](Index q) { return end - (q % passing_places + 1) * sizes.place; };
+        Places places{memory_.data(), end - passing_places * sizes.place};
         const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, 2 * sizes.piece);
         const auto R12 = places.take(sizes.step, sizes.columns);
         const std::array<MatrixView<T, D>, 2> R12_out{places.take(sizes.step, sizes.columns),
                                                       places.take(sizes.step, sizes.columns)};
-        const auto rows_of = [&](Index i) {
-            const Index begin = left.begin + steps[i].block * sizes.step;
-            return Range{begin, std::min(left.end, begin + sizes.step)};
+        const auto columns_of_q = [&](Index q) {
+            const Index behind = left.end - q % blocks * sizes.step;
+            return Range{std::max(left.begin, behind - sizes.step), behind};
         };
-        const auto place_of = [&](Index q) { return Q_places.at(0, q % passing_places); };
+        const auto rows_of = [&](Index i) { return columns_of_q(steps[i].q); };
         const auto columns_of = [&](Index i) {
             return shifted(steps[i].columns, right.begin + steps[i].tile * sizes.columns);
         };
@@ -317,15 +322,25 @@ private:
         std::array<Mark<D>, passing_places> q_came, q_used;       // of the blocks of Q₁ by turns
         std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
-        pipeline_.turn();
+        // A₂ comes in the place of the leaf's first columns, which nothing reads any more, while the last ones leave; all else comes
+        // when the leaf has left and its blocks are kept
+        wait_for(pipeline_.in, ctx_);
+        all_but_last_left_.before(pipeline_.in);
+        const Index left_first =
+            std::min(tiles_.leaf - sizes.kept * sizes.step, tiles_.arriving(tiles_.leaf).back().begin);
+        settle(pipeline_.out);
+        wait_for(ctx_, pipeline_.out);
+        for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_of(b));
+        Mark<D> kept;
+        kept.set(ctx_);
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
+                if (steps[i].brings.size() > 0 || steps[i].columns.end > left_first) kept.before(pipeline_.in);
                 for (Index q = steps[i].brings.begin; q < steps[i].brings.end; ++q) {
-                    const Index begin = left.begin + q % blocks * sizes.step;
-                    const Range columns{begin, std::min(left.end, begin + sizes.step)};
+                    const Range columns = columns_of_q(q);
                     q_used[q % passing_places].before(pipeline_.in);
-                    const Span span(pipeline_.in, "Q in", begin);
+                    const Span span(pipeline_.in, "Q in", columns.begin);
                     bring_q(columns, sizes.rounded, place_of(q), pieces);
                     q_came[q % passing_places].set(pipeline_.in);
                 }
@@ -357,9 +372,19 @@ private:
             {0, 2});
     }
 
+    /// Block b of Q₁, from the end of the leaf where that lies.
+    void keep(Index b, const Tiles::Passing& sizes, T* place) {
+        const Index behind = tiles_.leaf - b * sizes.step;
+        const auto Q = leaf_q(tiles_.leaf).col_block({behind - sizes.step, behind});
+        if constexpr (rounds) {
+            if (sizes.rounded) return round_columns(ctx_, arithmetic_, Q, 0, place);
+        }
+        copy<T>(ctx_, Q, {place, m_, sizes.step});
+    }
+
     /// Columns of Q, as they are or rounded.
     void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
-        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+        if constexpr (rounds) {
             if (rounded) return bring_rounded(columns, place, pieces);
         }
         A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
@@ -381,7 +406,7 @@ private:
     }
     /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
     void project_from(bool rounded, T* place, Index k, MatrixView<T, D> A2, MatrixView<T, D> R12) {
-        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
+        if constexpr (rounds) {
             if (rounded) return project_away_rounded(ctx_, place, k, A2, R12, arithmetic_);
         }
         project_away<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
@@ -476,7 +501,8 @@ private:
     std::vector<Range> looked_at_;  // columns of each scan
     Index concluded_ = 0;           // scans
     bool scaled_ = false;
-    Pipeline<D> pipeline_;  // waits before the memory goes
+    Mark<D> all_but_last_left_;  // of the parts of the leaf
+    Pipeline<D> pipeline_;       // waits before the memory goes
 };
 
 }  // namespace quoin

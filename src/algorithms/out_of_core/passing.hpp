@@ -31,11 +31,12 @@ inline constexpr Index passing_places = 3;
 inline constexpr Index passing_parts = 8;
 inline Index passing_part(Index tile) { return (tile + passing_parts - 1) / passing_parts; }
 
-/// The steps for n columns in tiles of `tile` past `blocks` blocks. What comes with step i + 1 is asked for before step i is, and so
+/// The steps for n columns in tiles of `tile` past `blocks` blocks, of which `kept` are in their places before the first one. What
+/// comes with step i + 1 is asked for before step i is, and so
 ///
 ///     what leaves with step i leaves its place to what arrives with step i + 2 and later;
 ///     a place is brought a new block two steps or more behind the last step of the one before in it.
-inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks) {
+inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks, Index kept) {
     const Index tiles = (n + tile - 1) / tile, width = passing_part(tile);
     std::vector<PassingStep> steps;
     std::vector<Index> left(passing_parts, -2);  // where a part left
@@ -73,7 +74,7 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks)
         last_use[step.q] = i;
     }
     Index at = 0;
-    for (Index q = 0; q < count; ++q) {
+    for (Index q = kept; q < count; ++q) {
         Index wanted = first_use[q];
         if (q % blocks < 2 && q >= blocks) wanted = std::min(wanted, first_use[q / blocks * blocks - 1]);
         if (q >= passing_places) wanted = std::max(wanted, last_use[q - passing_places] + 2);

@@ -75,10 +75,11 @@ private:
         if (left.size() <= tiles_.leaf) {
             total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
         } else {
-            const Index each = tiles_.passing_q(left.size(), right.size()).columns;
-            for (Index j = 0; j < right.size(); j += each) {
-                const double c = number(std::min(each, right.size() - j));
-                total_.add(clock_, m_ * (s + c), m_ * c + s * c, 4 * m_ * s * c);
+            const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
+            for (Index j = 0; j < right.size(); j += sizes.columns) {
+                const double c = number(std::min(sizes.columns, right.size() - j));
+                const double kept = j == 0 ? number(sizes.kept * sizes.step) : 0;
+                total_.add(clock_, m_ * (s - kept + c), m_ * c + s * c, 4 * m_ * s * c);
             }
         }
         recurse(right);
@@ -255,7 +256,8 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     if (gram_schmidt) {
         // nothing has a use for more than this
         const double useful = 4 * number(m) * number(n) + 8 * number(n) * number(n) + 64;
-        plan.elements = static_cast<Index>(std::clamp(room, 0.0, useful));
+        // what is laid out from its end is aligned as what is from its beginning
+        plan.elements = static_cast<Index>(std::clamp(room, 0.0, useful)) / 64 * 64;
         choose_gram_schmidt(plan, options);
         const Tiles tiles = tiles_of(plan);
         GramSchmidtCount count(tiles, clock);

@@ -66,12 +66,14 @@ struct Tiles {
     }
 
     /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three times. Where
-    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces.
+    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces. The last leaf of Q₁ is in fast memory when
+    /// they begin.
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
         Index piece = 0;  ///< columns of one of two
         Index place = 0;  ///< numbers of one place of Q₁
+        Index kept = 0;   ///< blocks of the first three that are made of that leaf
     };
     Passing passing_q(Index s, Index p) const {
         const Passing rounded = halves && m >= least_rounded ? passing_q(s, p, true) : Passing();
@@ -96,7 +98,10 @@ private:
         const Index widest = bounded((room - m * columns) / (3 * (place(64) + 63) / 64 + 3 * columns));
         const Index wide = std::min(widest, (s + 5) / 6);
         const Index step = evenly(s, std::max<Index>(1, rounded ? wide / 8 * 8 : wide));
-        return {columns, step, rounded, piece, place(step)};
+        // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
+        // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
+        const bool apart = elements - place(step) >= leaf * m;
+        return {columns, step, rounded, piece, place(step), apart ? std::min<Index>(3, leaf / step) : 0};
     }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
