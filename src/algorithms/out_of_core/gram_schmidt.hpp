@@ -302,24 +302,23 @@ private:
         const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
         const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks, sizes.kept);
         T* const end = memory_.data() + tiles_.elements;
-        const auto place_of = [&](Index q) { return end - (q % passing_places + 1) * sizes.place; };
+        const auto place_of = [&](Index block) { return end - (block % passing_places + 1) * sizes.place; };
         Places places{memory_.data(), end - passing_places * sizes.place};
         const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, 2 * sizes.piece);
         const auto R12 = places.take(sizes.step, sizes.columns);
         const std::array<MatrixView<T, D>, 2> R12_out{places.take(sizes.step, sizes.columns),
                                                       places.take(sizes.step, sizes.columns)};
-        const auto columns_of_q = [&](Index q) {
-            const Index behind = left.end - q % blocks * sizes.step;
+        const auto rows_of = [&](Index i) {
+            const Index behind = left.end - steps[i].block * sizes.step;
             return Range{std::max(left.begin, behind - sizes.step), behind};
         };
-        const auto rows_of = [&](Index i) { return columns_of_q(steps[i].q); };
         const auto columns_of = [&](Index i) {
             return shifted(steps[i].columns, right.begin + steps[i].tile * sizes.columns);
         };
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
-        std::array<Mark<D>, passing_places> q_came, q_used;       // of the blocks of Q₁ by turns
+        std::array<Mark<D>, passing_places> q_came, q_used;       // by places
         std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         // A₂ comes in the place of the leaf's first columns, which nothing reads any more, while the last ones leave; all else comes
@@ -336,13 +335,13 @@ private:
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
-                if (steps[i].brings.size() > 0 || steps[i].columns.end > left_first) kept.before(pipeline_.in);
-                for (Index q = steps[i].brings.begin; q < steps[i].brings.end; ++q) {
-                    const Range columns = columns_of_q(q);
-                    q_used[q % passing_places].before(pipeline_.in);
-                    const Span span(pipeline_.in, "Q in", columns.begin);
-                    bring_q(columns, sizes.rounded, place_of(q), pieces);
-                    q_came[q % passing_places].set(pipeline_.in);
+                const Index place = steps[i].block % passing_places;
+                if (steps[i].brings || steps[i].columns.end > left_first) kept.before(pipeline_.in);
+                if (steps[i].brings) {
+                    q_used[place].before(pipeline_.in);
+                    const Span span(pipeline_.in, "Q in", rows_of(i).begin);
+                    bring_q(rows_of(i), sizes.rounded, place_of(place), pieces);
+                    q_came[place].set(pipeline_.in);
                 }
                 if (!steps[i].arrives) return;
                 part_left[part_of(i)].before(pipeline_.in);
@@ -352,14 +351,15 @@ private:
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 const auto A2 = tile.col_block(steps[i].columns);
-                q_came[steps[i].q % passing_places].before(ctx_);
+                const Index place = steps[i].block % passing_places;
+                q_came[place].before(ctx_);
                 if (steps[i].arrives) part_came[part_of(i)].before(ctx_);
                 if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
                 {
                     const Span span(ctx_, "projection", columns_of(i).begin);
-                    project_from(sizes.rounded, place_of(steps[i].q), rows_of(i).size(), A2, r_in(R12, i));
+                    project_from(sizes.rounded, place_of(place), rows_of(i).size(), A2, r_in(R12, i));
                 }
-                q_used[steps[i].q % passing_places].set(ctx_);
+                q_used[place].set(ctx_);
             },
             [&](Index i) { copy<T>(ctx_, r_in(R12, i), r_in(R12_out[i % 2], i)); },
             [&](Index i) {

@@ -1,11 +1,12 @@
 #pragma once
 
-// The order of work where A₂ stays in fast memory, a tile of columns at a time, and all of Q₁ passes each tile, block by block. The
-// first block meets the tile part by part as it arrives, and the last one as it leaves; so parts of the next tile arrive where
-// those of the last one have left, and both directions of the bus are at work between tiles as well:
+// The order of work where A₂ stays in fast memory, a tile of columns at a time, and all of Q₁ passes each tile, block by block, in
+// the order opposite to that of the tile before: so the last three blocks of one tile are there for the next one, and no block
+// comes while tiles come and go. Meanwhile there is something to compute: the first two blocks meet the tile part by part as it
+// arrives, and the last two as it leaves; parts of the next tile arrive where those of the last one have left, and both directions
+// of the bus are at work between tiles as well. With blocks a b c … x y z, and parts of a tile 0 1 2 …,
 //
-//     first block, parts 0 1 2 …   blocks between, whole tile   last block, parts 0 1 2, first block of the next tile, part 0,
-//     last block, part 3, first block of the next tile, part 1, …
+//     a0 b0   a1 b1   …   c, whole tile   d   …   x   y0 z0   y1 z1   y2 z2   z0' y0'   y3 z3   z1' y1'   …   x, whole next tile   …
 
 #include <algorithm>
 #include <vector>
@@ -14,24 +15,23 @@
 
 namespace quoin {
 
-/// One block of Q₁ meets columns of one tile.
-struct PassingStep {
-    Index tile = 0;
-    Index block = 0;       ///< of Q₁
-    Range columns;         ///< of the tile; none: a step for the pipeline's sake
-    bool arrives = false;  ///< the columns come with it,
-    bool leaves = false;   ///< or go
-    Index q = 0;           ///< the block's running number: all blocks for the first tile, all for the second one, …
-    Range brings;          ///< of these numbers, those that come with it
-};
-
-/// Places that blocks of Q₁ take by turns, number q in place q mod 3.
+/// Places of blocks of Q₁, block b in place b mod 3.
 inline constexpr Index passing_places = 3;
 /// Parts of a tile, and the columns of each.
 inline constexpr Index passing_parts = 8;
 inline Index passing_part(Index tile) { return (tile + passing_parts - 1) / passing_parts; }
 
-/// The steps for n columns in tiles of `tile` past `blocks` blocks, of which `kept` are in their places before the first one. What
+/// One block of Q₁ meets columns of one tile.
+struct PassingStep {
+    Index tile = 0;
+    Index block = 0;       ///< of Q₁
+    Range columns;         ///< of the tile; none: a step for the pipeline's sake
+    bool brings = false;   ///< the block comes with it
+    bool arrives = false;  ///< the columns do,
+    bool leaves = false;   ///< or go
+};
+
+/// The steps for n columns in tiles of `tile` past `blocks` blocks, of which the first `kept` are in their places before them. What
 /// comes with step i + 1 is asked for before step i is, and so
 ///
 ///     what leaves with step i leaves its place to what arrives with step i + 2 and later;
@@ -41,46 +41,39 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks,
     std::vector<PassingStep> steps;
     std::vector<Index> left(passing_parts, -2);  // where a part left
     const auto size = [&] { return static_cast<Index>(steps.size()); };
-    const auto add = [&](Index t, Index b, Range columns) {
-        const bool first = b == 0, last = b + 1 == blocks;
-        const Index part = columns.begin / width;
-        while (first && size() < left[part] + 2) steps.push_back({t, b, {0, 0}, false, false, t * blocks + b, {}});
+    // of the blocks that a tile meets: those that are there before; those that meet its parts as they arrive, all of them but the one
+    // beside which the next one comes; and as they leave
+    const auto there = [&](Index t) { return std::min(blocks, t == 0 ? kept : passing_places); };
+    const auto early = [&](Index t) { return std::max<Index>(1, there(t) - 1); };
+    const auto late = [&](Index t) { return std::clamp<Index>(blocks - early(t), 0, passing_places - 1); };
+    // tile t meets its k-th block
+    const auto add = [&](Index t, Index k, Range columns) {
+        const Index block = t % 2 == 0 ? k : blocks - 1 - k, part = columns.begin / width;
+        const bool first = k == 0, last = k + 1 == blocks;
+        while (first && size() < left[part] + 2) steps.push_back({t, block, {0, 0}});
         if (last) left[part] = size();
-        steps.push_back({t, b, columns, first, last, t * blocks + b, {}});
+        steps.push_back({t, block, columns, columns.begin == 0 && k >= there(t), first, last});
     };
-    const auto parts_of = [&](Index t) { return (std::min(tile, n - t * tile) + width - 1) / width; };
+    const auto parts_of = [&](Index t) { return t < tiles ? (std::min(tile, n - t * tile) + width - 1) / width : 0; };
     const auto part_of = [&](Index t, Index p) {
         return Range{p * width, std::min({(p + 1) * width, tile, n - t * tile})};
     };
+    const auto arrive = [&](Index t, Index p) {
+        for (Index k = 0; k < early(t); ++k) add(t, k, part_of(t, p));
+    };
+    const auto leave = [&](Index t, Index p) {
+        for (Index k = blocks - late(t); k < blocks; ++k) add(t, k, part_of(t, p));
+    };
     for (Index t = 0; t < tiles; ++t) {
-        for (Index p = 0; (t == 0 || blocks == 1) && p < parts_of(t); ++p) add(t, 0, part_of(t, p));
-        for (Index b = 1; b + 1 < blocks; ++b) add(t, b, {0, std::min(tile, n - t * tile)});
+        for (Index p = 0; (t == 0 || blocks == 1) && p < parts_of(t); ++p) arrive(t, p);
+        for (Index k = early(t); k < blocks - late(t); ++k) add(t, k, {0, std::min(tile, n - t * tile)});
         if (blocks == 1) continue;
-        const Index arriving = t + 1 < tiles ? parts_of(t + 1) : 0;
-        // what leaves is two parts ahead: it does not wait for what arrives
-        for (Index p = 0; p < std::max(parts_of(t), arriving + 2); ++p) {
-            if (p < parts_of(t)) add(t, blocks - 1, part_of(t, p));
-            if (p >= 2 && p < arriving + 2) add(t + 1, 0, part_of(t + 1, p - 2));
+        // what leaves is some parts ahead: it does not wait for what arrives
+        constexpr Index ahead = 2;
+        for (Index p = 0; p < std::max(parts_of(t), parts_of(t + 1) + ahead); ++p) {
+            if (p < parts_of(t)) leave(t, p);
+            if (p >= ahead && p < parts_of(t + 1) + ahead) arrive(t + 1, p - ahead);
         }
-    }
-    // a block comes with its first step; but the first two of a next tile with that of the last block, ahead of the parts that wait
-    // for others to leave
-    const Index count = tiles * blocks;
-    std::vector<Index> first_use(count, size()), last_use(count, -1);
-    for (Index i = 0; i < size(); ++i) {
-        const PassingStep& step = steps[i];
-        if (step.columns.size() == 0) continue;
-        first_use[step.q] = std::min(first_use[step.q], i);
-        last_use[step.q] = i;
-    }
-    Index at = 0;
-    for (Index q = kept; q < count; ++q) {
-        Index wanted = first_use[q];
-        if (q % blocks < 2 && q >= blocks) wanted = std::min(wanted, first_use[q / blocks * blocks - 1]);
-        if (q >= passing_places) wanted = std::max(wanted, last_use[q - passing_places] + 2);
-        at = std::max(at, wanted);
-        Range& brings = steps[at].brings;
-        brings = {brings.size() == 0 ? q : brings.begin, q + 1};
     }
     return steps;
 }

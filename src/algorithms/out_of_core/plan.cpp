@@ -76,10 +76,10 @@ private:
             total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
         } else {
             const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
-            for (Index j = 0; j < right.size(); j += sizes.columns) {
-                const double c = number(std::min(sizes.columns, right.size() - j));
-                const double kept = j == 0 ? number(sizes.kept * sizes.step) : 0;
-                total_.add(clock_, m_ * (s - kept + c), m_ * c + s * c, 4 * m_ * s * c);
+            for (Index t = 0; t * sizes.columns < right.size(); ++t) {
+                const double c = number(std::min(sizes.columns, right.size() - t * sizes.columns));
+                const double come = number(left.size() - sizes.there(left.size(), t));
+                total_.add(clock_, m_ * (come + c), m_ * c + s * c, 4 * m_ * s * c);
             }
         }
         recurse(right);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithms/out_of_core/passing.hpp"
 #include "primitives.hpp"
 #include "quoin/out_of_core.hpp"
 
@@ -66,14 +67,19 @@ struct Tiles {
     }
 
     /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three times. Where
-    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces. The last leaf of Q₁ is in fast memory when
-    /// they begin.
+    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces.
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
         Index piece = 0;  ///< columns of one of two
         Index place = 0;  ///< numbers of one place of Q₁
-        Index kept = 0;   ///< blocks of the first three that are made of that leaf
+        Index kept = 0;   ///< blocks that are made of the leaf which is in fast memory before, Q₁'s last
+
+        /// Columns of Q₁ that do not come for tile t: those are there of which there are places, first or last ones by turns.
+        Index there(Index s, Index t) const {
+            const Index blocks = (s + step - 1) / step, count = std::min(blocks, t == 0 ? kept : passing_places);
+            return t % 2 == 0 ? std::min(s, count * step) : s - (blocks - count) * step;
+        }
     };
     Passing passing_q(Index s, Index p) const {
         const Passing rounded = halves && m >= least_rounded ? passing_q(s, p, true) : Passing();
@@ -101,7 +107,7 @@ private:
         // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
         // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
-        return {columns, step, rounded, piece, place(step), apart ? std::min<Index>(3, leaf / step) : 0};
+        return {columns, step, rounded, piece, place(step), apart ? std::min(passing_places, leaf / step) : 0};
     }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
