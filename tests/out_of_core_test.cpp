@@ -72,12 +72,15 @@ TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
     }
 }
 
-/// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, whole, or none of it, and leaves of one column.
+/// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, or not, and in which a leaf finds its first
+/// columns, or all, and more than that leave.
 TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
     using T = TypeParam;
-    std::map<Index, int> nodes;  // the largest by the blocks that it keeps
-    for (const Index leaf : {1, 3, 8, 20}) {
+    std::map<Index, int> nodes;     // the largest by the blocks that it keeps
+    std::map<int, int> tiles_seen;  // narrower than the leaf, as wide, and wider
+    for (const Index leaf : {1, 3, 8, 20, 37}) {
         for (const Index n : {2 * leaf + 1, 3 * leaf, 4 * leaf, 4 * leaf + 1, 7 * leaf - 1, 9 * leaf + 2}) {
+            if (n > 190) continue;
             const Index m = 301;
             const Matrix<T> A = random_normal<T>(m, n);
             for (const bool again : {false, true}) {
@@ -98,12 +101,16 @@ TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
                     const OutOfCorePlan& plan = f.report.plan;
                     const Tiles tiles{m, n, plan.block, plan.elements, again, false};
                     const Index s = tiles.middle({0, n});
-                    if (s > plan.block) ++nodes[tiles.passing_q(s, n - s).kept];
+                    if (s <= plan.block) continue;
+                    const Tiles::Passing sizes = tiles.passing_q(s, n - s);
+                    ++nodes[sizes.kept];
+                    ++tiles_seen[(sizes.columns > plan.block) - (sizes.columns < plan.block)];
                 }
             }
         }
     }
     for (Index kept = 0; kept <= passing_places; ++kept) EXPECT_GT(nodes[kept], 0) << kept;
+    for (const int wider : {-1, 0, 1}) EXPECT_GT(tiles_seen[wider], 0) << wider;
 }
 
 /// Householder obeys the law for every matrix; Gram-Schmidt leaves a small residual, or refuses, naming a column.
@@ -162,9 +169,15 @@ TYPED_TEST(OutOfCore, NamesTheFirstBadEntry) {
     using T = TypeParam;
     for (const OutOfCoreMethod method : methods) {
         Matrix<T> A = random_normal<T>(60, 40), R = filled<T>(40, 40, T(0));
-        A(59, 31) = std::numeric_limits<T>::quiet_NaN();
+        A(59, 31) = A(3, 38) = std::numeric_limits<T>::quiet_NaN();
+        OutOfCoreOptions options = this->options(method, 60, 40, 4);
+        if (method == OutOfCoreMethod::Recursive) {
+            // the right half comes in several tiles, for the first time, the last one first
+            options.block = 5;
+            options.memory_bytes = 750 * sizeof(T);
+        }
         try {
-            qr_out_of_core<T, Host>(this->ctx, A.view(), R.view(), this->options(method, 60, 40, 4));
+            qr_out_of_core<T, Host>(this->ctx, A.view(), R.view(), options);
             FAIL() << "NaN went through";
         } catch (const NonFiniteEntry& entry) {
             EXPECT_EQ(entry.row, 59);

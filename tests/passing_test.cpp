@@ -17,7 +17,7 @@ namespace quoin::test {
 namespace {
 
 struct Case {
-    Index n, tile, blocks, kept;
+    Index n, tile, blocks, kept, stay;
 };
 
 class Passing : public testing::Test {
@@ -25,18 +25,20 @@ protected:
     /// What step i may rely on: what leaves has been asked for, and what was computed has been waited for, up to step i − 2.
     static void expect_law(const Case& c) {
         SCOPED_TRACE(std::to_string(c.n) + " in tiles of " + std::to_string(c.tile) + " past " +
-                     std::to_string(c.blocks) + ", " + std::to_string(c.kept) + " kept");
-        const std::vector<PassingStep> steps = passing_steps(c.n, c.tile, c.blocks, c.kept);
+                     std::to_string(c.blocks) + ", " + std::to_string(c.kept) + " kept, " + std::to_string(c.stay) +
+                     " stay");
+        const std::vector<PassingStep> steps = passing_steps(c.n, c.tile, c.blocks, c.kept, c.stay);
         const Index count = static_cast<Index>(steps.size());
-        std::vector<std::set<Index>> met(c.n);               // of each column of A₂: blocks
-        std::vector<Index> arrived(c.n, -1), left(c.n, -1);  // and steps
+        std::vector<std::set<Index>> met(c.n);  // of each column of A₂: blocks
+        std::vector<Index> there(c.tile, -1),
+            left(c.tile, -2);  // of each place of the tile: its column, and where one left
         std::vector<Index> in_place(passing_places, -1), last_use(passing_places, -2);
         for (Index b = 0; b < c.kept; ++b) in_place[b] = b;
         for (Index i = 0; i < count; ++i) {
             const PassingStep& step = steps[i];
             const Index place = step.block % passing_places;
             if (step.columns.size() == 0) {
-                EXPECT_FALSE(step.brings || step.arrives || step.leaves);
+                EXPECT_FALSE(step.brings || step.arrives || step.leaves.size() > 0);
                 continue;
             }
             if (step.brings) {
@@ -52,19 +54,21 @@ protected:
                 ASSERT_LT(j, c.n);
                 EXPECT_EQ(step.arrives, met[j].empty()) << "column " << j;
                 EXPECT_TRUE(met[j].insert(step.block).second) << "column " << j << " and block " << step.block;
-                EXPECT_EQ(step.leaves, static_cast<Index>(met[j].size()) == c.blocks) << "column " << j;
                 if (step.arrives) {
-                    arrived[j] = i;
-                    if (step.tile > 0) {
-                        EXPECT_GE(left[j - c.tile], 0);
-                        EXPECT_LE(left[j - c.tile], i - 2) << "column " << j;
-                    }
+                    EXPECT_EQ(there[at], -1) << "column " << j;
+                    EXPECT_LE(left[at], i - 2) << "column " << j;
+                    there[at] = j;
                 }
-                EXPECT_GE(arrived[j], 0);
-                if (step.leaves) left[j] = i;
+                EXPECT_EQ(there[at], j);
+                const bool done = static_cast<Index>(met[j].size()) == c.blocks, leaves = done && j >= c.stay;
+                EXPECT_EQ(step.leaves.begin <= at && at < step.leaves.end, leaves) << "column " << j;
+                if (!leaves) continue;
+                there[at] = -1;
+                left[at] = i;
             }
         }
-        for (Index j = 0; j < c.n; ++j) EXPECT_GE(left[j], 0) << "column " << j;
+        for (Index j = 0; j < c.n; ++j) EXPECT_EQ(static_cast<Index>(met[j].size()), c.blocks) << "column " << j;
+        for (Index at = 0; at < c.tile; ++at) EXPECT_EQ(there[at], at < c.stay ? at : -1) << "column " << at;
     }
 };
 
@@ -73,7 +77,9 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
         for (const Index tile : {1, 2, 3, 8, 9, 15, 16, 40, 100}) {
             for (const Index blocks : {1, 2, 3, 4, 5, 11}) {
                 for (Index kept = 0; kept <= std::min(blocks, passing_places); ++kept) {
-                    if (tile <= n) expect_law({n, tile, blocks, kept});
+                    for (const Index stay : {Index(0), Index(1), tile / 2, tile}) {
+                        if (tile <= n) expect_law({n, tile, blocks, kept, stay});
+                    }
                 }
             }
         }
@@ -82,15 +88,15 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
 
 TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
     // two tiles of 8 parts past 9 blocks, of which the last three stay
-    const std::vector<PassingStep> steps = passing_steps(128, 64, 9, 3);
+    const std::vector<PassingStep> steps = passing_steps(128, 64, 9, 3, 0);
     std::set<Index> arrived, left, met_both;
     Index brought = 0;
     for (const PassingStep& step : steps) {
         brought += step.brings;
         EXPECT_FALSE(step.brings && !left.empty() && left.size() < passing_parts) << "three do for both tiles";
-        if (step.tile == 0 && step.leaves) left.insert(step.columns.begin);
-        if (step.tile == 1 && step.arrives && left.size() < passing_parts) arrived.insert(step.columns.begin);
-        if (step.tile == 1 && step.block == 7 && left.size() < passing_parts) met_both.insert(step.columns.begin);
+        if (step.tile == 1 && step.leaves.size() > 0) left.insert(step.columns.begin);
+        if (step.tile == 0 && step.arrives && left.size() < passing_parts) arrived.insert(step.columns.begin);
+        if (step.tile == 0 && step.block == 7 && left.size() < passing_parts) met_both.insert(step.columns.begin);
     }
     EXPECT_EQ(arrived.size(), passing_parts - 3) << "two parts behind";
     EXPECT_EQ(met_both, arrived);

@@ -5,7 +5,8 @@
 //     [A₁ A₂] = [Q₁ Q₂] [R₁₁ R₁₂; 0 R₂₂]:   A₁ = Q₁R₁₁,  R₁₂ = Q₁ᵀA₂ (inner product),  A₂ −= Q₁R₁₂ (outer product),  A₂ = Q₂R₂₂
 //
 //   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ stay, as many as there is room for,
-//               while Q₁ passes (passing.hpp); below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass.
+//               while Q₁ passes (passing.hpp), beginning with what has just been factored and ending with the columns that are
+//               factored next; below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass.
 //               Either way one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of
 //               a matrix travel at less than half the rate of columns.
 //   blocking    A₁ is one block, A₂ all that is right of it; Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
@@ -16,6 +17,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/out_of_core/orthonormal_columns.hpp"
@@ -137,13 +139,16 @@ private:
             const Range rows{0, part.end};
             take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin), "panel out");
         };
+        const Index stayed = std::exchange(stayed_, 0);
         pipeline_.turn();
         naming_columns(J, [&] {
             pipeline_.run(
                 size_of(parts),
                 [&](Index i) {
-                    const Span span(pipeline_.in, "panel in", J.begin + parts[i].begin);
-                    A_.move_in(pipeline_.in, {0, m_}, shifted(parts[i], J.begin), Q.col_block(parts[i]));
+                    if (parts[i].end <= stayed) return;
+                    const Range come{std::max(stayed, parts[i].begin), parts[i].end};
+                    const Span span(pipeline_.in, "panel in", J.begin + come.begin);
+                    A_.move_in(pipeline_.in, {0, m_}, shifted(come, J.begin), Q.col_block(come));
                 },
                 [&](Index i) {
                     if (J.begin == 0) {
@@ -296,11 +301,13 @@ private:
 
     /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
     /// order of modified Gram-Schmidt. Any order of them will do, for they are orthogonal: the last ones begin, which are those of
-    /// the leaf that is still in fast memory. Places of Q₁ lie at its end, the first one last.
+    /// the leaf that is still in fast memory. Places of Q₁ lie at its end, the first one last; A₂ begins where the leaf did, and the
+    /// next one, which is its first columns, finds them there.
     void update_by_passing_q(Range left, Range right) {
         const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
         const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
-        const std::vector<PassingStep> steps = passing_steps(right.size(), sizes.columns, blocks, sizes.kept);
+        const std::vector<PassingStep> steps =
+            passing_steps(right.size(), sizes.columns, blocks, sizes.kept, sizes.stay);
         T* const end = memory_.data() + tiles_.elements;
         const auto place_of = [&](Index block) { return end - (block % passing_places + 1) * sizes.place; };
         Places places{memory_.data(), end - passing_places * sizes.place};
@@ -312,9 +319,10 @@ private:
             const Index behind = left.end - steps[i].block * sizes.step;
             return Range{std::max(left.begin, behind - sizes.step), behind};
         };
-        const auto columns_of = [&](Index i) {
-            return shifted(steps[i].columns, right.begin + steps[i].tile * sizes.columns);
+        const auto of_a2 = [&](Range columns, Index i) {
+            return shifted(columns, right.begin + steps[i].tile * sizes.columns);
         };
+        const auto columns_of = [&](Index i) { return of_a2(steps[i].columns, i); };
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
@@ -322,22 +330,24 @@ private:
         std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         // A₂ comes in the place of the leaf's first columns, which nothing reads any more, while the last ones leave; all else comes
-        // when the leaf has left and its blocks are kept
+        // when the leaf has left and its blocks are kept, and those of Q₁ when it is in slow memory
         wait_for(pipeline_.in, ctx_);
         all_but_last_left_.before(pipeline_.in);
         const Index left_first =
             std::min(tiles_.leaf - sizes.kept * sizes.step, tiles_.arriving(tiles_.leaf).back().begin);
-        settle(pipeline_.out);
         wait_for(ctx_, pipeline_.out);
         for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_of(b));
-        Mark<D> kept;
+        Mark<D> kept, settled;
         kept.set(ctx_);
+        settle(pipeline_.out);
+        settled.set(pipeline_.out);
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
                 const Index place = steps[i].block % passing_places;
                 if (steps[i].brings || steps[i].columns.end > left_first) kept.before(pipeline_.in);
                 if (steps[i].brings) {
+                    settled.before(pipeline_.in);
                     q_used[place].before(pipeline_.in);
                     const Span span(pipeline_.in, "Q in", rows_of(i).begin);
                     bring_q(rows_of(i), sizes.rounded, place_of(place), pieces);
@@ -365,11 +375,12 @@ private:
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 take_away_r(r_in(R12_out[i % 2], i), rows_of(i), columns_of(i));
-                if (!steps[i].leaves) return;
-                take_away_a(tile.col_block(steps[i].columns), {0, m_}, columns_of(i));
+                if (steps[i].leaves.size() == 0) return;
+                take_away_a(tile.col_block(steps[i].leaves), {0, m_}, of_a2(steps[i].leaves, i));
                 part_left[part_of(i)].set(pipeline_.out);
             },
             {0, 2});
+        stayed_ = sizes.stay;
     }
 
     /// Block b of Q₁, from the end of the leaf where that lies.
@@ -453,13 +464,17 @@ private:
     }
     /// What the scans since the last call found. Waits, if there were any.
     void conclude_scans() {
+        Index row = -1, col = n_;
         for (; concluded_ < size_of(looked_at_); ++concluded_) {
             const Scan found = read_scan(ctx_, scans_.view().row_block({concluded_, concluded_ + 1}));
-            if (check_finite_ && found.bad_row >= 0) {
-                throw NonFiniteEntry(found.bad_row, looked_at_[concluded_].begin + found.bad_col);
-            }
             scaled_ = scaled_ || found.scaled;
+            // tiles do not come in the order of their columns
+            const Index first = looked_at_[concluded_].begin + found.bad_col;
+            if (found.bad_row < 0 || first > col) continue;
+            row = found.bad_row;
+            col = first;
         }
+        if (check_finite_ && row >= 0) throw NonFiniteEntry(row, col);
     }
     /// After a stage.
     void tell() {
@@ -502,6 +517,7 @@ private:
     Index concluded_ = 0;           // scans
     bool scaled_ = false;
     Mark<D> all_but_last_left_;  // of the parts of the leaf
+    Index stayed_ = 0;           // columns of the next leaf that are in their place
     Pipeline<D> pipeline_;       // waits before the memory goes
 };
 

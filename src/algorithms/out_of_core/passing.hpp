@@ -27,37 +27,42 @@ struct PassingStep {
     Index block = 0;       ///< of Q₁
     Range columns;         ///< of the tile; none: a step for the pipeline's sake
     bool brings = false;   ///< the block comes with it
-    bool arrives = false;  ///< the columns do,
-    bool leaves = false;   ///< or go
+    bool arrives = false;  ///< the columns do
+    Range leaves;          ///< those of them that go then
 };
 
-/// The steps for n columns in tiles of `tile` past `blocks` blocks, of which the first `kept` are in their places before them. What
-/// comes with step i + 1 is asked for before step i is, and so
+/// The steps for n columns in tiles of `tile`, from the last one, which may be narrower, to the first, past `blocks` blocks. The first
+/// `kept` blocks are in their places before, and the first `stay` columns of the first tile stay in theirs. What comes with step
+/// i + 1 is asked for before step i is, and so
 ///
 ///     what leaves with step i leaves its place to what arrives with step i + 2 and later;
 ///     a place is brought a new block two steps or more behind the last step of the one before in it.
-inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks, Index kept) {
+inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks, Index kept, Index stay) {
     const Index tiles = (n + tile - 1) / tile, width = passing_part(tile);
     std::vector<PassingStep> steps;
     std::vector<Index> left(passing_parts, -2);  // where a part left
     const auto size = [&] { return static_cast<Index>(steps.size()); };
+    // the t-th tile to come is the t-th from the right
+    const auto columns_of = [&](Index t) { return t == 0 ? n - (tiles - 1) * tile : tile; };
+    const auto staying = [&](Index t) { return t + 1 == tiles ? stay : 0; };
     // of the blocks that a tile meets: those that are there before; those that meet its parts as they arrive, all of them but the one
     // beside which the next one comes; and as they leave
     const auto there = [&](Index t) { return std::min(blocks, t == 0 ? kept : passing_places); };
     const auto early = [&](Index t) { return std::max<Index>(1, there(t) - 1); };
-    const auto late = [&](Index t) { return std::clamp<Index>(blocks - early(t), 0, passing_places - 1); };
-    // tile t meets its k-th block
+    const auto late = [&](Index t) {
+        return staying(t) < columns_of(t) ? std::clamp<Index>(blocks - early(t), 0, passing_places - 1) : 0;
+    };
+    // it meets its k-th block
     const auto add = [&](Index t, Index k, Range columns) {
         const Index block = t % 2 == 0 ? k : blocks - 1 - k, part = columns.begin / width;
         const bool first = k == 0, last = k + 1 == blocks;
-        while (first && size() < left[part] + 2) steps.push_back({t, block, {0, 0}});
+        while (first && size() < left[part] + 2) steps.push_back({tiles - 1 - t, block, {}, false, false, {}});
         if (last) left[part] = size();
-        steps.push_back({t, block, columns, columns.begin == 0 && k >= there(t), first, last});
+        const Range leaves{last ? std::clamp(staying(t), columns.begin, columns.end) : columns.end, columns.end};
+        steps.push_back({tiles - 1 - t, block, columns, columns.begin == 0 && k >= there(t), first, leaves});
     };
-    const auto parts_of = [&](Index t) { return t < tiles ? (std::min(tile, n - t * tile) + width - 1) / width : 0; };
-    const auto part_of = [&](Index t, Index p) {
-        return Range{p * width, std::min({(p + 1) * width, tile, n - t * tile})};
-    };
+    const auto parts_of = [&](Index t) { return t < tiles ? (columns_of(t) + width - 1) / width : 0; };
+    const auto part_of = [&](Index t, Index p) { return Range{p * width, std::min((p + 1) * width, columns_of(t))}; };
     const auto arrive = [&](Index t, Index p) {
         for (Index k = 0; k < early(t); ++k) add(t, k, part_of(t, p));
     };
@@ -66,7 +71,7 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks,
     };
     for (Index t = 0; t < tiles; ++t) {
         for (Index p = 0; (t == 0 || blocks == 1) && p < parts_of(t); ++p) arrive(t, p);
-        for (Index k = early(t); k < blocks - late(t); ++k) add(t, k, {0, std::min(tile, n - t * tile)});
+        for (Index k = early(t); k < blocks - late(t); ++k) add(t, k, {0, columns_of(t)});
         if (blocks == 1) continue;
         // what leaves is some parts ahead: it does not wait for what arrives
         constexpr Index ahead = 2;

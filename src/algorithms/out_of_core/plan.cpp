@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
@@ -76,21 +77,23 @@ private:
             total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
         } else {
             const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
-            for (Index t = 0; t * sizes.columns < right.size(); ++t) {
-                const double c = number(std::min(sizes.columns, right.size() - t * sizes.columns));
+            const Index tiles = (right.size() + sizes.columns - 1) / sizes.columns;
+            for (Index t = 0; t < tiles; ++t) {
+                const double c = number(t == 0 ? right.size() - (tiles - 1) * sizes.columns : sizes.columns);
                 const double come = number(left.size() - sizes.there(left.size(), t));
-                total_.add(clock_, m_ * (come + c), m_ * c + s * c, 4 * m_ * s * c);
+                stayed_ = t + 1 == tiles ? sizes.stay : 0;
+                total_.add(clock_, m_ * (come + c), m_ * (c - number(stayed_)) + s * c, 4 * m_ * s * c);
             }
         }
         recurse(right);
     }
     void leaf(Range J) {
-        const double w = number(J.size()), before = number(J.begin);
+        const double w = number(J.size()), before = number(J.begin), come = w - number(std::exchange(stayed_, 0));
         double of_r = 0;
         for (const Range& part : tiles_.arriving(J.size())) {
             of_r += number(part.end) * number(part.size());
         }
-        total_.add(clock_, m_ * w, m_ * w + of_r, 2 * m_ * w * w);
+        total_.add(clock_, m_ * come, m_ * w + of_r, 2 * m_ * w * w);
         if (!tiles_.again) return;
         if (J.begin == 0) return total_.add(clock_, 0, 0, 2 * m_ * w * w);
         total_.add(clock_, m_ * before + before * w, before * w,
@@ -100,6 +103,7 @@ private:
     const Tiles& tiles_;
     const Clock& clock_;
     const double m_;
+    Index stayed_ = 0;  // columns of the next leaf
     Total total_;
 };
 

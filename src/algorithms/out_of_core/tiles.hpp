@@ -74,6 +74,7 @@ struct Tiles {
         Index piece = 0;  ///< columns of one of two
         Index place = 0;  ///< numbers of one place of Q₁
         Index kept = 0;   ///< blocks that are made of the leaf which is in fast memory before, Q₁'s last
+        Index stay = 0;   ///< first columns of A₂ that are left in the place of those of the next leaf, A₂'s first
 
         /// Columns of Q₁ that do not come for tile t: those are there of which there are places, first or last ones by turns.
         Index there(Index s, Index t) const {
@@ -107,7 +108,8 @@ private:
         // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
         // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
-        return {columns, step, rounded, piece, place(step), apart ? std::min(passing_places, leaf / step) : 0};
+        const Index kept = apart ? std::min(passing_places, leaf / step) : 0;
+        return {columns, step, rounded, piece, place(step), kept, std::min(columns, leaf)};
     }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
