@@ -106,10 +106,11 @@ TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
 /// Blocks of Q₁ that are made of the leaf, from right to left: nothing is written where something is still to be read.
 TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
     std::map<Index, int> cases;  // of so many kept
+    int leaf_passes = 0;
     for (const Index m : {256, 257, 1000, 17001, 131072}) {
         for (const Index leaf : {8, 37, 256, 1000, 8192}) {
             for (const Index p : {Index(1), leaf / 2, 2 * leaf, 20 * leaf}) {
-                for (const Index leaves : {2, 3, 20}) {
+                for (const Index leaves : {1, 2, 3, 20}) {
                     for (const bool halves : {false, true}) {
                         for (const double share : {0.5, 0.7, 0.85, 0.99}) {
                             const double of_leaf = static_cast<double>(m * leaf + leaf * leaf);
@@ -118,7 +119,12 @@ TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
                                 leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::least_elements(m, leaf)),
                                 false, halves};
                             const Tiles::Passing sizes = tiles.passing_q(leaves * leaf, p);
-                            ASSERT_LE(sizes.kept, std::min(passing_places, leaf / sizes.step));
+                            const Index whole = leaves == 1 ? (leaf + sizes.step - 1) / sizes.step : leaf / sizes.step;
+                            ASSERT_LE(sizes.kept, std::min(passing_places, whole));
+                            if (!tiles.passes_q(leaves * leaf, p)) continue;
+                            ASSERT_GE(tiles.elements, passing_places * (sizes.place + sizes.step * sizes.columns) +
+                                                          m * (sizes.columns + 2 * sizes.piece));
+                            leaf_passes += leaves == 1;
                             ++cases[sizes.kept];
                             for (Index b = 0; b < sizes.kept; ++b) {
                                 ASSERT_GE(tiles.elements - (b + 1) * sizes.place, (leaf - b * sizes.step) * m)
@@ -131,6 +137,7 @@ TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
         }
     }
     for (Index kept = 0; kept <= passing_places; ++kept) EXPECT_GT(cases[kept], 0) << kept;
+    EXPECT_GT(leaf_passes, 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "accuracy.hpp"
+#include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
 #include "cuda/primitives.hpp"
 #include "cuda/tuning.hpp"
@@ -278,6 +279,7 @@ TEST_F(GpuArithmetic, PassesRoundedColumns) {
             EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
             EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
             EXPECT_LT(report.plan.block, n / 2);
+            EXPECT_TRUE(tiles_of(report.plan).passes_q(report.plan.block, report.plan.block)) << "a leaf too";
             int passing = 0;
             for (const Trace::Span& span : trace.spans()) passing += std::string(span.name) == "Q in";
             EXPECT_GE(passing, 6);

@@ -100,15 +100,16 @@ private:
     }
     MatrixView<T, D> leaf_q(Index w) { return {memory_.data(), m_, w}; }
     MatrixView<T, D> leaf_r(Index w) { return {memory_.data() + m_ * tiles_.leaf, w, w, tiles_.leaf}; }
+    const T* leaf_end() { return memory_.data() + (m_ + tiles_.leaf) * tiles_.leaf; }
 
     void recurse(Range J) {
         if (J.size() <= tiles_.leaf) return factor_leaf(J);
         const Range left{J.begin, tiles_.middle(J)}, right{left.end, J.end};
         recurse(left);
-        if (left.size() <= tiles_.leaf) {
-            update_once(left, right);
-        } else {
+        if (tiles_.passes_q(left.size(), right.size())) {
             update_by_passing_q(left, right);
+        } else {
+            update_once(left, right);
         }
         tell();
         recurse(right);
@@ -329,23 +330,28 @@ private:
         std::array<Mark<D>, passing_places> q_came, q_used;       // by places
         std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
-        // A₂ comes in the place of the leaf's first columns, which nothing reads any more, while the last ones leave; all else comes
+        // A₂ comes in the place of the leaf's columns while the last ones leave, where nothing reads them any more; all else comes
         // when the leaf has left and its blocks are kept, and those of Q₁ when it is in slow memory
         wait_for(pipeline_.in, ctx_);
         all_but_last_left_.before(pipeline_.in);
-        const Index left_first =
-            std::min(tiles_.leaf - sizes.kept * sizes.step, tiles_.arriving(tiles_.leaf).back().begin);
-        wait_for(ctx_, pipeline_.out);
+        Mark<D> kept, gone, settled;
+        gone.set(pipeline_.out);
+        // the leaf, or what was taken away beside it, may lie where its blocks are kept
+        if (tiles_.again || place_of(passing_places - 1) < leaf_end()) wait_for(ctx_, pipeline_.out);
         for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_of(b));
-        Mark<D> kept, settled;
         kept.set(ctx_);
+        // and R₁₂ where the leaf does
+        wait_for(ctx_, pipeline_.out);
+        const Index not_kept = tiles_.leaf - sizes.kept * sizes.step;
+        const Index last_left = tiles_.arriving(tiles_.leaf).back().begin;
         settle(pipeline_.out);
         settled.set(pipeline_.out);
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
                 const Index place = steps[i].block % passing_places;
-                if (steps[i].brings || steps[i].columns.end > left_first) kept.before(pipeline_.in);
+                if (steps[i].brings || steps[i].columns.end > not_kept) kept.before(pipeline_.in);
+                if (steps[i].brings || steps[i].columns.end > last_left) gone.before(pipeline_.in);
                 if (steps[i].brings) {
                     settled.before(pipeline_.in);
                     q_used[place].before(pipeline_.in);
@@ -386,11 +392,11 @@ private:
     /// Block b of Q₁, from the end of the leaf where that lies.
     void keep(Index b, const Tiles::Passing& sizes, T* place) {
         const Index behind = tiles_.leaf - b * sizes.step;
-        const auto Q = leaf_q(tiles_.leaf).col_block({behind - sizes.step, behind});
+        const auto Q = leaf_q(tiles_.leaf).col_block({std::max<Index>(0, behind - sizes.step), behind});
         if constexpr (rounds) {
             if (sizes.rounded) return round_columns(ctx_, arithmetic_, Q, 0, place);
         }
-        copy<T>(ctx_, Q, {place, m_, sizes.step});
+        copy<T>(ctx_, Q, {place, m_, Q.cols});
     }
 
     /// Columns of Q, as they are or rounded.

@@ -46,9 +46,11 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks,
     const auto columns_of = [&](Index t) { return t == 0 ? n - (tiles - 1) * tile : tile; };
     const auto staying = [&](Index t) { return t + 1 == tiles ? stay : 0; };
     // of the blocks that a tile meets: those that are there before; those that meet its parts as they arrive, all of them but the one
-    // beside which the next one comes; and as they leave
+    // beside which the next one comes, if there is a next one; and as they leave
     const auto there = [&](Index t) { return std::min(blocks, t == 0 ? kept : passing_places); };
-    const auto early = [&](Index t) { return std::max<Index>(1, there(t) - 1); };
+    const auto early = [&](Index t) { return there(t) == blocks ? blocks : std::max<Index>(1, there(t) - 1); };
+    // each part has then met all of them
+    const auto streams = [&](Index t) { return early(t) == blocks; };
     const auto late = [&](Index t) {
         return staying(t) < columns_of(t) ? std::clamp<Index>(blocks - early(t), 0, passing_places - 1) : 0;
     };
@@ -70,9 +72,9 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks,
         for (Index k = blocks - late(t); k < blocks; ++k) add(t, k, part_of(t, p));
     };
     for (Index t = 0; t < tiles; ++t) {
-        for (Index p = 0; (t == 0 || blocks == 1) && p < parts_of(t); ++p) arrive(t, p);
+        for (Index p = 0; (t == 0 || streams(t - 1)) && p < parts_of(t); ++p) arrive(t, p);
         for (Index k = early(t); k < blocks - late(t); ++k) add(t, k, {0, columns_of(t)});
-        if (blocks == 1) continue;
+        if (streams(t)) continue;
         // what leaves is some parts ahead: it does not wait for what arrives
         constexpr Index ahead = 2;
         for (Index p = 0; p < std::max(parts_of(t), parts_of(t + 1) + ahead); ++p) {

@@ -73,7 +73,7 @@ private:
         const Range left{J.begin, tiles_.middle(J)}, right{left.end, J.end};
         recurse(left);
         const double s = number(left.size()), p = number(right.size());
-        if (left.size() <= tiles_.leaf) {
+        if (!tiles_.passes_q(left.size(), right.size())) {
             total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
         } else {
             const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());

@@ -67,7 +67,7 @@ struct Tiles {
     }
 
     /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three times. Where
-    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces.
+    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces. A leaf is in the three places as a whole.
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
@@ -86,6 +86,12 @@ struct Tiles {
         const Passing rounded = halves && m >= least_rounded ? passing_q(s, p, true) : Passing();
         return rounded.step >= least_rounded ? rounded : passing_q(s, p, false);
     }
+    /// Whether that is what is done: to a leaf only where it is rounded, so that products take few columns of A₂ at no cost.
+    bool passes_q(Index s, Index p) const {
+        if (s > leaf) return true;
+        const Passing sizes = passing_q(s, p);
+        return sizes.rounded && sizes.kept == passing_places;
+    }
 
     /// Columns of Q that come by the leaf of w columns a second time: two places in, S, and R three times.
     Index coming_again(Index w) const { return bounded((beside_leaf() - w * w) / (2 * m + 4 * w)); }
@@ -99,16 +105,18 @@ private:
         const Index piece = rounded ? std::clamp<Index>(elements / 24 / m / 8 * 8, 8, 512) : 0;
         const Index room = elements - 2 * m * piece;
         // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
-        const Index a_quarter = std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
-        const Index most = std::max<Index>(1, (room - 3 * place(a_quarter)) / (m + 3 * a_quarter));
+        const Index third = (s + 8 * passing_places - 1) / (8 * passing_places) * 8;
+        const Index least_step = s <= leaf ? third : std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
+        const Index most = std::max<Index>(1, (room - 3 * place(least_step)) / (m + 3 * least_step));
         const Index columns = evenly(p, most);
         const Index widest = bounded((room - m * columns) / (3 * (place(64) + 63) / 64 + 3 * columns));
         const Index wide = std::min(widest, (s + 5) / 6);
-        const Index step = evenly(s, std::max<Index>(1, rounded ? wide / 8 * 8 : wide));
+        const Index step = s <= leaf ? third : evenly(s, std::max<Index>(1, rounded ? wide / 8 * 8 : wide));
         // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
         // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
-        const Index kept = apart ? std::min(passing_places, leaf / step) : 0;
+        const Index whole = s <= leaf ? (leaf + step - 1) / step : leaf / step;
+        const Index kept = apart ? std::min(passing_places, whole) : 0;
         return {columns, step, rounded, piece, place(step), kept, std::min(columns, leaf)};
     }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
