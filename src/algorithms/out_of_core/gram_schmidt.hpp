@@ -6,9 +6,9 @@
 //
 //   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ stay, as many as there is room for,
 //               while Q₁ passes (passing.hpp), beginning with what has just been factored and ending with the columns that are
-//               factored next; below, where Q₁ is what has just been factored, it stays, and columns of A₂ pass.
-//               Either way one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of
-//               a matrix travel at less than half the rate of columns.
+//               factored next; where Q₁ is what has just been factored, and not rounded, it stays, and columns of A₂ pass. Either
+//               way one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of a matrix
+//               travel at less than half the rate of columns.
 //   blocking    A₁ is one block, A₂ all that is right of it; Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
 //
 // Every column comes a first time, by itself or in A₂ of the first leaves, and is looked at then: A is replaced by A D, as
