@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "byte_size.hpp"
 #include "file_route.hpp"
+#include "gpu_stream.hpp"
 #include "json_line.hpp"
 #include "machine_limits.hpp"
 #include "on_device.hpp"
@@ -105,21 +106,54 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.print();
 }
 
+#ifdef QUOIN_HAVE_CUDA
+/// By blocks of rows through a GPU: R in one pass over A, Q in a second one.
+void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks blocks, bool with_q) {
+    const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
+    const double element = arguments.dtype == DType::F32 ? 4 : 8, A = element * m * n;
+    const double in = with_q ? 2 * A : A, out = (with_q ? A : 0) + element * n * n;
+    const double flops = (with_q ? 8 : 2) * m * n * n, seconds = in / OutOfCoreRates().link;
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(arguments.dtype));
+        line.add("method", "streaming-tsqr").add("gpu_memory_bytes", arguments.gpu_memory);
+        line.add("blocks", blocks.count()).add("block", blocks.block_rows);
+        line.add("bytes_to_gpu", in).add("bytes_from_gpu", out).add("flops", flops);
+        line.add("seconds_of_copies", seconds).print();
+        return;
+    }
+    fmt::print("{} x {} {} through {} of the device: {}, streaming-tsqr, {} blocks of {} rows\n", shape.rows,
+               shape.cols, to_string(arguments.dtype), format_byte_size(static_cast<double>(arguments.gpu_memory)),
+               with_q ? "R in one pass over A, Q in a second one" : "R in one pass over A", blocks.count(),
+               blocks.block_rows);
+    fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at 50 GB/s\n",
+               format_byte_size(in), format_byte_size(out), 1e-9 * flops, seconds);
+}
+#endif
+
 /// By every method out of core, what the same memory of a GPU costs; asks no GPU.
 template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
     const Options& given = arguments.common.options;
-    if (arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory)) {
+    const bool with_q = given.q != QForm::None;
+    const auto streaming = gpu_streaming(shape.rows, shape.cols, 0, with_q, sizeof(T), given);
+    const auto blocks =
+        streaming ? largest_blocks(*streaming, shape.rows, shape.cols, static_cast<double>(arguments.gpu_memory),
+                                   enough_gpu_rows(shape.cols, sizeof(T)))
+                  : std::nullopt;
+    if (blocks) {
+        print_stream_plan(arguments, shape, *blocks, with_q);
+    } else if (arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory)) {
         FileOptions options;
         options.memory = static_cast<double>(arguments.memory);
         options.device_memory = static_cast<double>(arguments.gpu_memory);
         options.arithmetic = given.arithmetic;
-        options.want_q = given.q != QForm::None;
+        options.want_q = with_q;
         const auto planned = [&](const FileOptions& o) { return plan_file_qr<T, Cuda>(shape.rows, shape.cols, o); };
         return print_file_plan(0, arguments, file_plan_within<T>(planned, "the plan", shape, options));
     }
-    bool first = true;
+    bool first = !blocks;
     for (const OutOfCoreMethod method :
          {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
         const bool slabs = method == OutOfCoreMethod::Householder;
@@ -133,7 +167,14 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         options.reorthogonalize = !slabs && given.reorthogonalization != Reorthogonalization::Off;
         options.memory_bytes = static_cast<double>(arguments.gpu_memory);
         options.block = given.panel_width;
-        const OutOfCorePlan plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, options);
+        OutOfCorePlan plan;
+        try {
+            plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, options);
+        } catch (const OutOfMemory& refusal) {
+            if (!blocks) throw;
+            if (!arguments.common.json) fmt::print("\n{}: {}\n", to_string(method), refusal.what());
+            continue;
+        }
         if (!arguments.common.json) {
             fmt::print("{}{}\n", first ? "" : "\n", to_string(plan));
             first = false;
@@ -188,10 +229,9 @@ void add_plan(CLI::App& program) {
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
-        "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what householder, "
-        "and\n"
-        "recursive and blocking classical Gram-Schmidt move and take, beside the counts of Zhang and Wu (2021);\n"
-        "--panel-width is their block then. Needs no GPU");
+        "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what a tall matrix\n"
+        "streamed by blocks of rows, householder, and recursive and blocking classical Gram-Schmidt move and take,\n"
+        "beside the counts of Zhang and Wu (2021); --panel-width is their block then. Needs no GPU");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(

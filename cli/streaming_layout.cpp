@@ -36,6 +36,18 @@ double least_bytes(const MatrixFile& file, double in_memory, const std::optional
     return std::min(in_memory, streaming->bytes(m, streaming->cheapest_rows(m, file.cols())));
 }
 
+std::optional<RowBlocks> largest_blocks(const StreamingMemory& streaming, Index m, Index n, double available,
+                                        Index enough) {
+    const Index cheapest = streaming.cheapest_rows(m, n);
+    if (streaming.bytes(m, cheapest) > available) return std::nullopt;
+    Index fits = cheapest, too_many = std::max(cheapest, std::min(m, enough)) + 1;
+    while (too_many - fits > 1) {
+        const Index b = fits + (too_many - fits) / 2;
+        (streaming.bytes(m, b) <= available ? fits : too_many) = b;
+    }
+    return RowBlocks{m, fits};
+}
+
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
                                        const std::optional<StreamingMemory>& streaming, Index enough) {
     const Index m = file.rows();
@@ -43,15 +55,7 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
     if (in_memory <= available) return std::nullopt;
 
     if (streaming) {
-        const Index cheapest = streaming->cheapest_rows(m, file.cols());
-        if (streaming->bytes(m, cheapest) <= available) {
-            Index fits = cheapest, too_many = std::max(cheapest, std::min(m, enough)) + 1;
-            while (too_many - fits > 1) {
-                const Index b = fits + (too_many - fits) / 2;
-                (streaming->bytes(m, b) <= available ? fits : too_many) = b;
-            }
-            return RowBlocks{m, fits};
-        }
+        if (const auto blocks = largest_blocks(*streaming, m, file.cols(), available, enough)) return blocks;
     }
     refuse_memory_cap(file.path(), cap, least_bytes(file, in_memory, streaming) + reader_bytes(file),
                       fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));

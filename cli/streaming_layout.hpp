@@ -27,9 +27,14 @@ StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes);
 /// Tall matrices that no other method than TSQR was asked for can be streamed.
 bool can_stream(Index m, Index n, Method method);
 
+/// The largest blocks of at least max(n, 64) rows of an m×n matrix for which `available` bytes do, none longer than `enough` rows
+/// unless memory asks for it; nothing where there are none.
+std::optional<RowBlocks> largest_blocks(const StreamingMemory& streaming, Index m, Index n, double available,
+                                        Index enough = std::numeric_limits<Index>::max());
+
 /// How to factor the matrix of `file` under `cap` bytes: nothing where `in_memory` bytes fit the cap, otherwise the
-/// largest blocks of at least max(n, 64) rows that `streaming` (nothing: not possible) allows, none longer than `enough`
-/// rows unless memory asks for it. Throws OutOfMemory, with the smallest cap that works, where neither fits.
+/// `largest_blocks` that `streaming` (nothing: not possible) allows. Throws OutOfMemory, with the smallest cap that works,
+/// where neither fits.
 std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, double in_memory,
                                        const std::optional<StreamingMemory>& streaming,
                                        Index enough = std::numeric_limits<Index>::max());

@@ -64,6 +64,20 @@ TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
         EXPECT_LE(moved, json_number(line, "paper_bytes_to_gpu") + json_number(line, "paper_bytes_from_gpu"));
     }
     EXPECT_NE(quoin_run("plan 1000x1000 --device cuda --gpu-memory 1MiB").err.find("at least"), std::string::npos);
+    // a tall one passes by blocks of rows, as `factor` does it, where not one column fits
+    const std::string tall = "plan 500000000x32 --dtype f32 --device cuda --gpu-memory 4GiB --memory 1GiB ";
+    const double bytes = 4.0 * 500000000 * 32;
+    for (const bool with_q : {true, false}) {
+        const Outcome passes = quoin_run(tall + (with_q ? "--json" : "--json --q none"));
+        ASSERT_EQ(passes.exit_code, 0) << passes.err;
+        EXPECT_EQ(lines_of(passes.out).size(), 1u) << "the others do not fit";
+        EXPECT_EQ(json_value(passes.out, "method"), "\"streaming-tsqr\"");
+        const double in = (with_q ? 2 : 1) * bytes, out = (with_q ? bytes : 0) + 4.0 * 32 * 32;
+        EXPECT_NEAR(json_number(passes.out, "bytes_to_gpu"), in, 1e-5 * in);
+        EXPECT_NEAR(json_number(passes.out, "bytes_from_gpu"), out, 1e-5 * out);
+        EXPECT_EQ(json_number(passes.out, "blocks"), std::ceil(500000000 / json_number(passes.out, "block")));
+    }
+    EXPECT_NE(quoin_run(tall).out.find("householder: memory_bytes"), std::string::npos);
     // from disk by way of the host's memory, where A and R are twice 64 GiB
     const std::string from_disk = "plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --json --memory ";
     const Outcome plan = quoin_run(from_disk + "8GiB");
