@@ -36,7 +36,8 @@ struct OutOfCoreRates {
     double link = 50e9;         ///< bytes in each direction, both at once
     double native_f32 = 45e12;  ///< flops of large products
     double native_f64 = 50e12;
-    double corrected = 130e12;  ///< Gram-Schmidt's, of thousands of columns
+    double corrected = 130e12;       ///< Gram-Schmidt's, of thousands of columns
+    double corrected_rows = 131072;  ///< and of so many rows: beyond, halves of fewer columns have room at a time
     double corrected_by_panels = 95e12;
     double tensor = 450e12;  ///< FP16 and BF16
     double tf32 = 250e12;

@@ -28,7 +28,8 @@ private:
     static double rate(const OutOfCoreRates& rates, const OutOfCorePlan& plan) {
         switch (plan.arithmetic) {
             case Arithmetic::Corrected:
-                return plan.method == OutOfCoreMethod::Householder ? rates.corrected_by_panels : rates.corrected;
+                if (plan.method == OutOfCoreMethod::Householder) return rates.corrected_by_panels;
+                return rates.corrected * std::min(1.0, 2 / (1 + number(plan.rows) / rates.corrected_rows));
             case Arithmetic::TF32: return rates.tf32;
             case Arithmetic::FP16:
             case Arithmetic::BF16: return rates.tensor;
