@@ -108,11 +108,11 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
 
 #ifdef QUOIN_HAVE_CUDA
 /// By blocks of rows through a GPU: R in one pass over A, Q in a second one.
+template <class T>
 void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks blocks, bool with_q) {
     const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
-    const double element = arguments.dtype == DType::F32 ? 4 : 8, A = element * m * n;
-    const double in = with_q ? 2 * A : A, out = (with_q ? A : 0) + element * n * n;
-    const double flops = (with_q ? 8 : 2) * m * n * n, seconds = in / OutOfCoreRates().link;
+    const double A = sizeof(T) * m * n, in = with_q ? 2 * A : A, out = (with_q ? A : 0) + sizeof(T) * n * n;
+    const double flops = (with_q ? 8 : 2) * m * n * n, link = OutOfCoreRates().link, seconds = in / link;
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(arguments.dtype));
@@ -126,8 +126,8 @@ void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks bl
                shape.cols, to_string(arguments.dtype), format_byte_size(static_cast<double>(arguments.gpu_memory)),
                with_q ? "R in one pass over A, Q in a second one" : "R in one pass over A", blocks.count(),
                blocks.block_rows);
-    fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at 50 GB/s\n",
-               format_byte_size(in), format_byte_size(out), 1e-9 * flops, seconds);
+    fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at {:.0f} GB/s\n",
+               format_byte_size(in), format_byte_size(out), 1e-9 * flops, seconds, 1e-9 * link);
 }
 #endif
 
@@ -143,7 +143,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
                                    enough_gpu_rows(shape.cols, sizeof(T)))
                   : std::nullopt;
     if (blocks) {
-        print_stream_plan(arguments, shape, *blocks, with_q);
+        print_stream_plan<T>(arguments, shape, *blocks, with_q);
     } else if (arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory)) {
         FileOptions options;
         options.memory = static_cast<double>(arguments.memory);

@@ -19,6 +19,7 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "out_of_core_law.hpp"
+#include "page_locked.hpp"
 
 namespace quoin::test {
 namespace {
@@ -83,9 +84,10 @@ TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
         for (const bool pinned : {false, true}) {
             Matrix<T> B = filled<T>(m + 3, n, T(-1));
             if (pinned && large) continue;
+            std::optional<bench::PageLocked> of_a, of_b;
             if (pinned) {
-                ASSERT_EQ(cudaHostRegister(A.data(), sizeof(T) * A.rows() * n, cudaHostRegisterDefault), cudaSuccess);
-                ASSERT_EQ(cudaHostRegister(B.data(), sizeof(T) * B.rows() * n, cudaHostRegisterDefault), cudaSuccess);
+                ASSERT_TRUE(of_a.emplace(A.data(), sizeof(T) * A.rows() * n).locked());
+                ASSERT_TRUE(of_b.emplace(B.data(), sizeof(T) * B.rows() * n).locked());
             }
             Matrix<T, Cuda> there(ctx, m + 1, n);
             wait_for(in, ctx);
@@ -111,10 +113,6 @@ TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
             EXPECT_EQ(wrong, 0);
             EXPECT_EQ(wrong_back, 0);
             EXPECT_EQ(touched, 0) << "padding";
-            if (pinned) {
-                cudaHostUnregister(A.data());
-                cudaHostUnregister(B.data());
-            }
         }
     }
 }
@@ -261,20 +259,15 @@ TEST_F(GpuArithmetic, PassesRoundedColumns) {
             OutOfCoreOptions options = options_of<float>(OutOfCoreMethod::Recursive, 180 * MiB, arithmetic);
             options.block = 512;
             Matrix<float> Q = test::copy<float>(A.view()), R = filled<float>(n, n, 0);
+            std::optional<bench::PageLocked> of_q, of_r;
             if (pinned) {
-                for (Matrix<float>* matrix : {&Q, &R}) {
-                    ASSERT_EQ(
-                        cudaHostRegister(matrix->data(), sizeof(float) * matrix->rows() * n, cudaHostRegisterDefault),
-                        cudaSuccess);
-                }
+                ASSERT_TRUE(of_q.emplace(Q.data(), sizeof(float) * m * n).locked());
+                ASSERT_TRUE(of_r.emplace(R.data(), sizeof(float) * n * n).locked());
             }
             Trace trace;
             gpu().attach(&trace);
             const OutOfCoreReport report = qr_out_of_core<float, Cuda>(gpu(), Q.view(), R.view(), options);
             gpu().attach(nullptr);
-            if (pinned) {
-                for (Matrix<float>* matrix : {&Q, &R}) cudaHostUnregister(matrix->data());
-            }
             EXPECT_LE(report.memory_bytes, options.memory_bytes) << "the cap";
             EXPECT_EQ(report.bytes_in, report.plan.bytes_in);
             EXPECT_EQ(report.bytes_out, report.plan.bytes_out);
@@ -306,9 +299,8 @@ TEST_F(GpuArithmetic, ComputesWhileItMoves) {
             R(i, j) = 0;
         }
     }
-    for (Matrix<float>* matrix : {&A, &R}) {
-        ASSERT_EQ(cudaHostRegister(matrix->data(), sizeof(float) * m * n, cudaHostRegisterDefault), cudaSuccess);
-    }
+    const bench::PageLocked of_a(A.data(), sizeof(float) * m * n), of_r(R.data(), sizeof(float) * n * n);
+    ASSERT_TRUE(of_a.locked() && of_r.locked());
     const OutOfCoreOptions options = options_of<float>(OutOfCoreMethod::Recursive, 256 * MiB);
     {
         Trace trace;
@@ -335,7 +327,6 @@ TEST_F(GpuArithmetic, ComputesWhileItMoves) {
         EXPECT_LT(times.product_copies, times.copies) << "panels are copied too";
         EXPECT_LE(times.panels + times.products, report.seconds) << "both are on one stream";
     }
-    for (Matrix<float>* matrix : {&A, &R}) cudaHostUnregister(matrix->data());
 }
 
 }  // namespace

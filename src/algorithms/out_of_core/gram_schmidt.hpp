@@ -306,11 +306,10 @@ private:
     /// next one, which is its first columns, finds them there.
     void update_by_passing_q(Range left, Range right) {
         const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
-        const Index blocks = (left.size() + sizes.step - 1) / sizes.step;
         const std::vector<PassingStep> steps =
-            passing_steps(right.size(), sizes.columns, blocks, sizes.kept, sizes.stay);
+            passing_steps(right.size(), sizes.columns, sizes.blocks, sizes.kept, sizes.stay);
         T* const end = memory_.data() + tiles_.elements;
-        const auto place_of = [&](Index block) { return end - (block % passing_places + 1) * sizes.place; };
+        const auto place_at = [&](Index place) { return end - (place + 1) * sizes.place; };
         Places places{memory_.data(), end - passing_places * sizes.place};
         const auto tile = places.take(m_, sizes.columns), pieces = places.take(m_, 2 * sizes.piece);
         const auto R12 = places.take(sizes.step, sizes.columns);
@@ -337,8 +336,8 @@ private:
         Mark<D> kept, gone, settled;
         gone.set(pipeline_.out);
         // the leaf, or what was taken away beside it, may lie where its blocks are kept
-        if (tiles_.again || place_of(passing_places - 1) < leaf_end()) wait_for(ctx_, pipeline_.out);
-        for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_of(b));
+        if (tiles_.again || place_at(passing_places - 1) < leaf_end()) wait_for(ctx_, pipeline_.out);
+        for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_at(b));
         kept.set(ctx_);
         // and R₁₂ where the leaf does
         wait_for(ctx_, pipeline_.out);
@@ -356,7 +355,7 @@ private:
                     settled.before(pipeline_.in);
                     q_used[place].before(pipeline_.in);
                     const Span span(pipeline_.in, "Q in", rows_of(i).begin);
-                    bring_q(rows_of(i), sizes.rounded, place_of(place), pieces);
+                    bring_q(rows_of(i), sizes.rounded, place_at(place), pieces);
                     q_came[place].set(pipeline_.in);
                 }
                 if (!steps[i].arrives) return;
@@ -373,7 +372,7 @@ private:
                 if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
                 {
                     const Span span(ctx_, "projection", columns_of(i).begin);
-                    project_from(sizes.rounded, place_of(place), rows_of(i).size(), A2, r_in(R12, i));
+                    project_from(sizes.rounded, place_at(place), rows_of(i).size(), A2, r_in(R12, i));
                 }
                 q_used[place].set(ctx_);
             },

@@ -20,6 +20,14 @@ inline constexpr Index passing_places = 3;
 /// Parts of a tile, and the columns of each.
 inline constexpr Index passing_parts = 8;
 inline Index passing_part(Index tile) { return (tile + passing_parts - 1) / passing_parts; }
+/// Columns of the t-th of `tiles` tiles to come, which is the t-th of n columns from the right.
+inline Index passing_columns(Index n, Index tile, Index tiles, Index t) {
+    return t == 0 ? n - (tiles - 1) * tile : tile;
+}
+/// Blocks of Q₁ that are in their places when the t-th tile comes.
+inline Index passing_there(Index blocks, Index kept, Index t) {
+    return std::min(blocks, t == 0 ? kept : passing_places);
+}
 
 /// One block of Q₁ meets columns of one tile.
 struct PassingStep {
@@ -42,12 +50,11 @@ inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks,
     std::vector<PassingStep> steps;
     std::vector<Index> left(passing_parts, -2);  // where a part left
     const auto size = [&] { return static_cast<Index>(steps.size()); };
-    // the t-th tile to come is the t-th from the right
-    const auto columns_of = [&](Index t) { return t == 0 ? n - (tiles - 1) * tile : tile; };
+    const auto columns_of = [&](Index t) { return passing_columns(n, tile, tiles, t); };
     const auto staying = [&](Index t) { return t + 1 == tiles ? stay : 0; };
     // of the blocks that a tile meets: those that are there before; those that meet its parts as they arrive, all of them but the one
     // beside which the next one comes, if there is a next one; and as they leave
-    const auto there = [&](Index t) { return std::min(blocks, t == 0 ? kept : passing_places); };
+    const auto there = [&](Index t) { return passing_there(blocks, kept, t); };
     const auto early = [&](Index t) { return there(t) == blocks ? blocks : std::max<Index>(1, there(t) - 1); };
     // each part has then met all of them
     const auto streams = [&](Index t) { return early(t) == blocks; };

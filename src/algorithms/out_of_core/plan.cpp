@@ -80,7 +80,7 @@ private:
             const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
             const Index tiles = (right.size() + sizes.columns - 1) / sizes.columns;
             for (Index t = 0; t < tiles; ++t) {
-                const double c = number(t == 0 ? right.size() - (tiles - 1) * sizes.columns : sizes.columns);
+                const double c = number(passing_columns(right.size(), sizes.columns, tiles, t));
                 const double come = number(left.size() - sizes.there(left.size(), t));
                 stayed_ = t + 1 == tiles ? sizes.stay : 0;
                 total_.add(clock_, m_ * (come + c), m_ * (c - number(stayed_)) + s * c, 4 * m_ * s * c);

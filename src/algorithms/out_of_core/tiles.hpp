@@ -71,14 +71,15 @@ struct Tiles {
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
-        Index piece = 0;  ///< columns of one of two
-        Index place = 0;  ///< numbers of one place of Q₁
-        Index kept = 0;   ///< blocks that are made of the leaf which is in fast memory before, Q₁'s last
-        Index stay = 0;   ///< first columns of A₂ that are left in the place of those of the next leaf, A₂'s first
+        Index piece = 0;   ///< columns of one of two
+        Index place = 0;   ///< numbers of one place of Q₁
+        Index blocks = 0;  ///< of Q₁
+        Index kept = 0;    ///< of them those that are made of the leaf which is in fast memory before, Q₁'s last
+        Index stay = 0;    ///< first columns of A₂ that are left in the place of those of the next leaf, A₂'s first
 
         /// Columns of Q₁ that do not come for tile t: those are there of which there are places, first or last ones by turns.
         Index there(Index s, Index t) const {
-            const Index blocks = (s + step - 1) / step, count = std::min(blocks, t == 0 ? kept : passing_places);
+            const Index count = passing_there(blocks, kept, t);
             return t % 2 == 0 ? std::min(s, count * step) : s - (blocks - count) * step;
         }
     };
@@ -104,8 +105,8 @@ private:
         const auto place = [&](Index step) { return rounded ? rounded_elements(m, step) : m * step; };
         const Index piece = rounded ? std::clamp<Index>(elements / 24 / m / 8 * 8, 8, 512) : 0;
         const Index room = elements - 2 * m * piece;
-        // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
         const Index third = (s + 8 * passing_places - 1) / (8 * passing_places) * 8;
+        // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
         const Index least_step = s <= leaf ? third : std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
         const Index most = std::max<Index>(1, (room - 3 * place(least_step)) / (m + 3 * least_step));
         const Index columns = evenly(p, most);
@@ -115,9 +116,9 @@ private:
         // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
         // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
-        const Index whole = s <= leaf ? (leaf + step - 1) / step : leaf / step;
-        const Index kept = apart ? std::min(passing_places, whole) : 0;
-        return {columns, step, rounded, piece, place(step), kept, std::min(columns, leaf)};
+        const Index blocks = (s + step - 1) / step;
+        const Index kept = apart ? std::min(passing_places, s <= leaf ? blocks : leaf / step) : 0;
+        return {columns, step, rounded, piece, place(step), blocks, kept, std::min(columns, leaf)};
     }
     /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
