@@ -142,9 +142,12 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         streaming ? largest_blocks(*streaming, shape.rows, shape.cols, static_cast<double>(arguments.gpu_memory),
                                    enough_gpu_rows(shape.cols, sizeof(T)))
                   : std::nullopt;
+    const bool beyond_host =
+        arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory);
     if (blocks) {
         print_stream_plan<T>(arguments, shape, *blocks, with_q);
-    } else if (arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory)) {
+        if (beyond_host) return;
+    } else if (beyond_host) {
         FileOptions options;
         options.memory = static_cast<double>(arguments.memory);
         options.device_memory = static_cast<double>(arguments.gpu_memory);
