@@ -497,7 +497,7 @@ void copy(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> B
 /// B := Aᵀ.
 template <class T>
 void transpose(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> B);
-/// R := the upper triangle or trapezoid of A, exact zeros below it.
+/// R := the upper triangle or trapezoid of A, exact zeros below it. R may be A.
 template <class T>
 void copy_triangle(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T, Host> R);
 /// A := [I; 0], with ones on the diagonal that starts at (0, first_col); first_col may be negative.

@@ -132,10 +132,6 @@ void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right
 template <class T, class D>
 void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf);
 
-/// ST (k×k) := its upper triangle, T, with zeros in the place of S.
-template <class T, class D>
-void drop_s(Context<D>& ctx, MatrixView<T, D> ST);
-
 /// C := op(Q) C, C with m rows. Where the arithmetic is Corrected, here and below, the columns of C have norms up to 2.
 template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic);

@@ -198,18 +198,6 @@ void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf)
 }
 
 template <class T, class D>
-void drop_s(Context<D>& ctx, MatrixView<T, D> ST) {
-    const Index k = ST.cols;
-    Matrix<T, D> upper(ctx, std::min(k, Tuning<D>::wy_block), std::min(k, Tuning<D>::wy_block));
-    for_each_block<D>(0, k, [&](Range J) {
-        const auto T_J = upper.view().block({0, J.size()}, {0, J.size()});
-        copy_triangle<T>(ctx, ST.block(J, J), T_J);
-        copy<T>(ctx, T_J, ST.block(J, J));
-        set_zero(ctx, ST.block({J.end, k}, J));
-    });
-}
-
-template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Range all{0, C.rows};
     // with T halves are made once for two products, with S for each
@@ -265,7 +253,6 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
     template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>);       \
     template FullWY<T, D> QR<T, D>::Impl::full_wy() const;                                                   \
     template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                       \
-    template void drop_s<T, D>(Context<D>&, MatrixView<T, D>);                                               \
     template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>, Arithmetic);   \
     template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,              \
                                             MatrixView<const T, D>, MatrixView<T, D>, Arithmetic);           \

@@ -205,7 +205,7 @@ private:
         } else if (plan.keep_s) {
             return;
         } else if (m == k) {
-            return drop_s<T, D>(ctx_, f_.full_t.view());
+            return copy_triangle<T>(ctx_, f_.full_t.view(), f_.full_t.view());
         } else {
             Tf = Matrix<T, D>(ctx_, k, k);
             copy_triangle<T>(ctx_, f_.full_t.view().row_block({0, k}), Tf.view());
