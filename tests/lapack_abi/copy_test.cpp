@@ -88,7 +88,8 @@ TYPED_TEST(LapackCopy, AnyNumberOfThreads) {
     const Index n = 150001;
     const auto x = any_bits<T>(3 * n, 6);
     const int usual = omp_get_max_threads();
-    for (const int threads : {1, 2, 3, 7}) {
+    // LLVM's OpenMP leaks its own records of a team that grows beyond four threads, in a program without Quoin too.
+    for (const int threads : {1, 2, 3, 4}) {
         omp_set_num_threads(threads);
         for (const Index incx : {1, -3}) {
             auto y = any_bits<T>(n, 7), wanted = y;
