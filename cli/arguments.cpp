@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 
@@ -167,6 +168,10 @@ void add_compact_wy_arguments(CLI::App& command, Options& options) {
         ->type_name("NAME")
         ->group(group);
 }
+
+void refuse_argument(const std::string& argument, const std::string& why) { throw CLI::ValidationError(argument, why); }
+
+std::vector<std::string> split_list(const std::string& text) { return CLI::detail::split(text, ','); }
 
 Context<Host> make_context(const CommonArguments& arguments) {
     Context<Host> ctx(arguments.threads);

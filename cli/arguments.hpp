@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "quoin/quoin.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace quoin::cli {
 
@@ -45,7 +48,12 @@ struct Shape {
     Index cols = 0;
 };
 
-// Each of these throws CLI::ValidationError, one sentence that names `argument`.
+/// Throws CLI::ValidationError: `why`, one sentence, about `argument`.
+[[noreturn]] void refuse_argument(const std::string& argument, const std::string& why);
+/// The parts of "a,b,c".
+std::vector<std::string> split_list(const std::string& text);
+
+// Each of these refuses what it cannot read.
 
 /// "1000000x192".
 Shape parse_shape(const std::string& argument, const std::string& text);
@@ -57,7 +65,7 @@ void check_shape(const std::string& argument, Shape shape);
 template <class Parse>
 auto parse_list(const std::string& argument, const std::string& text, Parse parse) {
     std::vector<decltype(parse(argument, text))> values;
-    for (const std::string& part : CLI::detail::split(text, ',')) values.push_back(parse(argument, part));
+    for (const std::string& part : split_list(text)) values.push_back(parse(argument, part));
     return values;
 }
 
@@ -72,7 +80,7 @@ Value parse_name(const std::string& argument, const std::string& text, std::span
         if (text == name_of(value)) return value;
         names += (names.empty() ? "" : ", ") + std::string(name_of(value));
     }
-    throw CLI::ValidationError(argument, "'" + text + "' is none of " + names);
+    refuse_argument(argument, "'" + text + "' is none of " + names);
 }
 template <class Value, class NameOf>
 Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values,

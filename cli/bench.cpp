@@ -1,6 +1,7 @@
 #include "bench.hpp"
 #include "byte_size.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "lyapunov_system.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include "arguments.hpp"
 
 namespace quoin::cli {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +8,10 @@
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #endif
+
+namespace CLI {
+class App;
+}
 
 namespace quoin::cli {
 

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "quoin/matrix.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace quoin::cli {
 

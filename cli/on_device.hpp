@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -118,7 +120,7 @@ void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::str
 #else
         const char* why = "Quoin was built without CUDA";
         if (arguments.device == Device::Cuda) refuse_gpu(why);
-        use.description = std::string("host (") + why + ")";
+        use.description = fmt::format("host ({})", why);
 #endif
     }
     Context<Host> ctx = make_context(arguments);

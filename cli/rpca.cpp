@@ -1,5 +1,6 @@
 #include "rpca.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,8 +1,8 @@
-# QUOIN_HAVE_CUDA: whether the CUDA backend is built, with the language CUDA enabled if so. Architectures: those of
-# CMAKE_CUDA_ARCHITECTURES, by default Hopper's.
+# QUOIN_HAVE_CUDA: whether the CUDA backend is built, with the language CUDA enabled if so. AUTO builds it where the machine
+# has a GPU (the driver's /dev/nvidiactl) and the toolkit. Architectures: CMAKE_CUDA_ARCHITECTURES, by default Hopper's.
 
 set(QUOIN_HAVE_CUDA OFF)
-if(QUOIN_CUDA STREQUAL "OFF" OR (QUOIN_CUDA STREQUAL "AUTO" AND QUOIN_SANITIZE))
+if(QUOIN_CUDA STREQUAL "OFF" OR (QUOIN_CUDA STREQUAL "AUTO" AND (QUOIN_SANITIZE OR NOT EXISTS /dev/nvidiactl)))
     return()
 endif()
 find_package(CUDAToolkit 12.8 QUIET)
