@@ -129,10 +129,15 @@ ResidualErrors residual_errors(MatrixView<const T> A, MatrixView<const T> Q, Mat
 
 }  // namespace
 
-bool quick() {
-    const char* value = std::getenv("QUOIN_TEST_QUICK");
+namespace {
+bool is_one(const char* variable) {
+    const char* value = std::getenv(variable);
     return value != nullptr && std::string_view(value) == "1";
 }
+}  // namespace
+
+bool quick() { return is_one("QUOIN_TEST_QUICK"); }
+bool every_combination() { return is_one("QUOIN_TEST_FULL"); }
 
 template <class T>
 double orthogonality_error(MatrixView<const T> Q, Index k) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "quoin/matrix.hpp"
@@ -46,6 +47,17 @@ static_assert(std::numeric_limits<long double>::digits >= 64, "the checks need a
 
 /// QUOIN_TEST_QUICK=1 in the environment asks for small sizes (sanitizers).
 bool quick();
+
+/// QUOIN_TEST_FULL=1 asks for every combination of a sweep (`./run test full`); without it sweeps are pairwise.
+bool every_combination();
+
+/// The choices that combination number `turn` of the other axes of a sweep is tried with: all of them where every combination
+/// is asked for, otherwise one after the other, so that each choice meets each choice of the other axes.
+template <class Choices>
+auto in_turn(const Choices& choices, Index turn) {
+    const std::span all(choices);
+    return every_combination() ? all : all.subspan(static_cast<std::size_t>(turn) % all.size(), 1);
+}
 
 // ---- measured quantities -------------------------------------------------------------------------------------------
 

@@ -173,6 +173,7 @@ TYPED_TEST(FullT, IsQOnTheGallery) {
 
 TYPED_TEST(FullT, OddShapesAndEveryWayToPanels) {
     using T = TypeParam;
+    Index turn = 0;
     for (auto [m, n] : {std::pair<Index, Index>{0, 0},
                         {0, 4},
                         {4, 0},
@@ -184,8 +185,9 @@ TYPED_TEST(FullT, OddShapesAndEveryWayToPanels) {
                         {130, 129},
                         {700, 60},   // panels of 8: tall ones by reconstruction, and then others
                         {2100, 8}})  // one panel
-        for (Index nb : {0, 1, 8, 17})
-            for (const Route& route : routes) {
+        for (Index nb : {0, 1, 8, 17}) {
+            ++turn;
+            for (const Route& route : in_turn(routes, turn + turn / 4)) {
                 if (quick() && m * n * n > 100000) continue;
                 SCOPED_TRACE(shape_name(m, n) + " panels of " + std::to_string(nb) + " " + name_of(route));
                 const Matrix<T> A = random_normal<T>(m, n);
@@ -193,13 +195,15 @@ TYPED_TEST(FullT, OddShapesAndEveryWayToPanels) {
                 expect_law<T>(this->ctx, A.view(), f);
                 if (m <= 700) this->expect_full_t(f);
             }
+        }
 }
 
 TYPED_TEST(FullT, OfEveryMethod) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(300, 24);
+    Index turn = sizeof(T) / sizeof(float);
     for (Method method : all_methods)
-        for (const Route& route : routes) {
+        for (const Route& route : in_turn(routes, turn++)) {
             SCOPED_TRACE(std::string(to_string(method)) + " " + name_of(route));
             const QR<T> f = qr(this->ctx, A.view(), full(route, 0, method));
             expect_law<T>(this->ctx, A.view(), f, 4);
@@ -223,7 +227,7 @@ TYPED_TEST(FullT, BlocksOfALargerQ) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP();
     const Index m = 700, n = 500;
-    for (const Route& route : routes) {
+    for (const Route& route : in_turn(routes, sizeof(T) / sizeof(float))) {
         SCOPED_TRACE(name_of(route));
         const Matrix<T> A = random_normal<T>(m, n);
         const QR<T> f = qr(this->ctx, A.view(), full(route, 64));
