@@ -10,6 +10,7 @@
 #include "cuda/kernels/factor_leaf.cuh"
 #include "cuda/kernels/factor_node.cuh"
 #include "cuda/kernels/form_q.cuh"
+#include "cuda/launch.hpp"
 #include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 
@@ -19,17 +20,13 @@ namespace {
 
 using namespace cuda;
 
-/// Launches `kernel`, with as much shared memory as it asks for. No blocks, no launch.
+/// No blocks, no launch.
 template <class... Parameters, class... Arguments>
 void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...), Index blocks, int threads,
-            std::size_t shared, Arguments... arguments) {
+            std::size_t shared, const Arguments&... arguments) {
     if (blocks == 0) return;
-    if (shared > 48 * 1024) {
-        QUOIN_CUDA_CHECK(
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-    }
-    kernel<<<static_cast<unsigned>(blocks), threads, shared, ctx.stream()>>>(arguments...);
-    check_launch(name);
+    const LaunchShape shape{static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
+    check(cuda::launch(kernel, shape, ctx.stream(), arguments...), name);
 }
 
 /// What the kernels' tiles can hold.
