@@ -3,9 +3,11 @@
 #include <limits>
 #include <utility>
 
+#include "cuda/blas.hpp"
 #include "cuda/host_blocks.hpp"
 #include "cuda/moves.hpp"
 #include "cuda/primitives.hpp"
+#include "cuda/solver.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {

@@ -7,6 +7,10 @@
 #include "cuda/error.hpp"
 #include "quoin/cuda.hpp"
 
+// as in cublas_v2.h and cusolverDn.h, which take long to compile
+typedef struct cublasContext* cublasHandle_t;
+typedef struct cusolverDnContext* cusolverDnHandle_t;
+
 namespace quoin {
 
 namespace detail {
