@@ -147,19 +147,18 @@ private:
         throw_if_interrupted();
         try {
             const auto [m, n] = shape;
-            Matrix<T, Cuda> A(ctx_, m, n), work(ctx_, m, n);
-            bench::fill_normal(ctx_, A);
             const bool thin_q = variants.front().first == Operation::ThinQr;
-            const auto restore = [&] { copy<T>(ctx_, A.view(), work.view()); };
-
-            bench::CusolverQR<T> cusolver(ctx_, m, n);
+            // every run makes its matrix anew and leaves nothing: the device holds what one run needs
+            Matrix<T, Cuda> of_blas2;
             std::optional<bench::Blas2QR<T>> blas2;
             std::vector<TimedReference> references;
             std::vector<std::function<double()>> runs;
             if (uses(Reference::Cusolver)) {
                 references.push_back({Reference::Cusolver});
-                runs.push_back([&] {
-                    restore();
+                runs.push_back([&, m = m, n = n] {
+                    bench::CusolverQR<T> cusolver(ctx_, m, n);
+                    Matrix<T, Cuda> work(ctx_, m, n);
+                    bench::fill_normal(ctx_, work);
                     return timer_.seconds(ctx_, [&] {
                         cusolver.geqrf(ctx_, work);
                         if (thin_q) cusolver.orgqr(ctx_, work);
@@ -167,15 +166,17 @@ private:
                 });
             }
             if (uses(Reference::Blas2)) {
-                blas2.emplace(ctx_, work.view());
+                of_blas2 = Matrix<T, Cuda>(ctx_, m, n);
+                blas2.emplace(ctx_, of_blas2.view());  // a graph, and so one place
                 references.push_back({Reference::Blas2});
                 runs.push_back([&] {
-                    restore();
+                    bench::fill_normal(ctx_, of_blas2);
                     return timer_.seconds(ctx_, [&] { blas2->geqrf(ctx_); });
                 });
             }
             std::vector<DeviceRun<T>> quoin;
-            for (const auto& [operation, options] : variants) quoin.emplace_back(ctx_, A, operation, options);
+            for (const auto& [operation, options] : variants)
+                quoin.emplace_back(ctx_, m, n, bench::normal_columns<T>(ctx_), operation, options);
             for (DeviceRun<T>& run : quoin) runs.push_back([&run, this] { return run.seconds(timer_); });
 
             const std::vector<double> medians = medians_of(runs, arguments_.repeat);
@@ -186,13 +187,12 @@ private:
             for (std::size_t r = 0; r < references.size(); ++r) references[r].joules = joules[r];
             std::vector<Measurement> results;
             blas2.reset();
-            work = {};
+            of_blas2 = {};
             for (std::size_t q = 0; q < quoin.size(); ++q) {
-                results.push_back(quoin[q].measurement(cusolver, medians[references.size() + q]));
+                results.push_back(quoin[q].measurement(timer_, medians[references.size() + q]));
                 results.back().joules = joules[references.size() + q];
-                quoin[q].clear();
             }
-            if (uses(Reference::Lapack)) references.push_back(lapack_on_host(A, thin_q));
+            if (uses(Reference::Lapack)) references.push_back(lapack_on_host<T>(shape, thin_q));
             report(results, references);
         } catch (const OutOfMemory& error) {
             fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", shape.rows, shape.cols,
@@ -202,13 +202,17 @@ private:
 
     /// LAPACK on the host: the median of as many runs as a second holds, at least one, after a warm-up.
     template <class T>
-    TimedReference lapack_on_host(const Matrix<T, Cuda>& A, bool thin_q) {
+    TimedReference lapack_on_host(Shape shape, bool thin_q) {
+        const auto [m, n] = shape;
+        Matrix<T, Cuda> A(ctx_, m, n);
+        bench::fill_normal(ctx_, A);
         const Matrix<T> on_host = copy_to_host<T>(ctx_, A.view());
-        ReferenceLapack<T> lapack(A.rows(), A.cols());
-        Matrix<T> work(A.rows(), A.cols());
+        ReferenceLapack<T> lapack(m, n);
+        Matrix<T> work(m, n);
         const auto run = [&] {
             throw_if_interrupted();
-            copy_in_parallel(work.data(), on_host.data(), sizeof(T) * static_cast<std::size_t>(A.rows() * A.cols()));
+            copy_in_parallel(work.data(), on_host.data(),
+                             sizeof(T) * static_cast<std::size_t>(work.rows() * work.cols()));
             const Stopwatch watch;
             lapack.geqrf(work.view());
             if (thin_q) lapack.orgqr(work.view());

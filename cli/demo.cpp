@@ -107,10 +107,9 @@ template <class T>
 Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const Options& options) {
     bench::EventTimer timer;
     bench::CusolverQR<T> cusolver(ctx, A.rows(), A.cols());
-    DeviceRun<T> quoin(ctx, A, Operation::ThinQr, options);
+    DeviceRun<T> quoin(ctx, A.rows(), A.cols(), bench::columns_of(ctx, A), Operation::ThinQr, options);
     const auto reference_seconds = [&] {
         throw_if_interrupted();
-        quoin.clear();
         Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), work.view());
         return timer.seconds(ctx, [&] {
@@ -120,7 +119,7 @@ Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const 
     };
     const std::vector<double> medians =
         medians_of({reference_seconds, [&] { return quoin.seconds(timer); }}, /*repeat=*/0);
-    Measurement result = quoin.measurement(cusolver, medians[1]);
+    Measurement result = quoin.measurement(timer, medians[1]);
     result.reference_seconds = medians[0];
     return result;
 }
@@ -139,7 +138,7 @@ void print_remarks(const Context<Cuda>&, const Machine&) {}
 
 // ---- The demonstration --------------------------------------------------------------------------------------------------
 
-/// A, Q and, to measure the accuracy, a matrix of double, for f32 two; plus what the factorization takes.
+/// A, Q and, to measure the accuracy, at most a matrix of double, for f32 two; plus what the factorization takes.
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options& options) {
     const double numbers = static_cast<double>(file.rows()) * static_cast<double>(file.cols());

@@ -11,20 +11,37 @@
 
 namespace quoin::cli {
 
-/// What Quoin does with one matrix, and its last answer.
+/// What Quoin does with one m×n matrix, which A supplies anew for every run; between runs it holds no memory.
 template <class T>
 class DeviceRun {
 public:
-    DeviceRun(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Operation operation, Options options)
-        : ctx_(ctx), A_(A), operation_(operation) {
+    DeviceRun(Context<Cuda>& ctx, Index m, Index n, bench::ColumnSource<T> A, Operation operation, Options options)
+        : ctx_(ctx), A_(std::move(A)), operation_(operation) {
         options.q = form_of_q(operation);
-        plan_ = plan_qr<T>(ctx, A.rows(), A.cols(), options);
+        plan_ = plan_qr<T>(ctx, m, n, options);
     }
 
     double seconds(bench::EventTimer& timer) {
+        const double seconds = run(timer);
         clear();
-        Matrix<T, Cuda> work(ctx_, A_.rows(), A_.cols());
-        copy<T>(ctx_, A_.view(), work.view());
+        return seconds;
+    }
+
+    /// Orthogonality and residual of one more answer; for Geqrf of the Q that cuSOLVER's orgqr forms of V and tau.
+    Measurement measurement(bench::EventTimer& timer, double seconds) {
+        Measurement result;
+        result.seconds = seconds;
+        run(timer);
+        result.method = method_;
+        if (operation_ != Operation::ROnly) measure_accuracy(result);
+        clear();
+        return result;
+    }
+
+private:
+    double run(bench::EventTimer& timer) {
+        Matrix<T, Cuda> work(ctx_, plan_.rows, plan_.cols);
+        A_({0, plan_.cols}, work.view());
         return timer.seconds(ctx_, [&] {
             QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan_);
             method_ = f.report().method;
@@ -42,27 +59,22 @@ public:
         });
     }
 
-    /// Orthogonality and residual of the last answer; for Geqrf of the Q that cuSOLVER's orgqr forms of V and tau.
-    Measurement measurement(bench::CusolverQR<T>& cusolver, double seconds) {
-        Measurement result;
-        result.method = method_;
-        result.seconds = seconds;
-        if (operation_ == Operation::ROnly) return result;
+    void measure_accuracy(Measurement& result) {
+        const Index m = plan_.rows, n = plan_.cols;
         if (operation_ == Operation::Factor) {
             R_ = factorization_.back().r(ctx_);
             Q_ = std::move(factorization_.back()).take_q(ctx_);
         } else if (operation_ == Operation::Geqrf) {
             R_ = bench::upper_trapezoid(ctx_, Q_);
-            cusolver.orgqr(ctx_, Q_, tau_);
-            if (A_.rows() < A_.cols()) {
-                Matrix<T, Cuda> thin(ctx_, A_.rows(), A_.rows());
-                copy<T>(ctx_, std::as_const(Q_).view().col_block({0, A_.rows()}), thin.view());
+            bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, Q_, tau_);
+            if (m < n) {
+                Matrix<T, Cuda> thin(ctx_, m, m);
+                copy<T>(ctx_, std::as_const(Q_).view().col_block({0, m}), thin.view());
                 Q_ = std::move(thin);
             }
         }
         result.orthogonality = bench::orthogonality(ctx_, Q_);
-        result.residual = bench::residual(ctx_, A_, Q_, R_);
-        return result;
+        result.residual = bench::residual<T>(ctx_, A_, Q_, R_);
     }
 
     void clear() {
@@ -72,9 +84,8 @@ public:
         tau_ = {};
     }
 
-private:
     Context<Cuda>& ctx_;
-    const Matrix<T, Cuda>& A_;
+    bench::ColumnSource<T> A_;
     Operation operation_;
     Plan plan_;
     Method method_ = Method::Auto;

@@ -53,8 +53,7 @@ void settle(Context<Host>& ctx);
 
 /// Bytes of the device's memory; none on the host.
 struct MemoryInUse {
-    double taken = 0;       ///< by whomever
-    double own = 0;         ///< of it by this context and those beside it
+    double own = 0;         ///< held by this context and those beside it, whatever others on the device hold
     double obtainable = 0;  ///< free, or their own
 };
 MemoryInUse memory_in_use(Context<Host>& ctx);

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "cuda/solver.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin::bench {

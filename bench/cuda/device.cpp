@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cuda/blas.hpp"
+#include "cuda/solver.hpp"
 #include "random.hpp"
 
 namespace quoin::bench {

@@ -20,14 +20,15 @@ __device__ inline double noise(Index at) {
 }
 
 template <class T>
-__global__ void noise_kernel(Index count, T* A) {
+__global__ void noise_kernel(Index first, Index count, T* A) {
     for (Index e = blockIdx.x * Index(blockDim.x) + threadIdx.x; e < count; e += Index(gridDim.x) * blockDim.x) {
-        A[e] = static_cast<T>(noise(e));
+        A[e] = static_cast<T>(noise(first + e));
     }
 }
+/// Entries `first`, `first` + 1, … of the noise.
 template <class T>
-void fill_with_noise(Index count, T* A, cudaStream_t stream) {
-    noise_kernel<<<2048, 256, 0, stream>>>(count, A);
+void fill_with_noise(Index first, Index count, T* A, cudaStream_t stream) {
+    noise_kernel<<<2048, 256, 0, stream>>>(first, count, A);
 }
 
 }  // namespace quoin

@@ -79,7 +79,7 @@ struct FileReport {
     double bytes_read = 0, bytes_written = 0;    ///< counted
     double read_seconds = 0, write_seconds = 0;  ///< in which at least one transfer was under way
     double bytes_to_device = 0, bytes_from_device = 0;
-    double device_memory_bytes = -1;  ///< of a GPU that the run came to take, measured
+    double device_memory_bytes = -1;  ///< of a GPU that the context holds at the end
 };
 
 /// A = QR of a matrix in an .npy file, out of core: R.npy and Q.npy (thin Q) in a folder.

@@ -71,7 +71,7 @@ struct OutOfCoreReport {
     OutOfCorePlan plan;
     double seconds = 0;
     double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, as counted
-    double memory_bytes = -1;            ///< of the device that the call came to take, measured; −1 on the host
+    double memory_bytes = -1;            ///< of the device that the context holds at the end; −1 on the host
     /// Share of the time of all copies during which the device computed; −1 without a trace.
     double hidden = -1;
 };

@@ -2,10 +2,16 @@
 
 // cuBLAS with 64-bit sizes, by type.
 
+#include <cublas_v2.h>
+
 #include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin::cuda {
+
+inline void check(cublasStatus_t status, const char* call) {
+    if (status != CUBLAS_STATUS_SUCCESS) fail(call, cublasGetStatusString(status));
+}
 
 inline cublasOperation_t blas_op(Op op) { return op == Op::None ? CUBLAS_OP_N : CUBLAS_OP_T; }
 inline cublasSideMode_t blas_side(Side side) { return side == Side::Left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT; }

@@ -3,9 +3,11 @@
 #include <limits>
 #include <utility>
 
+#include "cuda/blas.hpp"
 #include "cuda/host_blocks.hpp"
 #include "cuda/moves.hpp"
 #include "cuda/primitives.hpp"
+#include "cuda/solver.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {
@@ -276,11 +278,11 @@ void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
     QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event_, 0));
 }
 
-std::size_t Context<Cuda>::State::pooled() const {
-    std::uint64_t bytes = 0;
-    QUOIN_CUDA_CHECK(cudaMemPoolGetAttribute(queue_.pool, cudaMemPoolAttrReservedMemCurrent, &bytes));
-    std::size_t sum = bytes;
-    for (const auto& one : beside_) sum += one ? one->state().pooled() : 0;
+std::size_t Context<Cuda>::State::held() const {
+    std::uint64_t pooled = 0;
+    QUOIN_CUDA_CHECK(cudaMemPoolGetAttribute(queue_.pool, cudaMemPoolAttrReservedMemCurrent, &pooled));
+    std::size_t sum = pooled + (blas_ ? cublas_workspace_bytes : 0);
+    for (const auto& one : beside_) sum += one ? one->state().held() : 0;
     return sum;
 }
 
@@ -497,9 +499,8 @@ void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Ro
 }
 
 MemoryInUse memory_in_use(Context<Cuda>& ctx) {
-    const DeviceMemory memory = device_memory(ctx);
-    const double own = static_cast<double>(ctx.state().pooled());
-    return {static_cast<double>(memory.total - memory.free), own, static_cast<double>(memory.free) + own};
+    const double own = static_cast<double>(ctx.state().held());
+    return {own, static_cast<double>(device_memory(ctx).free) + own};
 }
 
 void limit_workspace(Context<Cuda>& ctx, double bytes) {

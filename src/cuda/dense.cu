@@ -21,6 +21,7 @@
 #include "cuda/kernels/multiply_upper.cuh"
 #include "cuda/kernels/reconstruct_top.cuh"
 #include "cuda/primitives.hpp"
+#include "cuda/solver.hpp"
 
 namespace quoin {
 namespace {

@@ -1,10 +1,9 @@
 #pragma once
 
-// Every call of CUDA and its libraries goes through QUOIN_CUDA_CHECK; every launch is followed by `check_launch`.
+// Every call of CUDA and its libraries goes through QUOIN_CUDA_CHECK, with blas.hpp or solver.hpp for cuBLAS and cuSOLVER; every
+// launch is followed by `check_launch`.
 
-#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
-#include <cusolverDn.h>
 
 #include <string>
 
@@ -17,12 +16,6 @@ namespace quoin::cuda {
 }
 inline void check(cudaError_t status, const char* call) {
     if (status != cudaSuccess) fail(call, cudaGetErrorString(status));
-}
-inline void check(cublasStatus_t status, const char* call) {
-    if (status != CUBLAS_STATUS_SUCCESS) fail(call, cublasGetStatusString(status));
-}
-inline void check(cusolverStatus_t status, const char* call) {
-    if (status != CUSOLVER_STATUS_SUCCESS) fail(call, "cuSOLVER status " + std::to_string(static_cast<int>(status)));
 }
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 

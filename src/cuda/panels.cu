@@ -7,6 +7,7 @@
 #include "cuda/kernels/apply_strip.cuh"
 #include "cuda/kernels/factor_panel.cuh"
 #include "cuda/kernels/join_t.cuh"
+#include "cuda/launch.hpp"
 #include "cuda/primitives.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
@@ -27,24 +28,10 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
 /// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
 template <class... Parameters, class... Arguments>
 void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
-                     std::size_t shared, Arguments... arguments) {
-    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    if (shared > 0) {
-        QUOIN_CUDA_CHECK(
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-    }
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>(clusters * blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = shared;
-    config.stream = ctx.stream();
-    config.attrs = &cluster;
-    config.numAttrs = 1;
-    QUOIN_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+                     std::size_t shared, const Arguments&... arguments) {
+    const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
+                            static_cast<unsigned>(blocks)};
+    QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
 }
 
 /// Sizes of C up to which its strips are faster than products of matrices.

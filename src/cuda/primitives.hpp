@@ -73,7 +73,7 @@ template <class T>
 void move_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B);
 /// The stream behind what the host's cores still copy.
 void settle(Context<Cuda>& ctx);
-/// Of the context's device; its pools keep what they once held.
+/// Of the context's device; its pools keep what they once held. CUDA's own context and the loaded kernels are not counted.
 MemoryInUse memory_in_use(Context<Cuda>& ctx);
 /// The arena's. Waits, and gives back what the pool keeps.
 void limit_workspace(Context<Cuda>& ctx, double bytes);

@@ -18,6 +18,7 @@
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/primitives.hpp"
+#include "cuda/solver.hpp"
 #include "cuda/tuning.hpp"
 
 namespace quoin {

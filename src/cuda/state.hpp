@@ -7,6 +7,10 @@
 #include "cuda/error.hpp"
 #include "quoin/cuda.hpp"
 
+// as in cublas_v2.h and cusolverDn.h, which take long to compile
+typedef struct cublasContext* cublasHandle_t;
+typedef struct cusolverDnContext* cusolverDnHandle_t;
+
 namespace quoin {
 
 namespace detail {
@@ -136,8 +140,8 @@ struct Context<Cuda>::State {
     /// Buffers for what moves between pageable memory and this stream.
     cuda::StagedMoves& moves();
     cuda::StagedMoves* moves_made() const { return moves_.get(); }
-    /// Bytes that the pools of this stream and those beside it hold.
-    std::size_t pooled() const;
+    /// Bytes that this stream and those beside it hold: their pools, and cuBLAS's workspace of each handle.
+    std::size_t held() const;
     /// The host's cores, for the steps that they take.
     Context<Host>& host();
     /// Pinned memory for what travels between its steps and the device's, the same at every call while it is large enough.
@@ -174,6 +178,9 @@ struct Context<Cuda>::State {
 private:
     void send_words(const void* p, std::size_t count);
     const void* receive_words();
+
+    /// cuBLAS takes so much for a handle on Hopper, from no pool.
+    static constexpr std::size_t cublas_workspace_bytes = std::size_t(32) << 20;
 
     detail::DeviceQueue& queue_;
     cublasHandle_t blas_ = nullptr;

@@ -1,5 +1,5 @@
-// Tall matrices times small ones: `solve_and_gram` by the kernels of kernels/solve_and_gram.cuh up to 192 columns, products of
-// f32 with few columns by kernels/gram.cuh and kernels/subtract_product.cuh, the rest over cuBLAS. Its sums over rows are split:
+// Tall matrices times small ones: products of f32 with few columns by kernels/gram.cuh and kernels/subtract_product.cuh, the
+// rest over cuBLAS. Its sums over rows are split:
 // A is cut into runs of h rows. Few of them, and those of a wide product, go into C one after the other; of others one batched
 // GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
 //
@@ -7,13 +7,11 @@
 //              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are
 //              then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
 
-#include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/kernels/solve_and_gram.cuh"
+#include "cuda/kernels/gram.cuh"
 #include "cuda/kernels/subtract_product.cuh"
 #include "cuda/primitives.hpp"
 #include "cuda/split_products.hpp"
@@ -67,15 +65,13 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
     check_launch("sum_parts_kernel");
 }
 
-namespace {
-
-/// Rows of one part: enough parts for two waves of GEMM tiles, none so short that writing it costs as much as the product,
-/// and none so long that the rounding errors of one dot product show.
-Index rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
+Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
     const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
     return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
 }
+
+namespace {
 
 /// The parts follow each other where there are few, and where each has tiles of 128×128 for all multiprocessors.
 constexpr Index few_parts = 4;
@@ -83,9 +79,11 @@ bool one_by_one(Context<Cuda>& ctx, Index count, Index n, Index p) {
     return count <= few_parts || n * p >= Index(ctx.state().multiprocessors) * 128 * 128;
 }
 
+}  // namespace
+
 template <class T, class TC>
-void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
-                    bool upper, MatrixView<TC, Cuda> C) {
+void cuda::multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B, bool accumulate,
+                          bool upper, MatrixView<TC, Cuda> C) {
     const Index n = A.cols, p = B.cols, h = rows_of_part(ctx, A.rows, n, p);
     if (C.empty()) return;
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
@@ -107,84 +105,6 @@ void multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<
                         parts + whole * n * p);
     }
     sum_parts<T>(ctx, count, parts, accumulate, upper, C);
-}
-
-/// Rows at a time where the solution is not kept.
-constexpr Index slab_rows = Index(1) << 17;
-
-/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width; factors rounded to T.
-template <class T>
-void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
-                         std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
-                         MatrixView<double, Cuda> G) {
-    const Index m = A.rows, n = A.cols;
-    Arena::Frame frame(ctx);
-    std::vector<MatrixView<const T, Cuda>> rounded;
-    for (const auto& R : factors) {
-        if constexpr (sizeof(T) == 8) {
-            rounded.push_back(R);
-        } else {
-            const auto Y = frame.matrix<T>(n, n);
-            multiply_upper<double>(ctx, {}, R, Y);
-            rounded.push_back(Y);
-        }
-    }
-    const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
-        if (from.data != to.data) copy<T>(ctx, from, to);
-        for (const auto& R : rounded) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
-    };
-    if (X.data) solve(A, X);
-    if (!G.data) return;
-    if (X.data || factors.empty()) {
-        const MatrixView<const T, Cuda> B = X.data ? MatrixView<const T, Cuda>(X) : A;
-        return multiply_split<T>(ctx, B, B, false, true, G);
-    }
-    const auto slab = frame.matrix<T>(std::min(m, slab_rows), n);
-    // G may be a factor
-    const auto sum = frame.matrix<double>(n, n);
-    for (Index i = 0; i < std::max<Index>(m, 1); i += slab_rows) {
-        const Index h = std::min(slab_rows, m - i);
-        solve(A.row_block({i, i + h}), slab.row_block({0, h}));
-        multiply_split<T>(ctx, slab.row_block({0, h}), slab.row_block({0, h}), i > 0, true, sum);
-    }
-    copy<double>(ctx, sum, G);
-}
-
-}  // namespace
-
-template <class T>
-GramPrecision gram_precision(Context<Cuda>& ctx, Index m, Index n) {
-    if (n <= tall_max_cols) {
-        return {std::numeric_limits<double>::epsilon() / 2,
-                static_cast<double>(longest_sum<T>(m, static_cast<int>(n), ctx.state().multiprocessors))};
-    }
-    return {std::numeric_limits<T>::epsilon() / 2, static_cast<double>(rows_of_part(ctx, m, n, n))};
-}
-
-template <class T>
-void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
-                    std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
-                    MatrixView<double, Cuda> G, Gate<Cuda> gate) {
-    const Index m = A.rows, n = A.cols;
-    if (n == 0) return;
-    if (n > tall_max_cols || factors.size() > narrow_factors) {
-        // cuBLAS writes whatever the gate says
-        if (gate.data && read_gate(ctx, gate).closed()) return;
-        solve_and_gram_wide<T>(ctx, A, factors, X, G);
-    } else {
-        Factors Y;
-        for (const auto& R : factors) {
-            Y.data[Y.count] = R.data;
-            Y.ld[Y.count++] = R.ld;
-        }
-        const int width = static_cast<int>(n), processors = ctx.state().multiprocessors;
-        Arena::Frame frame(ctx);
-        void* work =
-            frame.take<char>(tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
-        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, gate.data, work,
-                                              processors, ctx.stream()));
-    }
-    ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }
 
 namespace {
@@ -283,10 +203,8 @@ void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T,
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
 
 #define QUOIN_INSTANTIATE(T)                                                                                           \
-    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                                            \
-    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                         \
-                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>,              \
-                                    MatrixView<double, Cuda>, Gate<Cuda>);                                             \
+    template void cuda::multiply_split<T, double>(Context<Cuda>&, MatrixView<const T, Cuda>,                           \
+                                                  MatrixView<const T, Cuda>, bool, bool, MatrixView<double, Cuda>);    \
     template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,         \
                                          MatrixView<T, Cuda>, bool, Arithmetic);                                       \
     template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,            \

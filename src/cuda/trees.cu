@@ -2,35 +2,17 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 
 #include "cuda/elementwise.cuh"
-#include "cuda/kernels/apply_leaf.cuh"
-#include "cuda/kernels/apply_node.cuh"
-#include "cuda/kernels/factor_leaf.cuh"
-#include "cuda/kernels/factor_node.cuh"
-#include "cuda/kernels/form_q.cuh"
 #include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
+#include "cuda/tree_steps.hpp"
 
 namespace quoin {
 
 namespace {
 
 using namespace cuda;
-
-/// Launches `kernel`, with as much shared memory as it asks for. No blocks, no launch.
-template <class... Parameters, class... Arguments>
-void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...), Index blocks, int threads,
-            std::size_t shared, Arguments... arguments) {
-    if (blocks == 0) return;
-    if (shared > 48 * 1024) {
-        QUOIN_CUDA_CHECK(
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-    }
-    kernel<<<static_cast<unsigned>(blocks), threads, shared, ctx.stream()>>>(arguments...);
-    check_launch(name);
-}
 
 /// What the kernels' tiles can hold.
 void check_tree(const PanelTree& tree) {
@@ -53,35 +35,6 @@ void check_tree(const PanelTree& tree) {
     }
 }
 
-/// Calls `work` with the constant among `values`, ascending, that is the first to reach `wanted`, or else the last.
-template <int... values, class Work>
-void with_least(Index wanted, Work work) {
-    constexpr int last = std::max({values...});
-    bool found = false;
-    const auto try_one = [&](auto constant) {
-        if (found || (wanted > constant && constant != last)) return;
-        found = true;
-        work(constant);
-    };
-    (try_one(std::integral_constant<int, values>()), ...);
-}
-/// The rows of the tiles that hold the tree's leaves.
-template <class Work>
-void with_tile_rows(const PanelTree& tree, Work work) {
-    with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
-}
-/// Calls `work` with the warps of a node, one for each tile of its members or as many as a block can have, and whether there are
-/// rectangles among the tiles.
-template <class Work>
-void with_node_warps(const TreeGeometry& geometry, Work work) {
-    const Index tiles = (geometry.fan_in - 1) * geometry.member_tiles();
-    if (geometry.member_tiles() == 1) {
-        with_least<1, 3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::false_type()); });
-    } else {
-        with_least<3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::true_type()); });
-    }
-}
-
 /// Calls `work(geometry, own, right)` for every sub-panel from the left, or from the right: its columns of the panel and those
 /// right of it.
 template <class Work>
@@ -95,69 +48,10 @@ void for_each_sub_panel(const PanelTree& tree, bool from_left, Work work) {
     }
 }
 
-/// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.
-struct ColumnTiles {
-    ColumnTiles(Index p, Index most) {
-        const Index strips = (p + strip_cols - 1) / strip_cols;
-        tiles = (strips + most - 1) / most;
-        warps = tiles > 0 ? static_cast<int>((strips + tiles - 1) / tiles) : 0;
-    }
-    Index tiles;
-    int warps;
-};
-
 /// Members that the nodes of one level absorb.
 Index members(const PanelTree& tree, Index level) {
     const Index stride = tree.stride(level);
     return (tree.domains() + stride - 1) / stride - tree.nodes(level);
-}
-
-/// C := op(Q) C for the leaves' reflectors of one sub-panel, V its columns of the panel.
-template <class T>
-void apply_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Op op,
-                     MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    with_tile_rows(tree, [&](auto rows) {
-        const ColumnTiles columns(C.cols, apply_leaf_warps<rows, T>());
-        // only read: the kernel that forms Q is another one
-        launch(ctx, "apply_leaf",
-               op == Op::Transpose ? apply_leaf<T, rows, true, false> : apply_leaf<T, rows, false, false>,
-               columns.tiles * tree.domains(), (columns.warps + stage_warps) * 32,
-               apply_leaf_bytes<rows, T>(columns.warps), geometry, columns.tiles, const_cast<T*>(V.data), V.ld, Tf.data,
-               Tf.ld, C.data, C.ld, C.cols);
-    });
-}
-
-/// C := Q C for them, and then the sub-panel's columns of Q in place of V: in one kernel where C is narrow.
-template <class T>
-void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, MatrixView<T, Cuda> V,
-                    MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    with_tile_rows(tree, [&](auto rows) {
-        // doubles in tiles of 256 rows leave no room for a strip of C beside
-        constexpr int most = apply_and_form_warps<rows, T>();
-        if (C.cols > 0 && C.cols <= most * strip_cols) {
-            const ColumnTiles columns(C.cols, std::max(most, 1));
-            launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
-                   (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps), geometry,
-                   columns.tiles, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
-            return;
-        }
-        apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
-        launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
-               reflector_doubles<rows> * sizeof(double), geometry, V.data, V.ld, Tf.data, Tf.ld);
-    });
-}
-
-/// C := op(Q) C for the nodes' reflectors of one sub-panel and level.
-template <class T>
-void apply_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level, Op op,
-                    MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
-    const Index strips = (C.cols + strip_cols - 1) / strip_cols;
-    with_node_warps(geometry, [&](auto warps, auto rectangles) {
-        launch(ctx, "apply_node",
-               op == Op::Transpose ? apply_node<T, warps, rectangles, true> : apply_node<T, warps, rectangles, false>,
-               strips * tree.nodes(level), warps * 32, apply_node_bytes(warps), geometry, tree.stride(level), strips,
-               V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
-    });
 }
 
 }  // namespace
@@ -166,12 +60,7 @@ template <class T>
 void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
-        with_tile_rows(tree, [&](auto rows) {
-            constexpr int warps = rows / leaf_height<T>;
-            launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
-                   sizeof(ReflectShared<T, warps, leaf_height<T>>), geometry, V.data, V.ld, Tf.data, Tf.ld,
-                   static_cast<T*>(nullptr), Index(0));
-        });
+        factor_leaves_of<T>(ctx, tree, geometry, V, Tf);
         apply_leaves_of<T>(ctx, tree, geometry, Op::Transpose, V, Tf, A.col_block(right));
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
@@ -194,13 +83,7 @@ void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T
                          });
         return;
     }
-    with_tile_rows(tree, [&](auto rows) {
-        constexpr int warps = rows / leaf_height<T>;
-        // only read: the kernel that keeps nothing writes to `stack` alone
-        launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
-               sizeof(ReflectShared<T, warps, leaf_height<T>>), TreeGeometry(tree, 0), const_cast<T*>(A.data), A.ld,
-               static_cast<T*>(nullptr), Index(0), stack.data, stack.ld);
-    });
+    reduce_leaves_of<T>(ctx, tree, TreeGeometry(tree, 0), A, stack);
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
@@ -209,10 +92,7 @@ void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Matrix
                   MatrixView<T, Cuda> Tf) {
     for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
-        with_node_warps(geometry, [&](auto warps, auto rectangles) {
-            launch(ctx, "factor_node", factor_node<T, warps, rectangles>, tree.nodes(level), warps * 32,
-                   sizeof(ReflectShared<T, warps, 32>), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
-        });
+        factor_nodes_of<T>(ctx, tree, geometry, level, V, Tf);
         apply_nodes_of<T>(ctx, tree, geometry, level, Op::Transpose, V, Tf, A.col_block(right));
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
@@ -254,10 +134,7 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
         const MatrixView<T, Cuda> V = A.col_block(own);
         // [E; Q_right] := H [E; Q_right] before Q takes the place of V
         apply_nodes_of<T>(ctx, tree, geometry, level, Op::None, V, Tf, A.col_block(right));
-        with_node_warps(geometry, [&](auto warps, auto rectangles) {
-            launch(ctx, "form_node", form_node<T, warps, rectangles>, tree.nodes(level), warps * 32,
-                   form_node_bytes(warps), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
-        });
+        form_nodes_of<T>(ctx, tree, geometry, level, V, Tf);
     });
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
@@ -276,8 +153,9 @@ void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> 
 
 template <class T>
 void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
-    launch(ctx, "set_upper_identity", set_upper_identity<T>, std::min<Index>(A.cols, 65535), 128, 0, A.data, A.ld,
-           A.rows, A.cols);
+    for_each_element(ctx, std::min(A.rows, A.cols), A.cols, [=] __device__(Index i, Index j) {
+        if (i <= j) A.data[i + j * A.ld] = i == j ? T(1) : T(0);
+    });
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                          \

@@ -242,7 +242,6 @@ template <class T, class D>
 void FileQR<T, D>::run(Context<D>& ctx) {
     Impl& f = *impl_;
     const auto start = std::chrono::steady_clock::now();
-    [[maybe_unused]] const MemoryInUse before = memory_in_use(ctx);
     const auto measure = [&] {
         f.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         f.report.bytes_read = static_cast<double>(f.bytes.read);
@@ -260,7 +259,7 @@ void FileQR<T, D>::run(Context<D>& ctx) {
             } else {
                 const LimitedWorkspace<D> limit(ctx, f.plan.device_workspace_bytes);
                 run_slabs<T, D>(ctx, f.files());
-                f.report.device_memory_bytes = memory_in_use(ctx).taken - (before.taken - before.own);
+                f.report.device_memory_bytes = memory_in_use(ctx).own;
             }
         }
     } catch (const NonFiniteEntry&) {

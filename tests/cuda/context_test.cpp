@@ -96,10 +96,23 @@ TEST_F(GpuContext, SurveyFindsThisGpu) {
     EXPECT_EQ(survey.gpus[0].problem, "");
     EXPECT_NE(survey.gpus[0].name, "");
     EXPECT_GE(survey.gpus[0].capability_major, 9);
-    const DeviceMemory before = device_memory(gpu());
-    EXPECT_EQ(before.total, survey.gpus[0].memory.total);
+    const DeviceMemory memory = device_memory(gpu());
+    EXPECT_EQ(memory.total, survey.gpus[0].memory.total);
+    EXPECT_LE(memory.free, memory.total);
+}
+
+/// Other programs may take and return memory of the device meanwhile: this context's own is counted.
+TEST_F(GpuContext, MemoryInUseIsItsOwn) {
+    constexpr double GiB = 1 << 30;
+    const double before = memory_in_use(gpu()).own;
+    EXPECT_LT(before, GiB / 2);
     const Matrix<double, Cuda> A(gpu(), 1 << 20, 128);
-    EXPECT_LE(device_memory(gpu()).free + (std::size_t(1) << 29), before.free);
+    Context<Cuda> another;
+    const Matrix<double, Cuda> B(another, 1 << 20, 256);
+    const double after = memory_in_use(gpu()).own;
+    EXPECT_GE(after, before + GiB);
+    EXPECT_LE(after, before + 1.1 * GiB);
+    EXPECT_GE(memory_in_use(gpu()).obtainable, after);
 }
 
 TEST_F(GpuContext, MemoryThatCannotBeHadIsAClearError) {

@@ -181,6 +181,23 @@ TYPED_TEST(GpuOutOfCore, LeavesLapacksFormat) {
     }
 }
 
+/// Another context takes a GiB meanwhile, or two, as another program may.
+TYPED_TEST(GpuOutOfCore, CountsItsOwnMemory) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(900, 500);
+    for (const OutOfCoreMethod method : methods) {
+        SCOPED_TRACE(to_string(method));
+        OutOfCoreOptions options = options_of<T>(method, sizeof(T) * 900.0 * 500);
+        options.block = method == OutOfCoreMethod::Householder ? 0 : 64;
+        Matrix<T, Cuda> of_another;
+        options.progress = [&](double) {
+            if (of_another.rows() == 0) of_another = Matrix<T, Cuda>(this->apart(), Index(1) << 28, 1);
+        };
+        this->factor(A.view(), options);
+        EXPECT_GT(of_another.rows(), 0);
+    }
+}
+
 TYPED_TEST(GpuOutOfCore, NamesWhatItCannotFactor) {
     using T = TypeParam;
     Matrix<T> A = random_normal<T>(400, 300), R = filled<T>(300, 300, T(0));

@@ -33,13 +33,12 @@ void check_operand(const char* name, MatrixView<const T> A, Index rows, Index co
 template <class T, class D>
 class Measured {
 public:
-    Measured(Context<D>& ctx, MatrixView<const T> A, OutOfCoreOptions options)
-        : ctx_(ctx), before_(memory_in_use(ctx)) {
+    Measured(Context<D>& ctx, MatrixView<const T> A, OutOfCoreOptions options) : ctx_(ctx) {
         check_operand<T>("A", A, A.rows, A.cols);
         if (options.memory_bytes < 0 || !(options.memory_bytes == options.memory_bytes)) {
             throw InvalidArgument("memory_bytes must not be negative");
         }
-        if (options.memory_bytes == 0) options.memory_bytes = 0.9 * before_.obtainable;
+        if (options.memory_bytes == 0) options.memory_bytes = 0.9 * memory_in_use(ctx).obtainable;
         report.plan = plan_out_of_core<T, D>(A.rows, A.cols, options);
         // the rest is for small matrices
         limit_workspace(ctx, 0.8 * (report.plan.workspace_bytes - Tuning<D>::library_bytes));
@@ -53,7 +52,7 @@ public:
         report.bytes_in = moved.in;
         report.bytes_out = moved.out;
         if constexpr (!std::is_same_v<D, Host>) {
-            report.memory_bytes = memory_in_use(ctx_).taken - (before_.taken - before_.own);
+            report.memory_bytes = memory_in_use(ctx_).own;
             if (ctx_.trace()) report.hidden = out_of_core_times(*ctx_.trace(), since_).hidden();
         }
         return report;
@@ -62,7 +61,6 @@ public:
 
 private:
     Context<D>& ctx_;
-    MemoryInUse before_;
     std::chrono::steady_clock::time_point start_;
     double since_ = 0;
 };

@@ -204,29 +204,13 @@ inline int correct_blocks(Index m, int multiprocessors) {
 template <class T>
 cudaError_t correct_and_shrink(Index m, int n, const T* X, Index ldx, const T* P, Index ldp, const Correction<T>& by,
                                CorrectionSums* parts, int multiprocessors, cudaStream_t stream) {
-    const auto launch = [&]<int col_tiles>() {
-        constexpr int bytes = 8 * col_tiles * (8 * col_tiles + 8) * int(sizeof(double));
-        const cudaError_t error =
-            cudaFuncSetAttribute(correct_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        correct_kernel<T, col_tiles>
-            <<<correct_blocks(m, multiprocessors), correct_warps<T>(col_tiles) * 32, bytes, stream>>>(m, n, X, ldx, P,
-                                                                                                      ldp, by, parts);
-        return cudaGetLastError();
-    };
-    switch (ceil_div(n, 16)) {
-        case 1: return launch.template operator()<2>();
-        case 2: return launch.template operator()<4>();
-        case 3: return launch.template operator()<6>();
-        case 4: return launch.template operator()<8>();
-        case 5: return launch.template operator()<10>();
-        case 6: return launch.template operator()<12>();
-        case 7: return launch.template operator()<14>();
-        case 8: return launch.template operator()<16>();
-        case 9: return launch.template operator()<18>();
-        case 10: return launch.template operator()<20>();
-        default: return cudaErrorInvalidValue;
-    }
+    const auto blocks = static_cast<unsigned>(correct_blocks(m, multiprocessors));
+    return with_constant<1, correct_max_cols / 16>(ceil_div(n, 16), [&](auto pairs) {
+        constexpr int col_tiles = 2 * pairs;
+        constexpr std::size_t bytes = sizeof(double) * 8 * col_tiles * (8 * col_tiles + 8);
+        return launch(correct_kernel<T, col_tiles>, {blocks, correct_warps<T>(col_tiles) * 32, bytes}, stream, m, n, X,
+                      ldx, P, ldp, by, parts);
+    });
 }
 
 }  // namespace quoin::cuda

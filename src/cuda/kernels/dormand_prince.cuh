@@ -17,6 +17,7 @@
 #include <algorithm>
 
 #include "cuda/error.hpp"
+#include "cuda/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -109,13 +110,9 @@ template <class Field, class T>
 cudaError_t flow(const Field& field, int steps, double h, const double* x, double* x_end, MatrixView<T, Cuda> X,
                  unsigned char* workspace, int blocks, cudaStream_t stream) {
     const std::size_t bytes = workspace ? 0 : flow_bytes<T>(field.dimension());
-    const cudaError_t error = cudaFuncSetAttribute(flow_kernel<Field, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   static_cast<int>(bytes));
-    if (error != cudaSuccess) return error;
     const unsigned threads = static_cast<unsigned>(std::min<Index>(flow_threads, (field.dimension() + 31) / 32 * 32));
-    flow_kernel<Field, T><<<static_cast<unsigned>(blocks), dim3(threads, 1 + flow_cols<T>), bytes, stream>>>(
-        field, steps, h, x, x_end, X, workspace);
-    return cudaGetLastError();
+    return launch(flow_kernel<Field, T>, {static_cast<unsigned>(blocks), dim3(threads, 1 + flow_cols<T>), bytes},
+                  stream, field, steps, h, x, x_end, X, workspace);
 }
 
 }  // namespace quoin::cuda

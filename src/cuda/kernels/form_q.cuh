@@ -18,13 +18,6 @@
 
 namespace quoin::cuda {
 
-template <class T>
-__global__ void set_upper_identity(T* A, Index lda, Index rows, Index cols) {
-    for (Index j = blockIdx.x; j < cols; j += gridDim.x) {
-        for (Index i = threadIdx.x; i <= j && i < rows; i += blockDim.x) A[i + j * lda] = i == j ? 1 : 0;
-    }
-}
-
 __host__ __device__ constexpr std::size_t form_node_bytes(int warps) {
     return (warps + 1) * Staged<tile_width>::size * sizeof(double);
 }

@@ -22,6 +22,7 @@
 
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/gram_parts.cuh"
+#include "cuda/launch.hpp"
 
 namespace quoin::cuda {
 
@@ -173,25 +174,12 @@ constexpr int most_gram_units = 7 * gram_warps;
 template <class T, bool cross>
 cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols, double* parts,
                         bool accumulate, cudaStream_t stream) {
-    const auto launch = [&]<int units>() {
-        const int bytes = gram_stages * gram_ld * stage_cols * int(sizeof(T));
-        const cudaError_t error =
-            cudaFuncSetAttribute(gram_kernel<T, units, cross>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        gram_kernel<T, units, cross><<<grid, gram_warps * 32, bytes, stream>>>(m, of, parts, accumulate);
-        return cudaGetLastError();
-    };
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
-    switch (ceil_div(unit_count, gram_warps)) {
-        case 1: return launch.template operator()<least>();
-        case 2: return launch.template operator()<2>();
-        case 3: return launch.template operator()<3>();
-        case 4: return launch.template operator()<4>();
-        case 5: return launch.template operator()<5>();
-        case 6: return launch.template operator()<6>();
-        case 7: return launch.template operator()<7>();
-        default: return cudaErrorInvalidValue;
-    }
+    const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
+    return with_constant<1, 7>(ceil_div(unit_count, gram_warps), [&](auto count) {
+        constexpr int units = count < least ? least : count;
+        return launch(gram_kernel<T, units, cross>, {grid, gram_warps * 32, bytes}, stream, m, of, parts, accumulate);
+    });
 }
 
 /// part_b (+)= the Gram matrix of block b's slabs, b < blocks. 64 < n <= 192.

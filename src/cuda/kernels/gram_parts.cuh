@@ -51,8 +51,9 @@ struct PlaceInUnit {
     }
 };
 
+template <class T>
 __global__ void __launch_bounds__(sum_lanes* sum_groups)
-    sum_gram_parts_kernel(int n, int height, int count, const double* __restrict__ parts, double* G, Index ldg) {
+    sum_gram_parts_kernel(int n, int height, int count, const double* __restrict__ parts, T* G, Index ldg) {
     const int col_tiles = ceil_div(n, 8);
     const Index size = part_size(col_tiles, height), e = Index(blockIdx.x) * sum_lanes + threadIdx.x;
     const double sum = sum_of_element(e, size, count, parts);
@@ -72,9 +73,10 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
 }
 
 /// C (n×p) := Σ (+ C where `accumulate`) of the parts of AᵀB, `width` columns of it a group, blockIdx.y.
+template <class T>
 __global__ void __launch_bounds__(sum_lanes* sum_groups)
     sum_product_parts_kernel(int n, int p, int width, int count, const double* __restrict__ parts, bool accumulate,
-                             float* C, Index ldc) {
+                             T* C, Index ldc) {
     constexpr int height = 32;
     const Index size = Index(ceil_div(n, height)) * height * width, e = Index(blockIdx.x) * sum_lanes + threadIdx.x;
     const double sum = sum_of_element(e, size, count, parts + blockIdx.y * count * size);
@@ -84,8 +86,8 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
     const int i = unit / tiles * height + place.row,
               j = static_cast<int>(blockIdx.y) * width + unit % tiles * 8 + place.col;
     if (i >= n || j >= p) return;
-    float& c_ij = C[i + j * ldc];
-    c_ij = static_cast<float>(accumulate ? static_cast<double>(c_ij) + sum : sum);
+    T& c_ij = C[i + j * ldc];
+    c_ij = static_cast<T>(accumulate ? static_cast<double>(c_ij) + sum : sum);
 }
 
 inline cudaError_t sum_gram_parts(int n, int height, int count, const double* parts, double* G, Index ldg,

@@ -28,6 +28,7 @@
 #include <cfloat>
 
 #include "cuda/kernels/dmma.cuh"
+#include "cuda/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -353,11 +354,10 @@ template <class T>
 cudaError_t jacobi(int n, const double* B, const double* W, double threshold, double tolerance, double smallest,
                    Rotation* rotations, double* values, int* places, JacobiOutcome* outcome, MatrixView<T, Cuda> Vt,
                    cudaStream_t stream) {
-    const int N = jacobi_order(n), bytes = N * (N + 1) * int(sizeof(double));
-    const cudaError_t error = cudaFuncSetAttribute(jacobi_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const std::size_t N = jacobi_order(n);
+    const cudaError_t error = launch(jacobi_kernel, {1, jacobi_threads, sizeof(double) * N * (N + 1)}, stream, n, B,
+                                     threshold, tolerance, smallest, rotations, values, places, outcome);
     if (error != cudaSuccess) return error;
-    jacobi_kernel<<<1, jacobi_threads, bytes, stream>>>(n, B, threshold, tolerance, smallest, rotations, values, places,
-                                                        outcome);
     turn_rows<<<static_cast<unsigned>(n), 32, 0, stream>>>(n, W, rotations, places, outcome, Vt.data, Vt.ld);
     return cudaGetLastError();
 }

@@ -20,6 +20,7 @@
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/gram_parts.cuh"
 #include "cuda/kernels/row_tiles.cuh"
+#include "cuda/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -197,28 +198,15 @@ int narrow_grid(Index m, int n, int multiprocessors) {
 template <class T>
 cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
                    const Verdict* gate, int multiprocessors, cudaStream_t stream) {
-    const auto launch = [&]<int col_tiles>() {
+    return with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
+        constexpr int col_tiles = tiles;
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
         static_assert(unit_count(col_tiles, narrow_height) * 128 * int(sizeof(double)) <= slot_bytes);
-        const int bytes = factors.count * factor_block_count(col_tiles) * 64 * int(sizeof(double)) + slot_bytes;
-        const cudaError_t error =
-            cudaFuncSetAttribute(narrow_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        narrow_kernel<T, col_tiles><<<narrow_grid<T>(m, n, multiprocessors), narrow_warps * 32, bytes, stream>>>(
-            m, n, A, lda, factors, X, ldx, parts, gate);
-        return cudaGetLastError();
-    };
-    switch (ceil_div(n, 8)) {
-        case 1: return launch.template operator()<1>();
-        case 2: return launch.template operator()<2>();
-        case 3: return launch.template operator()<3>();
-        case 4: return launch.template operator()<4>();
-        case 5: return launch.template operator()<5>();
-        case 6: return launch.template operator()<6>();
-        case 7: return launch.template operator()<7>();
-        case 8: return launch.template operator()<8>();
-        default: return cudaErrorInvalidValue;
-    }
+        const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
+        const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, multiprocessors));
+        return launch(narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, stream, m, n, A, lda, factors, X,
+                      ldx, parts, gate);
+    });
 }
 
 }  // namespace quoin::cuda

@@ -26,6 +26,7 @@
 #include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
+#include "cuda/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -275,21 +276,11 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
 /// 0 < n <= 128. Does not wait.
 template <class T>
 cudaError_t reconstruct_top(const TopOperands<T>& operands, cudaStream_t stream) {
-    const auto launch = [&]<int col_tiles>() {
-        constexpr int bytes = sizeof(TopShared<col_tiles>);
-        const auto kernel = reconstruct_top_kernel<T, col_tiles>;
-        const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        kernel<<<1, top_threads(col_tiles), bytes, stream>>>(operands);
-        return cudaGetLastError();
-    };
-    switch (ceil_div(operands.n, 32)) {
-        case 1: return launch.template operator()<4>();
-        case 2: return launch.template operator()<8>();
-        case 3: return launch.template operator()<12>();
-        case 4: return launch.template operator()<16>();
-        default: return cudaErrorInvalidValue;
-    }
+    return with_constant<1, 4>(ceil_div(operands.n, 32), [&](auto fours) {
+        constexpr int col_tiles = 4 * fours;
+        return launch(reconstruct_top_kernel<T, col_tiles>, {1, top_threads(col_tiles), sizeof(TopShared<col_tiles>)},
+                      stream, operands);
+    });
 }
 
 }  // namespace quoin::cuda

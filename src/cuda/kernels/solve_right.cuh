@@ -16,6 +16,7 @@
 
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/row_tiles.cuh"
+#include "cuda/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -74,27 +75,13 @@ __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
 template <class T>
 cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
                         const Verdict* gate, int multiprocessors, cudaStream_t stream) {
-    const auto launch = [&]<int col_tiles>() {
-        constexpr int bytes = factor_block_count(col_tiles) * 64 * int(sizeof(double));
-        const cudaError_t error =
-            cudaFuncSetAttribute(solve_right_kernel<T, col_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
-        solve_right_kernel<T, col_tiles>
-            <<<blocks, solve_warps(col_tiles) * 32, bytes, stream>>>(m, n, A, lda, R, ldr, X, ldx, gate);
-        return cudaGetLastError();
-    };
-    switch (ceil_div(n, 16)) {
-        case 5: return launch.template operator()<10>();
-        case 6: return launch.template operator()<12>();
-        case 7: return launch.template operator()<14>();
-        case 8: return launch.template operator()<16>();
-        case 9: return launch.template operator()<18>();
-        case 10: return launch.template operator()<20>();
-        case 11: return launch.template operator()<22>();
-        case 12: return launch.template operator()<24>();
-        default: return cudaErrorInvalidValue;
-    }
+    const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
+    return with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
+        constexpr int col_tiles = 2 * pairs;
+        constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);
+        return launch(solve_right_kernel<T, col_tiles>, {blocks, solve_warps(col_tiles) * 32, bytes}, stream, m, n, A,
+                      lda, R, ldr, X, ldx, gate);
+    });
 }
 
 }  // namespace quoin::cuda

@@ -18,6 +18,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/row_tiles.cuh"
+#include "cuda/launch.hpp"
 
 namespace quoin::cuda {
 
@@ -97,25 +98,13 @@ __global__ void __launch_bounds__(subtract_warps * 32, 1)
 /// 0 < k <= 256, 64 < p <= 104.
 inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index lda, const float* B, Index ldb,
                                     float* C, Index ldc, int multiprocessors, cudaStream_t stream) {
-    const auto launch = [&]<int col_tiles>() {
-        const int bytes = ceil_div(k, 8) * col_tiles * 64 * int(sizeof(double));
-        const cudaError_t error = cudaFuncSetAttribute(subtract_product_kernel<col_tiles>,
-                                                       cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        if (error != cudaSuccess) return error;
-        const auto blocks =
-            static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(subtract_warps * 16))));
-        subtract_product_kernel<col_tiles>
-            <<<blocks, subtract_warps * 32, bytes, stream>>>(m, k, p, A, lda, B, ldb, C, ldc);
-        return cudaGetLastError();
-    };
-    switch (ceil_div(p, 8)) {
-        case 9: return launch.template operator()<9>();
-        case 10: return launch.template operator()<10>();
-        case 11: return launch.template operator()<11>();
-        case 12: return launch.template operator()<12>();
-        case 13: return launch.template operator()<13>();
-        default: return cudaErrorInvalidValue;
-    }
+    const auto blocks =
+        static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(subtract_warps * 16))));
+    return with_constant<9, 13>(ceil_div(p, 8), [&](auto col_tiles) {
+        const std::size_t bytes = sizeof(double) * 64 * ceil_div(k, 8) * col_tiles;
+        return launch(subtract_product_kernel<col_tiles>, {blocks, subtract_warps * 32, bytes}, stream, m, k, p, A, lda,
+                      B, ldb, C, ldc);
+    });
 }
 
 }  // namespace quoin::cuda

@@ -23,6 +23,7 @@
 #include <cmath>
 
 #include "cuda/kernels/verlet_state.cuh"
+#include "cuda/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -126,15 +127,10 @@ cudaError_t verlet_tangents(const Couplings<T, D>& first, int steps, T h, Matrix
     constexpr int W = verlet_cols<T>;
     const std::size_t bytes = static_cast<std::size_t>(W * 2 * D * first.N) * sizeof(T);
     const bool in_shared = bytes <= shared_bytes;
-    const cudaError_t error =
-        cudaFuncSetAttribute(verlet_tangents_kernel<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(in_shared ? bytes : 0));
-    if (error != cudaSuccess) return error;
-    const int threads = static_cast<int>(std::min<Index>(verlet_threads, (first.N + 31) / 32 * 32));
-    verlet_tangents_kernel<T, D>
-        <<<static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0, stream>>>(first, steps, h, X,
-                                                                                                  in_shared);
-    return cudaGetLastError();
+    const auto threads = static_cast<unsigned>(std::min<Index>(verlet_threads, (first.N + 31) / 32 * 32));
+    return launch(verlet_tangents_kernel<T, D>,
+                  {static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0}, stream, first, steps,
+                  h, X, in_shared);
 }
 
 }  // namespace quoin::cuda

@@ -1,0 +1,152 @@
+// Threads with a stream each: every kernel with dynamic shared memory, small and large in turn, finds what one thread finds.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "cases.hpp"
+#include "cuda/primitives.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+#include "quoin/lyapunov.hpp"
+#include "quoin/qr.hpp"
+#include "quoin/robust_pca.hpp"
+
+namespace quoin::test {
+namespace {
+
+using Numbers = std::vector<double>;
+struct Job {
+    std::string name;
+    std::function<Numbers(Context<Cuda>&)> run;
+};
+
+template <class T>
+void append(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Numbers& to) {
+    const Matrix<T> there = copy_to_host<T>(ctx, A);
+    to.insert(to.end(), there.data(), there.data() + there.rows() * there.cols());
+}
+
+template <class T>
+std::shared_ptr<const Matrix<T>> random(Index m, Index n, std::uint64_t seed = 1) {
+    return std::make_shared<const Matrix<T>>(random_normal<T>(m, n, seed));
+}
+
+/// narrow, solve_right and gram by CholeskyQR; apply_strip, panel_products and reconstruct_top by panels; trees.
+template <class T>
+Job factor(Method method, Index m, Index n) {
+    return {fmt::format("{} {}x{}", to_string(method), m, n), [=, A = random<T>(m, n)](Context<Cuda>& ctx) {
+                const Matrix<T, Cuda> there = copy_to_device<T>(ctx, A->view());
+                const QR<T, Cuda> f = qr<T, Cuda>(ctx, there.view(), with(method));
+                Numbers found;
+                append<T>(ctx, f.form_q(ctx).view(), found);
+                append<T>(ctx, f.r(ctx).view(), found);
+                return found;
+            }};
+}
+
+/// gram of two matrices, and subtract_product.
+Job products(Index m, Index k, Index p) {
+    return {fmt::format("products {}x{} {}", m, k, p),
+            [=, A = random<float>(m, k), B = random<float>(m, p, 2)](Context<Cuda>& ctx) {
+                const Matrix<float, Cuda> Q = copy_to_device<float>(ctx, A->view());
+                Matrix<float, Cuda> W = copy_to_device<float>(ctx, B->view()), S(ctx, k, p);
+                multiply_transposed<float>(ctx, Q.view(), W.view(), S.view());
+                subtract_product<float>(ctx, Q.view(), S.view(), W.view());
+                Numbers found;
+                append<float>(ctx, S.view(), found);
+                append<float>(ctx, W.view(), found);
+                return found;
+            }};
+}
+
+/// correct_and_shrink, and jacobi.
+template <class T>
+Job pursuit(Index m, Index n) {
+    return {fmt::format("pursuit {}x{}", m, n), [=, M = random<T>(m, n)](Context<Cuda>& ctx) {
+                const Matrix<T, Cuda> there = copy_to_device<T>(ctx, M->view());
+                RobustPcaOptions<T, Cuda> options;
+                options.max_iterations = 4;
+                const auto parts = robust_pca<T, Cuda>(ctx, there.view(), options);
+                Numbers found;
+                append<T>(ctx, parts.L.view(), found);
+                append<T>(ctx, parts.S.view(), found);
+                return found;
+            }};
+}
+
+/// flow, and verlet_tangents.
+template <class T, class System>
+Job evolution(const char* name, const System& system) {
+    return {name, [=](Context<Cuda>& ctx) {
+                Numbers x = tangent_map(system)->initial_state(3);
+                const auto n = static_cast<Index>(x.size());
+                Matrix<double, Cuda> state = copy_to_device<double>(ctx, MatrixView<const double>(x.data(), n, 1));
+                Matrix<T, Cuda> X = copy_to_device<T>(ctx, random_normal<T>(n, 7).view());
+                tangent_map<T>(ctx, system)->advance(ctx, 5, {state.data(), x.size()}, X.view());
+                Numbers found;
+                append<double>(ctx, state.view(), found);
+                append<T>(ctx, X.view(), found);
+                return found;
+            }};
+}
+
+template <class T>
+void add_jobs(std::vector<Job>& jobs) {
+    for (const Index n : {64, 8, 192, 40, 70, 64, 130, 60}) jobs.push_back(factor<T>(Method::CholeskyQR2, 256, n));
+    jobs.push_back(factor<T>(Method::ShiftedCholeskyQR3, 700, 64));
+    for (const Index n : {64, 300, 100, 33}) jobs.push_back(factor<T>(Method::BlockedHouseholder, 1500, n));
+    jobs.push_back(factor<T>(Method::TSQR, 3000, 20));
+    for (const Index n : {192, 20, 100, 45}) jobs.push_back(factor<T>(Method::CAQR, 2500, n));
+    for (const Index n : {16, 128, 50, 100, 160}) jobs.push_back(pursuit<T>(500, n));
+    jobs.push_back(evolution<T>("lorenz96 of 37", Lorenz96{.size = 37}));
+    jobs.push_back(evolution<T>("lorenz96 of 900", Lorenz96{.size = 900}));
+    jobs.push_back(evolution<T>("chain of 19", FputBeta{.size = 19}));
+    jobs.push_back(evolution<T>("chain of 2000", FputBeta{.size = 2000}));
+    jobs.push_back(evolution<T>("fluid of 40", Particles{.count = 40, .density = 0.8}));
+    jobs.push_back(evolution<T>("fluid of 300", Particles{.count = 300, .density = 0.8}));
+}
+
+using GpuThreads = OnGpu;
+
+TEST_F(GpuThreads, FindWhatOneThreadFinds) {
+    std::vector<Job> jobs;
+    add_jobs<float>(jobs);
+    add_jobs<double>(jobs);
+    jobs.push_back(products(65536, 64, 72));
+    jobs.push_back(products(65536, 256, 104));
+    std::vector<Numbers> expected;
+    for (const Job& job : jobs) {
+        SCOPED_TRACE(job.name);
+        expected.push_back(job.run(gpu()));
+    }
+    constexpr std::size_t threads = 8;
+    const std::size_t rounds = quick() ? 1 : 6;
+    std::vector<std::string> failures(threads);
+    std::vector<std::thread> all;
+    for (std::size_t t = 0; t < threads; ++t) {
+        all.emplace_back([&, t] {
+            Context<Cuda> ctx;
+            for (std::size_t i = 0; i < rounds * jobs.size(); ++i) {
+                const std::size_t j = (i + t * jobs.size() / threads) % jobs.size();
+                try {
+                    const Numbers found = jobs[j].run(ctx);
+                    const bool same = found.size() == expected[j].size() &&
+                                      std::memcmp(found.data(), expected[j].data(), 8 * found.size()) == 0;
+                    if (!same) failures[t] += jobs[j].name + ": other bits\n";
+                } catch (const std::exception& error) {
+                    failures[t] += jobs[j].name + ": " + error.what() + "\n";
+                }
+            }
+        });
+    }
+    for (std::thread& thread : all) thread.join();
+    for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace quoin::test
