@@ -415,6 +415,53 @@ TYPED_TEST(GramSchmidtTest, TruncatedAndAppendedAgain) {
     }
 }
 
+TYPED_TEST(GramSchmidtTest, GoesOnFromItsStateWithTheSameBits) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(100, 60);
+    for (const auto& scheme : gram_schmidt_cases) {
+        SCOPED_TRACE(scheme.name);
+        GramSchmidt<T> basis(this->ctx, 100, 0, scheme.options(16)), saved(this->ctx, 100, 0, scheme.options(16));
+        const auto save = [&] { saved = GramSchmidt<T>(this->ctx, saved.state(this->ctx)); };
+        const auto expect_same = [&] {
+            save();
+            EXPECT_TRUE(same_bits<T>(saved.q(), basis.q()));
+            EXPECT_TRUE(same_bits<T>(saved.r(), basis.r()));
+        };
+        const auto append = [&](Range columns) {
+            basis.append(this->ctx, A.view().col_block(columns));
+            saved.append(this->ctx, A.view().col_block(columns));
+            expect_same();
+        };
+        EXPECT_EQ(basis.q().rows, 100);
+        save();
+        append({0, 1});
+        append({1, 23});
+        append({23, 50});
+        basis.truncate(20);
+        saved.truncate(20);
+        append({20, 60});
+        Matrix<T> V = random_normal<T>(100, 3, 5), W = copy<T>(std::as_const(V).view());
+        const Matrix<T> H = basis.orthogonalize(this->ctx, V.view()), K = saved.orthogonalize(this->ctx, W.view());
+        EXPECT_TRUE(same_bits<T>(std::as_const(W).view(), std::as_const(V).view()));
+        EXPECT_TRUE(same_bits<T>(K.view(), H.view()));
+    }
+    GramSchmidt<T> basis(this->ctx, 100, 0, gram_schmidt_cases[0].options(16));
+    basis.append(this->ctx, A.view());
+    for (const auto& spoil : std::vector<void (*)(typename GramSchmidt<T>::State&)>{
+             [](auto& s) { s.Q = Matrix<T>(100, 59); }, [](auto& s) { s.Q = Matrix<T>(50, 60); },
+             [](auto& s) { s.R = Matrix<T>(60, 59); }, [](auto& s) { s.L = Matrix<T>(15, 60); },
+             [](auto& s) { s.panels.pop_back(); },
+             [](auto& s) {
+                 s.panels = {{0, 60}};
+             },
+             [](auto& s) { s.options.panel_width = 8; },
+             [](auto& s) { s.options.method = Method::ClassicalGramSchmidt; }}) {
+        auto state = basis.state(this->ctx);
+        spoil(state);
+        EXPECT_THROW(GramSchmidt<T>(this->ctx, state), InvalidArgument);
+    }
+}
+
 TYPED_TEST(GramSchmidtTest, OrthogonalizesWhatIsNotAppended) {
     using T = TypeParam;
     const Index m = 200, n = 40, p = 3;

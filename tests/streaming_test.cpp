@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checks.hpp"
@@ -253,6 +254,150 @@ TYPED_TEST(StreamingRTest, EmptyBlocksAndEmptyMatrices) {
     EXPECT_THROW(StreamingR<T>(this->ctx, -1), InvalidArgument);
     EXPECT_THROW(StreamingR<T>(this->ctx, 3, -1), InvalidArgument);
     EXPECT_THROW(stream.solve(this->ctx), InvalidArgument);
+}
+
+/// The streams of the parts of [A b], merged as a binary tree over them, or one after the other from the last on.
+template <class T>
+StreamingR<T> merged(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> b, const std::vector<Range>& parts,
+                     bool tree) {
+    std::vector<StreamingR<T>> streams;
+    for (const Range& rows : parts) {
+        streams.emplace_back(ctx, A.cols, b.cols).append(ctx, A.row_block(rows), b.row_block(rows));
+    }
+    while (streams.size() > 1) {
+        if (tree) {
+            for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+                streams[i].merge(ctx, streams[i + 1]);
+                streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+            }
+        } else {
+            StreamingR<T> last = std::move(streams.back());
+            streams.pop_back();
+            last.merge(ctx, streams.back());
+            streams.back() = std::move(last);
+        }
+    }
+    return std::move(streams.front());
+}
+
+TYPED_TEST(StreamingRTest, MergedInAnyOrderIsOfAllRows) {
+    using T = TypeParam;
+    const Index m = 150, n = 12, p = 2;
+    for (const Gallery matrix_class : {Gallery::RandomNormal, Gallery::GradedColumnsDown, Gallery::DuplicateColumns}) {
+        const Matrix<T> A = generate<T>(matrix_class, m, n), b = random_normal<T>(m, p, 5);
+        for (const auto& parts : partitions(m, n)) {
+            for (const bool tree : {false, true}) {
+                SCOPED_TRACE(describe(matrix_class, m, n, parts) + (tree ? ", as a tree" : ""));
+                const StreamingR<T> stream = merged<T>(this->ctx, A.view(), b.view(), parts, tree);
+                EXPECT_EQ(stream.rows(), m);
+                const Matrix<T> R = stream.r();
+                ASSERT_EQ(R.rows(), n);
+                EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+                EXPECT_LE(gram_error<T>(A.view(), R.view()), streaming_law(parts)) << "AᵀA = RᵀR";
+                if (matrix_class == Gallery::DuplicateColumns) continue;
+                const auto solution = stream.solve(this->ctx);
+                const auto errors =
+                    least_squares_errors<T>(A.view(), b.view(), solution.X.view(), solution.residual_norms);
+                EXPECT_LE(errors.gradient, 2 * streaming_law(parts) * (n + p) / n);
+                EXPECT_LE(errors.residual_norm, 2 * streaming_law(parts) * (n + p) / n);
+            }
+        }
+    }
+}
+
+TYPED_TEST(StreamingRTest, MergesWhatIsEmptyItselfAndRefusesOtherSizes) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(30, 5), b = random_normal<T>(30, 1, 5);
+    StreamingR<T> stream(this->ctx, 5, 1), empty(this->ctx, 5, 1);
+    stream.append(this->ctx, A.view(), b.view());
+    const Matrix<T> R = stream.r();
+    const double flops = stream.solve(this->ctx).report.flops;
+    stream.merge(this->ctx, empty);
+    EXPECT_TRUE(same_bits<T>(stream.r().view(), R.view()));
+    for (const auto& [n, p] : {std::pair<Index, Index>{5, 0}, {4, 2}, {4, 1}, {6, 1}}) {
+        EXPECT_THROW(stream.merge(this->ctx, StreamingR<T>(this->ctx, n, p)), InvalidArgument) << n << ", " << p;
+    }
+    EXPECT_EQ(stream.rows(), 30);
+
+    // [A; A] has the factor √2 R, and all its rows are counted, and all flops
+    stream.merge(this->ctx, stream);
+    EXPECT_EQ(stream.rows(), 60);
+    Matrix<T> twice = copy<T>(R.view());
+    for (Index i = 0; i < 25; ++i) twice.data()[i] *= std::sqrt(T(2));
+    EXPECT_LE(difference<T>(normalised<T>(stream.r().view()).view(), normalised<T>(twice.view()).view(), 5,
+                            frobenius_norm<T>(A.view())),
+              2 * law);
+    EXPECT_GT(stream.solve(this->ctx).report.flops, 2 * flops);
+
+    empty.merge(this->ctx, stream);
+    EXPECT_EQ(empty.rows(), 60);
+    EXPECT_LE(gram_error<T>(stream.r().view(), empty.r().view()), law);
+}
+
+TYPED_TEST(StreamingRTest, GoesOnFromItsStateWithTheSameBits) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(60, 8), b = random_normal<T>(60, 2, 5);
+    StreamingR<T> stream(this->ctx, 8, 2);
+    for (const Range rows : {Range{0, 0}, Range{0, 5}, Range{5, 30}, Range{30, 60}}) {
+        const auto append = [&](StreamingR<T>& s) {
+            s.append(this->ctx, A.view().row_block(rows), b.view().row_block(rows));
+        };
+        StreamingR<T> restored(stream.state(this->ctx));
+        append(stream);
+        append(restored);
+        EXPECT_EQ(restored.rows(), rows.end);
+        EXPECT_TRUE(same_bits<T>(restored.r().view(), stream.r().view()));
+    }
+    const auto expected = stream.solve(this->ctx), solution = StreamingR<T>(stream.state(this->ctx)).solve(this->ctx);
+    EXPECT_TRUE(same_bits<T>(solution.X.view(), expected.X.view()));
+    EXPECT_EQ(solution.residual_norms, expected.residual_norms);
+    EXPECT_EQ(solution.report.flops, expected.report.flops);
+    for (const auto& spoil : std::vector<void (*)(typename StreamingR<T>::State&)>{
+             [](auto& s) { s.n = -1; }, [](auto& s) { s.n = 11; }, [](auto& s) { s.rows = 9; },
+             [](auto& s) { s.R = Matrix<T>(9, 10); }}) {
+        auto state = stream.state(this->ctx);
+        spoil(state);
+        EXPECT_THROW(StreamingR<T>(std::move(state)), InvalidArgument);
+    }
+}
+
+TYPED_TEST(StreamingQRTest, GoesOnFromItsStateWithTheSameBits) {
+    using T = TypeParam;
+    const Index m = 70, n = 9;
+    const Matrix<T> A = random_normal<T>(m, n);
+    const auto blocks = cut(m, {20, 3, 0, 30});
+    StreamingQR<T> stream(this->ctx, n), saved(this->ctx, n);
+    for (const Range& rows : blocks) {
+        stream.append(this->ctx, A.view().row_block(rows));
+        saved.append(this->ctx, A.view().row_block(rows));
+        saved = StreamingQR<T>(this->ctx, saved.state(this->ctx));
+        EXPECT_EQ(saved.rows(), rows.end);
+    }
+    for (auto rows = blocks.rbegin(); rows != blocks.rend(); ++rows) {
+        const Matrix<T> Q = stream.q_rows(this->ctx, A.view().row_block(*rows));
+        EXPECT_TRUE(same_bits<T>(saved.q_rows(this->ctx, A.view().row_block(*rows)).view(), Q.view()));
+        saved = StreamingQR<T>(this->ctx, saved.state(this->ctx));
+        EXPECT_TRUE(same_bits<T>(saved.r().view(), stream.r().view()));
+        EXPECT_THROW(saved.append(this->ctx, A.view()), InvalidArgument) << "the second pass has begun";
+    }
+    EXPECT_EQ(saved.rows(), m);
+
+    StreamingQR<T> backward(this->ctx, n);
+    backward.append(this->ctx, A.view().row_block({0, 40}));
+    backward.append(this->ctx, A.view().row_block({40, 70}));
+    (void)backward.q_rows(this->ctx, A.view().row_block({40, 70}));
+    for (const auto& spoil : std::vector<void (*)(typename StreamingQR<T>::State&)>{
+             [](auto& s) { s.n = 8; }, [](auto& s) { s.rows = 39; }, [](auto& s) { s.heights = {-1}; },
+             [](auto& s) {
+                 s.heights = {40, 40};
+             },
+             [](auto& s) { s.heights = {}; }, [](auto& s) { s.backward = false; },
+             [](auto& s) { s.R = Matrix<T>(8, 9); }, [](auto& s) { s.G = Matrix<T>(8, 9); },
+             [](auto& s) { s.G = Matrix<T>(18, 8); }}) {
+        auto state = backward.state(this->ctx);
+        spoil(state);
+        EXPECT_THROW(StreamingQR<T>(this->ctx, std::move(state)), InvalidArgument);
+    }
 }
 
 TYPED_TEST(StreamingQRTest, QAndRObeyTheLawForAnyMatrixInAnyBlocks) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "quoin/qr.hpp"
 
@@ -69,6 +70,19 @@ public:
     MatrixView<const T, D> r() const;
     /// Method, panel width and reorthogonalization in use.
     const Plan& plan() const;
+
+    /// What later columns depend on, to be kept or sent: a basis made of it gives the same bits as the one that it is from.
+    struct State {
+        Options options;    ///< the plan's choices
+        Matrix<T, D> Q, R;  ///< m×k and k×k
+        Matrix<T, D> L;     ///< of modified Gram-Schmidt, panel_width×k: see `panels`
+        std::vector<Range>
+            panels;  ///< of it; of panel [b, e), I + the strictly lower triangle of QᵀQ is in L(0:e−b, b:e)
+    };
+    /// A copy of mk + k² numbers, and k·panel_width more for modified Gram-Schmidt.
+    State state(Context<D>& ctx) const;
+    /// Throws InvalidArgument where the sizes do not fit each other.
+    GramSchmidt(Context<D>& ctx, const State& state);
 
 private:
     struct Impl;

@@ -34,6 +34,29 @@ public:
     /// throws, the state is as it was before the call.
     void append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b = {});
 
+    /// Appends all rows of A and b that `other` was given: R_ext := R factor of [R_ext; R_ext of other].
+    ///
+    /// This is a node of a TSQR tree: the rows of one matrix may be streamed in parts, by several threads or machines, and
+    /// the parts merged in any order. R obeys `append`'s bound in every order. The same order gives the same bits; another
+    /// one changes R by rounding errors and by the signs of its rows. 4(n + p)³ flops. Throws InvalidArgument unless n and p
+    /// are the same; the state is then as it was.
+    ///
+    ///     StreamingR<double> left(ctx, n), right(ctx, n);
+    ///     left.append(ctx, A1.view()), right.append(ctx, A2.view());
+    ///     left.merge(ctx, right);                          // R of [A1; A2]
+    void merge(Context<D>& ctx, const StreamingR& other);
+
+    /// What a stream goes on from, to be kept or sent: a stream made of it gives the same bits as the one that it is from.
+    struct State {
+        Index n = 0, rows = 0;
+        Matrix<T, D> R;  ///< R_ext, min(rows, n + p)×(n + p)
+        Report report;   ///< of `solve`
+    };
+    /// A copy of (n + p)² numbers.
+    State state(Context<D>& ctx) const;
+    /// Throws InvalidArgument where the sizes do not fit each other.
+    explicit StreamingR(State state);
+
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
@@ -48,6 +71,9 @@ public:
     LeastSquares<T, D> solve(Context<D>& ctx, double rcond = -1) const;
 
 private:
+    void reduce(Context<D>& ctx, Matrix<T, D>&& stacked);
+    void count(const Report& report);
+
     Index n_ = 0, p_ = 0, rows_ = 0;
     Matrix<T, D> R_;  // R_ext, min(rows, n + p)×(n + p)
     Report report_;
@@ -96,12 +122,26 @@ public:
     /// its R factor shows, or if no block is left.
     Matrix<T, D> q_rows(Context<D>& ctx, MatrixView<const T, D> block);
 
+    /// What a stream goes on from, in either pass, as `StreamingR::State`.
+    struct State {
+        Index n = 0, rows = 0;
+        std::vector<Index> heights;  ///< rows h_i of the blocks that have no rows of Q yet
+        Matrix<T, D> stack;          ///< their R_i, min(h_i, n)×n each, one below the other
+        bool backward = false;       ///< whether `q_rows` has been called
+        Matrix<T, D> R, G;           ///< then R, min(rows, n)×n, and [G_1; …; G_N]; otherwise without entries
+    };
+    /// A copy of up to 2n² numbers for each block.
+    State state(Context<D>& ctx) const;
+    /// Throws InvalidArgument where the sizes do not fit each other.
+    StreamingQR(Context<D>& ctx, State state);
+
 private:
     struct Block {
         Index rows;
         Matrix<T, D> R;  // R_i, min(rows, n)×n
     };
     QR<T, D> factor_block(Context<D>& ctx, MatrixView<const T, D> A) const;
+    Matrix<T, D> stack(Context<D>& ctx) const;
     QR<T, D> factor_stack(Context<D>& ctx) const;
 
     Index n_ = 0, rows_ = 0;

@@ -55,7 +55,7 @@ private:
 
 template <class T, class D>
 struct GramSchmidt<T, D>::Impl {
-    Impl(Context<D>& ctx, Plan plan_) : plan(plan_), basis(ctx, plan_, 0) {}
+    Impl(Context<D>& ctx, Plan plan_) : plan(plan_), basis(ctx, plan_, 0), Q(ctx, plan_.rows, 0) {}
 
     /// Memory for k columns, those there are kept.
     void reserve(Context<D>& ctx, Index k) {
@@ -86,6 +86,45 @@ GramSchmidt<T, D>::GramSchmidt(Context<D>& ctx, Index m, Index capacity, Options
     impl_->reserve(ctx, std::min(m, capacity));
 }
 template <class T, class D>
+GramSchmidt<T, D>::GramSchmidt(Context<D>& ctx, const State& state)
+    : GramSchmidt(ctx, state.Q.rows(), state.Q.cols(), state.options) {
+    Impl& f = *impl_;
+    const Index k = state.Q.cols();
+    const bool modified = f.plan.method == Method::ModifiedGramSchmidt;
+    Index done = 0;
+    bool fits = k <= rows() && state.R.rows() == k && state.R.cols() == k && state.L.cols() == (modified ? k : 0) &&
+                (state.L.cols() == 0 || state.L.rows() == f.plan.panel_width);
+    for (const Range& panel : state.panels) {
+        fits = fits && panel.begin == done && panel.size() > 0 && panel.size() <= f.plan.panel_width;
+        done = panel.end;
+    }
+    if (!fits || done != state.L.cols()) {
+        throw InvalidArgument("GramSchmidt: the sizes of the state do not fit each other");
+    }
+    f.cols = k;
+    copy<T>(ctx, state.Q.view(), f.Q.view().col_block({0, k}));
+    copy<T>(ctx, state.R.view(), f.R.view().block({0, k}, {0, k}));
+    f.basis.restore(ctx, state.panels, state.L.view());
+}
+
+template <class T, class D>
+typename GramSchmidt<T, D>::State GramSchmidt<T, D>::state(Context<D>& ctx) const {
+    const Impl& f = *impl_;
+    State state;
+    state.options.method = f.plan.method;
+    state.options.arithmetic = f.plan.arithmetic;
+    state.options.reorthogonalization = f.plan.reorthogonalization;
+    state.options.gram_schmidt_panel = f.plan.gram_schmidt_panel;
+    state.options.panel_width = f.plan.panel_width;
+    state.options.check_finite = f.plan.check_finite;
+    state.Q = copy_of<T, D>(ctx, q());
+    state.R = copy_of<T, D>(ctx, r());
+    state.L = copy_of<T, D>(ctx, f.basis.l(cols()));
+    state.panels = f.basis.panels();
+    return state;
+}
+
+template <class T, class D>
 GramSchmidt<T, D>::GramSchmidt(GramSchmidt&&) noexcept = default;
 template <class T, class D>
 GramSchmidt<T, D>& GramSchmidt<T, D>::operator=(GramSchmidt&&) noexcept = default;
@@ -98,7 +137,7 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     const Index m = rows(), k = cols(), p = A.cols;
     if (A.rows != m || p > m - k) {
         throw InvalidArgument(
-            fmt::format("GramSchmidt::append: A is {} x {}, and to {} columns of {} rows at most {} of as "
+            fmt::format("append: A is {} x {}, and to {} columns of {} rows at most {} of as "
                         "many rows can be appended",
                         A.rows, p, k, m, m - k));
     }
@@ -134,7 +173,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     const Impl& f = *impl_;
     if (V.rows != rows()) {
         throw InvalidArgument(
-            fmt::format("GramSchmidt::orthogonalize: V has {} rows, and the columns of Q have {}", V.rows, rows()));
+            fmt::format("orthogonalize: V has {} rows, and the columns of Q have {}", V.rows, rows()));
     }
     Matrix<T, D> H(ctx, cols(), V.cols);
     if (V.cols == 0) return H;
@@ -155,7 +194,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
 template <class T, class D>
 void GramSchmidt<T, D>::truncate(Index k) {
     if (k < 0 || k > cols()) {
-        throw InvalidArgument(fmt::format("GramSchmidt::truncate: {} columns cannot be kept of {}", k, cols()));
+        throw InvalidArgument(fmt::format("truncate: {} columns cannot be kept of {}", k, cols()));
     }
     impl_->truncate(k);
 }

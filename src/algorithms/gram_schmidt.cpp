@@ -92,6 +92,12 @@ void GramSchmidtBasis<T, D>::truncate(Index k) {
 }
 
 template <class T, class D>
+void GramSchmidtBasis<T, D>::restore(Context<D>& ctx, const std::vector<Range>& panels, MatrixView<const T, D> L) {
+    panels_ = panels;
+    copy<T>(ctx, L, L_.view().col_block({0, L.cols}));
+}
+
+template <class T, class D>
 typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(Context<D>& ctx, MatrixView<T, D> Q,
                                                                                 MatrixView<T, D> R, Index first,
                                                                                 const Done& done) {

@@ -37,6 +37,12 @@ public:
     /// Room for so many columns.
     void reserve(Context<D>& ctx, Index capacity);
 
+    const std::vector<Range>& panels() const { return panels_; }
+    /// L of the first k columns, which has no entries but of modified Gram-Schmidt.
+    MatrixView<const T, D> l(Index k) const { return L_.view().col_block({0, modified() ? k : 0}); }
+    /// Takes what `panels` and `l` have given. There must be room.
+    void restore(Context<D>& ctx, const std::vector<Range>& panels, MatrixView<const T, D> L);
+
 private:
     struct Task;
     void one_pass(Context<D>& ctx, Task& task, Outcome& outcome);

@@ -102,7 +102,8 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
 template <class T, class D>
 void require_kept_q(const QR<T, D>& f, const char* operation) {
     if (f.plan().q == QForm::None) {
-        throw InvalidArgument(fmt::format("{} needs Q, and the factorization was made with QForm::None", operation));
+        throw InvalidArgument(
+            fmt::format("{} needs Q, and the factorization was asked for R alone (q = none)", operation));
     }
 }
 

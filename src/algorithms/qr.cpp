@@ -435,7 +435,8 @@ void require_q(const QR<T, D>& f, const char* operation) {
     const auto& impl = f.impl();
     const bool spent = impl.is_explicit ? impl.Q.rows() != f.rows() : impl.forest.A.rows() != f.rows();
     if (impl.plan.q == QForm::None) {
-        throw InvalidArgument(fmt::format("{} needs Q, and the factorization was made with QForm::None", operation));
+        throw InvalidArgument(
+            fmt::format("{} needs Q, and the factorization was asked for R alone (q = none)", operation));
     }
     if (spent) throw InvalidArgument(fmt::format("{} of a factorization whose Q was taken", operation));
 }

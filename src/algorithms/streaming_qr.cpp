@@ -11,15 +11,41 @@ StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n) {
     if (n < 0) throw InvalidArgument(fmt::format("StreamingQR: n must not be negative, and is {}", n));
 }
 
+template <class T, class D>
+StreamingQR<T, D>::StreamingQR(Context<D>& ctx, State state)
+    : n_(state.n), rows_(state.rows), backward_(state.backward), R_(std::move(state.R)), G_(std::move(state.G)) {
+    Index row = 0, appended = 0;
+    bool fits = n_ >= 0 && state.stack.cols() == n_;
+    for (const Index h : state.heights) {
+        const Range rows{row, row + std::min(h, n_)};
+        fits = fits && h >= 0 && rows.end <= state.stack.rows();
+        if (!fits) break;
+        blocks_.push_back({h, copy_of<T, D>(ctx, std::as_const(state.stack).view().row_block(rows))});
+        row = rows.end;
+        appended += h;
+    }
+    const Index k = std::min(rows_, n_);
+    fits = fits && row == state.stack.rows() && (backward_ ? appended <= rows_ : appended == rows_) &&
+           (!backward_ || (R_.rows() == k && R_.cols() == n_ && G_.rows() >= row && G_.cols() == k));
+    if (!fits) throw InvalidArgument("StreamingQR: the sizes of the state do not fit each other");
+}
+
+template <class T, class D>
+typename StreamingQR<T, D>::State StreamingQR<T, D>::state(Context<D>& ctx) const {
+    State state{n_, rows_, {}, stack(ctx), backward_, copy_of<T, D>(ctx, R_.view()), copy_of<T, D>(ctx, G_.view())};
+    for (const Block& block : blocks_) state.heights.push_back(block.rows);
+    return state;
+}
+
 /// A_i = P_i [R_i; 0], under the same plan in both passes, so that every bit of R_i is the same in both.
 template <class T, class D>
 QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, MatrixView<const T, D> A) const {
     return qr<T, D>(ctx, A, streaming_options(ctx, A.rows, n_, QForm::Any));
 }
 
-/// [R_1; …; R_N] = G R
+/// [R_1; …; R_N]
 template <class T, class D>
-QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
+Matrix<T, D> StreamingQR<T, D>::stack(Context<D>& ctx) const {
     Index stacked = 0;
     for (const Block& block : blocks_) stacked += block.R.rows();
     Matrix<T, D> S(ctx, stacked, n_);
@@ -28,16 +54,22 @@ QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
         copy<T>(ctx, block.R.view(), S.view().row_block({row, row + block.R.rows()}));
         row += block.R.rows();
     }
-    const Plan plan = plan_qr<T>(ctx, stacked, n_, streaming_options(ctx, stacked, n_, QForm::Explicit));
+    return S;
+}
+
+/// [R_1; …; R_N] = G R
+template <class T, class D>
+QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
+    Matrix<T, D> S = stack(ctx);
+    const Plan plan = plan_qr<T>(ctx, S.rows(), n_, streaming_options(ctx, S.rows(), n_, QForm::Explicit));
     return qr<T, D>(ctx, std::move(S), plan);
 }
 
 template <class T, class D>
 void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
-    if (backward_) throw InvalidArgument("StreamingQR::append: no block can follow once q_rows has been called");
+    if (backward_) throw InvalidArgument("append: no block can follow once q_rows has been called");
     if (block.cols != n_) {
-        throw InvalidArgument(
-            fmt::format("StreamingQR::append: the block has {} columns instead of {}", block.cols, n_));
+        throw InvalidArgument(fmt::format("append: the block has {} columns instead of {}", block.cols, n_));
     }
     require_finite(ctx, block);
     blocks_.push_back({block.rows, factor_block(ctx, block).r(ctx)});
@@ -51,17 +83,16 @@ Matrix<T, D> StreamingQR<T, D>::r(Context<D>& ctx) const {
 
 template <class T, class D>
 Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> block) {
-    if (blocks_.empty()) throw InvalidArgument("StreamingQR::q_rows: no block is left");
+    if (blocks_.empty()) throw InvalidArgument("q_rows: no block is left");
     const Block& last = blocks_.back();
     if (block.rows != last.rows || block.cols != n_) {
         throw InvalidArgument(
-            fmt::format("StreamingQR::q_rows: the next block in reverse order is {}x{}, and the one given is {}x{}",
-                        last.rows, n_, block.rows, block.cols));
+            fmt::format("q_rows: the next block in reverse order is {}x{}, and the one given is {}x{}", last.rows, n_,
+                        block.rows, block.cols));
     }
     const QR<T, D> P = factor_block(ctx, block);
     if (!equal<T>(ctx, P.r(ctx).view(), last.R.view())) {
-        throw InvalidArgument(
-            "StreamingQR::q_rows: not the block that was appended; give the same blocks in reverse order");
+        throw InvalidArgument("q_rows: not the block that was appended; give the same blocks in reverse order");
     }
     if (!backward_) {
         QR<T, D> stack = factor_stack(ctx);

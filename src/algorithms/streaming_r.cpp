@@ -15,12 +15,26 @@ StreamingR<T, D>::StreamingR(Context<D>& ctx, Index n, Index p) : n_(n), p_(p) {
 }
 
 template <class T, class D>
+StreamingR<T, D>::StreamingR(State state)
+    : n_(state.n), p_(state.R.cols() - state.n), rows_(state.rows), R_(std::move(state.R)), report_(state.report) {
+    if (n_ < 0 || p_ < 0 || rows_ < 0 || R_.rows() != std::min(rows_, n_ + p_)) {
+        throw InvalidArgument(fmt::format("StreamingR: R of {} rows and {} columns, {} of them of A, is not {}x{}",
+                                          rows_, n_ + p_, n_, R_.rows(), R_.cols()));
+    }
+}
+
+template <class T, class D>
+typename StreamingR<T, D>::State StreamingR<T, D>::state(Context<D>& ctx) const {
+    return {n_, rows_, copy_of<T, D>(ctx, R_.view()), report_};
+}
+
+template <class T, class D>
 void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b) {
     const Index h = A.rows, k = R_.rows();
     if (A.cols != n_ || b.cols != p_ || (p_ > 0 && b.rows != h)) {
         throw InvalidArgument(
-            fmt::format("StreamingR::append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}",
-                        h, n_, p_, A.cols, b.rows, b.cols));
+            fmt::format("append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", h, n_, p_,
+                        A.cols, b.rows, b.cols));
     }
     require_finite(ctx, A);
     require_finite(ctx, b, "b");
@@ -31,14 +45,45 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
     copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
     copy<T>(ctx, A, W.view().block({k, k + h}, {0, n_}));
     if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
-    const Plan plan = plan_qr<T>(ctx, k + h, n_ + p_, streaming_options(ctx, k + h, n_ + p_, QForm::None));
-    const QR<T, D> factorization = qr<T, D>(ctx, std::move(W), plan);
-    R_ = factorization.r(ctx);
+    reduce(ctx, std::move(W));
     rows_ += h;
+}
+
+template <class T, class D>
+void StreamingR<T, D>::merge(Context<D>& ctx, const StreamingR& other) {
+    if (other.n_ != n_ || other.p_ != p_) {
+        throw InvalidArgument(fmt::format("merge: the streams have {} and {} columns, and {} and {} right-hand sides",
+                                          n_, other.n_, p_, other.p_));
+    }
+    if (other.rows_ == 0) return;
+
+    // [R_ext; R_ext of other] = Q R_ext'
+    const Index k = R_.rows(), h = other.R_.rows(), rows = other.rows_;
+    const Report report = other.report_;
+    Matrix<T, D> W(ctx, k + h, n_ + p_);
+    copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
+    copy<T>(ctx, other.R_.view(), W.view().row_block({k, k + h}));
+    reduce(ctx, std::move(W));
+    rows_ += rows;
+    count(report);
+}
+
+/// R_ext := R factor of the stacked rows.
+template <class T, class D>
+void StreamingR<T, D>::reduce(Context<D>& ctx, Matrix<T, D>&& stacked) {
+    const Index m = stacked.rows(), n = stacked.cols();
+    const Plan plan = plan_qr<T>(ctx, m, n, streaming_options(ctx, m, n, QForm::None));
+    const QR<T, D> factorization = qr<T, D>(ctx, std::move(stacked), plan);
+    R_ = factorization.r(ctx);
     report_.method = factorization.report().method;
-    const double seconds = factorization.report().seconds;
-    report_.seconds = seconds < 0 ? -1 : report_.seconds + seconds;
-    report_.flops += factorization.report().flops;
+    count(factorization.report());
+}
+
+/// Adds to the seconds, unless either were not measured, and flops.
+template <class T, class D>
+void StreamingR<T, D>::count(const Report& report) {
+    report_.seconds = std::min(report_.seconds, report.seconds) < 0 ? -1 : report_.seconds + report.seconds;
+    report_.flops += report.flops;
 }
 
 template <class T, class D>
@@ -48,9 +93,9 @@ Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
 
 template <class T, class D>
 LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const {
-    if (p_ == 0) throw InvalidArgument("StreamingR::solve: made for no right-hand side (p = 0)");
+    if (p_ == 0) throw InvalidArgument("solve: made for no right-hand side (p = 0)");
     if (rows_ < n_) {
-        throw InvalidArgument(fmt::format("StreamingR::solve: {} rows so far do not determine {} unknowns", rows_, n_));
+        throw InvalidArgument(fmt::format("solve: {} rows so far do not determine {} unknowns", rows_, n_));
     }
     const Matrix<T, D> R = r(ctx);
     LeastSquares<T, D> solution;
