@@ -73,3 +73,7 @@ __all__ = [
     "robust_pca",
     "svd",
 ]
+
+# what a traceback, a repr or a pickle names is what users import
+for _name in __all__:
+    globals()[_name].__module__ = "quoin"

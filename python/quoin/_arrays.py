@@ -129,12 +129,10 @@ def exactly_2d(array: Any) -> Any:
     return array
 
 
-def threads_number(threads: int | None) -> int:
-    """0, the extension module's default, for None."""
-    if threads is None:
-        return 0
-    if threads < 1:
-        from ._errors import InvalidArgument
-
-        raise InvalidArgument(f"threads must be at least 1, or None, and is {threads}")
-    return int(threads)
+def columns(array: Any) -> Any:
+    """A vector as a matrix of one column."""
+    if array.ndim not in (1, 2):
+        raise np.linalg.LinAlgError(
+            f"{array.ndim}-dimensional array given. Array must be one-dimensional or two-dimensional"
+        )
+    return array[:, None] if array.ndim == 1 else array

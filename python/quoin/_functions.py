@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from . import _core
+from ._arguments import flag, integer, one_of, rcond_number, shown, threads_number
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
     Place,
     at_least_2d,
+    columns,
     exactly_2d,
     located,
     require_one_place,
-    threads_number,
     to_float,
 )
 from ._errors import InvalidArgument
@@ -166,13 +168,14 @@ def qr(
     else:
         a, place = located(a)
         a = at_least_2d(to_float(a, "qr"))
-    if mode not in _MODES:
-        raise InvalidArgument(f"mode must be 'reduced', 'complete', 'r' or 'raw', and is {mode!r}")
+    one_of("mode", mode, *_MODES)
+    check_finite = check_finite is True or flag("check_finite", check_finite)
+    n_threads = 0 if threads is None else threads_number(threads)
     result: Any
     if place is None:
-        result = _core.qr(a, _MODES[mode], method, 0 if threads is None else threads_number(threads), check_finite)
+        result = _core.qr(a, _MODES[mode], method, n_threads, check_finite)
     else:
-        where = place.where(threads_number(threads))
+        where = place.where(n_threads)
         result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite)
         result = place.give_back(result) if mode == "r" else [place.give_back(array) for array in result]
     if mode == "r":
@@ -193,20 +196,29 @@ class _Q:
     def __getitem__(self, key: Any) -> Any:
         owner = self._owner
         m = owner.shape[0]
-        rows, cols = key if isinstance(key, tuple) else (key, slice(None))
+        indices = key if isinstance(key, tuple) else (key, slice(None))
+        if len(indices) != 2:
+            raise IndexError(f"q[rows, cols] takes two indices, and was given {len(indices)}")
         ranges: list[tuple[int, int]] = []
         picked: list[Any] = []
-        for index in (rows, cols):
+        for name, index in zip(("row", "column"), indices):
             if isinstance(index, slice):
                 begin, end, step = index.indices(m)
                 if step != 1:
-                    raise InvalidArgument("q[rows, cols] takes slices of step 1")
+                    raise InvalidArgument(f"q[rows, cols] takes slices of step 1, and the step is {step}")
                 ranges.append((begin, max(begin, end)))
                 picked.append(slice(None))
-            else:
-                i = range(m)[index]
-                ranges.append((i, i + 1))
-                picked.append(0)
+                continue
+            try:
+                i = operator.index(index)
+            except TypeError:
+                raise TypeError(
+                    f"q[rows, cols] takes integers and slices, and the {name} is {shown(index)}"
+                ) from None
+            if not -m <= i < m:
+                raise IndexError(f"{name} {shown(i)} is out of bounds: Q is {m}x{m}")
+            ranges.append((i % m, i % m + 1))
+            picked.append(0)
         block = owner._f.q_block(*ranges[0], *ranges[1], owner._where())[tuple(picked)]
         return block if isinstance(block, np.generic) else owner._place.give_back(block)
 
@@ -233,7 +245,7 @@ class Factorization:
         return f"<quoin.Factorization of a {m}x{n} matrix by {self.report.method}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a quoin.Factorization cannot be pickled; pickle quoin.qr(a, mode='raw') instead")
+        raise TypeError("a quoin.Factorization cannot be copied or pickled; keep quoin.qr(a, mode='raw') instead")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -302,20 +314,20 @@ class Factorization:
         >>> bool(np.allclose(f.apply(A, trans=True)[:3], f.R))
         True
         """
-        if side not in ("left", "right"):
-            raise InvalidArgument(f"side must be 'left' or 'right', and is {side!r}")
+        one_of("side", side, "left", "right")
+        trans = flag("trans", trans)
         C, place = self._operand(C, "apply")
         vector = C.ndim == 1
         if vector:
             C = C[:, None] if side == "left" else C[None, :]
-        result = self._f.apply(place.operand(exactly_2d(C)), side == "left", bool(trans), place.where(self._threads))
+        result = self._f.apply(place.operand(exactly_2d(C)), side == "left", trans, place.where(self._threads))
         return place.give_back(result.reshape(-1) if vector else result)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N); as `quoin.lstsq`."""
         b, place = self._operand(b, "lstsq")
-        B = b[:, None] if b.ndim == 1 else exactly_2d(b)
-        result = self._f.lstsq(place.operand(B), -1.0 if rcond is None else rcond, place.where(self._threads))
+        B = place.operand(columns(b))
+        result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
         return _solution(result, b.ndim, place)
 
 
@@ -352,6 +364,7 @@ def factor(
     a, place = located(a)
     a = exactly_2d(to_float(a, "factor"))
     n_threads = threads_number(threads)
+    check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
     core = place.core.factor(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
     return Factorization(core, place, n_threads)
 
@@ -407,10 +420,10 @@ def lstsq(
     b = to_float(b, "lstsq")
     dtype = np.promote_types(a.dtype, b.dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    B = b[:, None] if b.ndim == 1 else exactly_2d(b)
     where = place.where(threads_number(threads))
-    A, B = place.operand(a), place.operand(B)
-    result = place.core.lstsq(A, B, -1.0 if rcond is None else float(rcond), method, where, check_finite)
+    rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
+    A, B = place.operand(a), place.operand(columns(b))
+    result = place.core.lstsq(A, B, rcond, method, where, check_finite)
     return _solution(result, b.ndim, place)
 
 
@@ -440,6 +453,7 @@ def svd(
     """
     a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
+    compute_uv, check_finite = flag("compute_uv", compute_uv), flag("check_finite", check_finite)
     U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, place.where(threads_number(threads)), check_finite)
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
 
@@ -468,18 +482,20 @@ def plan(
     >>> quoin.plan(1_000_000, 192, method="tsqr").method
     'tsqr'
     """
+    m, n = integer("m", m, 0), integer("n", n, 0)
     dtype = np.dtype(dtype)
     if dtype != _FLOAT32 and dtype != _FLOAT64:
         raise TypeError(f"quoin.plan supports float32 and float64; the dtype is {dtype}")
-    named = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
+    single = dtype == _FLOAT32
+    named = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", str(device))
     if not named:
-        raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {str(device)!r}")
+        raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {shown(device)}")
     if named[0] == "cpu":
-        return Plan(**_core.plan(m, n, dtype == _FLOAT32, method, q, threads_number(threads)))
+        return Plan(**_core.plan(m, n, single, method, q, threads_number(threads)))
     if not hasattr(_core, "cuda"):
         raise InvalidArgument("quoin was built without CUDA")
     where = _core.cuda.Call(int(named[1] or 0), 0, False, None)
-    return Plan(**_core.cuda.plan(m, n, dtype == _FLOAT32, method, q, where))
+    return Plan(**_core.cuda.plan(m, n, single, method, q, where))
 
 
 def info() -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, exactly_2d, on_host, threads_number, to_float
-from ._errors import InvalidArgument
+from ._arguments import float_type, integer, threads_number
+from ._arrays import _FLOAT32, columns, on_host, to_float
+from ._pickles import Pickled
 
 
-class GramSchmidt:
+class GramSchmidt(Pickled):
     """A = QR whose columns are appended: what is done stays as it is, as Arnoldi's and other Krylov methods need it.
 
     Parameters
@@ -31,6 +32,10 @@ class GramSchmidt:
     dtype : float64 or float32
     threads : int, optional
         As for `qr`.
+
+    Notes
+    -----
+    Objects can be copied and pickled, MK + K² numbers; a copy is independent, and goes on with the same bits.
 
     Examples
     --------
@@ -58,19 +63,30 @@ class GramSchmidt:
         dtype: Any = np.float64,
         threads: int | None = None,
     ):
-        self._dtype = np.dtype(dtype)
-        if self._dtype not in (_FLOAT64, _FLOAT32):
-            raise InvalidArgument(f"dtype must be float64 or float32, and is {self._dtype}")
+        m, capacity = integer("m", m, 0), integer("capacity", capacity, 0)
+        panel_width = integer("panel_width", panel_width, 0)
+        self._dtype = float_type("dtype", dtype)
         self._threads = threads_number(threads)
         self._lock = threading.Lock()
+        self._basis = self._new(m, capacity, method, reorthogonalize, panel_width)
+
+    _restored = ("_basis",)
+
+    def _new(self, *arguments: Any) -> Any:
         kind = _core.GramSchmidt32 if self._dtype == _FLOAT32 else _core.GramSchmidt64
-        self._basis = kind(m, capacity, method, reorthogonalize, panel_width, self._threads)
+        return kind(*arguments, self._threads)
+
+    def _save(self) -> Any:
+        return self._basis.state(self._threads)
+
+    def _restore(self, saved: Any) -> None:
+        self._basis = self._new(*saved)
 
     def _columns(self, array: Any, function: str) -> tuple[np.ndarray, Any]:
         name = f"GramSchmidt.{function}"
         array, place = on_host(array, name)
         array = to_float(array, name).astype(self._dtype, copy=False)
-        return exactly_2d(array[:, None] if array.ndim == 1 else array), place
+        return columns(array), place
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -91,9 +107,9 @@ class GramSchmidt:
 
     def append(self, columns: Any) -> None:
         """Append columns (M, P), or one, (M,); whatever this raises, the state is as it was."""
-        columns, _ = self._columns(columns, "append")
+        A, _ = self._columns(columns, "append")
         with self._lock:
-            self._basis.append(columns, self._threads)
+            self._basis.append(A, self._threads)
 
     def orthogonalize(self, vectors: Any) -> tuple[Any, Any]:
         """(I − QQᵀ)V and its coefficients H, V = QH + result, for vectors (M, P) or (M,) that are not appended."""
@@ -106,5 +122,6 @@ class GramSchmidt:
 
     def truncate(self, k: int) -> None:
         """Keep the first k columns."""
+        k = integer("k", k, 0)
         with self._lock:
             self._basis.truncate(k)

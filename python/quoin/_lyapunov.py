@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
 from . import _core
-from ._arrays import threads_number
+from ._arguments import float_type, function, integer, one_of, path_bytes, positive, real, threads_number
+from ._arrays import on_host, to_float
 from ._errors import InvalidArgument
 
 
@@ -121,17 +121,14 @@ def lyapunov(
     >>> bool(abs(henon.exponents[0] - 0.419) < 5 * henon.errors[0]), round(henon.sum.value, 6)
     (True, -1.203973)
     """
-    start = np.ascontiguousarray(x0, dtype=np.float64)
+    start = to_float(on_host(x0, "lyapunov")[0], "lyapunov").astype(np.float64)
     if start.ndim != 1:
         raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
-    if kind not in ("flow", "map"):
-        raise InvalidArgument(f"kind must be 'flow' or 'map', and is {kind!r}")
-    if exponents is not None and exponents < 1:
-        raise InvalidArgument(f"exponents must be at least 1, or None, and is {exponents}")
-    if np.dtype(dtype) not in (np.float64, np.float32):
-        raise InvalidArgument(f"dtype must be float64 or float32, and is {np.dtype(dtype)}")
-    if not 0 <= seed < 2**64:
-        raise InvalidArgument(f"seed must be from 0 to 2**64 - 1, and is {seed}")
+    one_of("kind", kind, "flow", "map")
+
+    f, jvp = function("f", f), function("jvp", jvp)
+    if callback is not None:
+        function("callback", callback, ", or None")
 
     def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
         array = np.asfortranarray(result, dtype=np.float64)
@@ -148,18 +145,18 @@ def lyapunov(
         kind == "flow",
         lambda x: of_shape("f", f(x), x.shape),
         lambda x, V: of_shape("jvp", jvp(x, V), V.shape),
-        float(step),
-        operator.index(exponents or 0),
-        float(time),
-        float(transient),
-        float(alignment),
-        operator.index(every),
-        operator.index(seed),
+        positive("step", step),
+        integer("exponents", exponents, 1, optional=True),
+        real("time", time),
+        real("transient", transient),
+        real("alignment", alignment),
+        integer("every", every, 1),
+        integer("seed", seed, 0, 2**64 - 1),
         method,
-        "" if checkpoint is None else os.fspath(checkpoint),
-        float(checkpoint_seconds),
+        path_bytes("checkpoint", checkpoint),
+        real("checkpoint_seconds", checkpoint_seconds),
         None if callback is None else go_on,
-        np.dtype(dtype) == np.float32,
+        float_type("dtype", dtype) == np.float32,
         threads_number(threads),
     )
     values, errors, total, entropy, dimension, *rest = result

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import math
-import operator
 import warnings
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
 from . import _core
-from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, threads_number, to_float
+from ._arguments import function, integer, positive, real, threads_number
+from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, to_float
 from ._cuda import Arithmetic
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
@@ -48,17 +47,8 @@ class RobustPCAResult(NamedTuple):
     end: str
 
 
-def _positive(name: str, value: float | None) -> float:
-    """0, the extension module's default, for None."""
-    if value is None:
-        return 0.0
-    if not 0 < value < math.inf:
-        raise InvalidArgument(f"{name} must be positive and finite, or None, and is {value}")
-    return float(value)
-
-
-def _default_tolerance(dtype: Any) -> float:
-    return 1e-5 if dtype == _FLOAT32 else 1e-7
+def _tolerance(tol: float | None, dtype: Any) -> float:
+    return positive("tol", tol, optional=True) or (1e-5 if dtype == _FLOAT32 else 1e-7)
 
 
 def robust_pca(
@@ -150,8 +140,8 @@ def robust_pca(
     for name, other in (("observed", known), ("L", first_L), ("Y", first_Y)):
         if other is not None and other.shape != array.shape:
             raise InvalidArgument(f"{name} must have the shape {array.shape} of M, and has {other.shape}")
-    if max_rank is not None and max_rank < 1:
-        raise InvalidArgument(f"max_rank must be at least 1, or None, and is {max_rank}")
+    if callback is not None:
+        function("callback", callback, ", or None")
 
     def on_step(*step: Any) -> bool:
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
@@ -162,12 +152,12 @@ def robust_pca(
         place.operand(array),
         pursuit,
         route,
-        _positive("lam", lam),
-        _positive("mu", mu),
-        float(rho),
-        _default_tolerance(array.dtype) if tol is None else float(tol),
-        operator.index(max_iterations),
-        operator.index(max_rank or 0),
+        positive("lam", lam, optional=True),
+        positive("mu", mu, optional=True),
+        real("rho", rho),
+        _tolerance(tol, array.dtype),
+        integer("max_iterations", max_iterations, 1),
+        integer("max_rank", max_rank, 1, optional=True),
         None if known is None else place.mask(known),
         None if first_L is None else place.operand(first_L),
         None if first_Y is None else place.operand(first_Y),
@@ -334,6 +324,8 @@ class RobustPCA:
         array, place = located(X)
         if array.dtype.kind == "c":
             raise InvalidArgument("Complex data not supported by quoin.RobustPCA")
+        if array.dtype.kind in "mM":
+            raise TypeError(f"quoin.RobustPCA computes on numbers, and X is {array.dtype}")
         if array.dtype != _FLOAT32 and array.dtype != _FLOAT64:
             array = array.astype(_FLOAT64)
         if array.ndim != 2:
@@ -385,8 +377,8 @@ class RobustPCA:
             mu=self.mu,
             rho=self.rho,
             tol=self.tol,
-            max_iterations=self.max_iter,
-            max_rank=self.n_components,
+            max_iterations=integer("max_iter", self.max_iter, 1),
+            max_rank=integer("n_components", self.n_components, 1, optional=True) or None,
             threads=self.threads,
         )
         if result.end != "converged":
@@ -411,13 +403,13 @@ class RobustPCA:
         """
         self._require_fitted()
         array, place = self._samples(X, fitting=False)
-        tol = _default_tolerance(array.dtype) if self.tol is None else self.tol
+        tol, max_iter = _tolerance(self.tol, array.dtype), integer("max_iter", self.max_iter, 1)
         rows, components = self._beside_components(array, place, "transform")
         with place.library.precise():
-            scores, near = _least_absolute_scores(place.library, rows, components, tol, self.max_iter)
+            scores, near = _least_absolute_scores(place.library, rows, components, tol, max_iter)
         if not near:
             warnings.warn(
-                f"RobustPCA: {self.max_iter} iterations leave scores further than tol from their minimum",
+                f"RobustPCA: {max_iter} iterations leave scores further than tol from their minimum",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import Any
 
-import numpy as np
-
-from ._arrays import _FLOAT32, ON_HOST, Place, exactly_2d, located, require_one_place, threads_number, to_float
+from ._arguments import rcond_number, shown, threads_number
+from ._arrays import _FLOAT32, ON_HOST, Place, columns, exactly_2d, located, require_one_place, to_float
 from ._errors import InvalidArgument
 from ._functions import LstsqResult, _solution
+from ._pickles import Pickled
 
 
-class _Stream:
+class _Stream(Pickled):
     """The type and the place of the first block are those of the stream; a lock lets threads take turns."""
 
     def __init__(self, threads: int | None = None):
@@ -31,16 +32,40 @@ class _Stream:
         require_one_place(name, self._place, place)
         return block.astype(self._dtype, copy=False), place
 
-    def _begin(self, block: Any, place: Place, kind: str, *sizes: int) -> Any:
+    _kind: str  # the name of the extension module's classes
+    _restored = ("_stream", "_dtype", "_place")
+
+    def _new(self, like: Any, place: Place, *arguments: Any) -> Any:
+        kind = getattr(place.core, self._kind + ("32" if like.dtype == _FLOAT32 else "64"))
+        return kind(*arguments, place.where(self._threads))
+
+    def _begin(self, block: Any, place: Place, *sizes: int) -> Any:
         """The stream, or a new one for blocks like this; `_began` keeps it, once it has taken the block."""
         if self._stream is not None:
             return self._stream
-        new = getattr(place.core, kind + ("32" if block.dtype == _FLOAT32 else "64"))
-        return new(block.shape[1], *sizes, place.where(self._threads))
+        return self._new(block, place, block.shape[1], *sizes)
 
     def _began(self, stream: Any, block: Any, place: Place) -> None:
         if self._stream is None:
             self._stream, self._dtype, self._place = stream, block.dtype, place
+
+    def _save(self) -> Any:
+        if self._stream is None:
+            return None
+        state = self._stream.state(self._place.where(self._threads))
+        return [self._place.give_back(item) if hasattr(item, "__dlpack__") else item for item in state]
+
+    def _restore(self, saved: Any) -> None:
+        self._stream, self._dtype, self._place = None, None, ON_HOST
+        if saved is None:
+            return
+        arguments = []
+        for item in saved:
+            if hasattr(item, "__dlpack__"):
+                array, place = located(item)
+                item = place.operand(array)
+            arguments.append(item)
+        self._began(self._new(array, place, *arguments), array, place)
 
     def _fitted(self) -> Any:
         if self._stream is None:
@@ -63,6 +88,9 @@ class _Stream:
 class StreamingR(_Stream):
     """R of a matrix whose rows arrive block by block, and its least squares, in memory of order N².
 
+    Parts of the rows may be streamed apart, and the objects merged; they can be copied and pickled, N² numbers, and the
+    copy goes on with the same bits.
+
     Examples
     --------
     >>> import numpy as np, quoin
@@ -72,7 +100,19 @@ class StreamingR(_Stream):
     ...     stream = stream.partial_fit(A[i : i + 100], A[i : i + 100] @ np.ones(6))
     >>> stream.R.shape, stream.solve().x.round(12)
     ((6, 6), array([1., 1., 1., 1., 1., 1.]))
+
+    Map and reduce, here over threads; processes send the objects as well (docs/python.md):
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from functools import reduce
+    >>> with ThreadPoolExecutor() as pool:
+    ...     parts = list(pool.map(lambda rows: quoin.StreamingR().partial_fit(rows), np.split(A, 4)))
+    >>> merged = reduce(quoin.StreamingR.merge, parts)
+    >>> merged.n_rows, bool(np.allclose(merged.R.T @ merged.R, A.T @ A))
+    (1000, True)
     """
+
+    _kind = "StreamingR"
 
     def __init__(self, threads: int | None = None):
         super().__init__(threads)
@@ -86,26 +126,57 @@ class StreamingR(_Stream):
                 b, place_of_b = located(b)
                 require_one_place("StreamingR.partial_fit", place, place_of_b)
                 b = to_float(b, "StreamingR.partial_fit").astype(block.dtype, copy=False)
-            if b is None:
-                B = block[:, :0]
-            else:
-                B = b[:, None] if b.ndim == 1 else exactly_2d(b)
-            stream = self._begin(block, place, "StreamingR", B.shape[1])
+            B = block[:, :0] if b is None else columns(b)
+            stream = self._begin(block, place, B.shape[1])
             stream.append(place.operand(block), place.operand(B), place.where(self._threads))
             if self._stream is None and b is not None:
                 self._b_ndim = b.ndim
             self._began(stream, block, place)
         return self
 
+    def merge(self, other: StreamingR) -> StreamingR:
+        """Append all rows and right-hand sides that `other` was given; `other` stays as it is. 4(N + P)³ flops.
+
+        R and the solution are those of all rows, to rounding, in any order of merging. The same order gives the same
+        bits; another one changes R by rounding errors and by the signs of its rows. An object without rows changes
+        nothing, and becomes a copy of what is merged into it.
+
+        Raises
+        ------
+        TypeError
+            If `other` is no StreamingR, or lies elsewhere.
+        InvalidArgument
+            If it has another dtype, or another number of columns or right-hand sides.
+        """
+        if not isinstance(other, StreamingR):
+            raise TypeError(f"StreamingR.merge takes a StreamingR, and was given {shown(other)}")
+        other = copy.copy(other)  # nobody else's: two locks are never held at once
+        with self._lock:
+            if other._stream is None:
+                return self
+            if self._stream is None:
+                self._stream, self._dtype, self._place = other._stream, other._dtype, other._place
+                self._b_ndim = other._b_ndim
+                return self
+            require_one_place("StreamingR.merge", self._place, other._place)
+            if self._dtype != other._dtype:
+                raise InvalidArgument(f"StreamingR.merge: one stream is {self._dtype}, the other {other._dtype}")
+            self._stream.merge(other._stream, self._place.where(self._threads))
+        return self
+
     def solve(self, rcond: float | None = None) -> LstsqResult:
         """The minimiser of ‖A x − b‖₂ over all rows so far; as `quoin.lstsq`."""
+        tolerance = rcond_number(rcond)
         with self._lock:
-            result = self._fitted().solve(-1.0 if rcond is None else rcond, self._place.where(self._threads))
+            result = self._fitted().solve(tolerance, self._place.where(self._threads))
             return _solution(result, self._b_ndim, self._place)
 
 
 class StreamingQR(_Stream):
     """R and the thin Q of a matrix larger than memory: blocks forward with `partial_fit`, then backward with `q_rows`.
+
+    Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and the copy goes on with the same
+    bits.
 
     Examples
     --------
@@ -120,11 +191,13 @@ class StreamingQR(_Stream):
     True
     """
 
+    _kind = "StreamingQR"
+
     def partial_fit(self, rows: Any) -> StreamingQR:
         """Append rows (H, N)."""
         with self._lock:
             block, place = self._block(rows)
-            stream = self._begin(block, place, "StreamingQR")
+            stream = self._begin(block, place)
             stream.append(place.operand(block), place.where(self._threads))
             self._began(stream, block, place)
         return self

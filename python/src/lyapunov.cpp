@@ -31,7 +31,7 @@ nb::tuple to_tuple(const Estimate& estimate) { return nb::make_tuple(estimate.va
 
 nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
                    Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
-                   const char* method, const std::string& checkpoint, double checkpoint_seconds,
+                   const nb::object& method, const nb::bytes& checkpoint, double checkpoint_seconds,
                    const nb::object& on_segment, bool f32_vectors, int threads) {
     const Index n = static_cast<Index>(x0.size());
     // what the caller's code is given is a copy, which it may keep
@@ -54,7 +54,7 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
     options.steps_per_qr = every;
     options.seed = seed;
     options.qr.method = parse_method(method);
-    options.checkpoint = checkpoint;
+    options.checkpoint.assign(checkpoint.c_str(), checkpoint.size());
     options.checkpoint_seconds = checkpoint_seconds;
     options.on_segment = [&](const LyapunovProgress& progress) {
         const nb::gil_scoped_acquire acquired;
@@ -82,8 +82,8 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
 void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
     module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
-               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a, "checkpoint"_a, "checkpoint_seconds"_a,
-               "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
+               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(), "checkpoint"_a,
+               "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
 }
 
 }  // namespace quoin::python

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "arrays.hpp"
@@ -19,37 +20,30 @@
 
 namespace quoin::python {
 
-Method parse_method(const char* name) {
-    std::string names;
-    for (const Method method : every_method()) {
-        if (std::string(to_string(method)) == name) return method;
-        names += (names.empty() ? "'" : ", '") + std::string(to_string(method)) + "'";
-    }
-    throw InvalidArgument("method must be one of " + names + ", and is '" + std::string(name) + "'");
-}
-
 namespace {
 
-QForm parse_q(const char* name) {
-    for (const QForm q : {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors}) {
-        if (std::string(to_string(q)) == name) return q;
+/// The one of `all` that the caller names. Throws InvalidArgument.
+template <class E>
+E parse_name(const char* option, std::span<const E> all, const nb::object& name) {
+    std::string names;
+    for (const E& one : all) {
+        if (nb::isinstance<nb::str>(name) && name.equal(nb::str(to_string(one)))) return one;
+        names += (&one == &all.front() ? "'" : &one == &all.back() ? "' or '" : "', '") + std::string(to_string(one));
     }
-    throw InvalidArgument("q must be 'any', 'none', 'explicit' or 'reflectors', and is '" + std::string(name) + "'");
+    throw InvalidArgument(std::string(option) + " must be " + names + "', and is " +
+                          nb::cast<std::string>(nb::module_::import_("quoin._arguments").attr("shown")(name)));
 }
 
-Pursuit parse_pursuit(const std::string& name) {
-    for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
-        if (to_string(pursuit) == name) return pursuit;
-    }
-    throw InvalidArgument("pursuit must be 'alm' or 'alternating', and is '" + name + "'");
+QForm parse_q(const nb::object& name) {
+    constexpr QForm all[] = {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors};
+    return parse_name<QForm>("q", all, name);
 }
 
-ThresholdRoute parse_route(const std::string& name) {
-    for (const ThresholdRoute route : {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram}) {
-        if (to_string(route) == name) return route;
-    }
-    throw InvalidArgument("route must be 'auto', 'qr' or 'gram', and is '" + name + "'");
-}
+}  // namespace
+
+Method parse_method(const nb::object& name) { return parse_name("method", every_method(), name); }
+
+namespace {
 
 double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
@@ -83,7 +77,7 @@ QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, c
 
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
 template <class T, class D>
-nb::object factor_batch(const Array<T, D>& array, char mode, const char* method, const Where<D>& where,
+nb::object factor_batch(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
                         bool check_finite) {
     const Batch<T, D> batch(array);
     const Index m = batch.rows(), n = batch.cols(), k = std::min(m, n), count = batch.count();
@@ -130,7 +124,7 @@ struct Held {
 };
 
 template <class T, class D>
-Held<QR<T, D>, D> factor(const Array<T, D>& array, const char* method, const char* q, const Where<D>& where,
+Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
                          bool check_finite, bool verify) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     Options options;
@@ -184,7 +178,7 @@ nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D
 }
 
 template <class T, class D>
-nb::tuple solve_least_squares(const Array<T, D>& a, const Array<T, D>& b, double rcond, const char* method,
+nb::tuple solve_least_squares(const Array<T, D>& a, const Array<T, D>& b, double rcond, const nb::object& method,
                               const Where<D>& where, bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     Options options;
@@ -200,7 +194,7 @@ nb::tuple solve_least_squares(const Array<T, D>& a, const Array<T, D>& b, double
 }
 
 template <class T, class D>
-nb::tuple singular_values(const Array<T, D>& a, bool vectors, const char* method, const Where<D>& where,
+nb::tuple singular_values(const Array<T, D>& a, bool vectors, const nb::object& method, const Where<D>& where,
                           bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     Options options;
@@ -218,8 +212,8 @@ nb::tuple singular_values(const Array<T, D>& a, bool vectors, const char* method
 /// L, S, Y, the last step, λ and how the pursuit ended. `on_step` (or None) is called with the fields of each step, in this
 /// thread; what it raises, or a handler of a signal, ends the pursuit.
 template <class T, class D>
-nb::tuple pursue(const Array<T, D>& m, const char* pursuit, const char* route, double lambda, double mu, double rho,
-                 double tolerance, Index max_iterations, Index max_rank,
+nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::object& route, double lambda, double mu,
+                 double rho, double tolerance, Index max_iterations, Index max_rank,
                  const std::optional<Array<std::uint8_t, D>>& observed, const std::optional<Array<T, D>>& L,
                  const std::optional<Array<T, D>>& Y, const nb::object& on_step, const Where<D>& where) {
     const StridedMatrix<T, D> M = matrix_of<T, D>(m);
@@ -236,8 +230,10 @@ nb::tuple pursue(const Array<T, D>& m, const char* pursuit, const char* route, d
     };
     const Home<D> home(where);
     RobustPcaOptions<T, D> options;
-    options.pursuit = parse_pursuit(pursuit);
-    options.route = parse_route(route);
+    constexpr Pursuit pursuits[] = {Pursuit::InexactAlm, Pursuit::AlternatingDirections};
+    constexpr ThresholdRoute routes[] = {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram};
+    options.pursuit = parse_name<Pursuit>("pursuit", pursuits, pursuit);
+    options.route = parse_name<ThresholdRoute>("route", routes, route);
     options.lambda = lambda;
     options.mu = mu;
     options.rho = rho;
@@ -278,14 +274,16 @@ nb::tuple pursue(const Array<T, D>& m, const char* pursuit, const char* route, d
 template <class T, class D>
 void bind_type(nb::module_& module, const std::string& suffix) {
     using namespace nb::literals;
-    module.def("qr", &factor_batch<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a, "where"_a, "check_finite"_a);
-    module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a, "q"_a, "where"_a, "check_finite"_a, "verify"_a);
-    module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a,
+    module.def("qr", &factor_batch<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a, "check_finite"_a);
+    module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a,
+               "verify"_a);
+    module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a.none(),
                "where"_a, "check_finite"_a);
-    module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
-    module.def("robust_pca", &pursue<T, D>, "m"_a.noconvert(), "pursuit"_a, "route"_a, "lam"_a, "mu"_a, "rho"_a,
-               "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(), "Y"_a.none(),
-               "on_step"_a.none(), "where"_a);
+    module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a.none(), "where"_a,
+               "check_finite"_a);
+    module.def("robust_pca", &pursue<T, D>, "m"_a.noconvert(), "pursuit"_a.none(), "route"_a.none(), "lam"_a, "mu"_a,
+               "rho"_a, "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(),
+               "Y"_a.none(), "on_step"_a.none(), "where"_a);
 
     using F = Held<QR<T, D>, D>;
     // what `make(f, ctx)` of some flops gives, a Matrix, as the caller's array
@@ -359,7 +357,32 @@ void bind_type(nb::module_& module, const std::string& suffix) {
                 const Home<D> home(where);
                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
             })
+        .def("__init__",
+             [](R* self, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
+                double flops, const Where<D>& where) {
+                 const Home<D> home(where);
+                 typename StreamingR<T, D>::State state{n, rows, {}, {}};
+                 state.report.method = parse_method(method);
+                 state.report.seconds = seconds;
+                 state.report.flops = flops;
+                 run_released(home, where, 0, [&](Context<D>& ctx) {
+                     state.R = copy_of<T>(ctx, matrix_of<T, D>(r));
+                     new (self) R{home, StreamingR<T, D>(std::move(state))};
+                 });
+             })
+        // what the second __init__ takes
+        .def("state",
+             [](const R& stream, const Where<D>& where) {
+                 typename StreamingR<T, D>::State s;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
+                 return nb::make_tuple(s.n, s.rows, to_array(stream.home, where, std::move(s.R)),
+                                       to_string(s.report.method), s.report.seconds, s.report.flops);
+             })
         .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
+        .def("merge",
+             [](R& stream, const R& other, const Where<D>& where) {
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { stream.object.merge(ctx, other.object); });
+             })
         .def("append",
              [](R& stream, const Array<T, D>& a, const Array<T, D>& b, const Where<D>& where) {
                  const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
@@ -387,6 +410,29 @@ void bind_type(nb::module_& module, const std::string& suffix) {
                  const Home<D> home(where);
                  run_released(home, where, 0, [&](Context<D>& ctx) { new (self) S{home, StreamingQR<T, D>(ctx, n)}; });
              })
+        .def("__init__",
+             [](S* self, Index n, Index rows, const std::vector<Index>& heights, const Array<T, D>& stack,
+                bool backward, const Array<T, D>& r, const Array<T, D>& g, const Where<D>& where) {
+                 const Home<D> home(where);
+                 run_released(home, where, 0, [&](Context<D>& ctx) {
+                     typename StreamingQR<T, D>::State state{n,
+                                                             rows,
+                                                             heights,
+                                                             copy_of<T>(ctx, matrix_of<T, D>(stack)),
+                                                             backward,
+                                                             copy_of<T>(ctx, matrix_of<T, D>(r)),
+                                                             copy_of<T>(ctx, matrix_of<T, D>(g))};
+                     new (self) S{home, StreamingQR<T, D>(ctx, std::move(state))};
+                 });
+             })
+        // what the second __init__ takes
+        .def("state",
+             [](const S& stream, const Where<D>& where) {
+                 typename StreamingQR<T, D>::State s;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
+                 const auto array = [&](Matrix<T, D>& M) { return to_array(stream.home, where, std::move(M)); };
+                 return nb::make_tuple(s.n, s.rows, s.heights, array(s.stack), s.backward, array(s.R), array(s.G));
+             })
         .def_prop_ro("rows", [](const S& stream) { return stream.object.rows(); })
         .def("append",
              [](S& stream, const Array<T, D>& a, const Where<D>& where) {
@@ -409,11 +455,18 @@ void bind_type(nb::module_& module, const std::string& suffix) {
         });
 }
 
-Reorthogonalization parse_reorthogonalization(const char* name) {
-    for (const auto r : {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always}) {
-        if (std::string(to_string(r)) == name) return r;
-    }
-    throw InvalidArgument("reorthogonalize must be 'off', 'selective' or 'always', and is '" + std::string(name) + "'");
+Options gram_schmidt_options(const nb::object& method, const nb::object& reorthogonalize, Index panel_width,
+                             const nb::object& panel) {
+    using R = Reorthogonalization;
+    using P = GramSchmidtPanel;
+    constexpr R schemes[] = {R::Off, R::Selective, R::Always};
+    constexpr P panels[] = {P::Auto, P::MGS, P::CholeskyQR2};
+    Options options;
+    options.method = parse_method(method);
+    options.reorthogonalization = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
+    options.panel_width = panel_width;
+    options.gram_schmidt_panel = parse_name<P>("panel", panels, panel);
+    return options;
 }
 
 template <class T>
@@ -426,19 +479,48 @@ Matrix<T> copied(MatrixView<const T> A) {
 /// `GramSchmidt`, which is on the host alone.
 template <class T>
 void bind_gram_schmidt(nb::module_& module, const char* name) {
+    using namespace nb::literals;
     using G = Held<GramSchmidt<T>, Host>;
     nb::class_<G>(module, name)
+        .def(
+            "__init__",
+            [](G* self, Index m, Index capacity, const nb::object& method, const nb::object& reorthogonalize,
+               Index panel_width, int threads) {
+                const Options options = gram_schmidt_options(method, reorthogonalize, panel_width,
+                                                             nb::str(to_string(GramSchmidtPanel::Auto)));
+                const Home<Host> home(threads);
+                run_released(home, threads, 0, [&](Context<Host>& ctx) {
+                    new (self) G{home, GramSchmidt<T>(ctx, m, capacity, options)};
+                });
+            },
+            "m"_a, "capacity"_a, "method"_a.none(), "reorthogonalize"_a.none(), "panel_width"_a, "threads"_a)
         .def("__init__",
-             [](G* self, Index m, Index capacity, const char* method, const char* reorthogonalize, Index panel_width,
-                int threads) {
-                 Options options;
-                 options.method = parse_method(method);
-                 options.reorthogonalization = parse_reorthogonalization(reorthogonalize);
-                 options.panel_width = panel_width;
+             [](G* self, const nb::object& method, const nb::object& reorthogonalize, Index panel_width,
+                const nb::object& panel, const Array<T>& q, const Array<T>& r, const Array<T>& l,
+                const std::vector<Index>& panel_ends, int threads) {
+                 typename GramSchmidt<T>::State state;
+                 state.options = gram_schmidt_options(method, reorthogonalize, panel_width, panel);
+                 Index begin = 0;
+                 for (const Index end : panel_ends) state.panels.push_back({std::exchange(begin, end), end});
                  const Home<Host> home(threads);
                  run_released(home, threads, 0, [&](Context<Host>& ctx) {
-                     new (self) G{home, GramSchmidt<T>(ctx, m, capacity, options)};
+                     state.Q = copy_of<T>(ctx, matrix_of<T, Host>(q));
+                     state.R = copy_of<T>(ctx, matrix_of<T, Host>(r));
+                     state.L = copy_of<T>(ctx, matrix_of<T, Host>(l));
+                     new (self) G{home, GramSchmidt<T>(ctx, state)};
                  });
+             })
+        // what the second __init__ takes
+        .def("state",
+             [](const G& g, int threads) {
+                 typename GramSchmidt<T>::State s;
+                 run_released(g.home, threads, 0, [&](Context<Host>& ctx) { s = g.object.state(ctx); });
+                 std::vector<Index> panel_ends;
+                 for (const Range& panel : s.panels) panel_ends.push_back(panel.end);
+                 const auto array = [&](Matrix<T>& M) { return to_array(g.home, threads, std::move(M)); };
+                 return nb::make_tuple(to_string(s.options.method), to_string(s.options.reorthogonalization),
+                                       s.options.panel_width, to_string(s.options.gram_schmidt_panel), array(s.Q),
+                                       array(s.R), array(s.L), panel_ends);
              })
         .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
         .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })
@@ -466,7 +548,7 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
 }
 
 template <class D>
-nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, const Where<D>& where) {
+nb::dict plan(Index m, Index n, bool single, const nb::object& method, const nb::object& q, const Where<D>& where) {
     Options options;
     options.method = parse_method(method);
     options.q = parse_q(q);
@@ -475,6 +557,12 @@ nb::dict plan(Index m, Index n, bool single, const char* method, const char* q, 
         plan = single ? plan_qr<float>(ctx, m, n, options) : plan_qr<double>(ctx, m, n, options);
     });
     return to_dict(plan);
+}
+
+template <class D>
+void bind_plan(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("plan", &plan<D>, "m"_a, "n"_a, "single"_a, "method"_a.none(), "q"_a.none(), "where"_a);
 }
 
 nb::dict info() {
@@ -502,7 +590,7 @@ void bind_cuda(nb::module_ module) {
             "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
     bind_type<double, Cuda>(module, "64");
     bind_type<float, Cuda>(module, "32");
-    module.def("plan", &plan<Cuda>);
+    bind_plan<Cuda>(module);
     module.def("require", [](int device) { worker_of_thread(device); });
     module.def("gpus", [] {
         GpuSurvey survey;
@@ -527,7 +615,7 @@ NB_MODULE(_core, module) {
     bind_type<float, quoin::Host>(module, "32");
     bind_gram_schmidt<double>(module, "GramSchmidt64");
     bind_gram_schmidt<float>(module, "GramSchmidt32");
-    module.def("plan", &plan<quoin::Host>);
+    bind_plan<quoin::Host>(module);
     module.def("info", &info);
     bind_lyapunov(module);
 #ifdef QUOIN_HAVE_CUDA

@@ -112,7 +112,7 @@ def test_refusals():
         (dict(exponents=4), "dimension 3"),
         (dict(exponents=0), "exponents"),
         (dict(step=0), "step"),
-        (dict(every=0), "steps_per_qr"),
+        (dict(every=0), "every"),
         (dict(seed=-1), "seed"),
         (dict(method="magic"), "magic"),
     ]:

@@ -1,0 +1,122 @@
+"""Options as the extension module takes them; what cannot be one is an error that names the option and its value."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any
+
+import numpy as np
+
+from ._errors import InvalidArgument
+
+_MOST_THREADS = 4096  # OpenMP ends the process where the system does not give it the threads that it asks for
+_LARGEST = 2**63 - 1
+
+
+def shown(value: Any) -> str:
+    """Its repr where that is short, and otherwise its type."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python converts
+        text = ""
+    return text if 0 < len(text) <= 60 and "\n" not in text else f"an object of type {type(value).__name__}"
+
+
+def one_of(name: str, value: Any, *choices: str) -> str:
+    if isinstance(value, str) and value in choices:
+        return value
+    names = ", ".join(map(repr, choices[:-1]))
+    raise InvalidArgument(f"{name} must be {names} or {choices[-1]!r}, and is {shown(value)}")
+
+
+def integer(name: str, value: Any, least: int, most: int = _LARGEST, optional: bool = False) -> int:
+    """0, the extension module's default, for an optional one that is None."""
+    if optional and value is None:
+        return 0
+    or_none = ", or None," if optional else ","
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer{or_none} and is {shown(value)}") from None
+    if number < least:
+        raise InvalidArgument(f"{name} must be at least {least}{or_none} and is {shown(number)}")
+    if number > most:
+        raise InvalidArgument(f"{name} must be at most {most}{or_none} and is {shown(number)}")
+    return number
+
+
+def threads_number(threads: int | None) -> int:
+    return integer("threads", threads, 1, _MOST_THREADS, optional=True)
+
+
+def real(name: str, value: Any, or_none: str = ",") -> float:
+    """A number, which may be infinite, but not NaN."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number{or_none} and is {shown(value)}") from None
+    except OverflowError:
+        number = np.inf if value > 0 else -np.inf
+    if number != number:
+        raise InvalidArgument(f"{name} must be a number{or_none} and is nan")
+    return number
+
+
+def positive(name: str, value: Any, optional: bool = False) -> float:
+    """0, the extension module's default, for an optional one that is None."""
+    if optional and value is None:
+        return 0.0
+    or_none = ", or None," if optional else ","
+    number = real(name, value, or_none)
+    if not 0 < number < np.inf:
+        raise InvalidArgument(f"{name} must be positive and finite{or_none} and is {number}")
+    return number
+
+
+def rcond_number(rcond: float | None) -> float:
+    """-1, the extension module's default, for None."""
+    if rcond is None:
+        return -1.0
+    number = real("rcond", rcond, ", or None,")
+    if number < 0:
+        raise InvalidArgument(f"rcond must be at least 0, or None, and is {number}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    if value is True or value is False or isinstance(value, np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, and is {shown(value)}")
+
+
+def function(name: str, value: Any, or_none: str = "") -> Any:
+    if not callable(value):
+        raise TypeError(f"{name} must be callable{or_none}, and is {shown(value)}")
+    return value
+
+
+def path_bytes(name: str, value: Any) -> bytes:
+    """b"", the extension module's default, for None."""
+    if value is None:
+        return b""
+    try:
+        path = os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a path, or None, and is {shown(value)}") from None
+    if not path or b"\0" in path:
+        raise InvalidArgument(f"{name} must be the path of a file, or None, and is {shown(value)}")
+    return path
+
+
+def float_type(name: str, dtype: Any) -> np.dtype:
+    """float64 or float32."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{name} must be float64 or float32, and is {shown(dtype)}") from None
+    if kind not in (np.float64, np.float32):
+        raise InvalidArgument(f"{name} must be float64 or float32, and is {kind}")
+    return kind

@@ -1,0 +1,37 @@
+"""Copies and pickles of objects whose state is the extension module's."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ._errors import InvalidArgument
+
+VERSION = 1
+
+
+class Pickled:
+    """Pickles, and by the same way copies, with the same bits: `_save` gives what `_restore` takes, under `_lock`."""
+
+    _lock: threading.Lock
+    _restored: tuple[str, ...]  # the attributes that `_restore` sets
+
+    def _save(self) -> Any:
+        raise NotImplementedError
+
+    def _restore(self, saved: Any) -> None:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            rest = {name: value for name, value in self.__dict__.items() if name not in ("_lock", *self._restored)}
+            return {"version": VERSION, "saved": self._save(), "attributes": rest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["version"] != VERSION:
+            raise InvalidArgument(
+                f"the pickled {type(self).__name__} is of version {state['version']}, and this quoin reads version {VERSION}"
+            )
+        self.__dict__.update(state["attributes"])
+        self._lock = threading.Lock()
+        self._restore(state["saved"])
