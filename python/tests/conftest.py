@@ -1,3 +1,9 @@
+import os
+
+# threads that spin, of quoin's OpenMP or of NumPy's OpenBLAS, take the core from each other
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 
