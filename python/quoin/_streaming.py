@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from typing import Any
 
@@ -11,6 +10,17 @@ from ._arrays import _FLOAT32, ON_HOST, Place, columns, exactly_2d, located, req
 from ._errors import InvalidArgument
 from ._functions import LstsqResult, _solution
 from ._pickles import Pickled
+
+
+def _operands(saved: list[Any]) -> tuple[list[Any], Any, Place]:
+    """What `_save` gave, as the extension module takes it; one of its arrays, and their place."""
+    arguments = []
+    for item in saved:
+        if hasattr(item, "__dlpack__"):
+            array, place = located(item)
+            item = place.operand(array)
+        arguments.append(item)
+    return arguments, array, place
 
 
 class _Stream(Pickled):
@@ -57,15 +67,9 @@ class _Stream(Pickled):
 
     def _restore(self, saved: Any) -> None:
         self._stream, self._dtype, self._place = None, None, ON_HOST
-        if saved is None:
-            return
-        arguments = []
-        for item in saved:
-            if hasattr(item, "__dlpack__"):
-                array, place = located(item)
-                item = place.operand(array)
-            arguments.append(item)
-        self._began(self._new(array, place, *arguments), array, place)
+        if saved is not None:
+            arguments, array, place = _operands(saved)
+            self._began(self._new(array, place, *arguments), array, place)
 
     def _fitted(self) -> Any:
         if self._stream is None:
@@ -150,18 +154,18 @@ class StreamingR(_Stream):
         """
         if not isinstance(other, StreamingR):
             raise TypeError(f"StreamingR.merge takes a StreamingR, and was given {shown(other)}")
-        other = copy.copy(other)  # nobody else's: two locks are never held at once
+        with other._lock:  # and not both locks at once
+            saved, b_ndim = other._save(), other._b_ndim
         with self._lock:
-            if other._stream is None:
-                return self
             if self._stream is None:
-                self._stream, self._dtype, self._place = other._stream, other._dtype, other._place
-                self._b_ndim = other._b_ndim
-                return self
-            require_one_place("StreamingR.merge", self._place, other._place)
-            if self._dtype != other._dtype:
-                raise InvalidArgument(f"StreamingR.merge: one stream is {self._dtype}, the other {other._dtype}")
-            self._stream.merge(other._stream, self._place.where(self._threads))
+                self._restore(saved)
+                self._b_ndim = b_ndim
+            elif saved is not None:
+                arguments, array, place = _operands(saved)
+                require_one_place("StreamingR.merge", self._place, place)
+                if self._dtype != array.dtype:
+                    raise InvalidArgument(f"StreamingR.merge: one stream is {self._dtype}, the other {array.dtype}")
+                self._stream.merge(*arguments, self._place.where(self._threads))
         return self
 
     def solve(self, rcond: float | None = None) -> LstsqResult:

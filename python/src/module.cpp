@@ -350,6 +350,16 @@ void bind_type(nb::module_& module, const std::string& suffix) {
         });
 
     using R = Held<StreamingR<T, D>, D>;
+    // in the memory of `home`, whoever made the state
+    const auto stream_of = [](const Home<D>& home, Index n, Index rows, const Array<T, D>& r, const nb::object& method,
+                              double seconds, double flops, const Where<D>& where) {
+        typename StreamingR<T, D>::State state{n, rows, {}, {}};
+        state.report.method = parse_method(method);
+        state.report.seconds = seconds;
+        state.report.flops = flops;
+        run_released(home, where, 0, [&](Context<D>& ctx) { state.R = copy_of<T>(ctx, matrix_of<T, D>(r)); });
+        return StreamingR<T, D>(std::move(state));
+    };
     nb::class_<R>(module, ("StreamingR" + suffix).c_str())
         .def(
             "__init__",
@@ -358,19 +368,12 @@ void bind_type(nb::module_& module, const std::string& suffix) {
                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
             })
         .def("__init__",
-             [](R* self, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
-                double flops, const Where<D>& where) {
+             [=](R* self, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
+                 double flops, const Where<D>& where) {
                  const Home<D> home(where);
-                 typename StreamingR<T, D>::State state{n, rows, {}, {}};
-                 state.report.method = parse_method(method);
-                 state.report.seconds = seconds;
-                 state.report.flops = flops;
-                 run_released(home, where, 0, [&](Context<D>& ctx) {
-                     state.R = copy_of<T>(ctx, matrix_of<T, D>(r));
-                     new (self) R{home, StreamingR<T, D>(std::move(state))};
-                 });
+                 new (self) R{home, stream_of(home, n, rows, r, method, seconds, flops, where)};
              })
-        // what the second __init__ takes
+        // what the second __init__ and merge take
         .def("state",
              [](const R& stream, const Where<D>& where) {
                  typename StreamingR<T, D>::State s;
@@ -380,8 +383,10 @@ void bind_type(nb::module_& module, const std::string& suffix) {
              })
         .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
         .def("merge",
-             [](R& stream, const R& other, const Where<D>& where) {
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { stream.object.merge(ctx, other.object); });
+             [=](R& stream, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
+                 double flops, const Where<D>& where) {
+                 const StreamingR<T, D> other = stream_of(stream.home, n, rows, r, method, seconds, flops, where);
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { stream.object.merge(ctx, other); });
              })
         .def("append",
              [](R& stream, const Array<T, D>& a, const Array<T, D>& b, const Where<D>& where) {

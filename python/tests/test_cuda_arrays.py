@@ -1,8 +1,10 @@
 """Arrays in a GPU's memory: the laws, on host copies; the caller's stream, device and kind of array; errors."""
 
 import concurrent.futures
+import copy
 import importlib
 import os
+import pickle
 import types
 
 import numpy as np
@@ -384,6 +386,34 @@ def test_streams_of_rows(rng, library):
     assert_product(Q, R, A)
     with pytest.raises(TypeError, match="one lies on GPU 0, another on the host"):
         quoin.StreamingR().partial_fit(library.put(A)).partial_fit(A)
+
+
+def test_streams_merge_copy_and_pickle(rng, library):
+    A, x = rng.standard_normal((900, 8)), np.arange(8.0)
+    blocks = np.split(A, 3)
+    parts = [quoin.StreamingR().partial_fit(library.put(block), library.put(block @ x)) for block in blocks]
+    merged = quoin.StreamingR().merge(parts[0]).merge(parts[1]).merge(parts[2])
+    assert merged.n_rows == 900 and isinstance(merged.R, library.kind)
+    assert_near(library.get(merged.solve().x), x, 8 * merged.solve().condition)
+    with pytest.raises(TypeError, match="one lies on GPU 0, another on the host"):
+        merged.merge(quoin.StreamingR().partial_fit(A, A @ x))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # a stream of another thread's
+        other = pool.submit(lambda: quoin.StreamingR().partial_fit(library.put(A), library.put(A @ x))).result()
+        assert_near(library.get(other.merge(parts[0]).solve().x), x, 8 * other.solve().condition)
+    for again in (copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))):
+        r, q = again(merged), quoin.StreamingQR()
+        assert np.array_equal(library.get(r.R), library.get(merged.R)) and isinstance(r.R, library.kind)
+        r.partial_fit(library.put(A), library.put(A @ x))
+        assert merged.n_rows == 900
+        for block in blocks:
+            q = again(q.partial_fit(library.put(block)))
+        rows = []
+        for block in reversed(blocks):
+            rows.append(library.get(q.q_rows(library.put(block))))
+            q = again(q)
+        Q = np.vstack(rows[::-1])
+        assert_orthonormal(Q)
+        assert_product(Q, library.get(q.R), A)
 
 
 def test_types(rng, library):
