@@ -73,11 +73,10 @@ public:
 
     /// What later columns depend on, to be kept or sent: a basis made of it gives the same bits as the one that it is from.
     struct State {
-        Options options;    ///< the plan's choices
-        Matrix<T, D> Q, R;  ///< m×k and k×k
-        Matrix<T, D> L;     ///< of modified Gram-Schmidt, panel_width×k: see `panels`
-        std::vector<Range>
-            panels;  ///< of it; of panel [b, e), I + the strictly lower triangle of QᵀQ is in L(0:e−b, b:e)
+        Options options;            ///< the plan's choices
+        Matrix<T, D> Q, R;          ///< m×k and k×k
+        Matrix<T, D> L;             ///< of modified Gram-Schmidt, panel_width×k: see `panels`
+        std::vector<Range> panels;  ///< of it: L(0:e−b, b:e) is I + the strictly lower triangle of QᵀQ of panel [b, e)
     };
     /// A copy of mk + k² numbers, and k·panel_width more for modified Gram-Schmidt.
     State state(Context<D>& ctx) const;
