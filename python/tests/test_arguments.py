@@ -110,6 +110,21 @@ def test_options_out_of_their_domain(function, option, values):
         assert clear(caught.value, option), caught.value
 
 
+def test_threads_beyond_what_a_system_gives():
+    assert quoin.qr(A, threads=4096).R.shape == (3, 3)
+    with pytest.raises(quoin.InvalidArgument, match="threads must be at most 4096, or None, and is 4097"):
+        quoin.qr(A, threads=4097)
+
+
+@pytest.mark.parametrize("option", ["mode", "method"])
+def test_long_values_are_not_shown(option):
+    for value, text in (("x" * 58, repr("x" * 58)), ("x" * 59, "an object of type str"),
+                        (np.zeros((2, 2)), "an object of type ndarray"), (10**5000, "an object of type int")):
+        with pytest.raises(quoin.InvalidArgument) as caught:
+            quoin.qr(A, **{option: value})
+        assert str(caught.value).endswith(f", and is {text}")
+
+
 def test_integers_of_numpy_and_numbers_of_any_type_are_taken():
     assert np.array_equal(quoin.qr(A, threads=np.int8(2), check_finite=np.True_).R, quoin.qr(A).R)
     assert quoin.lstsq(A, A, rcond=np.float32(0.0)).x.shape == quoin.lstsq(A, A, rcond=0).x.shape

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -113,6 +114,30 @@ def test_arrays_of_other_libraries(rng, library):
     for value in (result.L, result.S, result.Y, scores, pca.inverse_transform(scores)):
         assert type(value) is type(theirs)
     assert np.array_equal(np.from_dlpack(scores), pca.transform(A))
+
+
+class Tensor:
+    """Of a library that has from_dlpack and no array API, as PyTorch's are."""
+
+    __module__ = "library_of_tensors.tensors"
+
+    def __init__(self, array):
+        self.array = np.from_dlpack(array)
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_the_library_of_an_array_is_its_package(rng, monkeypatch):
+    library = types.ModuleType("library_of_tensors")
+    monkeypatch.setitem(sys.modules, "library_of_tensors", library)
+    A = rng.standard_normal((5, 3))
+    assert type(quoin.qr(Tensor(A)).R) is np.ndarray
+    library.from_dlpack = Tensor
+    assert type(quoin.qr(Tensor(A)).R) is Tensor and np.array_equal(quoin.qr(Tensor(A)).R.array, quoin.qr(A).R)
 
 
 def test_dask(rng):
