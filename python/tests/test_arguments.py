@@ -157,6 +157,26 @@ def test_what_is_no_array_of_numbers(array):
         quoin.RobustPCA().fit(array)
 
 
+def test_sparse_matrices():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match=r"dense arrays, and this one is sparse; toarray\(\) makes it dense"):
+        quoin.qr(sparse.eye(3))
+
+
+def test_names_that_there_are():
+    for call, names in ((lambda: quoin.qr(A, mode="full"), "mode must be 'reduced', 'complete', 'r' or 'raw', and is 'full'"),
+                        (lambda: F.apply(A, side="top"), "side must be 'left' or 'right', and is 'top'"),
+                        (lambda: lyapunov(kind="orbit"), "kind must be 'flow' or 'map', and is 'orbit'"),
+                        (lambda: quoin.factor(A, q="all"), "q must be 'any', 'none', 'explicit' or 'reflectors', and is 'all'"),
+                        (lambda: robust_pca(route="svd"), "route must be 'auto', 'qr' or 'gram', and is 'svd'"),
+                        (lambda: robust_pca(pursuit="pcp"), "pursuit must be 'alm' or 'alternating', and is 'pcp'"),
+                        (lambda: gram_schmidt(reorthogonalize="on"),
+                         "reorthogonalize must be 'off', 'selective' or 'always', and is 'on'")):
+        with pytest.raises(quoin.InvalidArgument) as caught:
+            call()
+        assert str(caught.value) == names
+
+
 @pytest.mark.parametrize("shape", [(), (2, 2, 2)])
 def test_arrays_of_other_dimensions(shape):
     array = np.ones(shape)

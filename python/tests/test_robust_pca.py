@@ -238,8 +238,10 @@ def test_fit_and_transform_warn_where_they_do_not_converge(rng):
     X = sum(mixture(rng, 60, 20))
     with pytest.warns(RuntimeWarning, match="iteration-limit after 3 iterations"):
         pca = quoin.RobustPCA(max_iter=3).fit(X)
-    with pytest.warns(RuntimeWarning, match="3 iterations"):
+    with pytest.warns(RuntimeWarning, match="3 iterations") as caught:
         pca.transform(X)
+        quoin.RobustPCA(max_iter=3).fit(X)
+    assert [warning.filename for warning in caught] == 2 * [__file__]  # the caller's line, not one of quoin
 
 
 def test_parameters():
