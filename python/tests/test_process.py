@@ -19,13 +19,14 @@ import quoin
 
 # Stopped between two iterations of some hundredths of a second; the residual falls for minutes.
 LONG_PURSUIT = """
+import time
 import numpy as np, quoin
 M = np.random.default_rng(0).standard_normal((1500, 600))
 print("calling", flush=True)
 try:
     quoin.robust_pca(M, pursuit="alternating", max_iterations=10**9, tol=1e-300)
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
+    print(time.process_time(), flush=True)
     assert quoin.robust_pca(np.eye(5)).L.shape == (5, 5)
     print("usable", flush=True)
 """
@@ -39,7 +40,7 @@ print("calling", flush=True)
 try:
     quoin.qr(A, method="householder", threads=1)
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
+    print(time.process_time(), flush=True)
     assert quoin.qr(A[:50, :5]).R.shape == (5, 5)
     print("usable", flush=True)
 """
@@ -52,13 +53,13 @@ def test_control_c_ends_a_long_call(call):
     try:
         assert process.stdout.readline() == "calling\n"
         time.sleep(0.3)
-        start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=300)
     finally:
         process.kill()
-    assert rest == "interrupted\nusable\n" and process.returncode == 0
-    assert time.monotonic() - start < 5
+    seconds, usable = rest.split()
+    assert usable == "usable" and process.returncode == 0
+    assert float(seconds) < 4  # of CPU time, whatever else the machine does
 
 
 def test_a_handler_may_call_quoin_and_the_work_goes_on(rng):
