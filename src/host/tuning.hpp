@@ -12,6 +12,14 @@ namespace quoin {
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
 struct Tuning<Host> {
+    /// Work that a thread is woken for. Q and R in f64 on 2 cores of an AMD EPYC 9004 that compilers share, fastest / mean of
+    /// hundreds of runs, µs (threads that wait spin; `quoin lyapunov lorenz96 --time 500` there: 176, 3.0 and 3.3 s):
+    ///                 2e5           2e6          one thread
+    ///   100²       241 / 750     188 / 212      189 / 194
+    ///   200²      1014 / 1500    786 / 3800     762 / 826
+    ///   500²      8900 / 12000  8200 / 9500   11000 / 11200
+    ///   5000×20    333 / 535     363 / 488      361 / 420
+    static constexpr double flops_per_thread = 2e6;
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k, Arithmetic, bool = false) {
         return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;
