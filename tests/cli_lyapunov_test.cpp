@@ -101,6 +101,31 @@ TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
     }
 }
 
+/// OMP_WAIT_POLICY, which ctest sets, and GOMP_SPINCOUNT are as a user's until the end of the scope.
+class UsersThreads {
+public:
+    UsersThreads() {
+        unsetenv("OMP_WAIT_POLICY");
+        unsetenv("GOMP_SPINCOUNT");
+        setenv("OMP_DISPLAY_ENV", "verbose", 1);
+    }
+    UsersThreads(const UsersThreads&) = delete;
+    ~UsersThreads() {
+        unsetenv("OMP_DISPLAY_ENV");
+        unsetenv("GOMP_SPINCOUNT");
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+    }
+};
+
+TEST_F(LyapunovCli, WaitingThreadsSleepSoonUnlessTheUserSaysOtherwise) {
+    const UsersThreads users;
+    const std::string said = quoin_run("--version").err;
+    if (said.find("GOMP_SPINCOUNT") == std::string::npos) GTEST_SKIP() << "the OpenMP runtime is not libgomp";
+    EXPECT_NE(said.find("GOMP_SPINCOUNT = '10000'"), std::string::npos) << said;
+    setenv("GOMP_SPINCOUNT", "77", 1);
+    EXPECT_EQ(quoin_run("--version").err.find("'10000'"), std::string::npos);
+}
+
 TEST_F(LyapunovCli, DrawsTheConvergenceByTheSuffix) {
     const std::string line = "lyapunov lorenz96 --size 8 --time 20 --transient 1 --alignment 1 --plot ";
     ASSERT_EQ(quoin_run(line + "a.svg").exit_code, 0);

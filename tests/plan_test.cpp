@@ -35,6 +35,19 @@ protected:
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(PlanOf, Types);
 
+// One panel of all columns costs twice the flops of LAPACK's blocked reflectors, and is slower on one core.
+TYPED_TEST(PlanOf, LapacksFormatIsOnePanelOnlyWhereFewColumnsAreVeryTall) {
+    const auto method = [&](Index m, Index n, QForm q) { return this->plan(m, n, {.q = q}).method; };
+    for (auto [m, n] :
+         {std::pair<Index, Index>{8192, 512}, {5000, 300}, {12345, 678}, {20000, 500}, {2000, 64}, {1000000, 129}}) {
+        EXPECT_EQ(method(m, n, QForm::Reflectors), Method::BlockedHouseholder) << shape_name(m, n);
+        EXPECT_EQ(method(m, n, QForm::Explicit), Method::CholeskyQR2) << shape_name(m, n);
+    }
+    for (auto [m, n] : {std::pair<Index, Index>{300000, 16}, {8192, 128}}) {
+        EXPECT_EQ(method(m, n, QForm::Reflectors), Method::CholeskyQR2) << shape_name(m, n);
+    }
+}
+
 TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {
     for (auto [m, n] : shapes)
         for (QForm q : q_forms) {

@@ -4,6 +4,7 @@
 
 #include "host/block_reflector.hpp"
 #include "host/state.hpp"
+#include "host/tuning.hpp"
 
 namespace quoin::host {
 
@@ -12,10 +13,10 @@ namespace quoin::host {
 inline constexpr Index tile_cols = 48;
 static_assert(tile_cols % 6 == 0 && tile_cols % 8 == 0);
 
-/// Threads worth waking for `flops` of work (count a moved element as ten): a parallel region costs microseconds.
+/// Threads worth waking for `flops` of work; count a moved element as ten.
 inline int team(const Context<Host>& ctx, double flops) {
-    constexpr double flops_per_thread = 2e5;
-    return static_cast<int>(std::clamp(flops / flops_per_thread, 1.0, static_cast<double>(ctx.threads())));
+    return static_cast<int>(
+        std::clamp(flops / Tuning<Host>::flops_per_thread, 1.0, static_cast<double>(ctx.threads())));
 }
 
 /// Workspace of each thread of one parallel region.

@@ -39,10 +39,11 @@ constexpr Index direct_cols = 16;
 
 template <class T>
 GramPrecision gram_precision(Context<Host>&, Index m, Index n) {
-    // docs/algorithms.md, section 6: a lane of a block, the blocks of a chunk, the chunks in pairs
-    const double block = block_rows<T>, chunks = static_cast<double>(RowChunks(m, n).count);
+    // docs/algorithms.md, section 6: a lane of a block, the runs of a chunk in the narrowest vectors, the chunks in pairs
+    const double block = block_rows<T>, run = longest_chain * 16 / sizeof(T);
+    const double chunks = static_cast<double>(RowChunks(m, n).count);
     return {std::numeric_limits<T>::epsilon() / 2,
-            block + static_cast<double>(m) / (block * chunks) + std::ceil(std::log2(chunks))};
+            block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks))};
 }
 
 template <class T>

@@ -12,6 +12,14 @@ namespace quoin {
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
 struct Tuning<Host> {
+    /// Work that a thread is woken for. Q and R in f64 on 2 cores of an AMD EPYC 9004 that compilers share, fastest / mean of
+    /// hundreds of runs, µs (threads that wait spin; `quoin lyapunov lorenz96 --time 500` there: 176, 3.0 and 3.3 s):
+    ///                 2e5           2e6          one thread
+    ///   100²       241 / 750     188 / 212      189 / 194
+    ///   200²      1014 / 1500    786 / 3800     762 / 826
+    ///   500²      8900 / 12000  8200 / 9500   11000 / 11200
+    ///   5000×20    333 / 535     363 / 488      361 / 420
+    static constexpr double flops_per_thread = 2e6;
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k, Arithmetic, bool = false) {
         return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;
@@ -49,8 +57,13 @@ struct Tuning<Host> {
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
-    /// Whether a tall matrix is reconstructed as one panel.
-    static bool one_panel(Index, Index) { return true; }
+    /// Whether a tall matrix is reconstructed as one panel: 4mn² flops, where panels of nb columns cost 2mn² + 4mn·nb. Times
+    /// of LAPACK's geqrf over Quoin's, one panel / panels, on one core of an AMD EPYC 9004:
+    ///            8192×512   5000×300  20 000×500   2000×64   20 000×100  100 000×100  10 000×128
+    ///     f64   0.75/1.20  0.74/1.22   0.75/1.00  1.02/1.70   1.79/2.09    3.86/3.48   2.19/2.21
+    ///     f32   0.77/1.52  0.62/1.19   0.78/1.15  0.98/1.60   1.41/1.80    3.80/3.15   1.36/1.74
+    /// and on 4 cores of the EPYC 9005 10 000×100 (f64) in 1.8/2.1 ms.
+    static bool one_panel(Index m, Index n) { return n <= 128 && m >= reconstruct_rows(n); }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;

@@ -23,7 +23,6 @@ Plan plan_in_place(Index m, Index n) {
     Options options;
     options.q = QForm::Reflectors;
     options.check_finite = false;
-    if (!factor_as_one_panel(m, n)) options.method = Method::BlockedHouseholder;
     return plan_qr<T>(Context<Host>(1), m, n, options);
 }
 
@@ -93,20 +92,18 @@ double reflector_workspace(Index rows, Index cols, Index k) {
 
 template <class T>
 Index factor_width(Index m, Index n) {
-    return factor_as_one_panel(m, n) ? std::max<Index>(1, n) : plan_in_place<T>(m, n).panel_width;
+    return plan_in_place<T>(m, n).panel_width;
 }
 
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
-    const bool one_panel = factor_as_one_panel(m, n) && nb >= n;
     Options options;
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
     options.panel_width = nb;
     options.check_finite = false;
-    Plan plan = plan_qr<T>(ctx, m, n, options);
-    if (one_panel) plan.reconstruct_rows = 1;
+    const Plan plan = plan_qr<T>(ctx, m, n, options);
     if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < plan.reconstruct_rows) {
         // one T of several panels
         const auto panels = lapack_panels(m, n, narrow.panel_width);
@@ -116,7 +113,7 @@ const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, Matri
         return "householder, T joined";
     }
     factor_scaled(ctx, plan, ForestView<T, Host>{lapack_panels(m, n, nb), A, Tf});
-    return one_panel ? "one panel, by reconstruction" : "householder";
+    return nb >= n && m >= plan.reconstruct_rows ? "one panel, by reconstruction" : "householder";
 }
 
 template <class T>

@@ -26,6 +26,10 @@ namespace quoin::host {
 
 inline constexpr Index solve_width = 8;
 
+/// Additions of `inner` in a row, beyond which a sum is cut: d equal terms in one chain err by up to d/3 roundings of the
+/// same sign (docs/algorithms.md, section 6). A block of `block_rows` in AVX-512's vectors is one chain.
+inline constexpr Index longest_chain = 64;
+
 /// Vectors that `couple` takes at once: a row is one line of a cache.
 template <class T>
 inline constexpr Index couple_width = 64 / sizeof(T);

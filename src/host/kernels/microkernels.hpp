@@ -94,12 +94,15 @@ template <class T, int M, int N, bool Part>
 }
 
 /// C(M×N) += A(k×M)ᵀ B(k×N), all of C in registers as vectors of partial sums; small tiles as several such sums side by
-/// side, because one sum alone would wait for itself, and its rounding errors would add up over a longer chain.
+/// side, because one sum alone would wait for itself, and its rounding errors would add up over a longer chain. Longer sums
+/// are cut into runs, so that narrow vectors have no longer chains than wide ones.
 template <class T, int M, int N>
 [[gnu::noinline]] void inner_tile(Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
     constexpr int W = VectorOf<T>::width;
     constexpr int sums = (M * N + W - 1) / W * W;
     constexpr int chains = M * N >= 8 ? 1 : M * N >= 4 ? 2 : M * N >= 2 ? 4 : 8;
+    constexpr Index run = chains * longest_chain * W;
+    for (; k > run; k -= run, A += run, B += run) inner_tile<T, M, N>(run, A, lda, B, ldb, C, ldc);
     Vector<T> c[chains][sums] = {};
     Index p = 0;
     for (; p + chains * W <= k; p += chains * W) {

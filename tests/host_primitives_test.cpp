@@ -1,0 +1,338 @@
+// The primitives of the host and the kernels that this process has chosen, entry by entry against plain loops in higher
+// precision, at the edges of their blocks: whoever drops a row or a column there is found by its name.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "host/parallel.hpp"
+#include "primitives.hpp"
+
+namespace quoin::test {
+namespace {
+
+using namespace host;
+
+/// Additions in a row in a sum over rows: a chain, the runs and blocks of a chunk, lanes and chunks in pairs, and a few
+/// roundings that are none.
+constexpr double additions = longest_chain + 64;
+
+/// b − 1, b, b + 1.
+std::array<Index, 3> around(Index b) { return {b - 1, b, b + 1}; }
+
+template <class... Sizes>
+std::vector<Index> edges(Sizes... blocks) {
+    std::vector<Index> sizes = {1, 2};
+    for (Index b : {Index(blocks)...}) {
+        for (Index size : around(b)) sizes.push_back(size);
+    }
+    return sizes;
+}
+
+template <class T>
+class HostPrimitives : public testing::Test {
+protected:
+    using W = Wide<T>;
+    Context<Host> ctx{3};
+
+    /// |X − S| <= additions·u·M entry by entry, S and M sums of terms and of their magnitudes; NaN elsewhere survives.
+    template <class Term>
+    void expect_sums(const Padded<T>& X, Index terms, const char* what, Term term) {
+        EXPECT_TRUE(X.padding_intact()) << what;
+        const auto view = X.view();
+        for (Index j = 0; j < view.cols; ++j) {
+            for (Index i = 0; i < view.rows; ++i) {
+                W sum = 0, magnitudes = 0;
+                for (Index l = 0; l < terms; ++l) {
+                    const W t = term(i, j, l);
+                    sum += t;
+                    magnitudes += std::abs(t);
+                }
+                const W error = std::abs(static_cast<W>(view(i, j)) - sum);
+                ASSERT_LE(error, static_cast<W>(additions * unit_roundoff<T>) * magnitudes)
+                    << what << " (" << i << ", " << j << ") of " << shape_name(view.rows, view.cols) << ", " << terms
+                    << " terms";
+            }
+        }
+    }
+    static std::string shape_name(Index m, Index n) { return std::to_string(m) + "x" + std::to_string(n); }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(HostPrimitives, Types);
+
+TYPED_TEST(HostPrimitives, Products) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    const auto& K = kernels<T>();
+    // rows at the edges of vectors, runs and blocks; columns at the edges of every tile
+    std::vector<Index> rows = edges(4, 8, 16, 32, longest_chain * 4, longest_chain * 16, block_rows<T>);
+    for (Index k : rows) {
+        for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {3, 4}, {4, 6}, {5, 9}, {2, 3}, {9, 5}}) {
+            const Padded<T> A(random_normal<T>(k, m, 1).view()), B(random_normal<T>(k, n, 2).view());
+            const Matrix<T> C0 = random_normal<T>(m, n, 3);
+            Padded<T> C(C0.view());
+            const auto a = A.view(), b = B.view();
+            K.inner(m, n, k, a.data, a.ld, b.data, b.ld, C.view().data, C.view().ld);
+            this->expect_sums(C, k + 1, "inner", [&](Index i, Index j, Index l) -> W {
+                return l == k ? W(C0(i, j)) : W(a(l, i)) * W(b(l, j));
+            });
+        }
+        // C (k×n) −= A (k×m) B: lanes along the long dimension
+        for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {3, 4}, {7, 8}, {8, 9}, {2, 17}}) {
+            const Padded<T> A(random_normal<T>(k, m, 1).view()), B(random_normal<T>(m, n, 2).view());
+            const Matrix<T> C0 = random_normal<T>(k, n, 3);
+            Padded<T> C(C0.view());
+            const auto a = A.view(), b = B.view();
+            K.outer(k, n, m, a.data, a.ld, b.data, b.ld, C.view().data, C.view().ld);
+            this->expect_sums(C, m + 1, "outer", [&](Index i, Index j, Index l) -> W {
+                return l == m ? W(C0(i, j)) : -W(a(i, l)) * W(b(l, j));
+            });
+        }
+    }
+    for (Index n : {1, 5, 13}) {
+        const Padded<T> A(random_normal<T>(301, n, 1).view());
+        Matrix<T> C = filled<T>(n, n, 0);
+        K.inner_upper(n, 301, A.view().data, A.view().ld, C.data(), n);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = j + 1; i < n; ++i) {  // below the diagonal anything may stand
+                W sum = 0;
+                for (Index l = 0; l < 301; ++l) sum += W(A.view()(l, i)) * W(A.view()(l, j));
+                C(i, j) = static_cast<T>(sum);
+            }
+        }
+        this->expect_sums(Padded<T>(C.view()), 301, "inner_upper",
+                          [&](Index i, Index j, Index l) -> W { return W(A.view()(l, i)) * W(A.view()(l, j)); });
+    }
+}
+
+/// X R = A for X = A R⁻¹, whose sums have at most n terms; and G = XᵀX of the X that is there.
+TYPED_TEST(HostPrimitives, SolveAndGram) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    using Factors = std::array<MatrixView<const T>, 1>;
+    const Index chunk = RowChunks(1, 1).chunk_rows;
+    for (Index m : edges(block_rows<T>, 4 * block_rows<T>, 64 * chunk)) {
+        for (Index n : {1, 8, 9, 16, 17, 20}) {
+            if (m > 8192 && n != 9) continue;
+            const Padded<T> A(random_normal<T>(m, n, 1).view());
+            const auto a = A.view();
+            Matrix<T> R = random_normal<T>(n, n, 2);
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < n; ++i) R(i, j) = i > j ? T(0) : i == j ? T(2) : R(i, j) / T(n);
+            }
+            Padded<T> X(m, n), G(n, n), G_alone(n, n);
+            solve_and_gram<T>(this->ctx, a, Factors{R.view()}, X.view(), G.view());
+            EXPECT_TRUE(X.padding_intact());
+            const auto x = X.view();
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) {
+                    W sum = -W(a(i, j)), magnitudes = 0;
+                    for (Index l = 0; l <= j; ++l) {
+                        sum += W(x(i, l)) * W(R(l, j));
+                        magnitudes += std::abs(W(x(i, l)) * W(R(l, j)));
+                    }
+                    ASSERT_LE(std::abs(sum), W((n + 2) * unit_roundoff<T>) * magnitudes) << m << "x" << n << " " << i;
+                }
+            }
+            const auto gram = [](MatrixView<const T> of) {
+                return [of](Index i, Index j, Index l) -> W { return i > j ? W(0) : W(of(l, i)) * W(of(l, j)); };
+            };
+            this->expect_sums(G, m, "Gram matrix", gram(x));
+            solve_and_gram<T>(this->ctx, a, {}, {}, G_alone.view());
+            this->expect_sums(G_alone, m, "Gram matrix alone", gram(a));
+        }
+    }
+}
+
+TYPED_TEST(HostPrimitives, TallProducts) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    struct Case {
+        Index m, n, p;
+    };
+    std::vector<Case> cases;
+    for (Index m : edges(block_rows<T>, 2048)) cases.push_back({m, 3, 2});
+    for (Index p : edges(tile_cols, 2 * tile_cols)) cases.push_back({50, 4, p}), cases.push_back({50, p, 3});
+    cases.push_back({64 * 2048 + 1, 2, 3});
+    for (auto [m, n, p] : cases) {
+        const Padded<T> A(random_normal<T>(m, n, 1).view()), B(random_normal<T>(m, p, 2).view());
+        const auto a = A.view(), b = B.view();
+        const Matrix<T> S = random_normal<T>(n, p, 3);
+        Padded<T> AtB(n, p), C(b);
+        multiply_transposed<T>(this->ctx, a, b, AtB.view());
+        this->expect_sums(AtB, m, "AᵀB", [&](Index i, Index j, Index l) -> W { return W(a(l, i)) * W(b(l, j)); });
+        subtract_product<T>(this->ctx, a, S.view(), C.view());
+        this->expect_sums(C, n + 1, "C − AS", [&](Index i, Index j, Index l) -> W {
+            return l == n ? W(b(i, j)) : -W(a(i, l)) * W(S(l, j));
+        });
+    }
+}
+
+/// op(H) C for H = I − V T Vᵀ of a factored panel, by every way that the number of threads chooses among.
+TYPED_TEST(HostPrimitives, Panels) {
+    using T = TypeParam;
+    struct Case {
+        Index m, k, p;
+    };
+    for (auto [m, k, p] : {Case{8, 8, 1}, {9, 8, 47}, {513, 5, 48}, {1025, 12, 49}, {2049, 7, 97}, {4097, 3, 5}}) {
+        SCOPED_TRACE(this->shape_name(m, k) + " on " + std::to_string(p));
+        Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k), tau(k, 1), Tf_again(k, k);
+        factor_panel<T>(this->ctx, V.view(), Tf.view());
+        for (Index j = 0; j < k; ++j) tau(j, 0) = Tf(j, j);
+        compact_wy<T>(this->ctx, V.view(), tau.view(), Tf_again.view());
+        EXPECT_LE(difference<T>(Tf_again.view(), Tf.view(), k, frobenius_norm<T>(Tf.view())), law);
+        const Matrix<T> C = random_normal<T>(m, p, 2);
+        for (Op op : {Op::None, Op::Transpose}) {
+            // C − V op(T) (VᵀC)
+            std::vector<Wide<T>> w(k), tw(k);
+            Matrix<T> expected(m, p);
+            const auto v = [&](Index i, Index j) {
+                return i < j ? Wide<T>(0) : i == j ? Wide<T>(1) : Wide<T>(V(i, j));
+            };
+            for (Index j = 0; j < p; ++j) {
+                for (Index l = 0; l < k; ++l) {
+                    w[l] = 0;
+                    for (Index i = l; i < m; ++i) w[l] += v(i, l) * Wide<T>(C(i, j));
+                }
+                for (Index l = 0; l < k; ++l) {
+                    tw[l] = 0;
+                    for (Index i = 0; i < k; ++i) tw[l] += Wide<T>(op == Op::None ? Tf(l, i) : Tf(i, l)) * w[i];
+                }
+                for (Index i = 0; i < m; ++i) {
+                    Wide<T> x = C(i, j);
+                    for (Index l = 0; l < k; ++l) x -= v(i, l) * tw[l];
+                    expected(i, j) = static_cast<T>(x);
+                }
+            }
+            std::vector<Padded<T>> results;
+            for (int threads : {1, 4, 64}) {
+                Context<Host> own(threads);
+                Padded<T> X(C.view());
+                apply_panel<T>(own, op, V.view(), Tf.view(), X.view());
+                EXPECT_TRUE(X.padding_intact());
+                EXPECT_LE(difference<T>(X.view(), expected.view(), k, frobenius_norm<T>(C.view())), law) << threads;
+                results.push_back(std::move(X));
+            }
+            for (const auto& X : results) EXPECT_TRUE(same_bits<T>(X.view(), results[0].view()));
+        }
+    }
+}
+
+TYPED_TEST(HostPrimitives, SmallTriangles) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    for (Index n : edges(tile_cols, 2 * tile_cols)) {
+        Matrix<T> R = random_normal<T>(n, n, 1);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < n; ++i) R(i, j) = i > j ? T(0) : i == j ? T(2) : R(i, j) / T(n);
+        }
+        const auto r = std::as_const(R).view();
+        // R S of upper triangles
+        Padded<T> P(n, n);
+        multiply_upper<T>(this->ctx, r, r, P.view());
+        this->expect_sums(P, n, "R R", [&](Index i, Index j, Index l) -> W { return W(r(i, l)) * W(r(l, j)); });
+        // G = RᵀR gives R back
+        Matrix<T> G(n, n);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < n; ++i) {
+                W sum = 0;
+                for (Index l = 0; l < n; ++l) sum += W(r(l, i)) * W(r(l, j));
+                G(i, j) = static_cast<T>(sum);
+            }
+        }
+        Matrix<Verdict> verdict(1, 1);
+        Padded<T> Y(n, n);
+        factor_gram<T>(this->ctx, G.view(), {}, Y.view(), verdict.view());
+        ASSERT_FALSE(verdict(0, 0).closed());
+        EXPECT_TRUE(is_upper_trapezoidal<T>(Y.view()));
+        const auto y = std::as_const(Y).view();
+        Padded<T> YtY(n, n);
+        multiply_transposed<T>(this->ctx, y, y, YtY.view());
+        EXPECT_LE(difference<T>(YtY.view(), G.view(), n, frobenius_norm<T>(G.view())), law);
+        // op(A)⁻¹ X
+        for (Op op : {Op::None, Op::Transpose}) {
+            const Matrix<T> B = random_normal<T>(n, 50, 4);
+            Padded<T> X(B.view());
+            solve_triangle<T>(this->ctx, Triangle::Upper, op, r, X.view());
+            EXPECT_TRUE(X.padding_intact());
+            Matrix<T> back = copy<T>(std::as_const(X).view());
+            multiply_triangle<T>(this->ctx, Side::Left, Triangle::Upper, op, r, back.view());
+            EXPECT_LE(difference<T>(back.view(), B.view(), n, frobenius_norm<T>(B.view())), law) << n;
+        }
+    }
+}
+
+TYPED_TEST(HostPrimitives, Elements) {
+    using T = TypeParam;
+    constexpr Index sweep = 16384;
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    for (Index m : edges(64, sweep, 2 * sweep)) {
+        SCOPED_TRACE(m);
+        const Index n = 3;
+        Matrix<T> A = random_normal<T>(m, n, 1);
+        const auto a = std::as_const(A).view();
+        Padded<T> B(m, n), At(n, m);
+        quoin::copy<T>(this->ctx, a, B.view());
+        EXPECT_TRUE(same_bits<T>(B.view(), a));
+        EXPECT_TRUE(B.padding_intact());
+        quoin::transpose<T>(this->ctx, a, At.view());
+        EXPECT_TRUE(same_bits<T>(At.view(), transposed<T>(a).view()));
+        EXPECT_TRUE(At.padding_intact());
+        for (Index first : {Index(-(m - 2)), Index(0), Index(1)}) {
+            set_identity<T>(this->ctx, first, B.view());
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) ASSERT_EQ(B.view()(i, j), T(i == j - first)) << i << " " << j;
+            }
+        }
+        // a NaN anywhere is found, the first in column-major order; exponents where a column is beyond 2^±100
+        Matrix<int> exponents(n, 1);
+        Matrix<Scan> found(1, 1);
+        for (Index bad : {Index(0), m / 2, m - 1}) {
+            Matrix<T> broken = copy<T>(a);
+            broken(bad, 1) = broken(m - 1, 2) = nan;
+            scan<T>(this->ctx, broken.view(), 100, exponents.view(), found.view());
+            EXPECT_EQ(found(0, 0).bad_row, bad);
+            EXPECT_EQ(found(0, 0).bad_col, 1);
+            Matrix<T> large = filled<T>(m, n, 1);
+            large(bad, 2) = T(0x1.8p101);
+            scan<T>(this->ctx, large.view(), 100, exponents.view(), found.view());
+            EXPECT_TRUE(found(0, 0).scaled);
+            EXPECT_EQ(exponents(2, 0), 101);
+            scan<T>(this->ctx, large.view(), 101, exponents.view(), found.view());
+            EXPECT_FALSE(found(0, 0).scaled);
+            EXPECT_EQ(exponents(2, 0), 0);
+        }
+        for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j);
+        Matrix<T> scaled = copy<T>(a);
+        scale_columns<T>(this->ctx, exponents.view(), -1, Part::All, scaled.view());
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) ASSERT_EQ(scaled(i, j), std::ldexp(a(i, j), -int(j)));
+        }
+    }
+    // the upper part alone, of columns longer than a sweep's rows
+    const Index k = 70;
+    Matrix<int> exponents(k, 1);
+    for (Index j = 0; j < k; ++j) exponents(j, 0) = 1;
+    const Matrix<T> A = random_normal<T>(k + 30, k, 1);
+    Matrix<T> scaled = copy<T>(A.view());
+    scale_columns<T>(this->ctx, exponents.view(), 1, Part::Upper, scaled.view());
+    Padded<T> R(k + 30, k);
+    copy_triangle<T>(this->ctx, A.view(), R.view());
+    Matrix<T> stored = filled<T>(k + 30, k, 7);
+    store_triangle<T>(this->ctx, A.view(), stored.view());
+    EXPECT_TRUE(R.padding_intact());
+    for (Index j = 0; j < k; ++j) {
+        for (Index i = 0; i < k + 30; ++i) {
+            ASSERT_EQ(scaled(i, j), i <= j ? 2 * A(i, j) : A(i, j));
+            ASSERT_EQ(R.view()(i, j), i <= j ? A(i, j) : T(0));
+            ASSERT_EQ(stored(i, j), i <= j ? A(i, j) : T(7));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
