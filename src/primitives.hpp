@@ -369,6 +369,13 @@ void multiply_upper(Context<Host>& ctx, MatrixView<const T, Host> S, MatrixView<
 template <class T>
 void signed_lu(Context<Host>& ctx, MatrixView<T, Host> Q, MatrixView<T, Host> signs);
 
+/// Every reflector of V (m×n, below the diagonal of A) with v = e_j exactly, which is I − 2e_je_jᵀ, becomes I: row and column j
+/// of Tf := 0, signs_j := −signs_j, and row j of R (n×n) and of A's upper triangle := minus itself. The other reflectors have 0 in
+/// row j or act before: Q loses the sign of its column j alone. Nothing where the gate is closed.
+template <class T>
+void drop_unit_reflectors(Context<Host>& ctx, MatrixView<T, Host> A, MatrixView<T, Host> R, MatrixView<T, Host> Tf,
+                          MatrixView<T, Host> signs, Gate<Host> gate);
+
 // Where n <= Tuning<D>::most_top_cols there is also, in one step and behind a gate, without waiting:
 //
 //     void reconstruct_top(Context<D>& ctx, A, Y, double limit, R, V, Tf, U, signs, Gate<D> gate);

@@ -3,6 +3,8 @@
 #include "quoin/context.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -45,6 +47,23 @@ TEST(Context, OneServesBothTypesAndEveryShape) {
         const Matrix<float> B = random_normal<float>(m, n);
         expect_law<float>(ctx, B.view(), qr(ctx, B.view()));
     }
+}
+
+TEST(Context, ServesTheChildOfAForkOnOneThread) {
+    const Matrix<double> A = random_normal<double>(20000, 30);
+    Context<Host> ctx(2);
+    const Matrix<double> R = qr(ctx, A.view()).r();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        Context<Host> fresh(2);
+        const bool same = same_bits<double>(qr(ctx, A.view()).r().view(), R.view()) &&
+                          same_bits<double>(qr(fresh, A.view()).r().view(), R.view());
+        _exit(same ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
 }
 
 TEST(Context, CountsTheFlopsOfThePlan) {

@@ -106,6 +106,29 @@ protected:
             }
     }
 
+    /// A = [D; 0], and a triangle beside it: nothing is below the diagonal, and nothing is reflected.
+    template <class T>
+    void check_columns_that_are_zero_below() {
+        for (auto [m, n] : {std::pair<Index, Index>{400, 16}, {3000, 40}, {33, 33}, {12, 40}})
+            for (QForm q : q_forms_with_q)
+                for (bool triangle : {false, true}) {
+                    SCOPED_TRACE(shape_name(m, n) + " " + to_string(q) + (triangle ? " triangle" : " diagonal"));
+                    Matrix<T> A = filled<T>(m, n, 0);
+                    for (Index j = 0; j < n; ++j) {
+                        for (Index i = 0; i < std::min(j, m); ++i)
+                            A(i, j) = triangle ? T(1) / static_cast<T>(i + j) : T(0);
+                        if (j < m) A(j, j) = j % 3 == 1 ? T(-4) : T(4);
+                    }
+                    const LapackQR<T> factors = to_lapack(ctx, qr(ctx, A.view(), with(GetParam(), q)));
+                    for (Index j = 0; j < std::min(m, n); ++j) {
+                        EXPECT_EQ(factors.tau(j, 0), 0) << j;
+                        EXPECT_EQ(factors.V_R(j, j) < 0, A(j, j) < 0) << j;
+                    }
+                    EXPECT_LE(difference<T>(factors.V_R.view(), A.view(), std::min(m, n), frobenius_norm<T>(A.view())),
+                              law);
+                }
+    }
+
     /// The thin Q keeps its columns and R its rows, up to the signs that reconstruction flips in both.
     template <class T>
     void check_agreement() {
@@ -174,6 +197,8 @@ TEST_P(LapackFormat, HoldsOnTheGalleryF32) { check_format_of_the_gallery<float>(
 TEST_P(LapackFormat, HoldsOnTheGalleryF64) { check_format_of_the_gallery<double>(); }
 TEST_P(LapackFormat, HoldsForTreesF32) { check_format_of_trees<float>(); }
 TEST_P(LapackFormat, HoldsForTreesF64) { check_format_of_trees<double>(); }
+TEST_P(LapackFormat, ReflectsNoColumnThatIsZeroBelowItsDiagonalF32) { check_columns_that_are_zero_below<float>(); }
+TEST_P(LapackFormat, ReflectsNoColumnThatIsZeroBelowItsDiagonalF64) { check_columns_that_are_zero_below<double>(); }
 TEST_P(LapackFormat, AgreesUpToSignsF32) { check_agreement<float>(); }
 TEST_P(LapackFormat, AgreesUpToSignsF64) { check_agreement<double>(); }
 TEST_P(LapackFormat, OfReflectorsAgreesFromBothSidesF32) { check_full_agreement<float>(); }

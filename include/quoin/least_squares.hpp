@@ -52,7 +52,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
 
 /// Estimate of κ₁(R) for an n×n upper triangular R in host memory (cuda.hpp has it for a GPU's) (Hager 1984, Higham 1988): a lower bound, rarely below κ₁/3.
 ///
-/// Computed in double by LAPACK's trcon, O(n²) flops and n² numbers of workspace; the lower triangle is not looked at.
+/// Computed in double as LAPACK's trcon does, O(n²) flops and n² numbers of workspace; the lower triangle is not looked at.
 /// Infinity where a diagonal entry is zero or κ₁ overflows, NaN where R holds NaN or Inf, 1 for n = 0.
 /// Throws InvalidArgument if R is not square.
 template <class T>

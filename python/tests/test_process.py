@@ -46,6 +46,31 @@ except KeyboardInterrupt:
 """
 
 
+# OpenMP's threads stay in the parent; the child may start others.
+FORK = """
+import os, threading
+import numpy as np, quoin
+A = np.random.default_rng(0).standard_normal((20000, 40))
+R = quoin.qr(A, threads=2).R
+def factor():
+    if not np.array_equal(quoin.qr(A, threads=2).R, R):
+        os._exit(1)
+child = os.fork()
+if child == 0:
+    factor()
+    thread = threading.Thread(target=factor)
+    thread.start()
+    thread.join()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_calls_in_the_child_of_a_fork():
+    child = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60)
+    assert child.stdout == "0\n", child.stderr
+
+
 @pytest.mark.parametrize("call", [LONG_CALL, LONG_PURSUIT], ids=["qr", "robust_pca"])
 def test_control_c_ends_a_long_call(call):
     process = subprocess.Popen([sys.executable, "-c", call], stdout=subprocess.PIPE, text=True,

@@ -1,9 +1,9 @@
-#include <cblas.h>
 #include <fmt/format.h>
-#include <lapacke.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
@@ -12,9 +12,6 @@
 
 namespace quoin {
 namespace {
-
-float nrm2(int n, const float* x) { return cblas_snrm2(n, x, 1); }
-double nrm2(int n, const double* x) { return cblas_dnrm2(n, x, 1); }
 
 /// The upper triangle of R in double, so that 1/κ₁ of an f32 matrix may be far below f32's u.
 template <class T>
@@ -26,25 +23,95 @@ Matrix<double> widened_triangle(MatrixView<const T, Host> R) {
     return S;
 }
 
-/// Estimate of 1/κ₁(S), 0 where S is singular; the lower triangle is not looked at. NaN where S holds NaN.
-double reciprocal_condition(const Matrix<double>& S) {
-    double rcond = 0;
-    const auto info = LAPACKE_dtrcon(LAPACK_COL_MAJOR, '1', 'U', 'N', static_cast<lapack_int>(S.rows()), S.data(),
-                                     static_cast<lapack_int>(S.ld()), &rcond);
-    if (info == LAPACK_WORK_MEMORY_ERROR) throw OutOfMemory("condition_estimate: no memory for 4n numbers");
-    return info == 0 ? rcond : std::numeric_limits<double>::quiet_NaN();
+/// x := op(A)⁻¹ x for the upper or unit lower triangle of A (n×n); not finite where a diagonal entry is 0.
+void substitute(Triangle triangle, Op op, const Matrix<double>& A, double* x) {
+    const Index n = A.rows();
+    const bool upper = triangle == Triangle::Upper, backwards = upper == (op == Op::None);
+    for (Index step = 0; step < n; ++step) {
+        const Index j = backwards ? n - 1 - step : step;
+        const Range others = upper ? Range{0, j} : Range{j + 1, n};
+        const double* a = A.view().at(0, j);
+        if (op == Op::Transpose) {
+            double sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (Index i = others.begin; i < others.end; ++i) sum += a[i] * x[i];
+            x[j] -= sum;
+        }
+        if (upper) x[j] /= a[j];
+        if (op == Op::None) {
+            const double x_j = x[j];
+#pragma omp simd
+            for (Index i = others.begin; i < others.end; ++i) x[i] -= a[i] * x_j;
+        }
+    }
 }
 
-/// ‖x‖₂ of a column x of any number of rows.
+/// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
+/// not finite where B is singular. At most 10 solves.
+template <class Solve>
+double inverse_norm(Index n, const Solve& solve) {
+    Matrix<double> vector(n, 1), signs(n, 1);
+    double *const x = vector.data(), *const end = x + n;
+    const auto norm = [&] {
+        return std::accumulate(x, end, 0.0, [](double sum, double a) { return sum + std::abs(a); });
+    };
+    const auto larger = [](double a, double b) { return std::abs(a) < std::abs(b); };
+    std::fill(x, end, 1 / static_cast<double>(n));
+    solve(Op::None, x);
+    double largest = norm();
+    if (n == 1 || !std::isfinite(largest)) return largest;
+    // from column to column of B⁻¹, where the gradient of ‖B⁻¹x‖₁ is largest
+    for (Index iteration = 0, column = -1; iteration < 4; ++iteration) {
+        std::transform(x, end, x, [](double a) { return std::copysign(1.0, a); });
+        solve(Op::Transpose, x);
+        const Index next = std::max_element(x, end, larger) - x;
+        if (column >= 0 && std::abs(x[column]) == std::abs(x[next])) break;
+        column = next;
+        std::fill(x, end, 0.0);
+        x[column] = 1;
+        solve(Op::None, x);
+        if (!(norm() > largest)) break;
+        largest = norm();
+    }
+    // columns of B⁻¹ that cancel in those sums do not cancel here
+    for (Index i = 0; i < n; ++i)
+        x[i] = (i % 2 == 0 ? 1 : -1) * (1 + static_cast<double>(i) / static_cast<double>(n - 1));
+    solve(Op::None, x);
+    return std::max(largest, 2 * norm() / (3 * static_cast<double>(n)));
+}
+
+/// Estimate of 1/κ₁(S), 0 where S is singular; the lower triangle is not looked at. NaN where S holds NaN or Inf.
+double reciprocal_condition(const Matrix<double>& S) {
+    const Index n = S.rows();
+    if (n == 0) return 1;
+    double norm = 0;
+    for (Index j = 0; j < n; ++j) {
+        double sum = 0;
+        for (Index i = 0; i <= j; ++i) sum += std::abs(S(i, j));
+        if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
+        norm = std::max(norm, sum);
+    }
+    const double inverse = inverse_norm(n, [&](Op op, double* x) { substitute(Triangle::Upper, op, S, x); });
+    return std::isfinite(inverse) ? 1 / norm / inverse : 0;
+}
+
+/// ‖x‖₂ of a column x.
 template <class T>
 T column_norm(MatrixView<const T, Host> x) {
-    // ‖x‖ = hypot(‖x₁‖, ‖x₂‖, …): the BLAS counts in 32 bits
-    const Index longest = Index(1) << 30;
-    T norm = 0;
-    for (Index i = 0; i < x.rows; i += longest) {
-        norm = std::hypot(norm, nrm2(static_cast<int>(std::min(longest, x.rows - i)), x.at(i, 0)));
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Index i = 0; i < x.rows; ++i) sum += static_cast<double>(x(i, 0)) * static_cast<double>(x(i, 0));
+    if ((sum > smallest_square<double> && sum < largest_square<double>) || std::isnan(sum)) {
+        return static_cast<T>(std::sqrt(sum));
     }
-    return norm;
+    // ‖x‖ = 2^e ‖2⁻ᵉx‖
+    T largest = 0;
+    for (Index i = 0; i < x.rows; ++i) largest = std::max(largest, std::abs(x(i, 0)));
+    if (largest == 0 || std::isinf(largest)) return largest;
+    const int e = std::ilogb(largest);
+    sum = 0;
+    for (Index i = 0; i < x.rows; ++i) sum += std::pow(std::scalbn(static_cast<double>(x(i, 0)), -e), 2);
+    return static_cast<T>(std::scalbn(std::sqrt(sum), e));
 }
 
 }  // namespace
@@ -98,12 +165,12 @@ double inverse_norm_estimate(Context<Host>&, MatrixView<const T, Host> LU) {
     for (Index j = 0; j < LU.cols; ++j) {
         for (Index i = 0; i < LU.rows; ++i) X(i, j) = static_cast<double>(LU(i, j));
     }
-    // gecon returns 1/(‖LU‖ ‖(LU)⁻¹‖) for the norm of LU that it is told
-    double reciprocal = 0;
-    const auto info = LAPACKE_dgecon(LAPACK_COL_MAJOR, '1', static_cast<lapack_int>(X.rows()), X.data(),
-                                     static_cast<lapack_int>(X.ld()), 1.0, &reciprocal);
-    if (info == LAPACK_WORK_MEMORY_ERROR) throw OutOfMemory("inverse_norm_estimate: no memory for 4n numbers");
-    return info == 0 && reciprocal > 0 ? 1 / reciprocal : std::numeric_limits<double>::infinity();
+    const double norm = inverse_norm(X.rows(), [&](Op op, double* x) {
+        // (LU)⁻¹ = U⁻¹L⁻¹,   (LU)⁻ᵀ = L⁻ᵀU⁻ᵀ
+        substitute(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X, x);
+        substitute(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X, x);
+    });
+    return std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
 }
 
 template <class T>

@@ -80,6 +80,7 @@ void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Su
         multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), gate);
     }
     solve_and_gram<T>(ctx, V2, Factors{R2.data ? UR2.view() : U.view()}, V2, {}, gate);
+    drop_unit_reflectors<T>(ctx, A, R, Tf, signs, gate);
 }
 
 template <class T, class D>

@@ -6,6 +6,7 @@
 //                   sums in a fixed tree. n² reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
 //   decide          one thread; what inspect_upper and find_pivot found, against the demands.
+//   drop_if_unit    one block a column, which it reads until an entry is not 0; reads one number where tau is not about 2.
 //   unit_columns, column_sums   one warp a column, its sum in a fixed tree; n² reads, bound by latency.
 //   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
 //                   a column): bound by latency, about 3 µs.
@@ -253,6 +254,25 @@ void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict) {
 
 namespace {
 
+/// The reflector of column j = blockIdx.x, if its v is e_j.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    drop_if_unit(MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> signs,
+                 const Verdict* verdict) {
+    const Index m = A.rows, n = A.cols, j = blockIdx.x;
+    // tau = 2/vᵀv
+    if (verdict->closed() || !(Tf.data[j + j * Tf.ld] > T(1.5))) return;
+    for (Index begin = j + 1; begin < m; begin += block_threads) {
+        const Index i = begin + threadIdx.x;
+        if (!__syncthreads_and(i >= m || A.data[i + j * A.ld] == 0)) return;
+    }
+    if (threadIdx.x == 0) signs.data[j] = -signs.data[j];
+    for (Index l = threadIdx.x; l < n; l += block_threads) {
+        if (l >= j) A.data[j + l * A.ld] = R.data[j + l * R.ld] = -R.data[j + l * R.ld];
+        Tf.data[j + l * Tf.ld] = Tf.data[l + j * Tf.ld] = 0;
+    }
+}
+
 /// Of any width, by cuSOLVER and cuBLAS.
 void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high,
                       const GramDemands& demands, MatrixView<double, Cuda> R, Verdict* verdict) {
@@ -367,6 +387,15 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
 }
 
 template <class T>
+void drop_unit_reflectors(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf,
+                          MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
+    if (A.cols == 0) return;
+    drop_if_unit<T>
+        <<<static_cast<unsigned>(small_size(A.cols)), block_threads, 0, ctx.stream()>>>(A, R, Tf, signs, gate.data);
+    check_launch("drop_if_unit");
+}
+
+template <class T>
 void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> Y, double limit,
                      MatrixView<T, Cuda> R, MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
                      MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
@@ -422,6 +451,8 @@ void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, 
     template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
                                        MatrixView<T, Cuda>, Gate<Cuda>);                                           \
     template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                          \
+    template void drop_unit_reflectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>,                \
+                                          MatrixView<T, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                   \
     template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const double, Cuda>,    \
                                      double, MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>,        \
                                      MatrixView<double, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                   \

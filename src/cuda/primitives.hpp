@@ -227,6 +227,10 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
 /// Q − diag(signs) = L U in place.
 template <class T>
 void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs);
+/// Reflectors with v = e_j become I: one block a column, which reads it where tau is above 3/2 only.
+template <class T>
+void drop_unit_reflectors(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf,
+                          MatrixView<T, Cuda> signs, Gate<Cuda> gate);
 /// A Y⁻¹ − S = L U, T = −U S L⁻ᵀ, V := L below S R, for n <= 128.
 template <class T>
 void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> Y, double limit,

@@ -1,11 +1,24 @@
 #include "quoin/context.hpp"
 
 #include <omp.h>
+#include <pthread.h>
 
-#include "host/state.hpp"
+#include "host/parallel.hpp"
 #include "primitives.hpp"
 
 namespace quoin {
+
+namespace host {
+
+namespace {
+// a thread that the child process starts has OpenMP threads of its own
+thread_local bool made_by_fork = false;
+[[maybe_unused]] const int handler = pthread_atfork(nullptr, nullptr, [] { made_by_fork = true; });
+}  // namespace
+
+bool forked() { return made_by_fork; }
+
+}  // namespace host
 
 Arena::~Arena() {
     release(0, 0);

@@ -157,6 +157,19 @@ void signed_lu(Context<Host>& ctx, MatrixView<T> Q, MatrixView<T> signs) {
 }
 
 template <class T>
+void drop_unit_reflectors(Context<Host>&, MatrixView<T> A, MatrixView<T> R, MatrixView<T> Tf, MatrixView<T> signs,
+                          Gate<Host> gate) {
+    if (gate.data->closed()) return;
+    const Index m = A.rows, n = A.cols;
+    for (Index j = 0; j < n; ++j) {
+        if (!std::all_of(A.at(j, j) + 1, A.at(j, j) + m - j, [](T v) { return v == 0; })) continue;
+        signs(j, 0) = -signs(j, 0);
+        for (Index l = j; l < n; ++l) A(j, l) = R(j, l) = -R(j, l);
+        for (Index l = 0; l < n; ++l) Tf(j, l) = Tf(l, j) = 0;
+    }
+}
+
+template <class T>
 void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T> A, MatrixView<T> X) {
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
@@ -248,12 +261,14 @@ void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, 
     ctx.state().add_flops(1.0 * n * n * lines);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                 \
-    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>);     \
-    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                    Gate<Host>);                                                             \
-    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                \
-    template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);       \
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>);              \
+    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,          \
+                                    Gate<Host>);                                                                      \
+    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                         \
+    template void drop_unit_reflectors<T>(Context<Host>&, MatrixView<T>, MatrixView<T>, MatrixView<T>, MatrixView<T>, \
+                                          Gate<Host>);                                                                \
+    template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);                \
     template void multiply_triangle<T>(Context<Host>&, Side, Triangle, Op, MatrixView<const T>, MatrixView<T>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

@@ -13,8 +13,13 @@ namespace quoin::host {
 inline constexpr Index tile_cols = 48;
 static_assert(tile_cols % 6 == 0 && tile_cols % 8 == 0);
 
+/// Whether `fork` made the calling thread. OpenMP's other threads stayed in the parent process, and GCC's OpenMP would wait for
+/// them for ever.
+bool forked();
+
 /// Threads worth waking for `flops` of work; count a moved element as ten.
 inline int team(const Context<Host>& ctx, double flops) {
+    if (forked()) return 1;
     return static_cast<int>(
         std::clamp(flops / Tuning<Host>::flops_per_thread, 1.0, static_cast<double>(ctx.threads())));
 }

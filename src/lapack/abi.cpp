@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
+
+#include "host/parallel.hpp"
 
 namespace quoin::lapack {
 
@@ -38,17 +41,20 @@ std::vector<std::string> loaded_libraries() {
 }  // namespace
 
 void* next_symbol(const char* symbol) {
-    if (void* next = dlsym(RTLD_NEXT, symbol)) return next;
-    Dl_info own{};
+    // what dlopen returns is closed only where it is of no use: a library with an open handle stays when the program closes it
+    Dl_info own{}, where{};
+    if (void* next = dlsym(RTLD_NEXT, symbol)) {
+        if (dladdr(next, &where)) dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        return next;
+    }
     dladdr(reinterpret_cast<void*>(&next_symbol), &own);
     for (const std::string& path : loaded_libraries()) {
         void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (!library) continue;
         void* address = dlsym(library, symbol);
-        dlclose(library);
         // a library that needs this one finds this one's
-        Dl_info where{};
         if (address && dladdr(address, &where) && where.dli_fbase != own.dli_fbase) return address;
+        dlclose(library);
     }
     return nullptr;
 }
@@ -58,13 +64,33 @@ bool may_pass_on() {
     return allowed;
 }
 
+int threads() {
+    static const int most = [] {
+        long least = std::numeric_limits<int>::max();
+        for (const char* variable : {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+            const char* value = std::getenv(variable);
+            const long count = value ? std::strtol(value, nullptr, 10) : 0;
+            if (count > 0) least = std::min(least, count);
+        }
+        return static_cast<int>(least);
+    }();
+    return host::forked() ? 1 : std::min(most, omp_get_max_threads());
+}
+
 template <class Int>
 void report_illegal(const char* routine, Int argument) {
     using Xerbla = void(const char*, const Int*, std::size_t);
     static const auto xerbla = [] {
+        void* address = nullptr;
+        const auto find = [&](const char* symbol) {
+            if (!address) address = dlsym(RTLD_DEFAULT, symbol);
+            if (!address) address = next_symbol(symbol);
+        };
         // where the reference itself has 64-bit integers, so has its xerbla_
-        void* address = sizeof(Int) == 8 ? dlsym(RTLD_DEFAULT, "xerbla_64_") : nullptr;
-        return reinterpret_cast<Xerbla*>(address ? address : dlsym(RTLD_DEFAULT, "xerbla_"));
+        find(sizeof(Int) == 8 ? "xerbla_64_" : "xerbla_");
+        find(sizeof(Int) == 8 ? "scipy_xerbla_64_" : "scipy_xerbla_");
+        if (sizeof(Int) == 8) find("xerbla_");
+        return reinterpret_cast<Xerbla*>(address);
     }();
     if (xerbla) {
         xerbla(routine, &argument, std::strlen(routine));
@@ -75,6 +101,17 @@ void report_illegal(const char* routine, Int argument) {
 }
 template void report_illegal<std::int32_t>(const char*, std::int32_t);
 template void report_illegal<std::int64_t>(const char*, std::int64_t);
+
+template <class Int>
+Int report_failure(const char* routine, const std::exception& failure) {
+    const bool memory = dynamic_cast<const OutOfMemory*>(&failure) || dynamic_cast<const std::bad_alloc*>(&failure);
+    const int info = memory ? out_of_memory_info : failure_info;
+    std::fprintf(stderr, "quoin: %s: %s\n", routine, failure.what());
+    report_illegal<Int>(routine, -info);
+    return info;
+}
+template std::int32_t report_failure<std::int32_t>(const char*, const std::exception&);
+template std::int64_t report_failure<std::int64_t>(const char*, const std::exception&);
 
 Call::Call(const char* routine, Index m, Index n, Index k) : routine_(routine), m_(m), n_(n), k_(k) {
     if (verbose()) start_ = std::chrono::steady_clock::now();

@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
-#include <new>
 
 #include "quoin/qr.hpp"
 
@@ -41,19 +41,24 @@
 namespace quoin::lapack {
 
 /// The address of `symbol` behind this library, null where there is none: in the order of the loader (RTLD_NEXT), else in
-/// any library that the process has loaded for itself alone, as Python does with a wheel's.
+/// any library that the process has loaded for itself alone, as Python does with a wheel's. The library stays loaded from then on,
+/// so that the address stays valid.
 void* next_symbol(const char* symbol);
 template <class F>
 F* next_routine(F*, const char* symbol) {
     return reinterpret_cast<F*>(next_symbol(symbol));
 }
 
-/// Fortran's xerbla of the process, or the reference's message where there is none. `argument` is one-based.
+/// Fortran's xerbla of the program or of its LAPACK, or the reference's message where there is none. `argument` is one-based.
 template <class Int>
 void report_illegal(const char* routine, Int argument);
 
 /// Whether the next LAPACK serves a call that it is faster at. QUOIN_PASS_ON=0 says no, for tests of Quoin's own code.
 bool may_pass_on();
+
+/// Threads of a call: what OpenMP would take, at most OPENBLAS_NUM_THREADS and MKL_NUM_THREADS where they are set, and one in a
+/// thread made by `fork`.
+int threads();
 
 /// One line for QUOIN_VERBOSE=1, from its construction to its end.
 class Call {
@@ -75,8 +80,12 @@ private:
 /// and from the right writes m·nb numbers into the mb·nb of `work` that it asks for.
 inline bool reference_fails(bool left, Index m, Index order, Index mb) { return mb > order || (!left && mb < m); }
 
-/// What LAPACKE returns where it finds no memory to work in; Fortran's LAPACK has no code for that.
-inline constexpr int out_of_memory_info = -1010;
+/// What LAPACKE returns where it finds no memory to work in, and what a call returns that fails otherwise; Fortran's LAPACK has no
+/// code for either.
+inline constexpr int out_of_memory_info = -1010, failure_info = -1000;
+/// Says on stderr why a call failed, tells xerbla, and returns info.
+template <class Int>
+Int report_failure(const char* routine, const std::exception& failure);
 
 /// The size of a workspace as work(1) tells it: not below `size` after rounding to T.
 template <class T>
@@ -91,24 +100,23 @@ inline Side side_of(const char* side) { return is(side, 'L') ? Side::Left : Side
 inline Op op_of(const char* trans) { return is(trans, 'N') ? Op::None : Op::Transpose; }
 
 /// Runs `compute(ctx)`, which returns the name of its method and may set info, where Quoin is the faster one or there is no `next` routine, and
-/// `pass_on`, which calls it, where there is one and Quoin does not pay or finds less than `bytes` of memory before it begins.
-template <class Int, class Compute, class Next, class PassOn>
-void serve(Call&& call, bool pays, double bytes, Compute compute, Next* next, PassOn pass_on, Int* info) {
+/// `pass_on`, which calls it, where there is one and Quoin does not pay or finds less than `bytes()` of memory before it begins.
+template <class Int, class Bytes, class Compute, class Next, class PassOn>
+void serve(Call&& call, bool pays, Bytes bytes, Compute compute, Next* next, PassOn pass_on, Int* info) {
     if (next && may_pass_on() && !pays) return pass_on();
     try {
         try {
-            detail::free_host(detail::allocate_host(static_cast<std::size_t>(bytes)));
+            detail::free_host(detail::allocate_host(static_cast<std::size_t>(std::min(bytes(), 0x1p63))));
         } catch (const OutOfMemory&) {
             if (next) return pass_on();
             throw;
         }
-        Context<Host> ctx;
+        Context<Host> ctx(threads());
         *info = 0;
         call.by(compute(ctx));
-    } catch (...) {
-        call.by("out of memory");
-        *info = out_of_memory_info;
-        report_illegal<Int>(call.routine(), -out_of_memory_info);
+    } catch (const std::exception& failure) {
+        call.by("failed");
+        *info = report_failure<Int>(call.routine(), failure);
     }
 }
 

@@ -31,10 +31,10 @@ void copy_by_threads(Index n, const T* x, Index incx, T* y, Index incy) {
     // the next vectors of y's large pages too are touched for the first time by ?copy, where y is a matrix's column
     if (incy == 1) host::prefer_large_pages(y, n * sizeof(T));
     if (incx == 1 && incy == 1) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads())
         for (Index i = 0; i < n; ++i) y[i] = x[i];
     } else {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads())
         for (Index i = 0; i < n; ++i) {
             const Index ahead = std::min(i + copy_ahead, n - 1);
             __builtin_prefetch(x + ahead * incx);

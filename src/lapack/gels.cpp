@@ -134,7 +134,10 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Inde
     const Index rows = BB.rows;
     serve(
         Call(routine, m, n, nrhs), factor_pays(m, n),
-        factor_workspace<T>(rows, k) + reflector_workspace<T>(rows, nrhs, k) + (m < n ? sizeof(T) * 1.0 * m * n : 0),
+        [&] {
+            return factor_workspace<T>(rows, k) + reflector_workspace<T>(rows, nrhs, k) +
+                   (m < n ? sizeof(T) * 1.0 * m * n : 0);
+        },
         [&](Context<Host>& ctx) {
             *info = static_cast<Int>(solve_scaled<T>(ctx, transposed, AA, BB));
             return m < n ? "transposed" : "householder";

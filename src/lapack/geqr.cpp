@@ -22,15 +22,15 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     *info = m < 0 ? -1 : n < 0 ? -2 : *lda < std::max<Index>(1, m) ? -4 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     // the sizes that a query tells are those of the library that will factor
-    const bool pays = geqr_pays(m, n);
+    const bool pays = geqr_pays(m, n), passes_on = next && may_pass_on() && !pays;
     const auto pass_on = [&] { next(m_, n_, A, lda, Tf, tsize, work, lwork, info); };
     const auto asks = [](Int size) { return size == -1 || size == -2; };
     const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
-    if (query && next && may_pass_on() && !pays) return pass_on();
+    if (query && passes_on) return pass_on();
     const Index least_t = n + header, least_work = std::max<Index>(1, n);
     *info = !query && *tsize < least_t ? -6 : !query && *lwork < n ? -8 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    Index nb = k == 0 ? 1 : factor_width<T>(m, n);
+    Index nb = k == 0 || passes_on ? 1 : factor_width<T>(m, n);
     if (!query && *tsize < nb * n + header) nb = 1;
     const auto describe = [&] {
         Tf[0] = workspace_size<T>(least && *tsize != -1 ? least_t : nb * n + header);
@@ -40,7 +40,7 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     };
     if (query || k == 0) return describe();
     serve(
-        Call(routine, m, n, k), pays, factor_workspace<T>(m, n),
+        Call(routine, m, n, k), pays, [&] { return factor_workspace<T>(m, n); },
         [&](Context<Host>& ctx) {
             const MatrixView<T> V(A, m, n, *lda);
             describe();
@@ -77,7 +77,7 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
         serve(
             Call(routine, m, n, k),
             reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && (is_tau || panels_pay(nb))),
-            row_blocks_workspace<T>(order, k, mb, nb, others),
+            [&] { return row_blocks_workspace<T>(order, k, mb, nb, others); },
             [&](Context<Host>& ctx) {
                 const MatrixView<const T> V(A, order, k, *lda);
                 const MatrixView<T> CC(C, m, n, *ldc);

@@ -14,7 +14,7 @@ constexpr Index panel = 32;
 template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, Next* next, PassOn pass_on, Int* info) {
     serve(
-        Call(routine, m, n, std::min(m, n)), factor_pays(m, n), factor_workspace<T>(m, n),
+        Call(routine, m, n, std::min(m, n)), factor_pays(m, n), [&] { return factor_workspace<T>(m, n); },
         [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, MatrixView<T>(A, m, n, lda), tau); }, next, pass_on,
         info);
 }

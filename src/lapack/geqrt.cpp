@@ -13,7 +13,7 @@ void factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T*
             PassOn pass_on, Int* info) {
     const Index k = std::min(m, n);
     serve(
-        Call(routine, m, n, k), factor_pays(m, n) && panels_pay(nb), factor_workspace<T>(m, n),
+        Call(routine, m, n, k), factor_pays(m, n) && panels_pay(nb), [&] { return factor_workspace<T>(m, n); },
         [&](Context<Host>& ctx) {
             return factor_in_place<T>(ctx, nb, MatrixView<T>(A, m, n, lda), MatrixView<T>(Tf, nb, k, ldt));
         },
@@ -68,7 +68,7 @@ void gemqrt(const char* routine, Next* next, const char* side, const char* trans
     if (m == 0 || n == 0 || k == 0) return;
     serve(
         Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
-        reflector_workspace<T>(order, others, k),
+        [&] { return reflector_workspace<T>(order, others, k); },
         [&](Context<Host>& ctx) {
             apply_in_place<T>(ctx, side_of(side), op_of(trans), nb, MatrixView<const T>(V, order, k, *ldv),
                               MatrixView<const T>(Tf, nb, k, *ldt), MatrixView<T>(C, m, n, *ldc));

@@ -26,7 +26,8 @@ void latsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && n > 0) {
         serve(
-            Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb), row_blocks_workspace<T>(m, n, mb, nb, n),
+            Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb),
+            [&] { return row_blocks_workspace<T>(m, n, mb, nb, n); },
             [&](Context<Host>& ctx) {
                 return factor_row_blocks<T>(ctx, mb, nb, MatrixView<T>(A, m, n, *lda),
                                             MatrixView<T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
@@ -60,7 +61,7 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
         serve(
             Call(routine, m, n, k),
             reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && panels_pay(nb)),
-            row_blocks_workspace<T>(order, k, mb, nb, others),
+            [&] { return row_blocks_workspace<T>(order, k, mb, nb, others); },
             [&](Context<Host>& ctx) {
                 return apply_row_blocks<T>(
                     ctx, side_of(side), op_of(trans), mb, nb, MatrixView<const T>(A, order, k, *lda),
@@ -90,7 +91,8 @@ void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, cons
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && n > 0) {
         serve(
-            Call(routine, m, n, n), form_pays(m, n, n) && panels_pay(nb), row_blocks_workspace<T>(m, n, mb, nb, n),
+            Call(routine, m, n, n), form_pays(m, n, n) && panels_pay(nb),
+            [&] { return row_blocks_workspace<T>(m, n, mb, nb, n); },
             [&](Context<Host>& ctx) {
                 return form_row_blocks<T>(ctx, mb, nb, MatrixView<T>(A, m, n, *lda),
                                           MatrixView<const T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));

@@ -29,7 +29,7 @@ void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const 
         return;
     }
     serve(
-        Call(routine, m, n, k), form_pays(m, n, k), reflector_workspace<T>(m, n, k),
+        Call(routine, m, n, k), form_pays(m, n, k), [&] { return reflector_workspace<T>(m, n, k); },
         [&](Context<Host>& ctx) {
             form_q_in_place<T>(ctx, k, MatrixView<T>(A, m, n, *lda), tau);
             return "blocked";
@@ -59,7 +59,8 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
     const T wanted = nothing ? T(1) : workspace_size<T>(others * panel + t_size);
     if (!query && !nothing) {
         serve(
-            Call(routine, m, n, k), apply_pays(order, others, k), reflector_workspace<T>(order, others, k),
+            Call(routine, m, n, k), apply_pays(order, others, k),
+            [&] { return reflector_workspace<T>(order, others, k); },
             [&](Context<Host>& ctx) {
                 apply_in_place<T>(ctx, side_of(side), op_of(trans), MatrixView<const T>(A, order, k, *lda), tau,
                                   MatrixView<T>(C, m, n, *ldc));

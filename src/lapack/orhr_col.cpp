@@ -39,7 +39,7 @@ void orhr_col(const char* routine, Next* next, const Int* m_, const Int* n_, con
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (n == 0) return;
     serve(
-        Call(routine, m, n, n), reconstruct_pays(m, n), sizeof(T) * 4.0 * n * n,
+        Call(routine, m, n, n), reconstruct_pays(m, n), [&] { return sizeof(T) * 4.0 * n * n; },
         [&](Context<Host>& ctx) {
             reconstruct<T>(ctx, nb, MatrixView<T>(A, m, n, *lda), MatrixView<T>(Tf, nb, n, *ldt),
                            MatrixView<T>(d, n, 1));

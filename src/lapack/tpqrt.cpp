@@ -24,7 +24,7 @@ void tpqrt(const char* routine, Next* next, const Int* m_, const Int* n_, const 
     if (m == 0 || n == 0) return;
     const Stack stack{m, n, nb, m, l};
     serve(
-        Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb), stacked_workspace<T>(stack, n),
+        Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb), [&] { return stacked_workspace<T>(stack, n); },
         [&](Context<Host>& ctx) {
             factor_stacked<T>(ctx, stack, MatrixView<T>(A, n, n, *lda), MatrixView<T>(B, m, n, *ldb),
                               MatrixView<T>(Tf, nb, n, *ldt));
@@ -56,7 +56,8 @@ void tpmqrt(const char* routine, Next* next, const char* side, const char* trans
     if (m == 0 || n == 0 || k == 0) return;
     const Stack stack{order, k, nb, order, std::min(l, order)};
     serve(
-        Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb), stacked_workspace<T>(stack, others),
+        Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
+        [&] { return stacked_workspace<T>(stack, others); },
         [&](Context<Host>& ctx) {
             apply_stacked<T>(ctx, side_of(side), op_of(trans), stack, MatrixView<const T>(V, order, k, *ldv),
                              MatrixView<const T>(Tf, nb, k, *ldt), MatrixView<T>(A, left ? k : m, left ? n : k, *lda),

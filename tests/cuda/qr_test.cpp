@@ -203,10 +203,29 @@ protected:
             expect_law<T>(gpu(), A.view(), back, 4);
         }
     }
+    /// A = [D; 0]: nothing is below the diagonal, and nothing is reflected.
+    template <class T>
+    void columns_that_are_zero_below() {
+        for (auto [m, n] : {std::pair<Index, Index>{20000, 32}, {20000, 100}, {3000, 200}})
+            for (Method method : {Method::Auto, Method::BlockedHouseholder, Method::CAQR, Method::CholeskyQR2}) {
+                SCOPED_TRACE(shape_name(m, n) + " " + to_string(method));
+                Matrix<T> A = filled<T>(m, n, 0);
+                for (Index j = 0; j < n; ++j) A(j, j) = j % 3 == 1 ? T(-4) : T(4);
+                LapackQR<T, Cuda> factors = to_lapack<T, Cuda>(
+                    gpu(),
+                    qr<T, Cuda>(gpu(), copy_to_device<T>(gpu(), A.view()).view(), with(method, QForm::Reflectors)));
+                const Matrix<T> V_R = copy_to_host<T>(gpu(), factors.V_R.view());
+                const Matrix<T> tau = copy_to_host<T>(gpu(), factors.tau.view());
+                for (Index j = 0; j < n; ++j) EXPECT_EQ(tau(j, 0), 0) << j;
+                EXPECT_LE(difference<T>(V_R.view(), A.view(), n, frobenius_norm<T>(A.view())), law);
+            }
+    }
 };
 
 TEST_F(GpuQr, ShapesF32) { shapes<float>(); }
 TEST_F(GpuQr, ShapesF64) { shapes<double>(); }
+TEST_F(GpuQr, ColumnsThatAreZeroBelowF32) { columns_that_are_zero_below<float>(); }
+TEST_F(GpuQr, ColumnsThatAreZeroBelowF64) { columns_that_are_zero_below<double>(); }
 TEST_F(GpuQr, ClassesF32) { classes<float>(); }
 TEST_F(GpuQr, ClassesF64) { classes<double>(); }
 TEST_F(GpuQr, WideTreesF32) { wide_trees<float>(); }

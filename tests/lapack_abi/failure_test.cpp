@@ -1,0 +1,58 @@
+// What a routine does with an exception: `serve` of src/lapack/abi.hpp.
+
+#include <new>
+
+#include "lapack/abi.hpp"
+#include "lapack_abi/fortran.hpp"
+
+namespace quoin::test {
+namespace {
+
+using fortran::Complaint;
+
+/// info of a routine whose work throws `failure`, with what it says on stderr.
+template <class Int, class Failure>
+std::pair<Int, std::string> fail_with(const Failure& failure) {
+    void (*const no_next)() = nullptr;
+    Int info = 99;
+    fortran::take_complaint();
+    testing::internal::CaptureStderr();
+    lapack::serve(
+        lapack::Call("DTEST", 3, 2), true, [] { return 64.0; }, [&](Context<Host>&) -> const char* { throw failure; },
+        no_next, [] { FAIL() << "there is nothing behind"; }, &info);
+    return {info, testing::internal::GetCapturedStderr()};
+}
+
+template <class Int>
+class LapackFailure : public testing::Test {};
+using Integers = testing::Types<std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(LapackFailure, Integers);
+
+TYPED_TEST(LapackFailure, SaysWhatItWas) {
+    const auto [info, text] = fail_with<TypeParam>(InvalidArgument("the panel is wider than the matrix"));
+    EXPECT_EQ(info, -1000);
+    EXPECT_EQ(text, "quoin: DTEST: the panel is wider than the matrix\n");
+    EXPECT_EQ(fortran::take_complaint(), (Complaint{"DTEST", 1000}));
+}
+
+TYPED_TEST(LapackFailure, KnowsLackOfMemory) {
+    const auto [info, text] = fail_with<TypeParam>(OutOfMemory("out of memory: 77 bytes asked for"));
+    EXPECT_EQ(info, -1010);
+    EXPECT_EQ(text, "quoin: DTEST: out of memory: 77 bytes asked for\n");
+    EXPECT_EQ(fortran::take_complaint(), (Complaint{"DTEST", 1010}));
+    EXPECT_EQ((fail_with<TypeParam>(std::bad_alloc()).first), -1010);
+}
+
+TYPED_TEST(LapackFailure, WantsNoMoreThanThereIsToAddress) {
+    void (*const no_next)() = nullptr;
+    TypeParam info = 99;
+    testing::internal::CaptureStderr();
+    lapack::serve(
+        lapack::Call("DTEST", 3, 2), true, [] { return 1e30; }, [](Context<Host>&) { return "never"; }, no_next, [] {},
+        &info);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("out of memory"), std::string::npos);
+    EXPECT_EQ(info, -1010);
+}
+
+}  // namespace
+}  // namespace quoin::test
