@@ -1,0 +1,23 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "quoin/io.hpp"
+
+namespace quoin::cli {
+
+/// What a command says of an argument that is a matrix.
+inline constexpr const char* matrix_formats =
+    ".npy, .npz (data.npz:NAME is its array NAME), Matrix Market or CSV, also as .gz; - is standard input";
+
+/// Adds --delimiter and --header.
+void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);
+
+/// Opens a matrix, and says on stderr what is left out of it. `memory`: --memory, or 0.
+MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory);
+
+/// The path of the file that `path` names a matrix in.
+std::string file_of_matrix(const std::string& path);
+
+}  // namespace quoin::cli
