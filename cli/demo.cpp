@@ -80,8 +80,7 @@ void require_memory(const Context<Host>& ctx, const MatrixFile& file, const Opti
 }
 
 void print_machine(const Context<Host>& ctx, const Machine& machine) {
-    fmt::print(
-        "A = QR, thin Q and R, by Quoin and by LAPACK's geqrf + orgqr through the same BLAS; about 15 seconds\n");
+    fmt::print("A = QR, thin Q and R, by Quoin and by LAPACK's geqrf + orgqr through the same BLAS\n");
     fmt::print("{}, {} threads, kernels {}; {}\n", machine.cpu, ctx.threads(), build_info().kernels, build_info().blas);
     if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
     if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
@@ -216,7 +215,7 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (!common.json) {
         print_machine(ctx, machine);
         if (common.device != Device::Host && device.device == Device::Host) fmt::print("{}\n", device.description);
-        fmt::print("\n");
+        fmt::print("{}\n\n", file ? "" : "Four random matrices: within half a minute where nothing else runs.");
         print_header(reference_name(ctx));
     }
     if (file) {
@@ -247,7 +246,8 @@ void demonstrate_separation(const DemoArguments& arguments) {
         if (video::FrameReader(rpca.input).format().width > 640) rpca.width = 640;
     }
     if (!rpca.common.json) {
-        fmt::print("M = L + S, a background of low rank and what moves before it, by robust PCA; about 15 seconds\n\n");
+        fmt::print(
+            "M = L + S, a background of low rank and what moves before it, by robust PCA: within half a minute\n\n");
         std::fflush(stdout);
     }
     run_rpca_frames(rpca);

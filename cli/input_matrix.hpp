@@ -9,7 +9,8 @@ namespace quoin::cli {
 
 /// What a command says of an argument that is a matrix.
 inline constexpr const char* matrix_formats =
-    ".npy, .npz (data.npz:NAME is its array NAME), Matrix Market or CSV, also as .gz; - is standard input";
+    ".npy, Matrix Market or CSV, each also as .gz; of an .npz the array NAME as data.npz:NAME;\n"
+    "- is standard input";
 
 /// Adds --delimiter and --header.
 void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -22,6 +23,7 @@ static std::mutex disk;
 static std::set<std::string> unflushed;         // files in the folder of a journal
 static std::vector<std::string> claimed_early;  // files that were not flushed when a line of their journal was
 static int lasting_lines = 0;
+static std::function<void()> on_lasting_line;
 
 static std::string path_of(int fd) {
     std::error_code error;
@@ -44,6 +46,7 @@ extern "C" int fdatasync(int fd) {
         if (path.ends_with("/quoin-journal/journal")) {
             ++lasting_lines;
             claimed_early.insert(claimed_early.end(), unflushed.begin(), unflushed.end());
+            if (on_lasting_line) on_lasting_line();
         }
     }
     return static_cast<int>(syscall(SYS_fdatasync, fd));
@@ -60,6 +63,7 @@ protected:
 
     FileOptions tight(Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
         FileOptions options{0, want_q, second_pass};
+        options.journal_seconds = 0;  // a line for each step
         options.memory = plan_file_qr<T>(ctx, m, n, options).memory_bytes;
         return options;
     }
@@ -75,28 +79,23 @@ protected:
         return outputs();
     }
 
-    /// Runs that are stopped, until `steps` steps or more are on the disk, and not all.
+    /// Runs that are stopped as a line of their journal is flushed, until `steps` steps or more are on the disk, and not all.
     void run_until(const FileOptions& options, Index steps) {
-        flush_milliseconds = 1;  // time to stop it between two steps
         while (true) {
             FileQR<T> f = open(options);
-            if (f.steps_done() >= steps && f.steps_done() < f.plan().steps()) break;
-            const double enough = static_cast<double>(steps) / static_cast<double>(f.plan().steps());
-            std::atomic<bool> over{false};
-            std::thread stop([&] {
-                while (!over && f.fraction() < enough) std::this_thread::yield();
-                ctx.request_stop();
-            });
+            if (f.steps_done() >= steps && f.steps_done() < f.plan().steps()) return;
+            std::atomic<Index> left{steps - f.steps_done()};
+            on_lasting_line = [&] {
+                if (--left <= 0) ctx.request_stop();
+            };
             try {
                 f.run(ctx);
             } catch (const Interrupted&) {
             }
-            over = true;
-            stop.join();
+            on_lasting_line = nullptr;
             ctx.clear_stop();
             if (f.steps_done() == f.plan().steps()) f.discard();
         }
-        flush_milliseconds = 0;
     }
 
     Context<Host> ctx{2};
@@ -275,8 +274,7 @@ TYPED_TEST(FileQRTest, AStoppedRunGoesOnToTheSameBits) {
     this->save(random_normal<T>(m, n).view());
     for (const auto& [second_pass, want_q] :
          {std::pair{SecondPass::Stored, true}, {SecondPass::Recomputed, true}, {SecondPass::Auto, false}}) {
-        FileOptions options = this->tight(m, n, second_pass, want_q);
-        options.journal_seconds = 0;
+        const FileOptions options = this->tight(m, n, second_pass, want_q);
         const std::string expected = this->outputs_of(options);
         const Index blocks = plan_file_qr<T>(this->ctx, m, n, options).blocks;
         std::vector<Index> stops = {1, blocks / 2};

@@ -97,7 +97,8 @@ constexpr Car cars[] = {{-0.20, 0.040, 0.80, 0.36, 0.95, 0.14},
                         {-1.90, 0.045, 0.80, 0.38, 0.12, 0.78},
                         {3.10, -0.038, 0.665, 0.30, 0.96, 0.15}};
 
-/// Brightness of a walker where x is to the right of it and y above its feet, both in its heights, `walked` so far.
+/// Brightness of a walker where x is to the right of it and y above its feet, both in its heights, which it has
+/// walked `walked` of.
 std::optional<double> part_of(const Walker& walker, double x, double y, double walked) {
     if (std::abs(x) > 0.3 || y < -0.02 || y > 1.02) return std::nullopt;
     const double stride = 0.17 * std::sin(2 * std::numbers::pi * walked / 0.75);
@@ -173,8 +174,9 @@ void StreetScene::frame(Index j, std::span<std::uint8_t> pixels, std::span<std::
         const double round = 1.2, at = walker.start + 0.1 + walker.speed * t;
         const double x = at - round * std::floor(at / round) - 0.1;
         draw(x * width, walker.feet, walker.height, [&](double u, double v) {
-            return part_of(walker, u / walker.height, v / walker.height,
-                           std::abs(walker.speed) * t * width / walker.height);
+            // not in step
+            const double walked = 7 * walker.start + std::abs(walker.speed) * t * width / walker.height;
+            return part_of(walker, u / walker.height, v / walker.height, walked);
         });
     };
     const auto draw_car = [&](const Car& car) {
