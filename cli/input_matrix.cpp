@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "memory_cap.hpp"
 #include "quoin/error.hpp"
 

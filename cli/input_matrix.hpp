@@ -1,9 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "quoin/io.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace quoin::cli {
 
