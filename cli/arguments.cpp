@@ -6,6 +6,8 @@
 
 #include <charconv>
 
+#include "number_between.hpp"
+
 namespace quoin::cli {
 
 namespace {
@@ -61,7 +63,7 @@ void add_trace_argument(CLI::App& command, std::string& path) {
 
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
     command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
-        ->check(CLI::Range(1, 4096).description(""))
+        ->check(number_between(1, 4096))
         ->type_name("N");
     command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");
     if (!algorithm) return;

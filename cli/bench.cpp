@@ -10,6 +10,7 @@
 
 #include "byte_size.hpp"
 #include "interrupt.hpp"
+#include "number_between.hpp"
 #include "paper_tables.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -196,7 +197,7 @@ void add_bench(CLI::App& program) {
         "was measured. With --device cuda the matrix is made and stays in the GPU's memory.");
     command
         .add_option_function<std::vector<std::string>>(
-            "shape",
+            "SHAPE",
             [arguments](const std::vector<std::string>& texts) {
                 for (const std::string& text : texts) {
                     const Shape shape = parse_shape("SHAPE", text);
@@ -206,7 +207,7 @@ void add_bench(CLI::App& program) {
                 }
             },
             "Rows and columns, such as 1000000x192; any number of shapes")
-        ->type_name("SHAPE");
+        ->type_name("");
     command
         .add_option_function<std::string>(
             "--dtype",
@@ -326,7 +327,7 @@ void add_bench(CLI::App& program) {
         .add_option("--repeat", arguments->repeat,
                     "Timed runs (default: at least 5, more for short ones, 3 beyond 2 s a run, 1 beyond 10 s;\n"
                     "on a GPU half a second of them, 3 to 30)")
-        ->check(CLI::Range(1, 1000000).description(""))
+        ->check(number_between(1, 1000000))
         ->type_name("N");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);

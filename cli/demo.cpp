@@ -1,13 +1,17 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "arguments.hpp"
 #include "bench.hpp"
 #include "byte_size.hpp"
+#include "input_matrix.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
@@ -34,6 +38,7 @@ namespace {
 struct DemoArguments {
     CommonArguments common;
     std::string input, out = "quoin-demo";
+    MatrixFileOptions reading;
 };
 
 // ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------------
@@ -77,11 +82,33 @@ void require_memory(const Context<Host>& ctx, const MatrixFile& file, const Opti
 void print_machine(const Context<Host>& ctx, const Machine& machine) {
     fmt::print("A = QR, thin Q and R, by Quoin and by LAPACK's geqrf + orgqr through the same BLAS\n");
     fmt::print("{}, {} threads, kernels {}; {}\n", machine.cpu, ctx.threads(), build_info().kernels, build_info().blas);
-}
-
-void print_remarks(const Context<Host>&, const Machine& machine) {
     if (*build_info().blas_warning != '\0') fmt::print("{}\n", build_info().blas_warning);
     if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
+}
+
+/// Where OpenBLAS takes the CPU for an older one, for which a comparison with it would be worth little, the program begins again
+/// with the core type that it is to take: OpenBLAS reads it when it is loaded. A core type that the environment has is left.
+void run_with_better_core(const CommonArguments& common) {
+    const std::string core = build_info().better_core;
+    if (core.empty() || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
+    std::ifstream file("/proc/self/cmdline");
+    std::vector<std::string> arguments;
+    for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+    if (arguments.empty()) return;
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    if (!common.json) {
+        fmt::print(
+            "OpenBLAS takes this CPU for an older one ({}): the demonstration sets OPENBLAS_CORETYPE={}, for LAPACK "
+            "and "
+            "Quoin alike\n",
+            build_info().blas_core, core);
+        std::fflush(stdout);
+    }
+    setenv("OPENBLAS_CORETYPE", core.c_str(), 1);
+    execv("/proc/self/exe", argv.data());
+    // without it the table comes with a warning
 }
 
 #ifdef QUOIN_HAVE_CUDA
@@ -133,7 +160,6 @@ void print_machine(const Context<Cuda>&, const Machine&) {
     fmt::print("{}\n", bench::describe_device());
 }
 
-void print_remarks(const Context<Cuda>&, const Machine&) {}
 #endif
 
 // ---- The demonstration --------------------------------------------------------------------------------------------------
@@ -149,6 +175,7 @@ double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options
 void print_header(const std::string& reference) {
     fmt::print("{:>14}  {:4}  {:20}  {:>9}  {:>8}  {:>10}  {:>6}  {:>12}  {:>10}\n", "shape", "type", "method",
                "seconds", "GFLOP/s", reference + " s", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖");
+    std::fflush(stdout);
 }
 
 template <class T, class D>
@@ -188,7 +215,7 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (!common.json) {
         print_machine(ctx, machine);
         if (common.device != Device::Host && device.device == Device::Host) fmt::print("{}\n", device.description);
-        fmt::print("\n");
+        fmt::print("{}\n\n", file ? "" : "Four random matrices: within half a minute where nothing else runs.");
         print_header(reference_name(ctx));
     }
     if (file) {
@@ -203,23 +230,26 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     fmt::print("\nratio: {}'s time over Quoin's; medians of alternating runs on {}.\n", reference_name(ctx),
                file ? file->path() : "random matrices");
     fmt::print("u is 6e-08 (f32) and 1.1e-16 (f64); norms are Frobenius norms.\n");
-    print_remarks(ctx, machine);
     fmt::print("\n");
 }
 
 #ifdef QUOIN_HAVE_VIDEO
-/// Background and foreground of a video, or of the synthetic scene: at most 200 frames of at most 640 columns.
+/// Background and foreground of a video, or of a street that Quoin draws: at most 200 frames of at most 640 columns.
 void demonstrate_separation(const DemoArguments& arguments) {
     RpcaArguments rpca;
     rpca.common = arguments.common;
     rpca.input = arguments.input;
     rpca.out = arguments.out;
-    rpca.synthetic = arguments.input.empty();
+    rpca.synthetic = rpca.street = arguments.input.empty();
     if (!rpca.synthetic) {
         rpca.frames = 200;
         if (video::FrameReader(rpca.input).format().width > 640) rpca.width = 640;
     }
-    if (!rpca.common.json) fmt::print("M = L + S, a still background and what moves before it, by robust PCA\n\n");
+    if (!rpca.common.json) {
+        fmt::print(
+            "M = L + S, a background of low rank and what moves before it, by robust PCA: within half a minute\n\n");
+        std::fflush(stdout);
+    }
     run_rpca_frames(rpca);
 }
 #endif
@@ -229,8 +259,10 @@ void run_demo(const DemoArguments& arguments) {
 #ifdef QUOIN_HAVE_VIDEO
     if (!arguments.input.empty() && !is_matrix(arguments.input)) return demonstrate_separation(arguments);
 #endif
+    if (common.device != Device::Cuda) run_with_better_core(common);
     std::unique_ptr<MatrixFile> file;
-    if (!arguments.input.empty()) file = std::make_unique<MatrixFile>(arguments.input);
+    if (!arguments.input.empty())
+        file = std::make_unique<MatrixFile>(open_matrix(arguments.input, arguments.reading, 0));
 
     if (file && (file->rows() == 0 || file->cols() == 0))
         throw InvalidArgument(
@@ -261,11 +293,12 @@ void add_demo(CLI::App& program) {
         "taken,\n"
         "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
-                       "Your matrix (.npy, Matrix Market, CSV) or video (default: random matrices, a scene)");
+                       fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
     command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")
         ->capture_default_str()
         ->type_name("DIR")
         ->take_last();
+    add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common);
     command.footer(

@@ -11,6 +11,7 @@
 #include "file_route.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
+#include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
@@ -37,6 +38,7 @@ struct FactorArguments {
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;
     Index gpu_memory = 0;
+    MatrixFileOptions reading;
 
     /// The cap on what is taken there, as it was given, or 0; and that on what stays in the host's memory meanwhile.
     Index memory_on_gpu() const { return gpu_memory > 0 ? gpu_memory : memory; }
@@ -77,6 +79,9 @@ private:
         return NpyRowWriter<T>(path, rows, cols);
     }
 };
+
+/// All that `quoin factor` writes, with one option or another.
+const std::vector<std::string> every_output = {"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};
 
 struct Outcome {
     std::string method;
@@ -154,7 +159,7 @@ Outcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorArgumen
     outcome.method = f.plan().route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking";
     outcome.file_plan = f.plan();
     if (f.steps_done() > 0) {
-        fmt::print(stderr, "quoin: going on from {}: {} of {} steps are done (--restart begins anew)\n",
+        fmt::print(stderr, "quoin: going on from {}: {} of {} steps are done (--restart factors from the start)\n",
                    f.journal_folder(), f.steps_done(), f.plan().steps());
     }
     try {
@@ -405,14 +410,16 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
 
-    OutputDirectory directory(arguments.out);
+    OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
     Outcome outcome;
     std::string written;
     if (by_file) {
         written = directory.file("R.npy") + (arguments.r_only ? "" : ", " + directory.file("Q.npy"));
+        directory.refuse_leftovers(every_output);
         outcome = factor_file<T, D>(ctx, file, arguments, *by_file);
     } else {
         Outputs<T> outputs(directory, arguments, m, n);
+        directory.refuse_leftovers(every_output);
         load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
             if (!blocks) {
                 qr<T, D>(ctx, small, factor_options(arguments));
@@ -498,10 +505,11 @@ void add_factor(CLI::App& program) {
         "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). What does not fit the host's "
         "memory\n"
         "either goes by householder from file to file by way of both, with a journal.\n"
-        "Outputs appear only when complete.\n\n"
+        "Outputs appear only when complete. An output that would replace the input is refused, and so is a folder in\n"
+        "which a run with other options has left an output that this one does not write.\n\n"
         "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
-    command.add_option("A", arguments->input, "Matrix to factor: .npy, Matrix Market or CSV")->required();
+    command.add_option("A", arguments->input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
     command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
         ->required()
         ->type_name("DIR");
@@ -522,8 +530,10 @@ void add_factor(CLI::App& program) {
             "as A), recomputed (2mn² flops more) or auto (default: auto)")
         ->type_name("NAME");
     command.add_flag("--restart", arguments->restart,
-                     "Begin anew where an earlier run of a matrix larger than --memory has left a journal");
+                     "Factor from the start where a run that was stopped has left a journal in --out: the journal is\n"
+                     "deleted, with what that run had finished");
     add_gpu_memory_argument(command, arguments->gpu_memory);
+    add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
@@ -546,7 +556,7 @@ void add_factor(CLI::App& program) {
         "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
         "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
     command.callback([arguments] {
-        const MatrixFile file(arguments->input);
+        const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
         with_dtype(file.dtype(), [&]<class T>(T) {
             on_device(
                 arguments->common, matrix_in_words(file),

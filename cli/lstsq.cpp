@@ -8,9 +8,11 @@
 #include "arguments.hpp"
 #include "flop_counts.hpp"
 #include "gpu_stream.hpp"
+#include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "row_blocks.hpp"
@@ -27,6 +29,7 @@ struct LstsqArguments {
     std::string input, right_hand_sides, out;
     double rcond = -1;
     Index memory = 0;
+    MatrixFileOptions reading;
 };
 
 /// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file that
@@ -90,6 +93,19 @@ std::optional<RowBlocks> blocks_on_host(const LstsqArguments& arguments, const M
     return choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p) + reader_bytes(b_file), streaming);
 }
 
+bool is_text(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".csv"); }
+
+/// A line for each row, its numbers separated by commas; the same numbers when they are read again.
+template <class T>
+std::string text_of(const Matrix<T>& X) {
+    std::string text;
+    for (Index i = 0; i < X.rows(); ++i) {
+        for (Index j = 0; j < X.cols(); ++j) text += fmt::format("{}{}", j > 0 ? "," : "", X(i, j));
+        text += '\n';
+    }
+    return text;
+}
+
 template <class T, class D>
 void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
                const MatrixFile& b_file) {
@@ -107,7 +123,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         blocks = choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p),
                                gpu_streaming(m, n, p, false, sizeof(T), options), enough_gpu_rows(n + p, sizeof(T)));
     }
-    require_writable(arguments.out);
+    require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
         const MatrixView<const T, D> some = small.col_block({0, std::min<Index>(p, small.cols)});
         if (blocks)
@@ -141,7 +157,9 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const double transfer_out_seconds = watch.seconds();
 
     throw_if_interrupted();
-    if (p == 1)
+    if (is_text(arguments.out))
+        write_text(arguments.out, text_of(X));
+    else if (p == 1)
         write_npy(arguments.out, std::vector<T>(X.data(), X.data() + n));
     else
         write_npy<T>(arguments.out, X.view());
@@ -192,18 +210,24 @@ void add_lstsq(CLI::App& program) {
         "A is m x n and of full rank, b m x p, x n x p. With fewer rows than columns, x is the solution of Ax = b of\n"
         "least norm. A tall A larger than --memory, or than the memory of the GPU, is streamed. A numerically\n"
         "rank-deficient A is an error: its solution would mean nothing.");
-    command.add_option("A", arguments->input, "Matrix: .npy, Matrix Market or CSV")->required();
-    command.add_option("b", arguments->right_hand_sides, "Right-hand sides, one a column")->required();
-    command.add_option("--out", arguments->out, "File for x, .npy (one-dimensional for one right-hand side)")
+    command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
+    command
+        .add_option("b", arguments->right_hand_sides, "Right-hand sides, one a column, in a file of the same formats")
+        ->required();
+    command
+        .add_option("--out", arguments->out,
+                    "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side);\n"
+                    "neither A nor b")
         ->required()
         ->type_name("FILE");
     command
         .add_option("--rcond", arguments->rcond,
                     "Refuse A where 1/κ of its scaled triangular factor is at or below this\n(default: 10u, u = 6e-8 "
                     "in f32 and 1.1e-16 in f64)")
-        ->check(CLI::Range(0.0, 1.0).description(""))
+        ->check(number_between(0.0, 1.0))
         ->type_name("X");
     add_memory_argument(command, arguments->memory);
+    add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
@@ -215,7 +239,10 @@ void add_lstsq(CLI::App& program) {
         "transfer_in_seconds and transfer_out_seconds, and of a stream where its time went, as `quoin factor --help`\n"
         "has them.");
     command.callback([arguments] {
-        const MatrixFile A(arguments->input), b(arguments->right_hand_sides);
+        if (arguments->input == "-" && arguments->right_hand_sides == "-")
+            throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");
+        const MatrixFile A = open_matrix(arguments->input, arguments->reading, arguments->memory),
+                         b = open_matrix(arguments->right_hand_sides, arguments->reading, arguments->memory);
         if (A.rows() != b.rows())
             throw InvalidArgument(
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));

@@ -25,6 +25,10 @@ public:
         const std::string description = command->get_description();
         return fmt::format("  {:<10}{}\n", command->get_name(), description.substr(0, description.find('\n')));
     }
+    std::string make_option_usage(const CLI::Option* positional) const override {
+        const std::string usage = positional->get_name() + (positional->get_expected_max() > 1 ? "..." : "");
+        return positional->get_required() ? usage : "[" + usage + "]";
+    }
 };
 
 std::string exit_codes() {
@@ -35,6 +39,21 @@ std::string exit_codes() {
         const quoin::ErrorInfo& info = quoin::error_info(code);
         text += fmt::format(",{}{} {}", code == RankDeficient ? "\n" : " ", info.exit_code, info.name);
     }
+    return text;
+}
+
+/// What is wrong with the command line, in one sentence that names the option.
+std::string in_plain_words(const CLI::ParseError& error) {
+    const std::string text = error.what();
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+        const char* wrong = text.find("missing") != text.npos ? " needs a value" : " has more values than it takes";
+        return text.substr(0, text.find(':')) + wrong;
+    }
+    // "Could not convert: --lambda = abc"
+    const std::size_t colon = text.find(": "), equals = text.find(" = ");
+    if (dynamic_cast<const CLI::ConversionError*>(&error) && colon < equals && equals != text.npos)
+        return fmt::format("{}: '{}' is not a number", text.substr(colon + 2, equals - colon - 2),
+                           text.substr(equals + 3));
     return text;
 }
 
@@ -60,7 +79,7 @@ int main(int argc, char** argv) {
 
     CLI::App program{
         "Quoin factors A = QR: as fast as the hardware allows, to an accuracy it measures.\n"
-        "Matrices are read from .npy, Matrix Market and CSV files and written as .npy.\n"
+        "Matrices are read from .npy, .npz, Matrix Market and CSV files, also compressed (.gz), and written as .npy.\n"
         "Results go to stdout, progress and errors to stderr.",
         "quoin"};
     program.set_version_flag("--version", fmt::format("quoin {}", version()));
@@ -93,7 +112,7 @@ int main(int argc, char** argv) {
         return 0;
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
-        fmt::print(stderr, "quoin: {} (see --help)\n", e.what());
+        fmt::print(stderr, "quoin: {} (see --help)\n", in_plain_words(e));
         return EX_USAGE;
     } catch (const Interrupted& e) {
         fmt::print(stderr, "quoin: {}\n", e.what());

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "io/atomic_file.hpp"
 #include "quoin/error.hpp"
@@ -14,9 +16,22 @@ namespace quoin::cli {
 
 namespace fs = std::filesystem;
 
-void require_writable(const std::string& path) {
+namespace {
+
+/// Whether `path` is one of the files, by device and inode.
+bool is_one_of(const std::string& path, const std::vector<std::string>& files) {
+    std::error_code none;  // of what does not exist
+    return std::any_of(files.begin(), files.end(),
+                       [&](const std::string& file) { return fs::equivalent(path, file, none); });
+}
+
+}  // namespace
+
+void require_writable(const std::string& path, const std::vector<std::string>& inputs) {
     std::error_code error;
     if (fs::is_directory(path, error)) throw UnwritableFile(path, "is a directory");
+    if (is_one_of(path, inputs))
+        throw UnwritableFile(path, "is an input, which the output would replace: write to another folder");
     const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (access(parent.c_str(), W_OK | X_OK) != 0) throw UnwritableFile(path, std::strerror(errno));
 }
@@ -27,7 +42,8 @@ void write_text(const std::string& path, const std::string& text) {
     file.commit();
 }
 
-OutputDirectory::OutputDirectory(const std::string& path) : path_(path) {
+OutputDirectory::OutputDirectory(const std::string& path, std::vector<std::string> inputs)
+    : path_(path), inputs_(std::move(inputs)) {
     std::vector<fs::path> missing;
     std::error_code error;
     for (fs::path p = path; !p.empty() && !fs::exists(p, error) && !error; p = p.parent_path()) missing.push_back(p);
@@ -44,10 +60,23 @@ OutputDirectory::~OutputDirectory() {
     for (auto p = created_.rbegin(); p != created_.rend(); ++p) rmdir(p->c_str());
 }
 
-std::string OutputDirectory::file(const std::string& name) const {
+std::string OutputDirectory::file(const std::string& name) {
     const std::string path = (fs::path(path_) / name).string();
-    require_writable(path);
+    require_writable(path, inputs_);
+    names_.push_back(name);
     return path;
+}
+
+void OutputDirectory::refuse_leftovers(const std::vector<std::string>& names) const {
+    for (const std::string& name : names) {
+        const std::string path = (fs::path(path_) / name).string();
+        std::error_code error;
+        const bool written = std::find(names_.begin(), names_.end(), name) != names_.end();
+        if (written || !fs::exists(path, error) || is_one_of(path, inputs_)) continue;
+        throw UnwritableFile(path,
+                             "is of an earlier run with other options, and would pass for a part of this one's result: "
+                             "remove it, or write to another folder");
+    }
 }
 
 }  // namespace quoin::cli

@@ -5,8 +5,9 @@
 
 namespace quoin::cli {
 
-/// Throws UnwritableFile where a file `path` cannot be created or replaced, so that no long computation is lost.
-void require_writable(const std::string& path);
+/// Throws UnwritableFile where a file `path` cannot be created or replaced, so that no long computation is lost, or is one of the
+/// `inputs`, by whatever path or link.
+void require_writable(const std::string& path, const std::vector<std::string>& inputs = {});
 
 /// Writes a file of text, which appears complete or not at all. Throws UnwritableFile.
 void write_text(const std::string& path, const std::string& text);
@@ -14,18 +15,23 @@ void write_text(const std::string& path, const std::string& text);
 /// The folder of --out. Created if missing, with its parents; those it created are removed again unless `keep` is called.
 class OutputDirectory {
 public:
-    /// Throws UnwritableFile.
-    explicit OutputDirectory(const std::string& path);
+    /// `inputs`: paths of files that are read. Throws UnwritableFile.
+    explicit OutputDirectory(const std::string& path, std::vector<std::string> inputs = {});
     ~OutputDirectory();
     OutputDirectory(const OutputDirectory&) = delete;
     OutputDirectory& operator=(const OutputDirectory&) = delete;
 
-    /// Path of the file `name` in it, known to be writable.
-    std::string file(const std::string& name) const;
+    /// Path of the file `name` in it, known to be writable and none of the inputs. Throws UnwritableFile.
+    std::string file(const std::string& name);
+    /// Throws UnwritableFile where one of `names`, all that the command may write, is there and `file` was not asked for it: it was
+    /// left by a run with other options, and would pass for a part of this one's result.
+    void refuse_leftovers(const std::vector<std::string>& names) const;
     void keep() { created_.clear(); }
 
 private:
     std::string path_;
+    std::vector<std::string> inputs_;
+    std::vector<std::string> names_;    // that `file` was asked for
     std::vector<std::string> created_;  // innermost last
 };
 

@@ -208,10 +208,10 @@ void add_plan(CLI::App& program) {
         "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n\n"
         "A plan is fixed by shape, type and options; no data is touched. Results of one plan are the same bits for\n"
         "any number of threads.");
-    command.add_option("shape", arguments->shape, "Rows and columns, as 1000000x192 or as two numbers")
+    command.add_option("SHAPE", arguments->shape, "Rows and columns, as 1000000x192 or as two numbers")
         ->required()
         ->expected(1, 2)
-        ->type_name("SHAPE | M N");
+        ->type_name("");
     command
         .add_option_function<std::string>(
             "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },

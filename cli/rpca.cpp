@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "input_matrix.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
@@ -49,8 +50,9 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
             fmt::format("{}: robust PCA of {} x {} {} needs {:.3g} GB, and {:.3g} GB may be used (--memory)",
                         file.path(), m, n, to_string(file.dtype()), bytes / 1e9, cap / 1e9));
     }
-    OutputDirectory directory(arguments.out);
+    OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
     const std::string L_path = directory.file("L.npy"), S_path = directory.file("S.npy");
+    directory.refuse_leftovers(every_rpca_output);
 
     load_kernels<T>(ctx, m, n, device,
                     [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx, small, arguments); });
@@ -126,7 +128,7 @@ void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
         throw InvalidArgument("this quoin was built without FFmpeg's libraries and reads matrices only");
 #endif
     }
-    const MatrixFile file(arguments.input);
+    const MatrixFile file = open_matrix(arguments.input, arguments.reading, arguments.memory);
     with_dtype(file.dtype(), [&]<class T>(T) {
         on_device(
             arguments.common, matrix_in_words(file), [&](const auto&) { return matrix_bytes(file, sizeof(T)); },
@@ -137,10 +139,15 @@ void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
 }  // namespace
 
 bool is_matrix(const std::string& path) {
-    const std::string extension = std::filesystem::path(path).extension().string();
-    for (const char* matrix : {".npy", ".mtx", ".mm", ".csv", ".tsv", ".txt", ".dat"}) {
+    namespace fs = std::filesystem;
+    const std::string file = file_of_matrix(path);
+    std::string extension = fs::path(file).extension().string();
+    if (extension == ".gz") extension = fs::path(file).stem().extension().string();
+    for (const char* matrix : {".npy", ".npz", ".mtx", ".mm", ".csv", ".tsv", ".txt", ".dat"}) {
         if (extension == matrix) return true;
     }
+    std::error_code error;
+    if (path == "-" || fs::is_fifo(path, error)) return true;  // what is read of a pipe is gone
     std::string head(14, '\0');
     std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
     return head.starts_with("\x93NUMPY") || head == "%%MatrixMarket";
@@ -155,7 +162,10 @@ void add_rpca(CLI::App& program) {
         "2011). INPUT is a fixed camera's video (whatever FFmpeg decodes), a folder or pattern of images, or a matrix\n"
         "(.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]; DIR receives background.mp4, "
         "foreground.mp4\n"
-        "(|S|), mask.mp4, comparison.mp4 and .png, convergence.svg and report.json. Of a matrix: L.npy and S.npy.");
+        "(|S|), mask.mp4, comparison.mp4 and .png, convergence.svg and report.json. Of a matrix: L.npy and S.npy.\n"
+        "An output that would replace an input is refused, and so is a folder in which a run with other options has "
+        "left\n"
+        "an output that this one does not write.");
     command.add_option("INPUT", arguments->input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
     command.add_option("--out", arguments->out, "Folder for the results, created if missing")
         ->required()
@@ -184,6 +194,7 @@ void add_rpca(CLI::App& program) {
     command.add_flag("--nan-is-missing", arguments->nan_is_missing,
                      "NaN in a matrix marks an entry that was not observed");
     add_memory_argument(command, arguments->memory);
+    add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
@@ -194,6 +205,8 @@ void add_rpca(CLI::App& program) {
         .add_option_function<std::string>(
             "--scale",
             [arguments](const std::string& text) {
+                if (text.find('x') == text.npos)
+                    throw CLI::ValidationError("--scale", "'" + text + "' is not a size: write WIDTHxHEIGHT");
                 const Shape shape = parse_shape("--scale", text);
                 arguments->width = shape.rows, arguments->height = shape.cols;
             },

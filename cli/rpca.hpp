@@ -19,10 +19,12 @@ struct RpcaArguments {
     double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
     Index iterations = 1000, max_rank = 0, memory = 0;
     bool nan_is_missing = false;  // matrices only
+    MatrixFileOptions reading;    // too
 
     // frames only
     Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
     bool color = false, synthetic = false, npy = false;
+    bool street = false;  // the scene of `quoin demo` in the place of that of --synthetic
     DType dtype = DType::F32;
     double threshold = 0.06;
     std::string ground_truth, write_scene;
@@ -51,6 +53,11 @@ void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments
     options.max_iterations = 3;
     robust_pca<T, D>(ctx, M, options);
 }
+
+/// All that `quoin rpca` writes, of a matrix or of frames.
+inline const std::vector<std::string> every_rpca_output = {"L.npy",          "S.npy",           "background.mp4",
+                                                           "foreground.mp4", "mask.mp4",        "comparison.mp4",
+                                                           "comparison.png", "convergence.svg", "report.json"};
 
 /// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
 bool is_matrix(const std::string& path);

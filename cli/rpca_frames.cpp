@@ -14,6 +14,7 @@
 #include "rpca.hpp"
 #include "stopwatch.hpp"
 #include "video/convergence_plot.hpp"
+#include "video/image_list.hpp"
 #include "video/mask_score.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
@@ -75,6 +76,14 @@ void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> M) {
 }
 #endif
 
+/// The video, or the images.
+std::vector<std::string> input_files(const RpcaArguments& arguments) {
+    if (arguments.synthetic) return {};
+    std::vector<std::string> files = video::list_images(arguments.input);
+    if (files.empty()) files = {arguments.input};
+    return files;
+}
+
 std::uint8_t level(double value) { return static_cast<std::uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0))); }
 
 /// 255 where a channel of |s| is above the threshold.
@@ -123,7 +132,7 @@ public:
           window_(window_frames(arguments, frames_, matrices_held * sizeof(T) * static_cast<double>(format_.bytes()),
                                 window_memory(ctx, arguments))),
           windows_(format_.bytes(), arguments.carry),
-          directory_(arguments.out) {
+          directory_(arguments.out, input_files(arguments)) {
         if (!(arguments.threshold >= 0)) {
             throw InvalidArgument(fmt::format("--threshold must not be negative, and is {}", arguments.threshold));
         }
@@ -136,6 +145,7 @@ public:
             L_.emplace(directory_.file("L.npy"), format_.bytes());
             S_.emplace(directory_.file("S.npy"), format_.bytes());
         }
+        directory_.refuse_leftovers(every_rpca_output);
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
                         [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
         line_.emplace(arguments_.tolerance, arguments_.growth());

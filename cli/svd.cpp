@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "flop_counts.hpp"
+#include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
@@ -25,6 +26,7 @@ struct SvdArguments {
     std::string input, out;
     bool values_only = false;
     Index memory = 0;
+    MatrixFileOptions reading;
 };
 
 /// A, the copy that is factored, and U.
@@ -48,10 +50,11 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         blocks = choose_blocks(file, cap, in_memory_bytes(plan, m, n, vectors), streaming);
     }
 
-    OutputDirectory directory(arguments.out);
+    OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
     const std::string s_path = directory.file("s.npy");
     const std::string U_path = vectors ? directory.file("U.npy") : "",
                       Vt_path = vectors ? directory.file("Vt.npy") : "";
+    directory.refuse_leftovers({"s.npy", "U.npy", "Vt.npy"});
     std::optional<NpyRowWriter<T>> U_writer, Vt_writer;
     if (vectors) {
         U_writer.emplace(U_path, m, k);
@@ -121,13 +124,17 @@ void add_svd(CLI::App& program) {
         "Thin singular value decomposition A = U diag(s) Vᵀ, by way of R.\n\n"
         "A is m x n, tall-skinny or short-wide, k = min(m, n): U.npy is m x k, s.npy holds k values, descending,\n"
         "Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its "
-        "rows.");
-    command.add_option("A", arguments->input, "Matrix: .npy, Matrix Market or CSV")->required();
+        "rows.\n"
+        "An output that would replace the input is refused, and so is a folder in which a run without --values-only "
+        "has\n"
+        "left U.npy or Vt.npy where this one has it.");
+    command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command.add_option("--out", arguments->out, "Folder for s.npy, U.npy and Vt.npy, created if missing")
         ->required()
         ->type_name("DIR");
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
     add_memory_argument(command, arguments->memory);
+    add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
@@ -138,7 +145,7 @@ void add_svd(CLI::App& program) {
         "line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as `quoin factor --help`\n"
         "has them.");
     command.callback([arguments] {
-        const MatrixFile file(arguments->input);
+        const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
         with_dtype(file.dtype(), [&]<class T>(T) {
             const Index m = file.rows(), n = file.cols();
             on_device(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,14 +10,14 @@
 #include "rpca.hpp"
 #include "video/frame_reader.hpp"
 #include "video/ground_truth.hpp"
-#include "video/synthetic_scene.hpp"
+#include "video/scene.hpp"
 
 namespace quoin::cli {
 
 /// The frames that `quoin rpca` is given, from a video, from images or made, with the labels to score them by if any.
 class VideoFrames {
 public:
-    /// Throws what FrameReader, GroundTruth and SyntheticScene throw.
+    /// Throws what FrameReader, GroundTruth and the scenes throw.
     explicit VideoFrames(const RpcaArguments& arguments);
 
     const std::string& name() const { return name_; }
@@ -37,7 +38,7 @@ private:
     Index frames_ = 0, start_ = 0, position_ = 0;
     std::string scene_folder_;
     std::optional<video::FrameReader> reader_;
-    std::optional<video::SyntheticScene> scene_;
+    std::unique_ptr<video::Scene> scene_;
     std::optional<video::GroundTruth> truth_;
 };
 

@@ -57,7 +57,7 @@ video::FrameFormat comparison_format(video::FrameFormat format) {
 
 }  // namespace
 
-VideoOutputs::VideoOutputs(const OutputDirectory& directory, video::FrameFormat format, double rate)
+VideoOutputs::VideoOutputs(OutputDirectory& directory, video::FrameFormat format, double rate)
     : background_(directory.file("background.mp4"), format, rate),
       foreground_(directory.file("foreground.mp4"), format, rate),
       mask_(directory.file("mask.mp4"), {format.width, format.height, 1}, rate),

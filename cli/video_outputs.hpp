@@ -19,7 +19,7 @@ struct SeparatedFrame {
 /// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`.
 class VideoOutputs {
 public:
-    VideoOutputs(const OutputDirectory& directory, video::FrameFormat format, double rate);
+    VideoOutputs(OutputDirectory& directory, video::FrameFormat format, double rate);
 
     /// Appends a frame to the four films.
     void add(const SeparatedFrame& frame);

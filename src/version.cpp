@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -23,27 +24,16 @@ std::string ask_openblas(const char* function) {
     return answer ? answer : "";
 }
 
-/// OpenBLAS chooses its kernels by the CPU's model number, and takes a model it does not know for an older one.
-std::string outdated_kernels(const std::string& core) {
+/// OpenBLAS chooses its kernels by the CPU's model number, and takes a model it does not know for an older one. The CPU type
+/// whose kernels use the widest vectors that this CPU has, where those of `core` do not; "" otherwise.
+const char* better_than([[maybe_unused]] const std::string& core) {
 #if defined(__x86_64__)
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
-    const bool avx2 = __builtin_cpu_supports("avx2");
     const auto is_one_of = [&](std::initializer_list<const char*> names) {
-        for (const char* name : names) {
-            if (core == name) return true;
-        }
-        return false;
+        return std::find(names.begin(), names.end(), core) != names.end();
     };
-    const bool uses_avx512 = is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids", "Zen4", "Zen5"});
-    const bool uses_avx2 = uses_avx512 || is_one_of({"Haswell", "Zen", "Excavator"});
-    if (avx512 && !uses_avx512) {
-        return "this CPU has AVX-512, and OpenBLAS runs its '" + core +
-               "' kernels, which have not: OPENBLAS_CORETYPE=SkylakeX in the environment chooses faster ones";
-    }
-    if (avx2 && !uses_avx2) {
-        return "this CPU has AVX2, and OpenBLAS runs its '" + core +
-               "' kernels, which have not: OPENBLAS_CORETYPE=Haswell in the environment chooses faster ones";
-    }
+    if (is_one_of({"", "SkylakeX", "Cooperlake", "SapphireRapids", "Zen4", "Zen5"})) return "";
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && !is_one_of({"Haswell", "Zen", "Excavator"})) return "Haswell";
 #endif
     return "";
 }
@@ -53,7 +43,13 @@ std::string outdated_kernels(const std::string& core) {
 const BuildInfo& build_info() {
     static const std::string config = ask_openblas("openblas_get_config");
     static const std::string core = ask_openblas("openblas_get_corename");
-    static const std::string warning = core.empty() ? "" : outdated_kernels(core);
+    static const std::string better = better_than(core);
+    static const std::string warning = better.empty()
+                                           ? ""
+                                           : "this CPU has " + std::string(better == "SkylakeX" ? "AVX-512" : "AVX2") +
+                                                 ", and OpenBLAS runs its '" + core +
+                                                 "' kernels, which have not: OPENBLAS_CORETYPE=" + better +
+                                                 " in the environment chooses faster ones";
     static const BuildInfo info = {
 #if defined(__clang__)
         "clang " __clang_version__,
@@ -63,7 +59,8 @@ const BuildInfo& build_info() {
         host::kernels<double>().instruction_set,
         config.empty() ? QUOIN_BLAS_NAME : config.c_str(),
         core.c_str(),
-        warning.c_str()
+        warning.c_str(),
+        better.c_str()
     };
     return info;
 }

@@ -201,9 +201,10 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
         EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
         return outcome.out;
     };
-    for (const char* key : {"objective", "precision", "recall", "f"}) {
-        EXPECT_EQ(json_value(scored("scene"), key), json_value(made.out, key)) << key;
-        EXPECT_EQ(json_value(scored("scene/groundtruth"), key), json_value(made.out, key)) << key;
+    for (const char* masks : {"scene", "scene/groundtruth"}) {
+        const std::string out = scored(masks);
+        for (const char* key : {"objective", "precision", "recall", "f"})
+            EXPECT_EQ(json_value(out, key), json_value(made.out, key)) << masks << " " << key;
     }
     // ChangeDetection.net's layout: half of the frame, then none of it, and frames 11 to 20 counted from 1
     save_image("scene/ROI.pgm", 64, 48, 0);
@@ -223,6 +224,10 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
     expect_error(quoin_run("rpca scene/input --out f --ground-truth nowhere"), exit_code_of(ErrorCode::UnreadableFile),
                  {"nowhere"});
     EXPECT_FALSE(fs::exists("f"));
+
+    fs::copy_file("e/comparison.png", "scene/input/comparison.png");
+    expect_error(quoin_run("rpca scene/input --out scene/input"), exit_code_of(ErrorCode::UnwritableFile),
+                 {"scene/input/comparison.png", "input"});
 }
 
 TEST_F(Rpca, ReadsWhatItWrote) {

@@ -56,8 +56,8 @@ struct Outcome {
 /// A run of the program in the current folder, its output in files beside that folder.
 class Process {
 public:
-    /// `out`: an open file that takes the place of stdout.
-    explicit Process(std::vector<std::string> arguments, int out = -1) {
+    /// `out`: an open file that takes the place of stdout; `in`: a file that is read as stdin.
+    explicit Process(std::vector<std::string> arguments, int out = -1, const std::string& in = "/dev/null") {
         static const std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "quoin").string();
         arguments.insert(arguments.begin(), program);
         std::vector<char*> argv;
@@ -65,6 +65,7 @@ public:
         argv.push_back(nullptr);
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, 0, in.c_str(), O_RDONLY, 0);
         posix_spawn_file_actions_addopen(&actions, 1, "../out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
         posix_spawn_file_actions_addopen(&actions, 2, "../err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -93,10 +94,10 @@ private:
 
 inline Outcome quoin_run(std::vector<std::string> arguments) { return Process(std::move(arguments)).wait(); }
 
-/// "a b c" as arguments.
-inline Outcome quoin_run(const std::string& line) {
+/// "a b c" as arguments; `in` is read as stdin.
+inline Outcome quoin_run(const std::string& line, const std::string& in = "/dev/null") {
     std::istringstream words(line);
-    return quoin_run(std::vector<std::string>{std::istream_iterator<std::string>(words), {}});
+    return Process({std::istream_iterator<std::string>(words), {}}, -1, in).wait();
 }
 
 /// Keys of a flat JSON object on one line, in order.

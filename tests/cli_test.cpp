@@ -47,6 +47,11 @@ TEST_F(Cli, EveryHelpTeaches) {
     }
 }
 
+TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
+    EXPECT_NE(quoin_run("plan --help").out.find("Usage: quoin plan [OPTIONS] SHAPE...\n"), std::string::npos);
+    EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]\n"), std::string::npos);
+}
+
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
     EXPECT_NE(quoin_run("plan 100x100 --gpu-memory 1GiB").err.find("--device cuda"), std::string::npos);
     const Outcome plans = quoin_run("plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --json");
@@ -117,42 +122,32 @@ TEST_F(Cli, MalformedCommandLines) {
         {"factor A.npy --out d --tree oak", {"--tree", "oak", "binary"}},
         {"factor A.npy --out d --arithmetic f16", {"--arithmetic", "f16", "corrected"}},
         {"factor A.npy --out d --device tpu", {"--device", "tpu", "host, cuda, auto"}},
-        {"factor A.npy --out d --threads 0", {"--threads"}},
-        {"factor A.npy --out d --threads -2", {"--threads"}},
+        {"factor A.npy --out", {"--out needs a value"}},
+        {"factor A.npy --out d --out e", {"--out has more values than it takes"}},
+        {"factor A.npy --out d --threads 0", {"--threads: '0' is not a number from 1 to 4096"}},
+        {"lstsq A.npy A.npy --out x --rcond nan", {"--rcond: 'nan' is not a number from 0 to 1"}},
+        {"rpca A.npy --out d --lambda abc", {"--lambda: 'abc' is not a number"}},
         {"factor A.npy --out d --panel-width 3.5", {"--panel-width", "3.5"}},
         {"factor A.npy --out d --leaf-rows=-4", {"--leaf-rows", "negative"}},
         {"factor A.npy --out d --fan-in 99999999999999999999", {"--fan-in", "64 bits"}},
         {"factor A.npy --out d --memory lots", {"--memory", "lots"}},
-        {"factor A.npy --out d --memory 12QB", {"--memory", "12QB"}},
-        {"factor A.npy --out d --memory=-1GiB", {"--memory", "-1GiB"}},
-        {"factor A.npy --out d --memory 0", {"--memory"}},
-        {"factor A.npy --out d --memory 99999999TiB", {"--memory", "2^63"}},
-        {"factor A.npy --out d --memory nan", {"--memory", "nan"}},
         {"lstsq A.npy", {"b"}},
-        {"plan", {"shape"}},
+        {"plan", {"SHAPE is required"}},
         {"plan 12", {"SHAPE", "12"}},
-        {"plan 12x", {"SHAPE"}},
-        {"plan ax3", {"SHAPE"}},
         {"plan 5x3x2", {"SHAPE"}},
         {"plan 99999999999999999999x2", {"SHAPE", "64 bits"}},
-        {"plan 4000000000x4000000000", {"SHAPE", "64 bits"}},
         {"plan 4000000000 4000000000", {"64 bits"}},
         {"plan 5x3 --dtype f16", {"--dtype", "f16", "f32, f64"}},
         {"plan 5x3 --q maybe", {"--q", "maybe"}},
         {"bench 10x10 --op thin-qr,lu", {"--op", "lu"}},
-        {"bench 10x10 --dtype f64,i4", {"--dtype", "i4"}},
-        {"bench 10x10 --against mkl", {"--against", "mkl"}},
         {"bench 10x10 --against lapack,none", {"--against", "none"}},
         {"bench 10x10 --against cusolver", {"--against", "cusolver", "--device cuda"}},
-        {"bench 10x10 --device tpu", {"--device", "tpu", "host, cuda"}},
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
         {"bench --paper table1", {"--paper", "--device cuda"}},
-        {"bench --paper tensor-cores", {"--paper", "--device cuda"}},
         {"bench --paper orthogonality --device cuda", {"--paper", "host"}},
         {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9, storage"}},
         {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
-        {"bench 10x10 --paper table1 --device cuda", {"--paper", "SHAPE"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
         {"bench --paper table2 --energy", {"--energy", "table2"}},
         {"bench 10x10 --panel gpu", {"--panel", "gpu", "auto, device, host"}},
@@ -169,14 +164,21 @@ TEST_F(Cli, MalformedCommandLines) {
     EXPECT_EQ(names_in("."), std::vector<std::string>{"A.npy"});
 }
 
-TEST_F(Cli, ExitCodesAreDistinct) {
-    std::vector<int> codes = {0, 1, usage_error};
-    for (const ErrorCode code : {ErrorCode::InvalidArgument, ErrorCode::NonFiniteEntry, ErrorCode::NumericalBreakdown,
-                                 ErrorCode::RankDeficient, ErrorCode::OutOfMemory, ErrorCode::UnreadableFile,
-                                 ErrorCode::UnwritableFile, ErrorCode::DeviceFailure, ErrorCode::Interrupted})
-        codes.push_back(exit_code_of(code));
-    std::sort(codes.begin(), codes.end());
-    EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
+TEST_F(Cli, ExitCodesAreThoseThatScriptsKnow) {
+    const std::pair<ErrorCode, int> codes[] = {
+        {ErrorCode::InvalidArgument, 2}, {ErrorCode::NonFiniteEntry, 3}, {ErrorCode::NumericalBreakdown, 4},
+        {ErrorCode::RankDeficient, 5},   {ErrorCode::OutOfMemory, 6},    {ErrorCode::UnreadableFile, 7},
+        {ErrorCode::UnwritableFile, 8},  {ErrorCode::DeviceFailure, 9},  {ErrorCode::Interrupted, 130}};
+    const std::string help = quoin_run("--help").out;
+    for (const auto& [code, number] : codes) {
+        EXPECT_EQ(exit_code_of(code), number);
+        EXPECT_NE(help.find(fmt::format("{} {}", number, error_info(code).name)), std::string::npos) << number;
+    }
+    auto A = random_normal<double>(5, 3);
+    A(2, 1) = std::numeric_limits<double>::quiet_NaN();
+    save("A.npy", A);
+    EXPECT_EQ(quoin_run("factor A.npy --out d").exit_code, 3);
+    EXPECT_EQ(quoin_run("factor B.npy --out d").exit_code, 7);
 }
 
 // ---- plan and info ---------------------------------------------------------------------------------------------------
@@ -239,7 +241,8 @@ using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(CliTyped, Types);
 
 TYPED_TEST(CliTyped, FactorsEveryShape) {
-    const std::pair<Index, Index> shapes[] = {{1, 1}, {5, 3}, {1000, 37}, {100, 100}, {7, 50}, {0, 4}, {4, 0}};
+    std::vector<std::pair<Index, Index>> shapes = {{1000, 37}, {7, 50}, {4, 0}};
+    if (sizeof(TypeParam) == 8) shapes.insert(shapes.end(), {{1, 1}, {100, 100}, {0, 4}});
     for (const auto& [m, n] : shapes) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const auto A = random_normal<TypeParam>(m, n);
@@ -264,11 +267,13 @@ TYPED_TEST(CliTyped, FactorsEveryShape) {
 }
 
 TYPED_TEST(CliTyped, EveryMethodByName) {
-    const auto A = random_normal<TypeParam>(2000, 30);
+    const auto A = random_normal<TypeParam>(600, 20);
     save("A.npy", A);
-    // far enough from dependent for Gram-Schmidt without reorthogonalization
-    for (const std::string method :
-         {"householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs"}) {
+    // far enough from dependent for Gram-Schmidt without reorthogonalization; types take turns
+    const std::vector<std::string> methods =
+        sizeof(TypeParam) == 4 ? std::vector<std::string>{"tsqr", "shifted-cholesky-qr3", "cgs"}
+                               : std::vector<std::string>{"householder", "caqr", "cholesky-qr2", "mgs"};
+    for (const std::string& method : methods) {
         SCOPED_TRACE(method);
         const Outcome outcome = quoin_run("factor A.npy --out factors --json --method " + method);
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -282,10 +287,10 @@ TYPED_TEST(CliTyped, EveryMethodByName) {
 TYPED_TEST(CliTyped, ROnlyWritesRAlone) {
     const auto A = random_normal<TypeParam>(500, 20);
     save("A.npy", A);
+    ASSERT_EQ(quoin_run("factor A.npy --out qr").exit_code, 0);
     for (const std::string flags : {"", " --verify"}) {
         ASSERT_EQ(quoin_run("factor A.npy --r-only --out r" + flags).exit_code, 0);
         EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
-        ASSERT_EQ(quoin_run("factor A.npy --out qr").exit_code, 0);
         const auto R = load<TypeParam>("r/R.npy"), expected = load<TypeParam>("qr/R.npy");
         for (Index j = 0; j < 20; ++j)
             for (Index i = 0; i <= j; ++i)
@@ -328,11 +333,10 @@ TYPED_TEST(CliTyped, WritesVAndOneTInThePlaceOfQ) {
         const double bound = law * double(std::max<Index>(1, k)) * unit_roundoff<T>;
         EXPECT_LE(json_number(outcome.out, "residual"), bound);
         EXPECT_LE(json_number(outcome.out, "orthogonality"), bound);
-        ASSERT_EQ(quoin_run("factor A.npy --out g --compact-wy full").exit_code, 0);
-        EXPECT_EQ(names_in("g"), (std::vector<std::string>{"R.npy", "T.npy", "V.npy"}));
         fs::remove_all("f");
-        fs::remove_all("g");
     }
+    ASSERT_EQ(quoin_run("factor A.npy --out g --compact-wy full").exit_code, 0);
+    EXPECT_EQ(names_in("g"), (std::vector<std::string>{"R.npy", "T.npy", "V.npy"}));
 }
 
 TEST_F(Cli, FullTRefusesWhatExcludesIt) {
@@ -345,7 +349,7 @@ TEST_F(Cli, FullTRefusesWhatExcludesIt) {
 }
 
 TEST_F(Cli, BenchOfTheFullT) {
-    const Outcome outcome = quoin_run("bench 300x200 200x200 --op geqrt3,geqrt --repeat 2 --json");
+    const Outcome outcome = quoin_run("bench 90x60 60x60 --op geqrt3,geqrt --repeat 1 --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::vector<std::string> lines = lines_of(outcome.out);
     ASSERT_EQ(lines.size(), 4u);
@@ -353,7 +357,7 @@ TEST_F(Cli, BenchOfTheFullT) {
         EXPECT_GT(json_number(line, "ratio"), 0) << line;
         EXPECT_LE(json_number(line, "residual"), 2000 * unit_roundoff<double>) << line;
     }
-    const Outcome table = quoin_run("bench 300x200 --paper storage --repeat 1 --json");
+    const Outcome table = quoin_run("bench 90x60 --paper storage --repeat 1 --json");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -407,7 +411,7 @@ TEST_F(Cli, TraceWritesATimeline) {
         {"lstsq A.npy b.npy --out x.npy", {"solve"}},
         {"svd A.npy --out s", {"SVD of R, vectors"}},
         {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
-        {"bench 60x20 --repeat 1", {"form Q"}},
+        {"bench 60x20 --repeat 1 --against none", {"form Q"}},
         {"bench 60x20 --paper storage --repeat 1", {"panel"}}};
     for (const auto& [command, names] : commands) {
         SCOPED_TRACE(command);
@@ -435,24 +439,18 @@ TEST_F(Cli, PanelsOnTheHost) {
 }
 
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
+/// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
-    const Outcome outcome = quoin_run("bench 2000x10 --repeat 1 --energy --json --csv bench.csv");
+    const Outcome outcome = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const bool measured = outcome.err.find("--energy: ") == std::string::npos;
-    for (const char* key : {"joules", "gflop_per_joule", "reference_joules"}) {
-        const std::string value = json_value(outcome.out, key);
-        EXPECT_EQ(value == "null", !measured) << key;
-        EXPECT_TRUE(!measured || std::stod(value) > 0) << key << " " << value;
-    }
     EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
         << outcome.err;
-    EXPECT_NE(lines_of(contents("bench.csv"))[1].find("residual,joules,gflop_per_joule,reference_joules"),
-              std::string::npos);
-    const Outcome table = quoin_run("bench 2000x10 --repeat 1 --energy --against none");
-    EXPECT_NE(table.out.find("GFLOP/J"), std::string::npos) << table.out;
-    const Outcome storage = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
-    for (const std::string& line : lines_of(storage.out))
-        EXPECT_NE(json_value(line, "joules"), "no key joules") << line;
+    for (const std::string& line : lines_of(outcome.out)) {
+        const std::string joules = json_value(line, "joules");
+        EXPECT_EQ(joules == "null", !measured) << line;
+        EXPECT_TRUE(!measured || std::stod(joules) > 0) << line;
+    }
 }
 
 TEST_F(Cli, TextOutputNamesWhatWasDone) {
@@ -478,7 +476,7 @@ TEST_F(Cli, ReadsCsvAndMatrixMarket) {
 }
 
 TEST_F(Cli, ThreadsDoNotChangeBits) {
-    save("A.npy", random_normal<double>(20000, 40));
+    save("A.npy", random_normal<double>(6000, 24));
     for (const std::string threads : {"1", "2", "3"})
         ASSERT_EQ(quoin_run("factor A.npy --out t" + threads + " --threads " + threads).exit_code, 0);
     for (const std::string name : {"Q.npy", "R.npy"}) {
@@ -487,12 +485,86 @@ TEST_F(Cli, ThreadsDoNotChangeBits) {
     }
 }
 
+TEST_F(Cli, ReadsPipesArchivesAndTextAsItIsTold) {
+    const auto expect_matrix = [](const std::string& input, const std::string& remark,
+                                  const std::string& in = "/dev/null") {
+        SCOPED_TRACE(input);
+        const Outcome outcome = quoin_run("factor " + input + " --out d --json", in);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(outcome.err.find(remark) == std::string::npos, false) << outcome.err;
+        EXPECT_EQ(lines_of(outcome.err).size(), remark.empty() ? 0u : 1u) << outcome.err;
+        Matrix<double> A(3, 2);
+        for (Index i = 0; i < 3; ++i)
+            for (Index j = 0; j < 2; ++j) A(i, j) = static_cast<double>(2 * i + j + 1);
+        expect_factors(A, "d");
+    };
+    std::ofstream("A.csv") << "1,2\n3,4\n5,6\n";
+    expect_matrix("-", "", "A.csv");
+    std::ofstream("pandas.csv") << ",0,1\na,1,2\nb,3,4\nc,5,6\n";
+    expect_matrix("pandas.csv", "pandas.csv: the first column has no name");
+    std::ofstream("years.csv") << "1990|1991\n1|2\n3|4\n5|6\n";
+    expect_matrix("years.csv --delimiter | --header", "");
+    expect_error(quoin_run("factor A.csv --out e --delimiter ab"), usage_error, {"--delimiter", "'ab'"});
+    expect_error(quoin_run("factor - --out e"), exit_code_of(ErrorCode::UnreadableFile), {"standard input", "empty"});
+    expect_error(quoin_run("lstsq - - --out x.npy"), usage_error, {"b", "standard input"});
+    std::ofstream("A.csv.gz", std::ios::binary) << std::string(
+        "\x1f\x8b\x08\0\0\0\0\0\0\3\x33\xd4\x31\xe2\x32\xd6\x31\xe1\x32\xd5\x31\xe3\2\0\x9f\xec\x98\xc8\x0c\0\0\0", 32);
+    expect_matrix("A.csv.gz", "");
+    expect_error(quoin_run("factor A.csv.gz --out e --memory 8B"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"A.csv.gz", "8 bytes"});
+    EXPECT_FALSE(fs::exists("e"));
+}
+
+// ---- What is there already -----------------------------------------------------------------------------------------------
+
+TEST_F(Cli, NoOutputReplacesAnInput) {
+    const auto A = random_normal<double>(2000, 3);
+    for (const char* name : {"Q.npy", "s.npy", "L.npy"}) save(name, A);
+    fs::create_symlink("Q.npy", "link.npy");
+    fs::create_hard_link("Q.npy", "hard.npy");
+    fs::create_directory("below");
+    const std::string before = contents("Q.npy");
+    const auto names = names_in(".");
+    const int code = exit_code_of(ErrorCode::UnwritableFile);
+    expect_error(quoin_run("factor Q.npy --out ."), code, {"Q.npy", "input"});
+    expect_error(quoin_run("factor below/../link.npy --out below/.."), code, {"Q.npy", "input"});
+    expect_error(quoin_run("factor hard.npy --out . --memory 20KiB"), code, {"Q.npy", "input"});
+    expect_error(quoin_run("factor - --out .", "Q.npy"), code, {"Q.npy", "input"});
+    expect_error(quoin_run("svd s.npy --out . --values-only"), code, {"s.npy", "input"});
+    expect_error(quoin_run("rpca L.npy --out ."), code, {"L.npy", "input"});
+    expect_error(quoin_run("lstsq Q.npy s.npy --out hard.npy"), code, {"hard.npy", "input"});
+    expect_error(quoin_run("lstsq s.npy link.npy --out Q.npy"), code, {"Q.npy", "input"});
+    EXPECT_EQ(names_in("."), names);
+    EXPECT_EQ(contents("Q.npy"), before);
+    // an input that this run does not write may lie there
+    EXPECT_EQ(quoin_run("factor Q.npy --out . --r-only").exit_code, 0);
+    EXPECT_EQ(contents("Q.npy"), before);
+}
+
+TEST_F(Cli, OutputsOfOtherOptionsAreNotLeftBeside) {
+    save("A.npy", random_normal<double>(2000, 7));
+    save("B.npy", random_normal<double>(9, 2));
+    const int code = exit_code_of(ErrorCode::UnwritableFile);
+    ASSERT_EQ(quoin_run("factor A.npy --out d").exit_code, 0);
+    const std::string R = contents("d/R.npy");
+    expect_error(quoin_run("factor B.npy --out d --r-only"), code, {"d/Q.npy", "earlier run"});
+    expect_error(quoin_run("factor A.npy --out d --r-only --memory 40KiB"), code, {"d/Q.npy", "earlier run"});
+    expect_error(quoin_run("factor B.npy --out d --compact-wy full"), code, {"d/Q.npy", "earlier run"});
+    EXPECT_EQ(names_in("d"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+    EXPECT_EQ(contents("d/R.npy"), R);
+    EXPECT_EQ(quoin_run("factor B.npy --out d").exit_code, 0) << "the same outputs take their places";
+    ASSERT_EQ(quoin_run("svd A.npy --out e").exit_code, 0);
+    expect_error(quoin_run("svd A.npy --out e --values-only"), code, {"e/U.npy", "earlier run"});
+    std::ofstream("e/report.json") << "{}";
+    expect_error(quoin_run("rpca A.npy --out e"), code, {"e/report.json", "earlier run"});
+}
+
 // ---- factor, larger than the memory cap --------------------------------------------------------------------------------
 
 TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
-    const auto A = random_normal<TypeParam>(20001, 24);
+    const auto A = random_normal<TypeParam>(6001, 24);
     save("A.npy", A);
-    const Outcome outcome = quoin_run("factor A.npy --out factors --json --verify --memory 900KiB");
+    const Outcome outcome = quoin_run("factor A.npy --out factors --json --verify --memory 300KiB");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
     expect_factors(A, "factors");
@@ -505,7 +577,7 @@ TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
     EXPECT_NEAR(json_number(outcome.out, "residual"), residual<TypeParam>(ctx, A.view(), Q.view(), R.view()),
                 1e-2 * residual<TypeParam>(ctx, A.view(), Q.view(), R.view()));
 
-    ASSERT_EQ(quoin_run("factor A.npy --out r --r-only --memory 900KiB").exit_code, 0);
+    ASSERT_EQ(quoin_run("factor A.npy --out r --r-only --memory 300KiB").exit_code, 0);
     EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
     const auto R_only = load<TypeParam>("r/R.npy");
     for (Index j = 0; j < 24; ++j)
@@ -528,11 +600,11 @@ TEST_F(Cli, StreamsRankDeficientMatrices) {
 }
 
 TEST_F(Cli, TooSmallACapNamesTheSmallestThatWorks) {
-    save("A.npy", random_normal<double>(20000, 50));
+    save("A.npy", random_normal<double>(1500, 12));
     for (const std::string flags : {"", " --verify", " --r-only", " --method householder"}) {
         SCOPED_TRACE(flags);
         const Outcome refused = quoin_run("factor A.npy --out factors --memory 1KiB" + flags);
-        expect_error(refused, exit_code_of(ErrorCode::OutOfMemory), {"A.npy", "20000 x 50", "--memory"});
+        expect_error(refused, exit_code_of(ErrorCode::OutOfMemory), {"A.npy", "1500 x 12", "--memory"});
         EXPECT_FALSE(fs::exists("factors"));
 
         std::smatch smallest;
@@ -572,13 +644,11 @@ TEST_F(Cli, UnreadableFiles) {
     expect_error(quoin_run("factor folder --out d"), code, {"folder"});
     save("A.npy", random_normal<double>(50, 4));
     const std::string whole = contents("A.npy");
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{40}, whole.size() - 1}) {
-        std::ofstream("short.npy", std::ios::binary) << whole.substr(0, bytes);
-        for (const std::string command : {"factor short.npy --out d", "svd short.npy --out d", "demo short.npy",
-                                          "lstsq short.npy A.npy --out x.npy", "lstsq A.npy short.npy --out x.npy"}) {
-            SCOPED_TRACE(fmt::format("{} bytes: {}", bytes, command));
-            expect_error(quoin_run(command), code, {"short.npy"});
-        }
+    std::ofstream("short.npy", std::ios::binary) << whole.substr(0, whole.size() - 1);
+    for (const std::string command : {"factor short.npy --out d", "svd short.npy --out d", "demo short.npy",
+                                      "lstsq short.npy A.npy --out x.npy", "lstsq A.npy short.npy --out x.npy"}) {
+        SCOPED_TRACE(command);
+        expect_error(quoin_run(command), code, {"short.npy"});
     }
     std::ofstream("words.csv") << "1,2\n3,four\n";
     expect_error(quoin_run("factor words.csv --out d"), code, {"words.csv"});
@@ -596,9 +666,9 @@ TEST_F(Cli, UnwritableOutputsAreFoundBeforeTheComputation) {
     for (const std::string out : {"file", "file/below", "/proc/nowhere", "taken"}) {
         SCOPED_TRACE(out);
         expect_error(quoin_run("factor A.npy --out " + out), code, {out});
-        expect_error(quoin_run("factor A.npy --r-only --memory 6KiB --out " + out), code, {out});
-        expect_error(quoin_run("svd A.npy --values-only --out " + out), code, {out});
     }
+    expect_error(quoin_run("factor A.npy --r-only --memory 6KiB --out taken"), code, {"taken"});
+    expect_error(quoin_run("svd A.npy --values-only --out taken"), code, {"taken"});
     save("b.npy", random_normal<double>(50, 1));
     for (const std::string out : {"nowhere/x.npy", "file/x.npy", "taken"})
         expect_error(quoin_run("lstsq A.npy b.npy --out " + out), code, {out});
@@ -661,7 +731,7 @@ TEST_F(Cli, ResultsThatCannotBePrintedAreAnError) {
 }
 
 TEST_F(Cli, InterruptLeavesNothing) {
-    save("A.npy", random_normal<double>(200000, 60));
+    save("A.npy", random_normal<double>(100000, 40));
     for (const int signal : {SIGINT, SIGTERM}) {
         Process process({"factor", "A.npy", "--out", "new/factors"});
         const auto start = std::chrono::steady_clock::now();
@@ -696,9 +766,9 @@ Matrix<T> save_system(Index m, Index n, Index p) {
 }
 
 TYPED_TEST(CliTyped, LeastSquaresFindsTheSolution) {
-    for (const std::string memory : {"", " --memory 400KiB"}) {
+    for (const std::string memory : {"", " --memory 120KiB"}) {
         SCOPED_TRACE(memory);
-        const auto X = save_system<TypeParam>(10000, 12, 3);
+        const auto X = save_system<TypeParam>(3000, 12, 3);
         const Outcome outcome = quoin_run("lstsq A.npy b.npy --out x.npy --json" + memory);
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
         EXPECT_EQ(json_value(outcome.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << outcome.out;
@@ -717,6 +787,37 @@ TEST_F(Cli, OneRightHandSideGivesOneDimension) {
     save_system<double>(100, 5, 1);
     ASSERT_EQ(quoin_run("lstsq A.npy b.npy --out x.npy").exit_code, 0);
     EXPECT_NE(contents("x.npy").find("(5,)"), std::string::npos);
+}
+
+TEST_F(Cli, TheSolutionAsText) {
+    const auto X = save_system<double>(40, 5, 2);
+    ASSERT_EQ(quoin_run("lstsq A.npy b.npy --out x.npy").exit_code, 0);
+    for (const std::string name : {"x.txt", "x.csv"}) {
+        ASSERT_EQ(quoin_run("lstsq A.npy b.npy --out " + name).exit_code, 0);
+        EXPECT_EQ(lines_of(contents(name)).size(), 5u);
+        const auto text = load<double>(name), binary = load<double>("x.npy");
+        EXPECT_TRUE(same_bits<double>(text.view(), binary.view()));
+    }
+}
+
+/// 1/κ₁ of the scaled R of columns 1 and 1 ± 0.1 is between 0.01 and 0.5.
+TEST_F(Cli, RcondIsHeededWithAndWithoutMemory) {
+    Matrix<double> A(4000, 2), b(4000, 1);
+    for (Index i = 0; i < 4000; ++i) {
+        A(i, 0) = 1;
+        A(i, 1) = i % 2 == 0 ? 1.1 : 0.9;
+        b(i, 0) = 1;
+    }
+    save("A.npy", A);
+    save("b.npy", b);
+    for (const std::string memory : {"", " --memory 20KiB"}) {
+        SCOPED_TRACE(memory);
+        const Outcome solved = quoin_run("lstsq A.npy b.npy --out x.npy --json --rcond 0.01" + memory);
+        ASSERT_EQ(solved.exit_code, 0) << solved.err;
+        EXPECT_EQ(json_value(solved.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << solved.out;
+        expect_error(quoin_run("lstsq A.npy b.npy --out x.npy --rcond 0.5" + memory),
+                     exit_code_of(ErrorCode::RankDeficient), {});
+    }
 }
 
 TEST_F(Cli, UnderdeterminedSystemsAreSolved) {
@@ -759,7 +860,8 @@ TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
 
 TYPED_TEST(CliTyped, SvdOfEitherShape) {
     Context<Host> ctx;
-    const std::pair<Index, Index> shapes[] = {{3000, 12}, {9, 40}, {1, 1}};
+    std::vector<std::pair<Index, Index>> shapes = {{1000, 12}, {9, 40}};
+    if (sizeof(TypeParam) == 8) shapes.emplace_back(1, 1);
     for (const auto& [m, n] : shapes) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const Index k = std::min(m, n);
@@ -970,32 +1072,55 @@ TEST_F(CliOnGpu, InterruptLeavesNothing) {
 
 // ---- bench and demo ------------------------------------------------------------------------------------------------------
 
+/// The standard counts, from Golub and Van Loan, Matrix Computations, 5.2 and 8.6.
+double standard_flops(const std::string& op, double m, double n) {
+    const double qr = 2 * n * n * (m - n / 3);
+    if (op == "thin-qr") return 2 * qr;
+    if (op == "lstsq") return qr + 4 * m * n - n * n;
+    if (op == "svd") return 6 * m * n * n + 20 * n * n * n;
+    return qr;
+}
+
 TEST_F(Cli, BenchPrintsOneJsonLineACase) {
     const Outcome outcome = quoin_run(
-        "bench 3000x20 200x200 --dtype f32,f64 --op thin-qr,r-only,geqrf,factor,lstsq,svd "
-        "--repeat 2 --json");
+        "bench 3000x20 60x60 --dtype f32,f64 --op thin-qr,r-only,geqrf,factor,lstsq,svd --repeat 1 --json --csv "
+        "bench.csv");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    const std::vector<std::string> lines = lines_of(outcome.out);
+    const std::vector<std::string> lines = lines_of(outcome.out), rows = lines_of(contents("bench.csv"));
     ASSERT_EQ(lines.size(), 2u * 2 * 6);
-    for (const std::string& line : lines) {
+    ASSERT_EQ(rows.size(), 2 + lines.size());
+    EXPECT_EQ(rows[0].rfind("# quoin " + std::string(version()) + "; ", 0), 0u) << rows[0];
+    EXPECT_NE(rows[0].find("DGEMM"), std::string::npos) << rows[0];
+    const std::string keys =
+        "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,reference_gflops,ratio,"
+        "required_ratio,orthogonality,residual";
+    EXPECT_EQ(rows[1], keys);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::string& line = lines[i];
         SCOPED_TRACE(line);
-        EXPECT_EQ(json_keys(line),
-                  (std::vector<std::string>{"rows", "cols", "dtype", "op", "method", "seconds", "gflops",
-                                            "limit_fraction", "reference", "reference_seconds", "reference_gflops",
-                                            "ratio", "required_ratio", "orthogonality", "residual"}));
+        std::string joined, values;
+        for (const std::string& key : json_keys(line)) {
+            joined += (joined.empty() ? "" : ",") + key;
+            std::string value = json_value(line, key);
+            std::erase(value, '"');
+            values += (values.empty() ? "" : ",") + (value == "null" ? "" : value);
+        }
+        EXPECT_EQ(joined, keys);
+        EXPECT_EQ(rows[2 + i], values);
         EXPECT_EQ(json_value(line, "reference"), "\"lapack\"");
         EXPECT_GT(json_number(line, "seconds"), 0);
         EXPECT_NEAR(json_number(line, "ratio"), json_number(line, "reference_seconds") / json_number(line, "seconds"),
                     1e-4 * json_number(line, "ratio"));
         EXPECT_GT(json_number(line, "limit_fraction"), 0);
-        const std::string op = json_value(line, "op");
-        if (op != "\"thin-qr\"" && op != "\"geqrf\"" && op != "\"factor\"") continue;
+        std::string op = json_value(line, "op");
+        std::erase(op, '"');
         const double m = json_number(line, "rows"), n = json_number(line, "cols");
-        const double flops = (op == "\"thin-qr\"" ? 2 : 1) * (2 * m * n * n - 2 * n * n * n / 3);
+        const double flops = standard_flops(op, m, n);
         EXPECT_NEAR(json_number(line, "gflops"), 1e-9 * flops / json_number(line, "seconds"),
                     1e-4 * json_number(line, "gflops"));
         EXPECT_NEAR(json_number(line, "reference_gflops"), 1e-9 * flops / json_number(line, "reference_seconds"),
                     1e-4 * json_number(line, "reference_gflops"));
+        if (op != "thin-qr" && op != "geqrf" && op != "factor") continue;
         const double u = json_value(line, "dtype") == "\"f32\"" ? unit_roundoff<float> : unit_roundoff<double>;
         EXPECT_LE(json_number(line, "orthogonality"), 10 * n * u);
         EXPECT_LE(json_number(line, "residual"), 10 * n * u);
@@ -1004,32 +1129,17 @@ TEST_F(Cli, BenchPrintsOneJsonLineACase) {
 }
 
 TEST_F(Cli, BenchAsTableAndWithoutReference) {
-    const Outcome table = quoin_run("bench 2000x10 --repeat 1");
+    // with room for the three digits of a rate in the table
+    const Outcome table = quoin_run("bench 20000x50 --repeat 1 --against none --method tsqr --energy");
     ASSERT_EQ(table.exit_code, 0) << table.err;
-    for (const std::string expected : {"DGEMM", "copy", "shape", "GFLOP/s", "ratio", "2000x10"})
+    for (const std::string expected : {"DGEMM", "copy", "shape", "GFLOP/s", "ratio", "GFLOP/J"})
         EXPECT_NE(table.out.find(expected), std::string::npos) << table.out;
-    const Outcome alone = quoin_run("bench 2000x10 --repeat 1 --against none --json --method tsqr --threads 1");
-    EXPECT_EQ(json_value(alone.out, "reference"), "null");
-    EXPECT_EQ(json_value(alone.out, "reference_seconds"), "null");
-    EXPECT_EQ(json_value(alone.out, "ratio"), "null");
-    EXPECT_EQ(json_value(alone.out, "method"), "\"tsqr\"");
-}
-
-TEST_F(Cli, BenchWritesCsv) {
-    const Outcome outcome = quoin_run("bench 2000x10 300x30 --op thin-qr,r-only --repeat 1 --csv bench.csv");
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("2000x10"), std::string::npos) << "the table is printed as well";
-    const std::vector<std::string> lines = lines_of(contents("bench.csv"));
-    ASSERT_EQ(lines.size(), 2u + 2 * 2);
-    EXPECT_EQ(lines[0].rfind("# quoin " + std::string(version()) + "; ", 0), 0u) << lines[0];
-    EXPECT_NE(lines[0].find("DGEMM"), std::string::npos) << lines[0];
-    EXPECT_EQ(lines[1],
-              "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,"
-              "reference_gflops,ratio,required_ratio,orthogonality,residual");
-    EXPECT_TRUE(std::regex_match(lines[2], std::regex("2000,10,f64,thin-qr,[a-z0-9-]+,([0-9.e+-]+,){3}lapack,"
-                                                      "([0-9.e+-]+,){3},[0-9.e+-]+,[0-9.e+-]+")))
-        << lines[2];
-    EXPECT_TRUE(std::regex_match(lines[3], std::regex("2000,10,f64,r-only,.*,lapack,.*,,,"))) << lines[3];
+    std::smatch row;
+    ASSERT_TRUE(std::regex_search(table.out, row,
+                                  std::regex("20000x50 +f64 +thin-qr +tsqr +([0-9.e-]+) +([0-9.]+) +\\d+% +− +− +− ")))
+        << table.out;
+    EXPECT_NEAR(std::stod(row[2]), 1e-9 * standard_flops("thin-qr", 20000, 50) / std::stod(row[1]),
+                0.051 + 1e-3 * std::stod(row[2]));
     expect_error(quoin_run("bench 10x10 --csv missing/bench.csv"), exit_code_of(ErrorCode::UnwritableFile),
                  {"missing/bench.csv"});
 }

@@ -457,8 +457,33 @@ TEST_F(IoTest, CsvSeparatorsHeadersAndBlankLines) {
         SCOPED_TRACE(text);
         expect_equal(read("A.csv", text), {{1, -2.5, 3e2}, {4, 5, 6}});
     }
+    // what pandas and R write: an index below an empty name
+    for (const char* text : {",x,y\n0,1,2\n1,3,4\n", ",0,1\n2020-01-01,1,2\n2020-01-02,3,4\n",
+                             "\"\",\"x\",\"y\"\n\"a\",1,2\n\"b\",3,4\n", ";x;y\n;1;2\n;3;4\n"}) {
+        SCOPED_TRACE(text);
+        const MatrixFile file(write_file("A.csv", text));
+        expect_equal(file.read<double>(), {{1, 2}, {3, 4}});
+        EXPECT_NE(file.remark().find("the first column"), std::string::npos);
+    }
+    EXPECT_EQ(MatrixFile(write_file("A.csv", "x,y\n1,2\n")).remark(), "");
     expect_equal(read("A", "7"), {{7}});
     expect_equal(read("A.txt", "x\n7\n8\n"), {{7}, {8}});
+}
+
+TEST_F(IoTest, CsvDelimiterAndHeaderAsTheCallerSays) {
+    const auto read_with = [&](const std::string& text, const MatrixFileOptions& options) {
+        return MatrixFile(write_file("A.csv", text), options).read<double>();
+    };
+    expect_equal(read_with("1|2\n3|4\n", {.delimiter = '|'}), {{1, 2}, {3, 4}});
+    expect_equal(read_with("a;b|c;d\n1|2\n3|4\n", {.delimiter = '|'}), {{1, 2}, {3, 4}});
+    expect_equal(read_with("1990,1991\n1,2\n3,4\n", {}), {{1990, 1991}, {1, 2}, {3, 4}});
+    expect_equal(read_with("1990,1991\n1,2\n3,4\n", {.header = true}), {{1, 2}, {3, 4}});
+    expect_equal(read_with(",1990,1991\na,1,2\nb,3,4\n", {.header = true}), {{1, 2}, {3, 4}});
+    expect_refusal<UnreadableFile>(path("A.csv"), "line 1, field 1: '1,2' is not a number",
+                                   [&] { read_with("1,2\n3,4\n", {.delimiter = ';'}); });
+    // the fields are counted as the line has them
+    expect_refusal<UnreadableFile>(path("A.csv"), "line 3, field 2: 'z' is not a number",
+                                   [&] { read_with(",x\na,1\nb,z\n", {}); });
 }
 
 TEST_F(IoTest, CsvSpecialValues) {
@@ -497,6 +522,7 @@ TEST_F(IoTest, CsvMalformed) {
         {"1,2\n3,\n", "line 2, field 2: is empty"},
         {"1,2\n,3\n", "line 2, field 1: is empty"},
         {"1,2,\n3,4,\n", "line 1, field 3: is empty"},
+        {",5,7\n1,2,3\n", "line 1, field 1: is empty"},
         {"1,2\n3,1e999\n", "line 2, field 2: '1e999' is not a number that f64 can hold"},
         {"1,2\n3,0x10\n", "line 2, field 2: '0x10'"},
         {"1,2\n3,4z\n", "line 2, field 2: '4z'"},
@@ -509,7 +535,8 @@ TEST_F(IoTest, CsvMalformed) {
         {"1.0,2.o\n3,4\n", "line 1, field 2: '2.o'"},
         {"1,2\na,b\n", "line 2, field 1: 'a'"},
         {"1,2\n3," + std::string(100, 'y') + "\n", "'" + std::string(40, 'y') + "...'"},
-        {std::string("PK\3\4\0\0", 6), "neither .npy nor Matrix Market nor text"},
+        {std::string("PK\3\4\0\0", 6), "is a ZIP archive that is cut off"},
+        {std::string("1,2\0", 4), "neither .npy nor Matrix Market nor text"},
     };
     for (const auto& [text, why] : cases) {
         SCOPED_TRACE(text);
@@ -583,6 +610,102 @@ TEST_F(IoTest, LocaleDoesNotMatter) {
     std::locale::global(before);
 }
 
+// ------------------------------------------------------------------------------------------- compressed, and by pipes
+// The files are NumPy's and Python's.
+
+const std::string corpus = QUOIN_CORPUS;
+const std::vector<std::vector<double>> counted = {{1, 2}, {3, 4}, {5, 6}};
+
+TEST_F(IoTest, GzipOfEveryFormat) {
+    for (const char* name : {"A.csv.gz", "A.mtx.gz", "A.npy.gz", "two_members.csv.gz"}) {
+        SCOPED_TRACE(name);
+        const MatrixFile file(corpus + "/gzip/" + name);
+        EXPECT_FALSE(file.streams());
+        EXPECT_EQ(file.dtype(), std::string(name) == "A.npy.gz" ? DType::F32 : DType::F64);
+        expect_equal(file.read<double>(), counted);
+        Matrix<float> last(1, 2);
+        file.read_rows<float>({2, 3}, last.view());
+        expect_equal(last, {{5, 6}});
+    }
+}
+
+TEST_F(IoTest, GzipDamagedOrTooLarge) {
+    const std::string whole = [&] {
+        std::ifstream in(corpus + "/gzip/A.npy.gz", std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    }();
+    for (std::size_t size = 2; size < whole.size(); ++size)
+        expect_unreadable(write_file("A.gz", whole.substr(0, size)), "cut off");
+    std::string wrong = whole;
+    wrong[whole.size() - 6] ^= 1;  // of the checksum
+    expect_unreadable(write_file("A.gz", wrong), "damaged");
+    // 128 bytes of header and 24 of data
+    const std::string path = write_file("A.npy.gz", whole);
+    expect_equal(MatrixFile(path, {.most_unpacked_bytes = 152}).read<double>(), counted);
+    expect_refusal<OutOfMemory>(path, "more than 151 bytes", [&] { MatrixFile(path, {.most_unpacked_bytes = 151}); });
+}
+
+TEST_F(IoTest, ArraysOfAnNpz) {
+    const std::string two = corpus + "/npz/two_arrays.npz";
+    expect_equal(MatrixFile(two + ":A").read<double>(), counted);
+    expect_equal(MatrixFile(two + ":b").read<double>(), {{1}, {2}, {3}});
+    EXPECT_EQ(MatrixFile(two + ":b").dtype(), DType::F32);
+    EXPECT_FALSE(MatrixFile(two + ":b").streams());
+    expect_unreadable(two, "has 2 arrays (A, b): write which, as in " + two + ":A");
+    expect_refusal<UnreadableFile>(two, "has no array c; it has A, b", [&] { MatrixFile(two + ":c"); });
+    expect_unreadable(corpus + "/npz/no_array.npz", "without an .npy array");
+    expect_equal(MatrixFile(corpus + "/npz/zip64.npz").read<double>(), counted);
+    const std::string deflated = corpus + "/npz/one_deflated.npz";
+    EXPECT_EQ(MatrixFile(deflated).rows(), 120);
+    EXPECT_EQ(MatrixFile(deflated).read<double>()(119, 1), 6);
+    EXPECT_EQ(MatrixFile(deflated, {.most_unpacked_bytes = 128 + 120 * 2 * 8}).cols(), 2);
+    expect_refusal<OutOfMemory>(deflated, "2048 bytes", [&] { MatrixFile(deflated, {.most_unpacked_bytes = 2047}); });
+}
+
+TEST_F(IoTest, NpzCutOffOrDamagedAtEveryByte) {
+    for (const char* name : {"zip64.npz", "one_deflated.npz"}) {
+        std::ifstream in(corpus + "/npz/" + name, std::ios::binary);
+        const std::string whole(std::istreambuf_iterator<char>(in), {});
+        const Matrix<double> expected = MatrixFile(corpus + "/npz/" + name).read<double>();
+        for (std::size_t at = 4; at < whole.size(); ++at) {
+            expect_unreadable(write_file("A.npz", whole.substr(0, at)), "ZIP archive");
+            std::string wrong = whole;
+            wrong[at] ^= 0x10;
+            try {  // not every byte of an archive means something
+                read("A.npz", wrong);
+            } catch (const Error&) {
+            }
+        }
+    }
+}
+
+TEST_F(IoTest, APipeIsReadToItsEnd) {
+    ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+    for (const std::string& text :
+         {std::string("1,2\n3,4\n5,6\n"), npy_bytes(dict_of("|u1", false, "(3, 2)"), "\1\2\3\4\5\6")}) {
+        std::thread writer([&] { std::ofstream(path("pipe"), std::ios::binary) << text; });
+        const MatrixFile file(path("pipe"));
+        writer.join();
+        EXPECT_FALSE(file.streams());
+        expect_equal(file.read<double>(), counted);
+    }
+    std::thread writer([&] { std::ofstream(path("pipe")) << "1,2\n"; });
+    expect_refusal<OutOfMemory>(path("pipe"), "more than 3 bytes",
+                                [&] { MatrixFile(path("pipe"), {.most_unpacked_bytes = 3}); });
+    writer.join();
+}
+
+TEST_F(IoTest, FilesOfOtherProgramsAreToldApart) {
+    for (const auto& [bytes, what, how] :
+         {std::tuple<std::string, const char*, const char*>{"\x89HDF\r\n\x1a\n....", "HDF5", "h5py"},
+          {std::string(512, ' ') + "\x89HDF\r\n\x1a\n", "HDF5", "h5py"},
+          {"MATLAB 5.0 MAT-file, Platform", "MATLAB", "loadmat"},
+          {"PAR1....PAR1", "Parquet", "read_parquet"}}) {
+        expect_unreadable(write_file("A", bytes), what);
+        expect_unreadable(write_file("A", bytes), how);
+    }
+}
+
 // ------------------------------------------------------------------------------------------------ files of the wrong
 // kind
 
@@ -591,8 +714,6 @@ TEST_F(IoTest, UnreadableFiles) {
     expect_unreadable(directory_.string(), "is a directory");
     expect_unreadable(write_file("empty.npy", ""), "is empty");
     expect_unreadable("/dev/null", "is not a regular file");
-    ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-    expect_unreadable(path("pipe"), "is not a regular file");
     const std::string secret = write_file("secret.csv", "1\n");
     fs::permissions(secret, fs::perms::none);
     const OrdinaryUser user;

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "quoin/error.hpp"
+#include "quoin/robust_pca.hpp"
 #include "video/mask_score.hpp"
+#include "video/street_scene.hpp"
 #include "video/synthetic_scene.hpp"
 
 namespace quoin::test {
@@ -15,12 +17,13 @@ namespace {
 
 using video::FrameFormat;
 using video::MaskScore;
+using video::StreetScene;
 using video::SyntheticScene;
 using Bytes = std::vector<std::uint8_t>;
 
 struct Frame {
     Bytes pixels, mask;
-    Frame(const SyntheticScene& scene, Index j)
+    Frame(const video::Scene& scene, Index j)
         : pixels(static_cast<std::size_t>(scene.format().bytes())),
           mask(static_cast<std::size_t>(scene.format().width * scene.format().height), 7) {
         scene.frame(j, pixels, mask);
@@ -61,8 +64,67 @@ TEST(SyntheticScene, ItsMasksAreExact) {
     EXPECT_GT(2 * changed, came_or_went);
 }
 
-TEST(SyntheticScene, RefusesFramesTooSmall) {
+TEST(StreetScene, HasNoNoiseAndExactMasks) {
+    const StreetScene scene({160, 120, 1});
+    const std::size_t pixels = 160 * 120;
+    // the light stays for ten frames at a time: what does not move is the same in all of them
+    for (Index first = 0; first < 100; first += 10) {
+        std::vector<int> still(pixels, -1);
+        Index covered = 0, hidden = 0;
+        for (Index j = first; j < first + 10; ++j) {
+            const Frame frame(scene, j);
+            for (std::size_t i = 0; i < pixels; ++i) {
+                ASSERT_TRUE(frame.mask[i] == 0 || frame.mask[i] == 255);
+                if (frame.mask[i] != 0) continue;
+                if (still[i] < 0) still[i] = frame.pixels[i];
+                ASSERT_EQ(still[i], frame.pixels[i]) << "frame " << j << ", pixel " << i;
+            }
+        }
+        for (Index j = first; j < first + 10; ++j) {
+            const Frame frame(scene, j);
+            for (std::size_t i = 0; i < pixels; ++i) {
+                if (frame.mask[i] == 0 || still[i] < 0) continue;
+                ++covered;
+                hidden += std::abs(still[i] - frame.pixels[i]) < 16;
+            }
+        }
+        EXPECT_GT(covered, static_cast<Index>(10 * pixels) / 50);
+        EXPECT_LT(covered, static_cast<Index>(10 * pixels) / 5);
+        EXPECT_LT(20 * hidden, covered) << "what moves is seen";
+    }
+    const Frame once(scene, 63), again(StreetScene({160, 120, 1}), 63);
+    EXPECT_EQ(once.pixels, again.pixels);
+}
+
+/// What `quoin demo` shows.
+TEST(StreetScene, IsTakenApartByRobustPca) {
+    const StreetScene scene({192, 144, 1});
+    const Index frames = 100, pixels = 192 * 144;
+    Matrix<float> M(pixels, frames);
+    for (Index j = 0; j < frames; ++j) {
+        const Frame frame(scene, j);
+        for (Index i = 0; i < pixels; ++i)
+            M(i, j) = static_cast<float>(frame.pixels[static_cast<std::size_t>(i)]) / 255;
+    }
+    Context<Host> ctx;
+    RobustPcaOptions<float> options;
+    options.tolerance = 1e-5;  // of `quoin rpca`
+    const RobustPca<float> f = robust_pca<float>(ctx, M.view(), options);
+    EXPECT_EQ(f.last.rank, 3);
+    MaskScore score;
+    for (Index j = 0; j < frames; ++j) {
+        Bytes mask(static_cast<std::size_t>(pixels));
+        for (Index i = 0; i < pixels; ++i) mask[static_cast<std::size_t>(i)] = std::abs(f.S(i, j)) > 0.06 ? 255 : 0;
+        score.add(mask, Frame(scene, j).mask);
+    }
+    EXPECT_GE(score.f(), 0.97);
+    EXPECT_LE(static_cast<double>(f.last.nonzeros),
+              1.5 * static_cast<double>(score.true_positives + score.false_negatives));
+}
+
+TEST(Scenes, RefuseFramesTooSmall) {
     EXPECT_THROW(SyntheticScene({31, 64, 1}), InvalidArgument);
+    EXPECT_THROW(StreetScene({31, 64, 1}), InvalidArgument);
     EXPECT_THROW(SyntheticScene({64, 31, 1}), InvalidArgument);
 }
 

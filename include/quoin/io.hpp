@@ -12,6 +12,13 @@ enum class DType { F32, F64 };
 /// "f32", "f64".
 const char* to_string(DType dtype);
 
+/// What a file itself leaves open.
+struct MatrixFileOptions {
+    char delimiter = 0;   ///< between the fields of CSV, ' ' for any run of blanks; 0: it is found
+    bool header = false;  ///< the first line of CSV is a header, even if it has numbers in it
+    Index most_unpacked_bytes = Index{4} << 30;  ///< of a compressed file, and of what comes through a pipe
+};
+
 /// A matrix in a file, opened: its header is read and checked, its data only when asked for.
 ///
 /// Formats, told by content and then by name:
@@ -20,19 +27,24 @@ const char* to_string(DType dtype);
 /// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense,
 ///   entries given twice summed;
 /// - CSV (semicolon, comma, tab or blanks; an optional header line, one whose fields are no numbers or that begins with
-///   '#'; numbers may stand in double quotes; inf and nan are numbers here). Opening counts its rows: one pass.
+///   '#'; numbers may stand in double quotes; inf and nan are numbers here). Opening counts its rows: one pass. A header whose
+///   first name is empty has an index column below it, as pandas and R write one, which is left out: `remark` says so;
+/// - each of them compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" is that of its array A, "data.npz" that
+///   of its only one;
+/// - each of them through a pipe, which is read to its end; "-" is standard input.
 ///
 /// f4 stays f32; every other type is f64, and integers beyond 2^53 are rounded to it.
 /// The file must not change while it is open: its memory map would.
 /// Const members may be called from several threads.
 /// Throws UnreadableFile, in one sentence that begins with the path, for whatever is missing, truncated, malformed, of a
-/// type not listed, or of an impossible size; text formats name the line.
+/// type not listed, or of an impossible size; text formats name the line. Throws OutOfMemory for what unpacks to more than
+/// `most_unpacked_bytes`.
 ///
 ///     MatrixFile file("A.npy");
 ///     Matrix<double> A = file.read<double>();
 class MatrixFile {
 public:
-    explicit MatrixFile(const std::string& path);
+    explicit MatrixFile(const std::string& path, const MatrixFileOptions& options = {});
     MatrixFile(MatrixFile&&) noexcept;
     MatrixFile& operator=(MatrixFile&&) noexcept;
     ~MatrixFile();
@@ -40,8 +52,11 @@ public:
     Index rows() const;
     Index cols() const;
     DType dtype() const;
+    /// As messages name it.
     const std::string& path() const;
-    /// True where `read_rows` costs only the rows asked for (.npy); others are read whole at the first call and kept.
+    /// What was left out of the matrix, in words that follow the path; mostly "".
+    std::string remark() const;
+    /// True where `read_rows` costs only the rows asked for (an .npy file itself); others are in memory as a whole.
     bool streams() const;
 
     /// A(rows, :) into `out` (rows.size() × cols, any ld), converted to T (f64 beyond the range of f32 becomes ±inf).

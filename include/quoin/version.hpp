@@ -12,6 +12,7 @@ struct BuildInfo {
     const char* blas;          ///< the BLAS's own description of itself, or its name
     const char* blas_core;     ///< CPU type that BLAS chose its kernels for, or ""
     const char* blas_warning;  ///< one sentence if those kernels are older than the CPU, or ""
+    const char* better_core;   ///< the value of OPENBLAS_CORETYPE that mends that, or ""
 };
 const BuildInfo& build_info();
 

@@ -121,8 +121,10 @@ struct FileQR<T, D>::Impl {
             return;
         }
         if (lines[0] != identity) {
-            throw InvalidArgument(fmt::format("{}: this journal was begun for {}; restart discards it",
-                                              journal.folder(), difference(lines[0], identity)));
+            throw InvalidArgument(
+                fmt::format("{}: this journal is of a run with {}; remove the folder, or restart "
+                            "(--restart) to delete it and factor from the start",
+                            journal.folder(), difference(lines[0], identity)));
         }
         adopt(ctx, lines[1], options);
         report.first_step = steps_done();

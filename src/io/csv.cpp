@@ -54,40 +54,49 @@ Index count_fields(std::string_view line, char separator) {
     return count;
 }
 
-/// True if no field of the line is a number.
-bool is_header_line(std::string_view line) {
+/// A line of names has no number in it, or, after an empty name, the numbers 0, 1, 2 … that pandas gives to columns without names.
+bool is_header_line(std::string_view line, char separator) {
     if (line.front() == '#') return true;
-    FieldReader fields(line, separator_of(line));
-    while (const std::optional<std::string_view> field = fields.next()) {
-        if (parse_real(*field)) return false;
+    FieldReader fields(line, separator);
+    const std::string_view first = *fields.next();
+    bool numbers = parse_real(first).has_value(), counts = first.empty();
+    for (Index i = 0; const std::optional<std::string_view> field = fields.next(); ++i) {
+        numbers = numbers || parse_real(*field);
+        counts = counts && parse_integer(*field) == i;
     }
-    return true;
+    return !numbers || counts;
 }
 
 }  // namespace
 
-CsvHeader parse_csv_header(std::string_view text, const std::string& path) {
+CsvHeader parse_csv_header(std::string_view text, const std::string& path, const CsvOptions& options) {
     constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    const auto separator = [&](std::string_view line) {
+        return options.separator != 0 ? options.separator : separator_of(line);
+    };
 
     CsvHeader header{.body = LineReader(text)};
     LineReader lines = header.body;
     std::optional<std::string_view> line = lines.next();
-    if (line && is_header_line(*line)) {
+    if (line && (options.header || is_header_line(*line, separator(*line)))) {
+        header.index = FieldReader(*line, separator(*line)).next()->empty();
         header.body = lines;
         line = lines.next();
     }
     if (!line) throw UnreadableFile(path, "holds no numbers");
 
-    header.separator = separator_of(*line);
+    header.separator = separator(*line);
     header.cols = count_fields(*line, header.separator);
-    const Index first = lines.number();
+    const Index first = lines.number(), expected = header.cols;
+    header.index = header.index && header.cols > 1;
+    header.cols -= header.index;
     for (; line; line = lines.next()) {
         ++header.rows;
         const Index fields = count_fields(*line, header.separator);
-        if (fields != header.cols) {
+        if (fields != expected) {
             throw UnreadableFile(path, fmt::format("line {} has {} fields where line {} has {}", lines.number(), fields,
-                                                   first, header.cols));
+                                                   first, expected));
         }
     }
     return header;
@@ -99,6 +108,7 @@ Matrix<double> read_csv(const CsvHeader& header, const std::string& path) {
     for (Index i = 0; i < header.rows; ++i) {
         const std::optional<std::string_view> line = lines.next();
         FieldReader fields(line.value_or(""), header.separator);
+        if (header.index) fields.next();
         for (Index j = 0; j < header.cols; ++j) {
             const std::optional<std::string_view> field = fields.next();
             if (!line || !field) throw UnreadableFile(path, "changed while it was read");
@@ -106,7 +116,8 @@ Matrix<double> read_csv(const CsvHeader& header, const std::string& path) {
             if (!value) {
                 const std::string why =
                     field->empty() ? "is empty" : quoted(*field) + " is not a number that f64 can hold";
-                throw UnreadableFile(path, fmt::format("line {}, field {}: {}", lines.number(), j + 1, why));
+                throw UnreadableFile(path,
+                                     fmt::format("line {}, field {}: {}", lines.number(), j + 1 + header.index, why));
             }
             A(i, j) = *value;
         }

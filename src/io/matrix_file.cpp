@@ -8,12 +8,16 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "io/csv.hpp"
+#include "io/gzip.hpp"
 #include "io/mapped_file.hpp"
 #include "io/matrix_market.hpp"
 #include "io/npy_header.hpp"
 #include "io/npy_reader.hpp"
+#include "io/pipe.hpp"
+#include "io/zip.hpp"
 #include "quoin/error.hpp"
 #include "quoin/io.hpp"
 
@@ -29,14 +33,60 @@ bool has_suffix(std::string_view path, std::string_view suffix) {
                       [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
-Header parse_header(std::string_view file, const std::string& path) {
-    if (file.starts_with(io::npy_magic) || has_suffix(path, ".npy")) return io::parse_npy_header(file, path);
-    if (io::is_matrix_market(file) || has_suffix(path, ".mtx")) return io::parse_matrix_market_header(file, path);
+/// For files of other programs, what to do.
+void refuse_foreign(std::string_view file, const std::string& path) {
+    const auto refuse = [&](const char* kind, const char* read) {
+        throw UnreadableFile(
+            path, fmt::format("is {}, which Quoin does not read; in Python, numpy.save('A.npy', {}) makes an "
+                              ".npy file of it",
+                              kind, fmt::format(fmt::runtime(read), path)));
+    };
+    constexpr std::string_view hdf5_magic = "\x89HDF\r\n\x1a\n";
+    constexpr std::size_t userblock = 512;  // of MATLAB 7.3, which has HDF5 behind it
+    if (file.starts_with(hdf5_magic) || file.substr(std::min(userblock, file.size())).starts_with(hdf5_magic))
+        refuse("an HDF5 file (.h5, or .mat of MATLAB 7.3)", "h5py.File('{}')['NAME'][()]");
+    if (file.starts_with("MATLAB 5.0 MAT-file")) refuse("a MATLAB file", "scipy.io.loadmat('{}')['NAME']");
+    if (file.starts_with("PAR1")) refuse("a Parquet file", "pandas.read_parquet('{}').to_numpy()");
+}
+
+/// Of the format that `file` or its name tells.
+Header parse_header(std::string_view file, const std::string& name, const std::string& path,
+                    const MatrixFileOptions& options) {
+    refuse_foreign(file, path);
+    if (file.starts_with(io::npy_magic) || has_suffix(name, ".npy")) return io::parse_npy_header(file, path);
+    if (io::is_matrix_market(file) || has_suffix(name, ".mtx")) return io::parse_matrix_market_header(file, path);
     constexpr std::size_t probe = 4096;
     if (file.substr(0, probe).find('\0') != file.npos) {
         throw UnreadableFile(path, "is neither .npy nor Matrix Market nor text");
     }
-    return io::parse_csv_header(file, path);
+    return io::parse_csv_header(file, path, {options.delimiter, options.header});
+}
+
+/// "data.npz:A" is the array A of the file data.npz.
+std::pair<std::string, std::string> split_array_name(const std::string& path) {
+    constexpr std::string_view suffix = ".npz";
+    const std::size_t at = path.rfind(".npz:");
+    if (at == path.npos) return {path, ""};
+    return {path.substr(0, at + suffix.size()), path.substr(at + suffix.size() + 1)};
+}
+
+/// The member of an .npz that holds the array `name`, or the only one for "".
+io::ZipMember find_array(std::string_view file, const std::string& name, const std::string& path) {
+    constexpr std::string_view suffix = ".npy";
+    std::vector<io::ZipMember> arrays = io::zip_members(file, path);
+    std::erase_if(arrays, [&](const io::ZipMember& member) { return !member.name.ends_with(suffix); });
+    if (arrays.empty()) throw UnreadableFile(path, "is a ZIP archive without an .npy array in it");
+    std::string names;
+    for (io::ZipMember& array : arrays) {
+        array.name.resize(array.name.size() - suffix.size());
+        if (name == array.name || (name.empty() && arrays.size() == 1)) return array;
+        names += (names.empty() ? "" : ", ") + array.name;
+    }
+    if (name.empty()) {
+        throw UnreadableFile(path, fmt::format("has {} arrays ({}): write which, as in {}:{}", arrays.size(), names,
+                                               path, arrays[0].name));
+    }
+    throw UnreadableFile(path, fmt::format("has no array {}; it has {}", name, names));
 }
 
 /// Reads rows of an .npy file in pieces and takes each piece out of resident memory: a file larger than memory leaves
@@ -72,27 +122,62 @@ void convert(MatrixView<const double> A, MatrixView<T> out) {
 const char* to_string(DType dtype) { return dtype == DType::F32 ? "f32" : "f64"; }
 
 struct MatrixFile::Impl {
-    explicit Impl(const std::string& p) : path(p), file(p), header(parse_header(file.bytes(), p)) {
+    Impl(const std::string& given, const MatrixFileOptions& options) {
+        const auto most = static_cast<std::size_t>(options.most_unpacked_bytes);
+        const auto [file_path, array] = split_array_name(given);
+        path = given == "-" ? "standard input" : given;
+        std::string_view content;
+        if (std::optional<std::string> piped = io::read_pipe(file_path, most)) {
+            unpacked = std::move(*piped);
+            content = unpacked;
+        } else {
+            file.emplace(file_path);
+            content = file->bytes();
+        }
+        std::string name = path;  // of what is inside
+        if (io::is_gzip(content)) {
+            unpacked = io::gunzip(content, most, path);
+            content = unpacked;
+            if (has_suffix(path, ".gz")) name.resize(path.size() - 3);
+        } else if (io::is_zip(content)) {
+            const io::ZipMember member = find_array(content, array, file_path == "-" ? path : file_path);
+            name = member.name + ".npy";
+            std::string inflated;
+            content = io::zip_content(member, inflated, most, path);
+            if (member.deflated) {
+                unpacked = std::move(inflated);
+                content = unpacked;
+            }
+        } else if (!array.empty()) {
+            throw UnreadableFile(file_path, "is no .npz file");
+        }
+        bytes = content;
+        header = parse_header(bytes, name, path, options);
         std::visit([this](const auto& h) { rows = h.rows, cols = h.cols; }, header);
     }
 
+    bool streams() const { return npy() != nullptr && file && bytes.data() == file->bytes().data(); }
     const io::NpyHeader* npy() const { return std::get_if<io::NpyHeader>(&header); }
+    const io::CsvHeader* csv() const { return std::get_if<io::CsvHeader>(&header); }
 
     Matrix<double> read_text() const {
         if (const auto* h = std::get_if<io::MatrixMarketHeader>(&header)) return io::read_matrix_market(*h, path);
-        return io::read_csv(std::get<io::CsvHeader>(header), path);
+        return io::read_csv(*csv(), path);
     }
 
     std::string path;
-    io::MappedFile file;
+    std::optional<io::MappedFile> file;
+    std::string unpacked;    // where the matrix is not in the file as it is
+    std::string_view bytes;  // of the matrix's format, in one of these two
     Header header;
     Index rows = 0;
     Index cols = 0;
     std::mutex mutex;                    // guards text
-    std::optional<Matrix<double>> text;  // of a format that does not stream, once rows were asked for
+    std::optional<Matrix<double>> text;  // of a text format, once rows were asked for
 };
 
-MatrixFile::MatrixFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+MatrixFile::MatrixFile(const std::string& path, const MatrixFileOptions& options)
+    : impl_(std::make_unique<Impl>(path, options)) {}
 MatrixFile::MatrixFile(MatrixFile&&) noexcept = default;
 MatrixFile& MatrixFile::operator=(MatrixFile&&) noexcept = default;
 MatrixFile::~MatrixFile() = default;
@@ -100,7 +185,13 @@ MatrixFile::~MatrixFile() = default;
 Index MatrixFile::rows() const { return impl_->rows; }
 Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }
-bool MatrixFile::streams() const { return impl_->npy() != nullptr; }
+bool MatrixFile::streams() const { return impl_->streams(); }
+
+std::string MatrixFile::remark() const {
+    return impl_->csv() && impl_->csv()->index ? "the first column has no name in the header: it is taken for an "
+                                                 "index, as pandas and R write one, and left out"
+                                               : "";
+}
 
 DType MatrixFile::dtype() const {
     return impl_->npy() != nullptr && impl_->npy()->type == io::NpyType::F4 ? DType::F32 : DType::F64;
@@ -117,8 +208,8 @@ void MatrixFile::read_rows(Range rows, MatrixView<T> out) const {
                                           out.cols, out.ld, rows.size(), impl_->cols, impl_->path));
     }
     if (const io::NpyHeader* header = impl_->npy()) {
-        read_npy_rows(impl_->file, *header, rows, out);
-        return;
+        if (impl_->streams()) return read_npy_rows(*impl_->file, *header, rows, out);
+        return io::read_npy_block(impl_->bytes, *header, rows, {0, impl_->cols}, out);
     }
     const std::lock_guard lock(impl_->mutex);
     if (!impl_->text) impl_->text = impl_->read_text();
@@ -128,7 +219,7 @@ void MatrixFile::read_rows(Range rows, MatrixView<T> out) const {
 template <class T>
 Matrix<T> MatrixFile::read() const {
     if constexpr (std::is_same_v<T, double>) {
-        if (!streams()) {
+        if (!impl_->npy()) {
             const std::lock_guard lock(impl_->mutex);
             if (!impl_->text) return impl_->read_text();
         }

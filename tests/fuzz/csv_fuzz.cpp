@@ -14,8 +14,8 @@
 
 namespace {
 
-quoin::Matrix<double> read(std::string_view text) {
-    return quoin::io::read_csv(quoin::io::parse_csv_header(text, "fuzz"), "fuzz");
+quoin::Matrix<double> read(std::string_view text, const quoin::io::CsvOptions& options = {}) {
+    return quoin::io::read_csv(quoin::io::parse_csv_header(text, "fuzz", options), "fuzz");
 }
 
 void check_round_trip(const quoin::Matrix<double>& A) {
@@ -34,12 +34,15 @@ void check_round_trip(const quoin::Matrix<double>& A) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    quoin::Matrix<double> A;
-    try {
-        A = read({reinterpret_cast<const char*>(data), size});
-    } catch (const quoin::UnreadableFile&) {
-        return 0;
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    for (const quoin::io::CsvOptions& options : {quoin::io::CsvOptions{}, {'|', false}, {' ', true}}) {
+        quoin::Matrix<double> A;
+        try {
+            A = read(text, options);
+        } catch (const quoin::UnreadableFile&) {
+            continue;
+        }
+        check_round_trip(A);
     }
-    check_round_trip(A);
     return 0;
 }
