@@ -200,6 +200,7 @@ TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
     for (const int signal : {SIGINT, SIGTERM}) {
         Process process({"lyapunov", "lorenz96", "--size", "20", "--seed", "3", "--transient", "2", "--alignment", "2",
                          "--time", "1e9", "--checkpoint", "run", "--json", "--out", "part"});
+        process.wait_until_caught(signal);
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         process.send(signal);
         const Outcome stopped = process.wait();
@@ -224,7 +225,7 @@ TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
 
 TEST_F(LyapunovCli, StopsBeforeThereIsAnythingToReport) {
     Process process({"lyapunov", "lorenz63", "--transient", "1e9", "--out", "d"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    process.wait_until_caught(SIGINT);
     process.send(SIGINT);
     const Outcome stopped = process.wait();
     EXPECT_EQ(stopped.exit_code, 128 + SIGINT);

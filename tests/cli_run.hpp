@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "quoin/quoin.hpp"
@@ -75,6 +77,18 @@ public:
     }
 
     void send(int signal) const { kill(pid_, signal); }
+
+    /// Returns once the program has its handler of `signal`, which would end it before: at the start of a computation.
+    void wait_until_caught(int signal) const {
+        const std::string status = "/proc/" + std::to_string(pid_) + "/status", key = "SigCgt:";
+        for (int tries = 0; tries < 60000; ++tries) {
+            const std::string text = contents(status);
+            const std::size_t at = text.find(key);
+            if (at == std::string::npos) return;  // it has ended
+            if (std::stoull(text.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
 
     Outcome wait() {
         Outcome outcome;
