@@ -215,6 +215,8 @@ void add_lstsq(CLI::App& program) {
         "transfer_in_seconds and transfer_out_seconds, and of a stream where its time went, as `quoin factor --help`\n"
         "has them.");
     command.callback([arguments] {
+        // which is in no range, and outside none
+        if (std::isnan(arguments->rcond)) throw CLI::ValidationError("--rcond", "nan is not a number from 0 to 1");
         const MatrixFile A(arguments->input), b(arguments->right_hand_sides);
         if (A.rows() != b.rows())
             throw InvalidArgument(
