@@ -194,11 +194,11 @@ Index parse_dimension(const std::string& argument, const std::string& text) {
 }
 
 void check_shape(const std::string& argument, Shape shape) {
-    Index bytes = 0;
-    if (__builtin_mul_overflow(shape.rows, shape.cols, &bytes) ||
-        __builtin_mul_overflow(bytes, Index{sizeof(double)}, &bytes))
-        throw CLI::ValidationError(
-            argument, fmt::format("a {} x {} matrix has more bytes than 64 bits count", shape.rows, shape.cols));
+    try {
+        detail::checked_bytes(shape.rows, shape.cols, sizeof(double));
+    } catch (const InvalidArgument& refusal) {
+        refuse_argument(argument, refusal.what());
+    }
 }
 
 Shape parse_shape(const std::string& argument, const std::string& text) {

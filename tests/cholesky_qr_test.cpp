@@ -234,6 +234,22 @@ TYPED_TEST(Auto, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
     }
 }
 
+/// ‖I − Q₁ᵀQ₁‖_F <= 1/2, to the bound: around κ = u^(-1/2) it takes every value.
+TYPED_TEST(Auto, CertifiesUpToOneHalf) {
+    using T = TypeParam;
+    int just_above = 0, below = 0;
+    for (double kappa = 0.2 / std::sqrt(this->u); kappa < 8 / std::sqrt(this->u); kappa *= 1.04) {
+        const QR<T> f = qr(this->ctx, with_condition<T>(300, 24, kappa).view(), with(Method::Auto, QForm::Explicit));
+        const double departure = f.report().gram_departure;
+        if (departure < 0) continue;
+        EXPECT_EQ(f.report().fell_back, departure > 0.5) << "kappa " << kappa << ", departure " << departure;
+        below += departure <= 0.5;
+        just_above += departure > 0.5 && departure < 0.9;
+    }
+    EXPECT_GT(below, 0);
+    EXPECT_GT(just_above, 0);
+}
+
 TYPED_TEST(Auto, ObeysTheLawOnTheGalleryWhereItIsTall) {
     using T = TypeParam;
     for (Gallery matrix_class : gallery()) {

@@ -10,6 +10,7 @@
 #include "gallery.hpp"
 #include "least_squares_law.hpp"
 #include "omp_threads.hpp"
+#include "quoin/streaming.hpp"
 
 namespace quoin::test {
 namespace {
@@ -176,6 +177,111 @@ TYPED_TEST(LeastSquaresTest, TheToleranceIsTheCallers) {
     const Matrix<T> D = generate<T>(Gallery::RankDeficientNumerical, 50, 6);
     EXPECT_THROW(least_squares(this->ctx, D.view(), B.view()), RankDeficient);
     EXPECT_NO_THROW(least_squares(this->ctx, D.view(), B.view(), 0));
+}
+
+/// Columns (1, 0) and (1, s): of unit norm, and 1/κ₁ = s/(2 + 2s).
+template <class T>
+Matrix<T> two_columns(double s) {
+    Matrix<T> A = filled<T>(2, 2, 1);
+    A(1, 0) = 0;
+    A(1, 1) = static_cast<T>(s);
+    return A;
+}
+
+TYPED_TEST(LeastSquaresTest, EveryRouteTakesTheToleranceAndDefaultsToTenU) {
+    using T = TypeParam;
+    const double u = unit_roundoff<T>;
+    const Matrix<T> b = filled<T>(2, 1, 1);
+    const auto routes = [&](const Matrix<T>& A, auto check) {
+        check([&](auto... rcond) { return least_squares(this->ctx, A.view(), b.view(), rcond...); });
+        check([&](auto... rcond) { return least_squares(this->ctx, qr(this->ctx, A.view()), b.view(), rcond...); });
+        // a third unknown that no equation needs
+        Matrix<T> wide = filled<T>(2, 3, 0);
+        for (Index i = 0; i < 2; ++i) {
+            for (Index j = 0; j < 2; ++j) wide(i, j) = A(j, i);
+        }
+        check([&](auto... rcond) { return least_squares(this->ctx, wide.view(), b.view(), rcond...); });
+        StreamingR<T> stream(this->ctx, 2, 1);
+        stream.append(this->ctx, A.view(), b.view());
+        check([&](auto... rcond) { return stream.solve(this->ctx, rcond...); });
+    };
+    routes(two_columns<T>(30 * u), [&](auto solve) {
+        EXPECT_NO_THROW(solve());
+        EXPECT_NO_THROW(solve(14 * u));
+        EXPECT_THROW(solve(16 * u), RankDeficient);
+    });
+    routes(two_columns<T>(16 * u), [&](auto solve) {
+        EXPECT_THROW(solve(), RankDeficient);
+        EXPECT_THROW(solve(-1), RankDeficient);
+        EXPECT_NO_THROW(solve(7 * u));
+        for (const double rcond :
+             {-5.0, -0.5, 1.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+            EXPECT_THROW(solve(rcond), InvalidArgument) << rcond;
+        }
+    });
+}
+
+/// 2^e times small integers, exact from the denormals on.
+template <class T>
+Matrix<T> integers(Index m, Index n, int e) {
+    Matrix<T> A(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i)
+            A(i, j) = std::ldexp(static_cast<T>((7 * i * i + 5 * i * j + 3 * j + 1) % 17 - 8), e);
+    }
+    return A;
+}
+
+TYPED_TEST(LeastSquaresTest, PowersOfTwoScaleTheSolution) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    const int exponents[] = {Limits::min_exponent - Limits::digits, Limits::min_exponent / 2, 0,
+                             Limits::max_exponent / 2, Limits::max_exponent - 4};
+    for (const auto& [m, n] : {std::pair<Index, Index>{300, 3}, {5, 5}, {3, 50}}) {
+        for (const Method method : {Method::Auto, Method::BlockedHouseholder}) {
+            const Options options{.method = method};
+            const auto expected =
+                least_squares(this->ctx, integers<T>(m, n, 0).view(), integers<T>(m, 2, 0).view(), -1, options);
+            for (const int e : exponents) {
+                for (const int of_b : exponents) {
+                    if (std::abs(of_b - e) > Limits::max_exponent - 10) continue;
+                    SCOPED_TRACE(fmt::format("{}x{}, A times 2^{}, b times 2^{}", m, n, e, of_b));
+                    const auto f = least_squares(this->ctx, integers<T>(m, n, e).view(), integers<T>(m, 2, of_b).view(),
+                                                 -1, options);
+                    EXPECT_NEAR(f.condition, expected.condition, 1e-3 * expected.condition);
+                    for (Index j = 0; j < 2; ++j) {
+                        for (Index i = 0; i < n; ++i) {
+                            const T x = std::ldexp(expected.X(i, j), of_b - e);
+                            EXPECT_NEAR(f.X(i, j), x, 1e3 * unit_roundoff<T> * std::abs(x) + 2 * Limits::denorm_min());
+                        }
+                        const T norm = std::ldexp(expected.residual_norms[j], of_b);
+                        if (std::isinf(norm)) {
+                            EXPECT_EQ(f.residual_norms[j], norm);
+                        } else {
+                            EXPECT_NEAR(f.residual_norms[j], norm,
+                                        1e3 * unit_roundoff<T> * norm + Limits::denorm_min());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(LeastSquaresTest, AFactorizationWhoseROverflowsIsRefused) {
+    using T = TypeParam;
+    const Matrix<T> A = integers<T>(300, 3, std::numeric_limits<T>::max_exponent - 4), b = filled<T>(300, 1, 1);
+    const auto f = qr(this->ctx, A.view());
+    EXPECT_THROW(least_squares(this->ctx, f, b.view()), NumericalBreakdown);
+    StreamingR<T> stream(this->ctx, 3, 1);
+    stream.append(this->ctx, A.view(), b.view());
+    EXPECT_THROW(stream.solve(this->ctx), NumericalBreakdown);
+    // R is what T holds, and its columns' norms are not
+    Matrix<T> large = filled<T>(2, 2, std::numeric_limits<T>::max());
+    large(1, 0) = 0;
+    EXPECT_NO_THROW(least_squares(this->ctx,
+                                  from_lapack<T, Host>(this->ctx, {copy<T>(large.view()), filled<T>(2, 1, 0)}),
+                                  filled<T>(2, 1, 1).view()));
 }
 
 TYPED_TEST(LeastSquaresTest, ALargeMatrixIsNotRankDeficientForItsSize) {

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
+#include "algorithms/sampled_sum.hpp"
 #include "cases.hpp"
+#include "quoin/file_qr.hpp"
 #include "quoin/options.hpp"
+#include "quoin/out_of_core.hpp"
 
 namespace quoin::test {
 namespace {
@@ -186,6 +190,66 @@ TYPED_TEST(PlanOf, NoSizeOverflows) {
             EXPECT_TRUE(std::isfinite(p.workspace_bytes));
             EXPECT_GE(p.workspace_bytes, 0);
         }
+}
+
+TYPED_TEST(PlanOf, SizesThat64BitsDoNotCountAreRefused) {
+    using T = TypeParam;
+    const Index huge = Index(1000000000) * 1000000000, most = std::numeric_limits<Index>::max();
+    for (auto [m, n] : {std::pair<Index, Index>{huge, huge}, {huge, 10}, {10, huge}, {most, 1}, {-1, 3}, {3, -1}}) {
+        SCOPED_TRACE(shape_name(m, n));
+        for (Method method : named_methods) {
+            EXPECT_THROW(this->plan(m, n, {.method = method}), InvalidArgument);
+        }
+        EXPECT_THROW((plan_out_of_core<T, Host>(m, n, {.memory_bytes = 1e10})), InvalidArgument);
+        EXPECT_THROW((plan_file_qr<T, Host>(this->ctx, m, n, {})), InvalidArgument);
+        EXPECT_THROW((Matrix<T>(m, n)), InvalidArgument);
+    }
+}
+
+// as large as 64 bits count them: what would be listed panel by panel takes hours, and all memory
+TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
+    using T = TypeParam;
+    const Index n = Index(1) << 30, m = std::numeric_limits<Index>::max() / Index(sizeof(T));
+    for (const Options& options :
+         {Options{}, Options{.method = Method::BlockedHouseholder, .panel_width = 1}, Options{.method = Method::CAQR},
+          Options{.method = Method::CAQR, .panel_width = 1, .leaf_rows = 1}, Options{.compact_wy = CompactWY::Full},
+          Options{.method = Method::ModifiedGramSchmidt, .panel_width = 1}}) {
+        const Plan square = this->plan(n - 1, n - 1, options);
+        SCOPED_TRACE(to_string(square));
+        const double cube = std::pow(static_cast<double>(n), 3);
+        EXPECT_GE(square.flops, 1.33 * cube);
+        EXPECT_LE(square.flops, 5 * cube);
+        EXPECT_TRUE(std::isfinite(square.bytes_moved) && std::isfinite(square.workspace_bytes));
+        EXPECT_GE(this->plan(m, 1, options).flops, static_cast<double>(m));
+    }
+    EXPECT_GE(this->plan(1, m).bytes_moved, static_cast<double>(m));
+    EXPECT_GE(this->plan(m, 1, {.method = Method::TSQR, .leaf_rows = 1, .fan_in = 10000000000}).flops, 2.0 * m);
+    for (const OutOfCoreMethod method :
+         {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        const OutOfCorePlan beyond =
+            plan_out_of_core<T, Host>(n - 1, n - 1, {.method = method, .memory_bytes = 0x1p37});
+        EXPECT_GE(beyond.flops, 1.3 * std::pow(static_cast<double>(n), 3));
+        EXPECT_GT(beyond.seconds, beyond.bytes_in / 1e12);
+    }
+    EXPECT_GE(plan_file_qr<T>(this->ctx, n - 1, n - 1, {.memory = 0x1p37}).flops,
+              1.3 * std::pow(static_cast<double>(n), 3));
+}
+
+/// Σ i² by groups, against its closed form.
+TEST(SampledSum, IsExactUpToManyTermsAndCloseBeyond) {
+    for (const Index count :
+         {Index(0), Index(1), Index(2), Index(4095), Index(4096), Index(4097), Index(1000003), Index(1) << 40}) {
+        double terms = 0, squares = 0, weights = 0;
+        for_each_sampled(count, [&](Index i, double weight) {
+            ++terms;
+            weights += weight;
+            squares += weight * static_cast<double>(i) * static_cast<double>(i);
+        });
+        const double n = static_cast<double>(count), expected = (n - 1) * n * (2 * n - 1) / 6;
+        EXPECT_EQ(weights, n);
+        EXPECT_LE(terms, 4096);
+        EXPECT_NEAR(squares, expected, count <= 4096 ? 1e-12 * expected : 1e-3 * expected);
+    }
 }
 
 TYPED_TEST(PlanOf, NothingIsPlannedForNothing) {

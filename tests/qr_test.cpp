@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/factorization.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
@@ -538,6 +539,51 @@ TYPED_TEST(QrInterface, AFactorizationMoves) {
     expect_law<T>(this->ctx, A.view(), moved);
     g = std::move(moved);
     expect_law<T>(this->ctx, A.view(), g);
+}
+
+// ---- Scales --------------------------------------------------------------------------------------------------------
+
+template <class T>
+class QrOfScales : public testing::Test {
+protected:
+    Context<Host> ctx{2};
+};
+using ScaledTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(QrOfScales, ScaledTypes);
+
+/// 2^e A = Q (2^e R) to the bit, by the method that was asked for: whether columns are scaled first or not is not seen.
+TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    const Matrix<T> A = random_normal<T>(60, 6);
+    std::vector<int> exponents;
+    for (int e = 60 + Limits::min_exponent; e < Limits::max_exponent - 10; e += sizeof(T) == 8 ? 17 : 2) {
+        exponents.push_back(e);
+    }
+    for (int at : {safe_exponent<T>, Limits::max_exponent / 2}) {
+        for (int e = at - 4; e <= at + 2; ++e) exponents.insert(exponents.end(), {e, -e});
+    }
+    for (const Method method :
+         {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2,
+          Method::ShiftedCholeskyQR3, Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
+        const Options options = with(method, QForm::Explicit);
+        const QR<T> expected = qr(this->ctx, A.view(), options);
+        const Matrix<T> Q = expected.form_q(this->ctx), R = expected.r(this->ctx);
+        for (const int e : exponents) {
+            SCOPED_TRACE(std::string(to_string(method)) + " times 2^" + std::to_string(e));
+            const auto scaled = [e](const Matrix<T>& B) {
+                Matrix<T> C = copy<T>(B.view());
+                for (Index j = 0; j < C.cols(); ++j) {
+                    for (Index i = 0; i < C.rows(); ++i) C(i, j) = std::ldexp(C(i, j), e);
+                }
+                return C;
+            };
+            const QR<T> f = qr(this->ctx, scaled(A).view(), options);
+            EXPECT_EQ(f.report().method, expected.report().method);
+            EXPECT_TRUE(same_bits<T>(f.form_q(this->ctx).view(), Q.view()));
+            EXPECT_TRUE(same_bits<T>(f.r(this->ctx).view(), scaled(R).view()));
+        }
+    }
 }
 
 }  // namespace

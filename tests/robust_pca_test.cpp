@@ -34,6 +34,15 @@ void assign(MatrixView<const T> A, MatrixView<T> B) {
 }
 
 template <class T>
+Matrix<T> rounded_to_integers(MatrixView<const T> A) {
+    Matrix<T> B = copy<T>(A);
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) B(i, j) = std::round(B(i, j));
+    }
+    return B;
+}
+
+template <class T>
 class RobustPcaTest : public testing::Test {
 protected:
     static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-5;
@@ -81,6 +90,118 @@ TYPED_TEST(RobustPcaTest, TheObjectiveIsThatOfItsParts) {
     EXPECT_EQ(f.last.nonzeros, nonzeros);
     const double expected = nuclear + f.lambda * sum;
     EXPECT_NEAR(f.last.objective, expected, 1e3 * unit_roundoff<T> * expected);
+}
+
+// the multipliers at the optimum are a subgradient of λ‖S‖₁: λ sign(s_ij) where s_ij is not 0, and within ±λ elsewhere
+TYPED_TEST(RobustPcaTest, LambdaIsThatOfTheOptimum) {
+    using T = TypeParam;
+    const Index m = 200, n = 40;
+    const Mixture<T> mix(m, n, 2, 0.05);
+    for (const double given : {0.0, 0.1}) {
+        const double lambda = given > 0 ? given : 1 / std::sqrt(200.0);
+        this->options.lambda = given;
+        const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+        EXPECT_DOUBLE_EQ(f.lambda, lambda);
+        double largest = 0, on_support = 0;
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                const double y = static_cast<double>(f.Y(i, j));
+                largest = std::max(largest, std::abs(y));
+                if (f.S(i, j) != 0) on_support += y * (f.S(i, j) > 0 ? 1 : -1) / static_cast<double>(f.last.nonzeros);
+            }
+        }
+        EXPECT_NEAR(on_support / lambda, 1, 2e-3);
+        EXPECT_NEAR(largest / lambda, 1, 1e-2);
+    }
+}
+
+TYPED_TEST(RobustPcaTest, MuGrowsByRhoToTenMillionTimesItsFirst) {
+    using T = TypeParam;
+    const Mixture<T> mix(60, 20, 2, 0.05);
+    std::vector<double> mu;
+    this->options.tolerance = 1e-30;
+    this->options.rho = 10;
+    this->options.mu = 0.5;
+    this->options.max_iterations = 15;
+    this->options.on_step = [&](const RobustPcaStep& step) {
+        mu.push_back(step.mu);
+        return true;
+    };
+    robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+    ASSERT_EQ(mu.size(), 15u);
+    for (std::size_t i = 0; i < mu.size(); ++i) {
+        EXPECT_NEAR(mu[i] / (0.5 * std::min(1e7, std::pow(10.0, double(i)))), 1, 1e-12) << i;
+    }
+}
+
+TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    const auto times = [](MatrixView<const T> A, int e) {
+        Matrix<T> B = copy<T>(A);
+        for (Index j = 0; j < A.cols; ++j) {
+            for (Index i = 0; i < A.rows; ++i) B(i, j) = std::ldexp(B(i, j), e);
+        }
+        return B;
+    };
+    for (auto [m, n] : {std::pair<Index, Index>{60, 20}, {20, 60}}) {
+        const Mixture<T> mix(m, n, 2, 0.05);
+        // few bits of each entry, so that they are all there below the normal numbers too
+        const Matrix<T> M = times(rounded_to_integers<T>(times(mix.M.view(), 4).view()).view(), -4);
+        Matrix<std::uint8_t> observed(m, n);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) observed(i, j) = (7 * i + 11 * j) % 5 != 0;
+        }
+        for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
+            for (const ThresholdRoute route : {ThresholdRoute::Gram, ThresholdRoute::Qr}) {
+                for (const bool warm : {false, true}) {
+                    const auto pursue = [&](int e, std::vector<RobustPcaStep>& steps) {
+                        const Matrix<T> scaled = times(M.view(), e), L = times(M.view(), e - 1);
+                        const Matrix<T> Y = filled<T>(m, n, T(0.01));
+                        RobustPcaOptions<T> options = this->options;
+                        options.pursuit = pursuit;
+                        options.route = route;
+                        options.max_iterations = 12;
+                        if (warm) {
+                            options.observed = observed.view();
+                            options.L = L.view();
+                            options.Y = Y.view();
+                            options.mu = std::ldexp(0.05, -e);
+                        }
+                        options.on_step = [&](const RobustPcaStep& step) {
+                            steps.push_back(step);
+                            return true;
+                        };
+                        return robust_pca<T, Host>(this->ctx, scaled.view(), options);
+                    };
+                    std::vector<RobustPcaStep> expected_steps;
+                    const RobustPca<T> expected = pursue(0, expected_steps);
+                    EXPECT_LT(expected.last.residual, 0.1);
+                    // S and L have bits that denormals do not hold
+                    for (const int e : {Limits::min_exponent + Limits::digits, Limits::min_exponent / 2, -20, 10, 60,
+                                        Limits::max_exponent / 2, Limits::max_exponent - 8}) {
+                        SCOPED_TRACE("times 2^" + std::to_string(e));
+                        std::vector<RobustPcaStep> steps;
+                        const RobustPca<T> f = pursue(e, steps);
+                        EXPECT_TRUE(same_bits<T>(f.Y.view(), expected.Y.view()));
+                        if (e > Limits::min_exponent + Limits::digits) {
+                            EXPECT_TRUE(same_bits<T>(f.L.view(), times(expected.L.view(), e).view()));
+                            EXPECT_TRUE(same_bits<T>(f.S.view(), times(expected.S.view(), e).view()));
+                        }
+                        ASSERT_EQ(steps.size(), expected_steps.size());
+                        EXPECT_EQ(f.end, expected.end);
+                        for (std::size_t i = 0; i < steps.size(); ++i) {
+                            EXPECT_EQ(steps[i].error, expected_steps[i].error);
+                            EXPECT_EQ(steps[i].objective, std::ldexp(expected_steps[i].objective, e));
+                            EXPECT_EQ(steps[i].mu, std::ldexp(expected_steps[i].mu, -e));
+                        }
+                        EXPECT_EQ(f.last.objective, steps.back().objective);
+                        EXPECT_EQ(f.last.mu, steps.back().mu);
+                    }
+                }
+            }
+        }
+    }
 }
 
 TYPED_TEST(RobustPcaTest, AlternatingDirectionsReachTheSameOptimum) {

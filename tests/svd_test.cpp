@@ -80,6 +80,56 @@ TYPED_TEST(SvdTest, ReadsStridedInputAndLeavesItAlone) {
     }
 }
 
+/// 2^e times a matrix of small integers, exact from the denormals on.
+template <class T>
+Matrix<T> integers(Index m, Index n, int e) {
+    Matrix<T> A(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i)
+            A(i, j) = std::ldexp(static_cast<T>((7 * i * i + 5 * i * j + 3 * j + 1) % 17 - 8), e);
+    }
+    return A;
+}
+
+TYPED_TEST(SvdTest, EveryPowerOfTwo) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    for (const auto& [m, n] : {std::pair<Index, Index>{300, 3}, {3, 300}, {9, 9}}) {
+        const auto expected = svd(this->ctx, integers<T>(m, n, 0).view());
+        const Index k = std::min(m, n);
+        for (const int e : {Limits::min_exponent - Limits::digits, Limits::min_exponent, Limits::min_exponent / 2, -1,
+                            40, Limits::max_exponent / 2, Limits::max_exponent - 10, Limits::max_exponent - 4}) {
+            SCOPED_TRACE(fmt::format("{}x{} times 2^{}", m, n, e));
+            const Matrix<T> A = integers<T>(m, n, e);
+            const auto f = svd(this->ctx, A.view());
+            EXPECT_EQ(svd(this->ctx, A.view(), /*vectors=*/false).s.size(), f.s.size());
+            EXPECT_LE(orthogonality_error<T>(f.U.view(), k), svd_law);
+            EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), k), svd_law);
+            for (Index i = 0; i < k; ++i) {
+                const double s = std::ldexp(static_cast<double>(expected.s[i]), e),
+                             error = svd_law * k * unit_roundoff<T> * std::ldexp(static_cast<double>(expected.s[0]), e);
+                if (s > static_cast<double>(Limits::max())) {
+                    EXPECT_EQ(f.s[i], Limits::infinity());
+                } else {
+                    EXPECT_NEAR(f.s[i], s, error + static_cast<double>(Limits::denorm_min()));
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(SvdTest, ANormBeyondTheRangeIsInfAndTheVectorsAreRight) {
+    using T = TypeParam;
+    const Matrix<T> A = filled<T>(300, 3, std::numeric_limits<T>::max());
+    const auto f = svd(this->ctx, A.view());
+    EXPECT_EQ(f.s[0], std::numeric_limits<T>::infinity());
+    EXPECT_LE(f.s[1], 300 * unit_roundoff<T> * std::numeric_limits<T>::max());
+    EXPECT_LE(orthogonality_error<T>(f.U.view(), 3), svd_law);
+    EXPECT_NEAR(std::abs(f.Vt(0, 0)), std::sqrt(1.0 / 3), 30 * unit_roundoff<T>);
+    EXPECT_NEAR(std::abs(f.U(0, 0)), std::sqrt(1.0 / 300), 30 * unit_roundoff<T>);
+    EXPECT_EQ(svd(this->ctx, A.view(), /*vectors=*/false).s[0], std::numeric_limits<T>::infinity());
+}
+
 TYPED_TEST(SvdTest, EmptyShapes) {
     using T = TypeParam;
     for (const auto& [m, n] : {std::pair<Index, Index>{0, 0}, {4, 0}, {0, 4}}) {

@@ -27,9 +27,10 @@ struct LeastSquares {
 ///
 /// Throws RankDeficient, instead of returning numbers that mean nothing, when 1/κ₁ of the triangular factor (estimated,
 /// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`: that is the
-/// relative distance to the nearest singular matrix. `rcond` < 0 takes 10u, which rounding the entries of A alone may cover;
-/// 0 accepts all that is not exactly singular.
-/// Throws InvalidArgument on shapes that do not fit, and NonFiniteEntry for NaN or Inf in A or B.
+/// relative distance to the nearest singular matrix. `rcond` is from 0, which accepts all that is not exactly singular, to 1;
+/// -1 takes 10u, which rounding the entries of A alone may cover.
+/// Where R or the norm of a column of B overflows, or R loses digits to underflow, 2^-e A X = 2^-e B is solved, of the same X.
+/// Throws InvalidArgument on shapes that do not fit and for any other rcond, and NonFiniteEntry for NaN or Inf in A or B.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());
 ///     // s.X, s.residual_norms, s.condition
@@ -45,7 +46,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, std::type_
 
 /// The same, on a factorization of A (m >= n) that already exists: 4mnp + n²p flops.
 ///
-/// Throws InvalidArgument for m < n and for a factorization with QForm::None.
+/// Throws InvalidArgument for m < n and for a factorization with QForm::None, and NumericalBreakdown where R overflows.
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);

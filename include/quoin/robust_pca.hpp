@@ -74,8 +74,8 @@ struct RobustPca {
 /// L is formed as X V ((Σ − 1/μ)₊ Σ⁻¹) Vᵀ, without Q: what is divided by a singular value is at least 1/μ above zero. For
 /// m < n the transposed problem is solved. Entries that are not observed are imputed from L.
 /// An iteration reads and writes four m×n matrices about three times and costs 4mn² flops and an SVD of n×n, n <= m. Memory:
-/// four m×n matrices beside M, on a GPU six and half the traffic. Blocks until done.
-///
+/// four m×n matrices beside M, on a GPU six and half the traffic; one more where a power of two times M is taken, as squares
+/// of its entries would over- or underflow. Blocks until done.
 /// Throws InvalidArgument (λ, μ, ρ, tolerance or a shape out of range, naming it), NonFiniteEntry, OutOfMemory, Interrupted.
 ///
 ///     auto f = robust_pca(ctx, M.view());  // f.L, f.S, f.last.rank

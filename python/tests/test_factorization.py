@@ -218,3 +218,46 @@ def test_streaming_least_squares_and_errors(rng):
     with pytest.raises(quoin.InvalidArgument):
         stream.partial_fit(A[:5, :4], b[:5])
     assert np.array_equal(stream.R, kept) and stream.n_rows == 200
+
+
+def routes_to_least_squares(A, b):
+    """Every function that takes `rcond`."""
+    stream = quoin.StreamingR()
+    stream.partial_fit(A, b)
+    return [lambda *r: quoin.lstsq(A, b, *r), lambda *r: quoin.factor(A).lstsq(b, *r), stream.solve]
+
+
+@pytest.mark.parametrize("route", range(3))
+def test_rcond_is_taken_and_defaults_to_ten_u(route):
+    u = np.finfo(np.float64).eps / 2
+    b = np.ones(2)
+    # 1/κ₁ of [1 1; 0 s] is s/2
+    solve = routes_to_least_squares(np.array([[1.0, 1.0], [0.0, 30 * u]]), b)[route]
+    solve()
+    solve(14 * u)
+    with pytest.raises(quoin.RankDeficient):
+        solve(16 * u)
+    solve = routes_to_least_squares(np.array([[1.0, 1.0], [0.0, 16 * u]]), b)[route]
+    with pytest.raises(quoin.RankDeficient):
+        solve()
+    solve(7 * u)
+    for rcond in (-5, 1.5, np.nan, np.inf):
+        with pytest.raises(quoin.InvalidArgument, match="rcond"):
+            solve(rcond)
+
+
+def test_sizes_that_64_bits_do_not_count_are_refused():
+    for m, n in ((10**18, 10**18), (10**30, 2), (2, 10**30), (-1, 2)):
+        with pytest.raises(quoin.InvalidArgument):
+            quoin.plan(m, n)
+    assert quoin.plan(10**9, 10**9).flops > 1e27
+
+
+@pytest.mark.parametrize("scale", [1e308, 1e-310])
+def test_entries_near_the_ends_of_the_range(scale):
+    A = np.full((300, 3), scale)
+    U, S, Vh = quoin.svd(A)
+    assert_orthonormal(U)
+    assert_orthonormal(Vh.T)
+    assert S[0] == np.inf if scale > 1 else abs(S[0] / scale - 30) < 1e-12
+    assert quoin.svd(A, compute_uv=False)[0] == S[0]

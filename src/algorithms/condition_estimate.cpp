@@ -150,8 +150,13 @@ template <class T>
 double scaled_condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     Matrix<double> S = widened_triangle(R);
     for (Index j = 0; j < R.cols; ++j) {
+        double largest = 0;
+        for (Index i = 0; i <= j; ++i) largest = std::max(largest, std::abs(S(i, j)));
+        if (largest == 0) return std::numeric_limits<double>::infinity();
+        // the norm of 2^-e times the column does not overflow
+        const int e = std::ilogb(largest);
+        for (Index i = 0; i <= j; ++i) S(i, j) = std::scalbn(S(i, j), -e);
         const double norm = column_norm<double>(S.view().block({0, j + 1}, {j, j + 1}));
-        if (norm == 0) return std::numeric_limits<double>::infinity();
         for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }
     const double rcond = reciprocal_condition(S);
@@ -184,10 +189,26 @@ TriangleInspection inspect_triangle(Context<Host>& ctx, MatrixView<const T, Host
     return found;
 }
 
+template <class T>
+double rank_tolerance(double rcond) {
+    if (rcond == -1) return 10 * std::numeric_limits<T>::epsilon() / 2;
+    if (rcond >= 0 && rcond <= 1) return rcond;
+    throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", rcond));
+}
+template double rank_tolerance<float>(double);
+template double rank_tolerance<double>(double);
+
 template <class T, class D>
 double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond) {
-    if (rcond < 0) rcond = 10 * std::numeric_limits<T>::epsilon() / 2;
     const TriangleInspection found = inspect_triangle<T>(ctx, R);
+    if (std::isnan(found.condition)) {
+        throw NumericalBreakdown(
+            fmt::format(
+                "the triangular factor of the {}x{} matrix holds NaN or Inf: its entries are not finite, or too "
+                "large for their norm",
+                m, n),
+            0);
+    }
     if (found.zero_column >= 0) {
         throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
                                         m < n ? "row" : "column", found.zero_column, m, n),

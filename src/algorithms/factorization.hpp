@@ -99,6 +99,9 @@ inline constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
 /// The same for what is rounded to 16 bits; those of f16 end at 15.
 inline constexpr int safe_exponent_of_halves = 10;
 
+/// The tree of a panel of this plan.
+PanelTree tree_of(const Plan& plan, Index rows, Index width);
+
 /// Panels of `plan.panel_width` over k = min(m, n) columns.
 std::vector<Panel> panels_of(const Plan& plan);
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "algorithms/instantiate.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/range_scaling.hpp"
 
 namespace quoin {
 namespace {
@@ -14,58 +14,57 @@ void require_rows(Index m, Index n, Index rows_of_B) {
     }
 }
 
-/// min ‖AX − B‖ for A = QR, m >= n; B is known to be finite, or not to be checked.
+/// max |b_ij|. Throws NonFiniteEntry, if asked.
 template <class T, class D>
-LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> B,
-                                        double rcond) {
-    const Index m = factorization.rows(), n = factorization.cols(), p = B.cols;
-    const Span span(ctx, "solve");
-    const Matrix<T, D> R = factorization.r(ctx);
-    LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);
+double largest_entry(Context<D>& ctx, MatrixView<const T, D> B, bool check_finite) {
+    if (check_finite) require_finite<T>(ctx, B, "B");
+    return entry_norms<T>(ctx, B, {}).largest;
+}
 
-    solution.residual_norms.resize(p);
-    solution.X = Matrix<T, D>(ctx, n, p);
+/// min ‖AX − 2^-e B‖ for A = QR, m >= n; the residual norms are those of 2^e times that.
+template <class T, class D>
+LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> R,
+                                        MatrixView<const T, D> B, int e, double rcond) {
+    const Index m = factorization.rows(), n = factorization.cols();
+    const Span span(ctx, "solve");
+    LeastSquares<T, D> solution;
+    solution.condition = require_full_rank<T, D>(ctx, R, m, n, rcond);
+
+    Matrix<T, D> C = scaled_by_power<T, D>(ctx, -e, B);
+    solution.residual_norms.resize(C.cols());
+    solution.X = Matrix<T, D>(ctx, n, C.cols());
     if (holds_thin_q(factorization)) {
         // R X = C₁ = Q₁ᵀB,   ‖A x_j − b_j‖ = ‖b_j − Q₁C₁(:, j)‖
         const MatrixView<const T, D> Q1 = factorization.impl().Q.view();
-        multiply_transposed<T>(ctx, Q1, B, solution.X.view());
+        multiply_transposed<T>(ctx, Q1, C.view(), solution.X.view());
         if (m > n) {
-            Matrix<T, D> E = copy_of<T, D>(ctx, B);
-            subtract_product<T>(ctx, Q1, solution.X.view(), E.view());
-            column_norms<T>(ctx, E.view(), solution.residual_norms);
+            subtract_product<T>(ctx, Q1, solution.X.view(), C.view());
+            column_norms<T>(ctx, C.view(), solution.residual_norms);
         }
     } else {
         // QᵀB = [C₁; C₂],   R X = C₁,   ‖A x_j − b_j‖ = ‖C₂(:, j)‖
-        Matrix<T, D> C = copy_of<T, D>(ctx, B);
         factorization.apply_q(ctx, Side::Left, Op::Transpose, C.view());
         copy<T>(ctx, C.view().row_block({0, n}), solution.X.view());
         column_norms<T>(ctx, C.view().row_block({n, m}), solution.residual_norms);
     }
-    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
-    solution.report = factorization.report();
+    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R, solution.X.view());
+    for (T& norm : solution.residual_norms) norm = std::scalbn(norm, e);
     return solution;
 }
 
-/// The X of least norm with AX = B, m < n, from Aᵀ = QR.
+/// The X of least norm with AX = 2^-e B, m < n, from Aᵀ = QR.
 template <class T, class D>
-LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> B,
-                                         double rcond, const Options& options) {
-    const Index m = A.rows, n = A.cols;
-    WorkTimer<D> timer(ctx);
-    const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
-    timer.stop();
+LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> R,
+                                         MatrixView<const T, D> B, int e, double rcond) {
     const Span span(ctx, "solve");
-    const Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R.view(), m, n, rcond);
-    solution.report = completed(factorization.report(), timer);
+    solution.condition = require_full_rank<T, D>(ctx, R, R.rows, factorization.rows(), rcond);
 
     // Rᵀ Y = B,   X = Q [Y; 0]
-    Matrix<T, D> Y = copy_of<T, D>(ctx, B);
-    solve_triangle<T>(ctx, Triangle::Upper, Op::Transpose, R.view(), Y.view());
+    Matrix<T, D> Y = scaled_by_power<T, D>(ctx, -e, B);
+    solve_triangle<T>(ctx, Triangle::Upper, Op::Transpose, R, Y.view());
     solution.X = multiply_thin_q<T, D>(ctx, factorization, Y.view());
-    solution.residual_norms.assign(B.cols, T(0));
+    solution.residual_norms.assign(Y.cols(), T(0));
     return solution;
 }
 
@@ -74,22 +73,23 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, MatrixView<const T, D>
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+    rcond = rank_tolerance<T>(rcond);
     require_rows(A.rows, A.cols, B.rows);
     require_orthonormal(options, "least_squares");
     if (options.q == QForm::None) options.q = QForm::Any;
-    if (options.check_finite) require_finite<T>(ctx, B, "B");
-    if (A.rows < A.cols) return solve_underdetermined<T>(ctx, A, B, rcond, options);
-    WorkTimer<D> timer(ctx);
-    const QR<T, D> factorization = qr<T>(ctx, A, options);
-    timer.stop();
-    LeastSquares<T, D> solution = solve_overdetermined<T>(ctx, factorization, B, rcond);
-    solution.report = completed(solution.report, timer);
+    // 2^-e A X = 2^-e B
+    const QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
+    const auto& [f, R, report, e] = factored;
+    LeastSquares<T, D> solution = A.rows < A.cols ? solve_underdetermined<T, D>(ctx, f, R.view(), B, e, rcond)
+                                                  : solve_overdetermined<T, D>(ctx, f, R.view(), B, e, rcond);
+    solution.report = report;
     return solution;
 }
 
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond) {
+    rcond = rank_tolerance<T>(rcond);
     const Index m = factorization.rows(), n = factorization.cols();
     if (m < n) {
         throw InvalidArgument(
@@ -99,8 +99,13 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     }
     require_rows(m, n, B.rows);
     require_orthonormal(factorization.plan(), "least_squares");
-    if (factorization.plan().check_finite) require_finite<T>(ctx, B, "B");
-    return solve_overdetermined<T>(ctx, factorization, B, rcond);
+    const double largest = largest_entry<T, D>(ctx, B, factorization.plan().check_finite);
+    const int e = largest > 0 && std::ilogb(largest) > largest_in_norms<T> ? room_for_norms : 0;
+    const Matrix<T, D> R = factorization.r(ctx);
+    LeastSquares<T, D> solution = solve_overdetermined<T, D>(ctx, factorization, R.view(), B, e, rcond);
+    if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
+    solution.report = factorization.report();
+    return solution;
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                  \

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
@@ -97,7 +98,6 @@ namespace {
 
 void check(Index m, Index n, const Options& options) {
     const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
-    if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
     if (options.panel_width < 0)
         refuse(fmt::format("panel_width must not be negative, and is {}", options.panel_width));
     if (options.leaf_rows < 0) refuse(fmt::format("leaf_rows must not be negative, and is {}", options.leaf_rows));
@@ -203,7 +203,9 @@ void choose_tree(Plan& plan, Index width, const Options& options) {
         plan.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
     }
     const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
-    plan.fan_in = options.fan_in > 0                ? std::min(options.fan_in, std::max<Index>(2, leaves))
+    // the stride of a level, up to leaves·fan_in, is an Index
+    const Index most_fan_in = std::min(std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves);
+    plan.fan_in = options.fan_in > 0                ? std::min(options.fan_in, most_fan_in)
                   : options.tree == TreeShape::Quad ? 4
                   : options.tree == TreeShape::Auto ? Tuning<D>::fan_in(width)
                                                     : 2;
@@ -233,6 +235,7 @@ void choose_gram_schmidt(Plan& plan, const Options& options) {
 
 template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
+    detail::checked_bytes(m, n, sizeof(T));
     check(m, n, options);
     const Index k = std::min(m, n);
     const bool one_t = options.compact_wy == CompactWY::Full;

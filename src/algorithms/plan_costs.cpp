@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "algorithms/factorization.hpp"
+#include "algorithms/sampled_sum.hpp"
 
 namespace quoin {
 
@@ -41,17 +43,27 @@ double form_flops(const PanelTree& tree) {
     return 2 * m * n * n + (tree.lapack_panel() ? 0 : 2.0 / 3 * absorbed(tree) * n * n * n);
 }
 
+/// f(first, tree, weight) for the plan's panels, to be added up with their weights.
+template <class F>
+void for_each_panel(const Plan& plan, F f) {
+    const Index k = std::min(plan.rows, plan.cols), nb = plan.panel_width;
+    for_each_sampled((k + nb - 1) / nb, [&](Index i, double weight) {
+        const Index first = i * nb;
+        f(first, tree_of(plan, plan.rows - first, std::min(nb, k - first)), weight);
+    });
+}
+
 /// The full T of panels in LAPACK's format, and S where it is kept.
-void add_full_t(Plan& plan, const std::vector<Panel>& panels) {
+void add_full_t(Plan& plan) {
     const double m = number(plan.rows), k = number(std::min(plan.rows, plan.cols));
     const bool recurrence = plan.full_t == FullTRoute::Recurrence;
     double words = 0;
-    for (const Panel& panel : panels) {
-        const double rows = number(panel.tree.rows), f = number(panel.first), w = number(panel.tree.width);
+    for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
+        const double rows = number(tree.rows), f = number(first), w = number(tree.width);
         // S of the panel, HᵀS₁ and −S₁ᵀVT; or V₁ᵀV₂ and its products with two triangles
-        plan.flops += recurrence ? (rows * w + 4 * rows * f + 2 * f * w) * w : (2 * rows + f + w) * f * w;
-        words += recurrence ? 3 * rows * f + 2 * rows * w : rows * (f + w);
-    }
+        plan.flops += weight * (recurrence ? (rows * w + 4 * rows * f + 2 * f * w) * w : (2 * rows + f + w) * f * w);
+        words += weight * (recurrence ? 3 * rows * f + 2 * rows * w : rows * (f + w));
+    });
     if (plan.keep_s && !recurrence) {
         plan.flops += m * k * k;
         words += 2 * m * k;
@@ -60,22 +72,30 @@ void add_full_t(Plan& plan, const std::vector<Panel>& panels) {
 }
 
 /// Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
-void add_gram_schmidt(Plan& plan, double n) {
+void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
     const bool modified = plan.method == Method::ModifiedGramSchmidt;
-    if (n > nb) {
-        const double left = std::ceil(std::floor(n / nb) / 2) * nb, right = n - left;
-        add_gram_schmidt(plan, left);
-        add_gram_schmidt(plan, right);
-        plan.flops += 4 * m * left * right;
-        // A₂ is read twice and written for each product, Q₁ read twice
-        const double products = modified ? left / nb : 1;
-        plan.bytes_moved += (3 * m * right * products + 2 * m * left) * plan.element_bytes;
-        return;
-    }
     const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
-    plan.flops += by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n;
-    plan.bytes_moved += 2 * m * n * plan.element_bytes;
+    // a level of the recursion: columns, and how many nodes have so many
+    std::map<double, double> level{{number(plan.cols), 1}};
+    while (!level.empty()) {
+        std::map<double, double> next;
+        for (const auto& [n, count] : level) {
+            if (n <= nb) {
+                plan.flops += count * (by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n);
+                plan.bytes_moved += count * 2 * m * n * plan.element_bytes;
+                continue;
+            }
+            const double left = std::ceil(std::floor(n / nb) / 2) * nb, right = n - left;
+            next[left] += count;
+            next[right] += count;
+            plan.flops += count * 4 * m * left * right;
+            // A₂ is read twice and written for each product, Q₁ read twice
+            const double products = modified ? left / nb : 1;
+            plan.bytes_moved += count * (3 * m * right * products + 2 * m * left) * plan.element_bytes;
+        }
+        level = std::move(next);
+    }
 }
 
 /// Of products whose operands are converted: halves of Q in two layouts, of the columns it is projected from, and sums of parts of
@@ -104,7 +124,7 @@ void count_costs(Plan& plan) {
     }
     if (is_gram_schmidt(plan.method)) {
         plan.flops = plan.bytes_moved = 0;
-        if (n > 0) add_gram_schmidt(plan, n);
+        if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
         plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
         if (plan.reorthogonalization == Reorthogonalization::Always) {
@@ -129,24 +149,24 @@ void count_costs(Plan& plan) {
     const Index columns = std::min(plan.rows, plan.cols);
     plan.flops = plan.bytes_moved = 0;
     double t_bytes = 0;
-    const std::vector<Panel> panels = panels_of(plan);
     if (plan.compact_wy == CompactWY::Full && lapack_format) {
-        add_full_t(plan, panels);
+        add_full_t(plan);
         t_bytes += (plan.full_t == FullTRoute::Recurrence || plan.keep_s ? m : k) * k * plan.element_bytes;
     }
-    for (const Panel& panel : panels) {
-        const Index end = panel.first + panel.tree.width;
-        const double panel_bytes = number(panel.tree.rows) * number(panel.tree.width) * plan.element_bytes;
-        const double trailing_bytes = number(panel.tree.rows) * number(plan.cols - end) * plan.element_bytes;
-        plan.flops += factor_flops(plan, panel.tree) + apply_flops(panel.tree, plan.cols - end);
+    for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
+        const Index end = first + tree.width;
+        const double panel_bytes = number(tree.rows) * number(tree.width) * plan.element_bytes;
+        const double trailing_bytes = number(tree.rows) * number(plan.cols - end) * plan.element_bytes;
         // the panel is read and written; the trailing matrix is read for VᵀC, then read and written for C − V W
-        plan.bytes_moved += 2 * panel_bytes + 3 * trailing_bytes;
+        const double bytes = 2 * panel_bytes + 3 * trailing_bytes;
+        plan.flops += weight * (factor_flops(plan, tree) + apply_flops(tree, plan.cols - end));
+        plan.bytes_moved += weight * bytes;
         if (forms_q) {
-            plan.flops += form_flops(panel.tree) + apply_flops(panel.tree, columns - end);
-            plan.bytes_moved += 2 * panel_bytes + 3 * trailing_bytes;
+            plan.flops += weight * (form_flops(tree) + apply_flops(tree, columns - end));
+            plan.bytes_moved += weight * bytes;
         }
-        t_bytes += number(panel.tree.inner_block) * number(panel.tree.t_cols()) * plan.element_bytes;
-    }
+        t_bytes += weight * number(tree.inner_block) * number(tree.t_cols()) * plan.element_bytes;
+    });
     if (reflectors && !lapack_format) {
         plan.flops += reconstruction_flops(m, k);
         plan.bytes_moved += 2 * A_bytes;

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "algorithms/instantiate.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/range_scaling.hpp"
 
 namespace quoin {
 namespace {
@@ -130,9 +130,10 @@ private:
     Index now_ = 0;
 };
 
-/// For m >= n.
+/// For m >= n, and norms of M whose squares T holds.
 template <class T, class D>
-RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
+RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNorms& norms,
+                       const RobustPcaOptions<T, D>& options) {
     const auto start = std::chrono::steady_clock::now();
     const Index m = M.rows, n = M.cols;
     const bool grows = options.pursuit == Pursuit::InexactAlm;
@@ -143,7 +144,6 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     f.lambda = options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
     const double lambda = f.lambda;
 
-    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
     if (norms.squares == 0) {
         for (auto* matrix : {&f.L, &f.S, &f.Y}) set_zero(ctx, matrix->view());
         return f;
@@ -228,13 +228,49 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const RobustPc
     return f;
 }
 
+/// Exponents of the largest entry of M within which T holds squares of sums and LAPACK scales nothing: 2^e M has the parts of M
+/// times 2^e then, to the bit.
+template <class T>
+constexpr int safe_for_pursuit = safe_exponent<T> / 2;
+
+/// The same for any norms: M = L + S is 2^e times 2^-e M = 2^-e L + 2^-e S, with μ times 2^e and the same Y and λ.
+template <class T, class D>
+RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
+    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
+    const int e = range_exponent<T>(norms.largest, safe_for_pursuit<T>);
+    if (e == 0) return pursue<T, D>(ctx, M, norms, options);
+
+    const Matrix<T, D> scaled = scaled_by_power<T, D>(ctx, -e, M, options.observed);
+    Matrix<T, D> L;
+    if (options.L.data) {
+        L = scaled_by_power<T, D>(ctx, -e, options.L);
+        options.L = L.view();
+    }
+    options.mu = std::ldexp(options.mu, e);
+    const auto restore = [e](RobustPcaStep& step) {
+        step.objective = std::ldexp(step.objective, e);
+        step.mu = std::ldexp(step.mu, -e);
+    };
+    if (options.on_step) {
+        options.on_step = [restore, told = std::move(options.on_step)](RobustPcaStep step) {
+            restore(step);
+            return told(step);
+        };
+    }
+    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), entry_norms<T>(ctx, scaled.view(), options.observed), options);
+    scale_by_power<T, D>(ctx, e, f.L.view(), f.L.view());
+    scale_by_power<T, D>(ctx, e, f.S.view(), f.S.view());
+    restore(f.last);
+    return f;
+}
+
 }  // namespace
 
 template <class T, class D>
 RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
     check_options(M, options);
     if (!options.observed.data) require_finite<T, D>(ctx, M, "M");
-    if (M.rows >= M.cols) return pursue(ctx, M, options);
+    if (M.rows >= M.cols) return pursue_in_range<T, D>(ctx, M, options);
     const Matrix<T, D> Mt = transposed<T, D>(ctx, M);
     Matrix<T, D> Lt, Yt;
     Matrix<std::uint8_t, D> observed;
@@ -244,7 +280,7 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaO
     if (options.L.data) options.L = Lt.view();
     if (options.Y.data) options.Y = Yt.view();
     if (options.observed.data) options.observed = observed.view();
-    RobustPca<T, D> f = pursue<T, D>(ctx, Mt.view(), options);
+    RobustPca<T, D> f = pursue_in_range<T, D>(ctx, Mt.view(), options);
     f.L = transposed<T, D>(ctx, f.L.view());
     f.S = transposed<T, D>(ctx, f.S.view());
     f.Y = transposed<T, D>(ctx, f.Y.view());

@@ -121,10 +121,14 @@ Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, Mat
     return X;
 }
 
-/// Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R (k×k) to unit norm; otherwise
-/// returns κ₁(R).
+/// The tolerance that `rcond` stands for: 10u for −1. Throws InvalidArgument unless it is −1 or from 0 to 1.
+template <class T>
+double rank_tolerance(double rcond);
+
+/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm, and
+/// NumericalBreakdown when R holds NaN or Inf.
 ///
-/// rcond < 0 stands for 10u. The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
+/// The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
 template <class T, class D>
 double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond);
 

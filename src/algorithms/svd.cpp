@@ -1,57 +1,38 @@
 #include "quoin/svd.hpp"
 
 #include "algorithms/instantiate.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/range_scaling.hpp"
 
 namespace quoin {
 namespace {
 
-/// A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q U₁.
+/// 2^-e A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q U₁. Of a wide A, 2^-e Aᵀ = QR:  Rᵀ = UΣW,  V = Q Wᵀ. The values are 2^e Σ.
 template <class T, class D>
-SVD<T, D> svd_tall(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
-    const Index n = A.cols;
-    WorkTimer<D> timer(ctx);
-    const QR<T, D> factorization = qr<T, D>(ctx, A, options);
-    timer.stop();
-    Matrix<T, D> R = factorization.r(ctx);
+SVD<T, D> svd_by_qr(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
+    const bool tall = A.rows >= A.cols;
+    const Index k = std::min(A.rows, A.cols);
+    QRInRange<T, D> factored(ctx, A, options);
+    Matrix<T, D> L = tall ? std::move(factored.R) : transposed<T, D>(ctx, factored.R.view());
     SVD<T, D> f;
-    f.s.resize(n);
-    f.report = completed(factorization.report(), timer);
-    const Span span(ctx, "SVD of R, vectors");
-    if (!vectors) {
-        small_svd<T>(ctx, R.view(), f.s, {}, {});
-        return f;
-    }
-    Matrix<T, D> U1(ctx, n, n);
-    f.Vt = Matrix<T, D>(ctx, n, n);
-    small_svd<T>(ctx, R.view(), f.s, U1.view(), f.Vt.view());
-    f.U = multiply_thin_q<T, D>(ctx, factorization, U1.view());
-    return f;
-}
-
-/// Aᵀ = QR of a wide A:  A = RᵀQᵀ,  Rᵀ = UΣW,  V = Q Wᵀ.
-template <class T, class D>
-SVD<T, D> svd_wide(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
-    const Index m = A.rows;
-    WorkTimer<D> timer(ctx);
-    const QR<T, D> factorization = qr_of_transpose(ctx, A, options);
-    timer.stop();
-    const Matrix<T, D> R = factorization.r(ctx);
-    Matrix<T, D> L = transposed<T, D>(ctx, R.view());
-    SVD<T, D> f;
-    f.s.resize(m);
-    f.report = completed(factorization.report(), timer);
+    f.s.resize(k);
+    f.report = factored.report;
     const Span span(ctx, "SVD of R, vectors");
     if (!vectors) {
         small_svd<T>(ctx, L.view(), f.s, {}, {});
-        return f;
+    } else {
+        Matrix<T, D> left(ctx, k, k), right(ctx, k, k);
+        small_svd<T>(ctx, L.view(), f.s, left.view(), right.view());
+        if (tall) {
+            f.U = multiply_thin_q<T, D>(ctx, factored.factors, left.view());
+            f.Vt = std::move(right);
+        } else {
+            transpose<T>(ctx, right.view(), L.view());
+            const Matrix<T, D> V = multiply_thin_q<T, D>(ctx, factored.factors, L.view());
+            f.U = std::move(left);
+            f.Vt = transposed<T, D>(ctx, V.view());
+        }
     }
-    Matrix<T, D> W(ctx, m, m);
-    f.U = Matrix<T, D>(ctx, m, m);
-    small_svd<T>(ctx, L.view(), f.s, f.U.view(), W.view());
-    transpose<T>(ctx, W.view(), L.view());
-    const Matrix<T, D> V = multiply_thin_q<T, D>(ctx, factorization, L.view());
-    f.Vt = transposed<T, D>(ctx, V.view());
+    for (T& value : f.s) value = std::scalbn(value, factored.exponent);
     return f;
 }
 
@@ -62,7 +43,7 @@ SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options o
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors && options.q == QForm::None) options.q = QForm::Any;
-    return A.rows >= A.cols ? svd_tall(ctx, A, vectors, options) : svd_wide(ctx, A, vectors, options);
+    return svd_by_qr<T, D>(ctx, A, vectors, options);
 }
 
 #define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, MatrixView<const T, D>, bool, Options);

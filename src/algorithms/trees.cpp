@@ -8,21 +8,6 @@ namespace quoin {
 
 namespace {
 
-PanelTree tree_of(const Plan& plan, Index rows, Index width) {
-    PanelTree tree;
-    tree.rows = rows;
-    tree.width = width;
-    tree.inner_block = std::min(plan.inner_block, plan.panel_width);
-    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
-        tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
-    } else {
-        tree.leaf_rows = plan.leaf_rows;
-        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
-        tree.fan_in = plan.fan_in;
-    }
-    return tree;
-}
-
 /// The tree update: C := op(Q_levels) C.
 template <class T, class D>
 void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
@@ -48,6 +33,21 @@ void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const 
 }
 
 }  // namespace
+
+PanelTree tree_of(const Plan& plan, Index rows, Index width) {
+    PanelTree tree;
+    tree.rows = rows;
+    tree.width = width;
+    tree.inner_block = std::min(plan.inner_block, plan.panel_width);
+    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
+        tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
+    } else {
+        tree.leaf_rows = plan.leaf_rows;
+        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
+        tree.fan_in = plan.fan_in;
+    }
+    return tree;
+}
 
 std::vector<Panel> panels_of(const Plan& plan) {
     const Index k = std::min(plan.rows, plan.cols);

@@ -6,6 +6,7 @@
 #include "algorithms/flat_tree.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
+#include "algorithms/sampled_sum.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 
@@ -102,19 +103,17 @@ void count_slabs(FilePlan& plan) {
     const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
     const Index q_columns = std::min(plan.rows, plan.cols);
     plan.blocks = (plan.cols + plan.block - 1) / plan.block;
-    const auto passing = [&](Index columns) {
-        double elements = 0;
-        for (Index b = 0; b < columns; b += plan.reach)
-            elements += (m - number(b)) * number(std::min(columns, b + plan.reach) - b);
-        return elements;
-    };
+    const auto passing = [&](Index columns) { return passing_elements(m, number(columns), number(plan.reach)); };
     double in = m * n, out = m * n + (k + number(plan.panel) * k / n) * n;
-    for (Index j = 0; j < plan.cols; j += plan.block) in += passing(std::min(j, q_columns));
+    for_each_sampled(plan.blocks,
+                     [&](Index slab, double times) { in += times * passing(std::min(slab * plan.block, q_columns)); });
     plan.flops = 2 * m * n * k - (m + n) * k * k + 2.0 / 3 * k * k * k;
     plan.disk_bytes = (out + (plan.want_q ? m * number(plan.block) : 0)) * s;
     if (plan.want_q) {
-        for (Index j = 0; j < q_columns; j += plan.block)
-            in += (m - number(j)) * number(std::min(q_columns - j, plan.block)) + passing(j);
+        for_each_sampled((q_columns + plan.block - 1) / plan.block, [&](Index slab, double times) {
+            const Index j = slab * plan.block;
+            in += times * ((m - number(j)) * number(std::min(q_columns - j, plan.block)) + passing(j));
+        });
         out += m * k;
         plan.flops += 2 * m * k * k - 2.0 / 3 * k * k * k;
     }
@@ -206,6 +205,7 @@ FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions
     if constexpr (!std::is_same_v<D, Host>) {
         return plan_file_qr<T, D>(m, n, options);
     } else {
+        detail::checked_bytes(m, n, sizeof(T));
         FilePlan plan;
         plan.rows = m;
         plan.cols = n;

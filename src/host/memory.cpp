@@ -57,7 +57,7 @@ std::size_t checked_bytes(Index rows, Index cols, std::size_t size) {
         __builtin_mul_overflow(elements, size, &bytes) ||
         bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
         throw InvalidArgument("a matrix of " + std::to_string(rows) + " x " + std::to_string(cols) +
-                              " elements is larger than any address space");
+                              " elements has more bytes than 64 bits count");
     }
     return bytes;
 }

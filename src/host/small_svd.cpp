@@ -2,6 +2,7 @@
 #include <lapacke.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -45,6 +46,11 @@ template <class T>
 void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, MatrixView<T, Host> U,
                MatrixView<T, Host> Vt) {
     if (A.empty()) return;
+    // of Inf LAPACK's QR iteration never ends
+    for (Index j = 0; j < A.cols; ++j) {
+        if (!std::all_of(A.at(0, j), A.at(A.rows, j), [](T x) { return std::isfinite(x); }))
+            throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+    }
     const auto n = static_cast<lapack_int>(A.cols);
     const auto lda = static_cast<lapack_int>(A.ld), ldu = static_cast<lapack_int>(U.ld),
                ldvt = static_cast<lapack_int>(Vt.ld);
@@ -68,7 +74,7 @@ void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, Matrix
         std::vector<T> superdiagonal(A.cols);
         info = gesvd(job, n, A_again.data(), n, s.data(), U.data, ldu, Vt.data, ldvt, superdiagonal.data());
     }
-    if (info < 0) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+    if (info < 0) throw OutOfMemory("svd: no memory for LAPACK's workspace");
     if (info > 0) {
         throw NumericalBreakdown(fmt::format("svd: {} of {} superdiagonals did not converge to zero", info, n),
                                  info - 1);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "host/cache_block.hpp"
 #include "host/parallel.hpp"
 #include "primitives.hpp"
 
@@ -8,17 +9,6 @@ namespace quoin {
 namespace {
 
 using namespace host;
-
-/// Bytes of a row block that is worked on in cache: half of a common L2.
-constexpr Index cache_block_bytes = Index(512) << 10;
-
-/// Rows of such a block for n columns: whole register tiles, and columns long enough to stream.
-template <class T>
-Index cache_block_rows(Index n) {
-    constexpr Index tile = 48;  // rows; a multiple of the register tile of every kernel set but the last vector
-    const Index rows = cache_block_bytes / (n * Index(sizeof(T))) / tile * tile;
-    return std::clamp<Index>(rows, tile, 4 * block_rows<T>);
-}
 
 /// X (h×n) := X R⁻¹, `solve_width` columns at a time: X₂ := (X₂ − X₁ R₁₂) R₂₂⁻¹.
 template <class T>

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <compare>
+#include <map>
 #include <utility>
 
 #include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
+#include "algorithms/sampled_sum.hpp"
 
 namespace quoin {
 
@@ -41,70 +44,96 @@ private:
 
 struct Total {
     double in = 0, out = 0, flops = 0, seconds = 0;
-    void add(const Clock& clock, double in_, double out_, double flops_) {
-        in += in_;
-        out += out_;
-        flops += flops_;
-        seconds += clock.seconds(in_, out_, flops_);
+    void add(const Clock& clock, double in_, double out_, double flops_, double times = 1) {
+        in += times * in_;
+        out += times * out_;
+        flops += times * flops_;
+        seconds += times * clock.seconds(in_, out_, flops_);
     }
 };
 
-/// The counts of OutOfCoreGramSchmidt, step by step as it goes.
+/// The counts of OutOfCoreGramSchmidt.
 class GramSchmidtCount {
 public:
     GramSchmidtCount(const Tiles& tiles, const Clock& clock) : tiles_(tiles), clock_(clock), m_(number(tiles.m)) {}
 
+    /// Level by level of the recursion: nodes that are alike are counted at once.
     Total by_recursion() {
-        if (tiles_.n > 0) recurse({0, tiles_.n});
+        std::map<Node, Many> level;
+        if (tiles_.n > 0) level[{tiles_.n, 0, true}].add(1, 0);
+        while (!level.empty()) {
+            std::map<Node, Many> next;
+            for (const auto& [node, many] : level) {
+                if (node.columns <= tiles_.leaf) {
+                    leaf(node, many);
+                    continue;
+                }
+                const Index left = tiles_.middle({0, node.columns}), right = node.columns - left;
+                const Index stay = pass(left, right, many.count);
+                next[{left, node.stayed, node.first}].add(many.count, many.begins);
+                next[{right, stay, false}].add(many.count, many.begins + many.count * number(left));
+            }
+            level = std::move(next);
+        }
         return total_;
     }
     Total by_blocks() {
-        for (Index j = 0; j < tiles_.n; j += tiles_.leaf) {
-            const Range J{j, std::min(tiles_.n, j + tiles_.leaf)};
-            leaf(J);
-            const double s = number(J.size()), p = number(tiles_.n - J.end);
-            total_.add(clock_, 2 * m_ * p, m_ * p + s * p, 4 * m_ * s * p);
-        }
+        for_each_sampled((tiles_.n + tiles_.leaf - 1) / tiles_.leaf, [&](Index block, double times) {
+            const Index begin = block * tiles_.leaf, w = std::min(tiles_.leaf, tiles_.n - begin);
+            leaf({w, 0, begin == 0}, {times, times * number(begin)});
+            const double s = number(w), p = number(tiles_.n - begin - w);
+            total_.add(clock_, 2 * m_ * p, m_ * p + s * p, 4 * m_ * s * p, times);
+        });
         return total_;
     }
 
 private:
-    void recurse(Range J) {
-        if (J.size() <= tiles_.leaf) return leaf(J);
-        const Range left{J.begin, tiles_.middle(J)}, right{left.end, J.end};
-        recurse(left);
-        const double s = number(left.size()), p = number(right.size());
-        if (!tiles_.passes_q(left.size(), right.size())) {
-            total_.add(clock_, m_ * p, m_ * p + s * p, 4 * m_ * s * p);
-        } else {
-            const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
-            const Index tiles = (right.size() + sizes.columns - 1) / sizes.columns;
-            for (Index t = 0; t < tiles; ++t) {
-                const double c = number(passing_columns(right.size(), sizes.columns, tiles, t));
-                const double come = number(left.size() - sizes.there(left.size(), t));
-                stayed_ = t + 1 == tiles ? sizes.stay : 0;
-                total_.add(clock_, m_ * (come + c), m_ * (c - number(stayed_)) + s * c, 4 * m_ * s * c);
-            }
+    struct Node {
+        Index columns = 0;
+        Index stayed = 0;    ///< columns of its first leaf that are there already
+        bool first = false;  ///< whether it begins at column 0
+        auto operator<=>(const Node&) const = default;
+    };
+    struct Many {
+        double count = 0, begins = 0;  ///< nodes, and the sum of their first columns
+        void add(double count_, double begins_) {
+            count += count_;
+            begins += begins_;
         }
-        recurse(right);
+    };
+
+    /// Of s columns of Q past p columns of A₂, so many times; returns the columns that stay.
+    Index pass(Index s, Index p, double times) {
+        const double left = number(s), right = number(p);
+        if (!tiles_.passes_q(s, p)) {
+            total_.add(clock_, m_ * right, m_ * right + left * right, 4 * m_ * left * right, times);
+            return 0;
+        }
+        const Tiles::Passing sizes = tiles_.passing_q(s, p);
+        const Index tiles = (p + sizes.columns - 1) / sizes.columns;
+        for_each_sampled(tiles, [&](Index t, double of_tiles) {
+            const double c = number(passing_columns(p, sizes.columns, tiles, t));
+            const double come = number(s - sizes.there(s, t)), stay = number(t + 1 == tiles ? sizes.stay : 0);
+            total_.add(clock_, m_ * (come + c), m_ * (c - stay) + left * c, 4 * m_ * left * c, times * of_tiles);
+        });
+        return sizes.stay;
     }
-    void leaf(Range J) {
-        const double w = number(J.size()), before = number(J.begin), come = w - number(std::exchange(stayed_, 0));
+    void leaf(const Node& node, const Many& many) {
+        const double w = number(node.columns), come = number(node.columns - node.stayed);
         double of_r = 0;
-        for (const Range& part : tiles_.arriving(J.size())) {
+        for (const Range& part : tiles_.arriving(node.columns)) {
             of_r += number(part.end) * number(part.size());
         }
-        total_.add(clock_, m_ * come, m_ * w + of_r, 2 * m_ * w * w);
+        total_.add(clock_, m_ * come, m_ * w + of_r, 2 * m_ * w * w, many.count);
         if (!tiles_.again) return;
-        if (J.begin == 0) return total_.add(clock_, 0, 0, 2 * m_ * w * w);
-        total_.add(clock_, m_ * before + before * w, before * w,
-                   4 * m_ * before * w + 2 * before * w * w + 2 * m_ * w * w);
+        if (node.first) return total_.add(clock_, 0, 0, 2 * m_ * w * w, many.count);
+        total_.add(clock_, m_ * many.begins + many.begins * w, many.begins * w,
+                   4 * m_ * many.begins * w + 2 * many.begins * w * w + many.count * 2 * m_ * w * w);
     }
 
     const Tiles& tiles_;
     const Clock& clock_;
     const double m_;
-    Index stayed_ = 0;  // columns of the next leaf
     Total total_;
 };
 
@@ -112,27 +141,20 @@ private:
 Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock& clock) {
     Total total;
     const Index k = std::min(m, n);
+    const auto slabs_over = [&](Index columns) { return (columns + slabs.slab - 1) / slabs.slab; };
     // V of columns [0, before), in blocks as it comes by; 4 (rows) flops for each of its columns and one of the slab
-    const auto pass = [&](Index before, Index p) {
-        double elements = 0;
-        for (Index b = 0; b < before; b += slabs.reach) {
-            elements += number(m - b) * number(std::min(before, b + slabs.reach) - b);
-        }
-        return Total{elements, 0, 4 * elements * number(p), 0};
-    };
-    for (Index j = 0; j < n; j += slabs.slab) {
-        const Index w = std::min(slabs.slab, n - j), rows = m - std::min(m, j);
-        const Total V = pass(std::min(j, k), w);
-        const double r = number(rows), q = number(std::min(w, rows));
-        total.add(clock, number(m) * number(w) + V.in, number(m) * number(w),
-                  V.flops + 2 * r * number(w) * q - q * q * (r + number(w)) + 2.0 / 3 * q * q * q);
-    }
-    for (Index j = 0; with_q && j < k; j += slabs.slab) {
-        const Index w = std::min(slabs.slab, k - j);
-        const Total V = pass(j, w);
-        const double r = number(m - j), q = number(w);
-        total.add(clock, r * q + V.in, number(m) * q, V.flops + 2 * r * q * q - 2.0 / 3 * q * q * q);
-    }
+    const auto passing = [&](Index before) { return passing_elements(number(m), number(before), number(slabs.reach)); };
+    for_each_sampled(slabs_over(n), [&](Index slab, double times) {
+        const Index j = slab * slabs.slab, w = std::min(slabs.slab, n - j), rows = m - std::min(m, j);
+        const double V = passing(std::min(j, k)), r = number(rows), q = number(std::min(w, rows));
+        total.add(clock, number(m) * number(w) + V, number(m) * number(w),
+                  4 * V * number(w) + 2 * r * number(w) * q - q * q * (r + number(w)) + 2.0 / 3 * q * q * q, times);
+    });
+    for_each_sampled(with_q ? slabs_over(k) : 0, [&](Index slab, double times) {
+        const Index j = slab * slabs.slab, w = std::min(slabs.slab, k - j);
+        const double V = passing(j), r = number(m - j), q = number(w);
+        total.add(clock, r * q + V, number(m) * q, 4 * V * q + 2 * r * q * q - 2.0 / 3 * q * q * q, times);
+    });
     return total;
 }
 
@@ -225,7 +247,7 @@ template <class T, class D>
 OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates) {
     const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
     const bool gram_schmidt = options.method != OutOfCoreMethod::Householder;
-    if (m < 0 || n < 0) refuse(fmt::format("a matrix cannot have {} rows and {} columns", m, n));
+    detail::checked_bytes(m, n, sizeof(T));
     if (options.block < 0) refuse(fmt::format("block must not be negative, and is {}", options.block));
     if (!(options.memory_bytes > 0)) refuse("memory_bytes must be positive for a plan");
     if (gram_schmidt && m < n) {

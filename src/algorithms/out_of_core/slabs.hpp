@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "quoin/out_of_core.hpp"
 
 namespace quoin {
@@ -13,5 +15,11 @@ struct Slabs {
     Arithmetic arithmetic = Arithmetic::Native;
 };
 Slabs slabs_of(const OutOfCorePlan& plan);
+
+/// Elements of the first `columns` columns of V, m rows, that come by in blocks of `reach`: Σ_b (m − b) (columns of the block at b).
+inline double passing_elements(double m, double columns, double reach) {
+    const double whole = std::floor(columns / reach), rest = columns - whole * reach;
+    return reach * whole * (m - reach * (whole - 1) / 2) + rest * (m - whole * reach);
+}
 
 }  // namespace quoin

@@ -1,0 +1,78 @@
+#pragma once
+
+// Matrices whose entries are near an end of T's range are solved for as 2^-e A.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "algorithms/solver_steps.hpp"
+
+namespace quoin {
+
+/// The e with which 2^-e times the largest entry is about 1, and 2^±e a normal number of T; 0 where that entry is within
+/// 2^±safe, and for 0, Inf and NaN.
+template <class T>
+int range_exponent(double largest, int safe) {
+    constexpr int most = std::numeric_limits<T>::max_exponent - 2;
+    if (largest == 0 || !std::isfinite(largest)) return 0;
+    const int e = std::ilogb(largest);
+    return std::abs(e) <= safe ? 0 : std::clamp(e, -most, most);
+}
+
+/// B := 2^e A where observed, 0 elsewhere; B may be A.
+template <class T, class D>
+void scale_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A, MatrixView<T, D> B,
+                    MatrixView<const std::uint8_t, D> observed = {}) {
+    scaled_copy<T>(ctx, std::ldexp(1.0, e), A, observed, B);
+}
+template <class T, class D>
+Matrix<T, D> scaled_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A,
+                             MatrixView<const std::uint8_t, D> observed = {}) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    scale_by_power<T, D>(ctx, e, A, B.view(), observed);
+    return B;
+}
+
+/// Of what overflows 2^-32 makes norms of up to 2^60 numbers representable. No more: other columns may be as small as T has them.
+inline constexpr int room_for_norms = 32;
+/// Up to this exponent of a largest entry they are.
+template <class T>
+inline constexpr int largest_in_norms = std::numeric_limits<T>::max_exponent - room_for_norms - 2;
+
+/// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one; e is 0 unless R would overflow or lose digits to underflow.
+template <class T, class D>
+struct QRInRange {
+    QR<T, D> factors;
+    Matrix<T, D> R;
+    Report report;
+    int exponent = 0;
+
+    /// `beside`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
+    QRInRange(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, double beside = 0)
+        : QRInRange(factor(ctx, A, options, 0)) {
+        // the factorization scales A's columns itself: it is R that may not fit
+        const double largest = entry_norms<T>(ctx, R.view(), {}).largest;
+        const int room = largest_in_norms<T> - (beside > 0 ? std::ilogb(beside) : -largest_in_norms<T>);
+        const int e = std::isinf(largest) || room < 0
+                          ? room_for_norms
+                          : std::clamp(range_exponent<T>(largest, safe_exponent<T>), -room, 0);
+        if (e != 0) *this = factor(ctx, scaled_by_power<T, D>(ctx, -e, A).view(), options, e);
+    }
+
+private:
+    QRInRange(QR<T, D>&& factors_, Matrix<T, D>&& R_, Report report_, int e)
+        : factors(std::move(factors_)), R(std::move(R_)), report(report_), exponent(e) {}
+
+    static QRInRange factor(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, int e) {
+        WorkTimer<D> timer(ctx);
+        QR<T, D> f = A.rows >= A.cols ? qr<T, D>(ctx, A, options) : qr_of_transpose<T, D>(ctx, A, options);
+        timer.stop();
+        Matrix<T, D> R = f.r(ctx);
+        const Report report = completed(f.report(), timer);
+        return {std::move(f), std::move(R), report, e};
+    }
+};
+
+}  // namespace quoin
