@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 #include <optional>
 
