@@ -125,7 +125,7 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
         const Total V = pass(std::min(j, k), w);
         const double r = number(rows), q = number(std::min(w, rows));
         total.add(clock, number(m) * number(w) + V.in, number(m) * number(w),
-                  V.flops + 2 * r * number(w) * q - q * q * (r + number(w)) + 2.0 / 3 * q * q * q);
+                  V.flops + 4 * r * number(w) * q - 2 * q * q * (r + number(w)) + 4.0 / 3 * q * q * q);
     }
     for (Index j = 0; with_q && j < k; j += slabs.slab) {
         const Index w = std::min(slabs.slab, k - j);
