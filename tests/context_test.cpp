@@ -67,20 +67,22 @@ TEST(Context, ServesTheChildOfAForkOnOneThread) {
 }
 
 TEST(Context, CountsTheFlopsOfThePlan) {
-    const Index m = 3000, n = 60;
-    const Matrix<double> A = random_normal<double>(m, n);
-    for (Method method : all_methods)
-        for (QForm q : q_forms) {
-            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
-            const Options options = with(method, q);
-            Context<Host> ctx(2);
-            EXPECT_EQ(ctx.flops_done(), 0);
-            const QR<double> f = qr(ctx, A.view(), options);
-            // Progress that ends at 90% or 110% misleads.
-            EXPECT_NEAR(ctx.flops_done() / f.plan().flops, 1, 0.1);
-            ctx.reset_progress();
-            EXPECT_EQ(ctx.flops_done(), 0);
-        }
+    // one panel of every method, and several
+    for (auto [m, n] : {std::pair<Index, Index>{3000, 60}, {2000, 200}}) {
+        const Matrix<double> A = random_normal<double>(m, n);
+        for (Method method : all_methods)
+            for (QForm q : q_forms) {
+                SCOPED_TRACE(case_name(m, n, method, q));
+                const Options options = with(method, q);
+                Context<Host> ctx(2);
+                EXPECT_EQ(ctx.flops_done(), 0);
+                const QR<double> f = qr(ctx, A.view(), options);
+                // Progress that ends at 90% or 110% misleads.
+                EXPECT_NEAR(ctx.flops_done() / f.plan().flops, 1, 0.1);
+                ctx.reset_progress();
+                EXPECT_EQ(ctx.flops_done(), 0);
+            }
+    }
 }
 
 TEST(Context, AStopStandsUntilItIsCleared) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -181,6 +182,20 @@ TYPED_TEST(FileQRTest, SlabsObeyTheLawInAnyShapeAndOrder) {
             }
             if (quick() || m * n > 5000) break;
         }
+    }
+}
+
+/// R of a square matrix costs 4n³/3 flops, and Q from V as many.
+TYPED_TEST(FileQRTest, APlanOfSlabsCountsTheFlopsOfHouseholder) {
+    const Index n = 6000;
+    const double cubed = std::pow(static_cast<double>(n), 3);
+    FileOptions options;
+    options.memory = 0.5 * sizeof(TypeParam) * n * n;
+    for (const bool want_q : {false, true}) {
+        options.want_q = want_q;
+        const FilePlan plan = plan_file_qr<TypeParam>(this->ctx, n, n, options);
+        EXPECT_NE(plan.route, FileRoute::RowBlocks);
+        EXPECT_NEAR(plan.flops / cubed, want_q ? 8.0 / 3 : 4.0 / 3, 1e-12);
     }
 }
 

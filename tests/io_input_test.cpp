@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+
+#include "io/page_memory.hpp"
 #include "io_files.hpp"
 
 namespace quoin::test {
@@ -231,6 +234,20 @@ TEST_F(IoTest, NpyTruncatedAtEveryByteOrTooLong) {
                           "expected 32 bytes of data, file has 31");
         expect_unreadable(write_file("A.npy", file + "x"), "expected 32 bytes of data, file has 33");
     }
+}
+
+/// mincore fails for an address that is not mapped.
+TEST(PageMemory, MovesWithItsSizeAndIsGivenBack) {
+    char* address = nullptr;
+    {
+        io::PageMemory first(1 << 16, io::PageMemory::Pages::Small), second;
+        address = first.data();
+        second = std::move(first);
+        EXPECT_EQ(second.data(), address);
+        EXPECT_EQ(second.size(), 1 << 16);
+    }
+    unsigned char there = 0;
+    EXPECT_NE(mincore(address, 1, &there), 0);
 }
 
 /// The last rows of a file beyond 2^32 bytes and 2^31 elements, all zeros (a hole) but for entries put at its end.

@@ -256,6 +256,19 @@ TEST(OutOfCorePlan, MovesNoMoreThanThePaperCounts) {
     }
 }
 
+// R of a square matrix costs 4n³/3 flops, and Q from V as many.
+TEST(OutOfCorePlan, CountsTheFlopsOfHouseholder) {
+    const Index n = 1024;
+    OutOfCoreOptions options;
+    options.memory_bytes = 1e9;
+    for (const bool form_q : {false, true}) {
+        options.form_q = form_q;
+        const OutOfCorePlan plan = plan_out_of_core<double, Host>(n, n, options);
+        EXPECT_GE(plan.block, n) << "one slab";
+        EXPECT_NEAR(plan.flops / std::pow(double(n), 3), form_q ? 8.0 / 3 : 4.0 / 3, 1e-12);
+    }
+}
+
 TEST(OutOfCorePlan, RefusesInASentence) {
     const auto why = [](Index m, Index n, OutOfCoreOptions options) {
         try {

@@ -177,6 +177,29 @@ TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {
         }
 }
 
+// A panel of CholeskyQR2 reads A for its Gram matrix, then reads it and writes Q₁ where Q is wanted, then Q; a tree reads A once.
+TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
+    struct Case {
+        Method method;
+        QForm q;
+        double passes;
+    };
+    const double A_bytes = 1e6 * 32 * sizeof(TypeParam);
+    for (const auto& [method, q, passes] : {Case{Method::CholeskyQR2, QForm::None, 2},
+                                            {Method::CholeskyQR2, QForm::Explicit, 5},
+                                            {Method::ShiftedCholeskyQR3, QForm::None, 5},
+                                            {Method::ShiftedCholeskyQR3, QForm::Explicit, 7},
+                                            {Method::TSQR, QForm::None, 1},
+                                            {Method::TSQR, QForm::Explicit, 4},
+                                            {Method::BlockedHouseholder, QForm::None, 2},
+                                            {Method::BlockedHouseholder, QForm::Explicit, 4}}) {
+        SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+        const Plan p = this->plan(1000000, 32, {.method = method, .q = q});
+        EXPECT_EQ(p.bytes_moved, passes * A_bytes);
+        EXPECT_LE(p.workspace_bytes, 0.1 * A_bytes);
+    }
+}
+
 TYPED_TEST(PlanOf, NoSizeOverflows) {
     const Index huge = Index(1) << 40;
     for (auto [m, n] : {std::pair<Index, Index>{huge, 1024}, {Index(1) << 33, 3}, {1 << 20, 1 << 20}})

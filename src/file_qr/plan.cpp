@@ -107,7 +107,7 @@ void count_slabs(FilePlan& plan) {
     double in = m * n, out = m * n + (k + number(plan.panel) * k / n) * n;
     for_each_sampled(plan.blocks,
                      [&](Index slab, double times) { in += times * passing(std::min(slab * plan.block, q_columns)); });
-    plan.flops = 2 * m * n * k - (m + n) * k * k + 2.0 / 3 * k * k * k;
+    plan.flops = 4 * m * n * k - 2 * (m + n) * k * k + 4.0 / 3 * k * k * k;
     plan.disk_bytes = (out + (plan.want_q ? m * number(plan.block) : 0)) * s;
     if (plan.want_q) {
         for_each_sampled((q_columns + plan.block - 1) / plan.block, [&](Index slab, double times) {

@@ -148,7 +148,7 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
         const Index j = slab * slabs.slab, w = std::min(slabs.slab, n - j), rows = m - std::min(m, j);
         const double V = passing(std::min(j, k)), r = number(rows), q = number(std::min(w, rows));
         total.add(clock, number(m) * number(w) + V, number(m) * number(w),
-                  4 * V * number(w) + 2 * r * number(w) * q - q * q * (r + number(w)) + 2.0 / 3 * q * q * q, times);
+                  4 * V * number(w) + 4 * r * number(w) * q - 2 * q * q * (r + number(w)) + 4.0 / 3 * q * q * q, times);
     });
     for_each_sampled(with_q ? slabs_over(k) : 0, [&](Index slab, double times) {
         const Index j = slab * slabs.slab, w = std::min(slabs.slab, k - j);
