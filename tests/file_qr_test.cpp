@@ -404,7 +404,7 @@ TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherComputation) {
     this->save(B.view());
     refused("written to since", options);
     this->save(random_normal<T>(m + 1, n).view());
-    refused("rows 4000 instead of 4001", options);
+    refused(fmt::format("rows {} instead of {}", m, m + 1), options);
     this->save(B.view());
     options.restart = true;
     this->factor(options);
