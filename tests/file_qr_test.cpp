@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <set>
 
@@ -24,7 +24,7 @@ static std::mutex disk;
 static std::set<std::string> unflushed;         // files in the folder of a journal
 static std::vector<std::string> claimed_early;  // files that were not flushed when a line of their journal was
 static int lasting_lines = 0;
-static std::function<void()> on_lasting_line;
+static std::atomic<long> lines_until_full{-1};  // of a journal; then the disk is full, unless it is −1
 
 static std::string path_of(int fd) {
     std::error_code error;
@@ -45,9 +45,13 @@ extern "C" int fdatasync(int fd) {
         const std::lock_guard lock(disk);
         unflushed.erase(path);
         if (path.ends_with("/quoin-journal/journal")) {
+            if (lines_until_full == 0) {
+                errno = ENOSPC;
+                return -1;
+            }
+            lines_until_full -= lines_until_full > 0;
             ++lasting_lines;
             claimed_early.insert(claimed_early.end(), unflushed.begin(), unflushed.end());
-            if (on_lasting_line) on_lasting_line();
         }
     }
     return static_cast<int>(syscall(SYS_fdatasync, fd));
@@ -80,22 +84,14 @@ protected:
         return outputs();
     }
 
-    /// Runs that are stopped as a line of their journal is flushed, until `steps` steps or more are on the disk, and not all.
+    /// Runs that end as a line of their journal is flushed, until `steps` steps or more are on the disk, and not all.
     void run_until(const FileOptions& options, Index steps) {
         while (true) {
             FileQR<T> f = open(options);
-            if (f.steps_done() >= steps && f.steps_done() < f.plan().steps()) return;
-            std::atomic<Index> left{steps - f.steps_done()};
-            on_lasting_line = [&] {
-                if (--left <= 0) ctx.request_stop();
-            };
-            try {
-                f.run(ctx);
-            } catch (const Interrupted&) {
-            }
-            on_lasting_line = nullptr;
-            ctx.clear_stop();
-            if (f.steps_done() == f.plan().steps()) f.discard();
+            if (f.steps_done() >= steps) break;
+            lines_until_full = steps - f.steps_done();
+            EXPECT_THROW(f.run(ctx), UnwritableFile);
+            lines_until_full = -1;
         }
     }
 
@@ -423,7 +419,7 @@ TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherComputation) {
     this->save(B.view());
     refused("written to since", options);
     this->save(random_normal<T>(m + 1, n).view());
-    refused("rows 4000 instead of 4001", options);
+    refused(fmt::format("rows {} instead of {}", m, m + 1), options);
     this->save(B.view());
     options.restart = true;
     this->factor(options);
