@@ -178,6 +178,12 @@ TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
     EXPECT_LE(std::sqrt(squares / norm), 1.1e-5);
 }
 
+TEST_F(Rpca, AWindowHasUpToAHundredFrames) {
+    const std::string scene = "rpca --synthetic --scale 32x32 --out d --json --frames ";
+    EXPECT_EQ(json_number(quoin_run(scene + "100").out, "window"), 100);
+    EXPECT_EQ(json_number(quoin_run(scene + "101").out, "window"), 51) << "windows of equal size";
+}
+
 TEST_F(Rpca, MemoryBoundsTheWindow) {
     const std::string scene = "rpca --synthetic --scale 64x48 --frames 90 --out d --json --memory ";
     // 64·48 f32 numbers six times are 72 KiB a frame, and 10 frames are carried

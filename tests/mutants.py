@@ -64,7 +64,7 @@ def configure(arguments):
 
 def launch(command):
     """The compiler: what is mutated is compiled quickly and with coverage, the tests as in the release."""
-    source = next((arg for arg in command if arg.startswith(f"{TREE}/")), "").removeprefix(f"{TREE}/")
+    source = next((arg for arg in command if arg.startswith(f"{TREE}/") and arg.endswith(".cpp")), "").removeprefix(f"{TREE}/")
     if source.startswith(MUTATED) and not source.startswith(HOT):
         command = command + ["-O1", "--coverage", "-w"]
     command = ["ccache"] * bool(shutil.which("ccache")) + command
