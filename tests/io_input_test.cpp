@@ -496,7 +496,7 @@ TEST_F(IoTest, CsvDelimiterAndHeaderAsTheCallerSays) {
     expect_equal(read_with("1990,1991\n1,2\n3,4\n", {}), {{1990, 1991}, {1, 2}, {3, 4}});
     expect_equal(read_with("1990,1991\n1,2\n3,4\n", {.header = true}), {{1, 2}, {3, 4}});
     expect_equal(read_with(",1990,1991\na,1,2\nb,3,4\n", {.header = true}), {{1, 2}, {3, 4}});
-    expect_refusal<UnreadableFile>(path("A.csv"), "line 1, field 1: '1,2' is not a number",
+    expect_refusal<UnreadableFile>(path("A.csv"), "line 2, field 1: '3,4' is not a number",
                                    [&] { read_with("1,2\n3,4\n", {.delimiter = ';'}); });
     // the fields are counted as the line has them
     expect_refusal<UnreadableFile>(path("A.csv"), "line 3, field 2: 'z' is not a number",

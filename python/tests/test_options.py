@@ -20,13 +20,13 @@ WITH_NAN[3, 1] = np.nan
 # How many threads there are after each call, which asks for one more than the last.
 THREADS = """
 import os, numpy as np, quoin
-A = np.random.default_rng(0).random((20000, 16))
+A = np.random.default_rng(0).random((300000, 16))
 M = np.random.default_rng(0).random((300, 300))
 calls = [
     lambda k: quoin.lyapunov(lambda x: x, lambda x, V: M @ V, M[0], kind="map", time=1, transient=0, alignment=0, threads=k),
     lambda k: quoin.qr(A, threads=k), lambda k: quoin.factor(A, threads=k), lambda k: quoin.lstsq(A, A, threads=k),
     lambda k: quoin.svd(A, threads=k), lambda k: quoin.StreamingR(threads=k).partial_fit(A),
-    lambda k: quoin.StreamingQR(threads=k).partial_fit(A), lambda k: quoin.GramSchmidt(20000, threads=k).append(A),
+    lambda k: quoin.StreamingQR(threads=k).partial_fit(A), lambda k: quoin.GramSchmidt(300000, threads=k).append(A),
     lambda k: quoin.robust_pca(A, threads=k, max_iterations=2),
 ]
 def threads():

@@ -28,7 +28,7 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
     const Index m = factorization.rows(), n = factorization.cols();
     const Span span(ctx, "solve");
     LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R, m, n, rcond);
+    solution.condition = require_full_rank<T, D>(ctx, R, m, n, rcond, factorization.plan().check_finite);
 
     Matrix<T, D> C = scaled_by_power<T, D>(ctx, -e, B);
     solution.residual_norms.resize(C.cols());
@@ -58,7 +58,8 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factor
                                          MatrixView<const T, D> B, int e, double rcond) {
     const Span span(ctx, "solve");
     LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R, R.rows, factorization.rows(), rcond);
+    solution.condition =
+        require_full_rank<T, D>(ctx, R, R.rows, factorization.rows(), rcond, factorization.plan().check_finite);
 
     // Rᵀ Y = B,   X = Q [Y; 0]
     Matrix<T, D> Y = scaled_by_power<T, D>(ctx, -e, B);
@@ -100,7 +101,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     require_rows(m, n, B.rows);
     require_orthonormal(factorization.plan(), "least_squares");
     const double largest = largest_entry<T, D>(ctx, B, factorization.plan().check_finite);
-    const int e = largest > 0 && std::ilogb(largest) > largest_in_norms<T> ? room_for_norms : 0;
+    const int e = std::max(0, least_norm_exponent<T>(largest));
     const Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution = solve_overdetermined<T, D>(ctx, factorization, R.view(), B, e, rcond);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());

@@ -35,11 +35,15 @@ Matrix<T, D> scaled_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A,
     return B;
 }
 
-/// Of what overflows 2^-32 makes norms of up to 2^60 numbers representable. No more: other columns may be as small as T has them.
+/// Of what overflows 2^-32 makes norms of up to 2^60 numbers representable.
 inline constexpr int room_for_norms = 32;
-/// Up to this exponent of a largest entry they are.
+/// The least e for which norms of 2^-e B are, where B has this largest entry: no more, since its other columns may be as small as
+/// T has them. Negative where B may still grow.
 template <class T>
-inline constexpr int largest_in_norms = std::numeric_limits<T>::max_exponent - room_for_norms - 2;
+int least_norm_exponent(double largest) {
+    constexpr int most = std::numeric_limits<T>::max_exponent - room_for_norms - 2;
+    return (largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : -most) - most;
+}
 
 /// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one; e is 0 unless R would overflow or lose digits to underflow.
 template <class T, class D>
@@ -54,10 +58,9 @@ struct QRInRange {
         : QRInRange(factor(ctx, A, options, 0)) {
         // the factorization scales A's columns itself: it is R that may not fit
         const double largest = entry_norms<T>(ctx, R.view(), {}).largest;
-        const int room = largest_in_norms<T> - (beside > 0 ? std::ilogb(beside) : -largest_in_norms<T>);
-        const int e = std::isinf(largest) || room < 0
-                          ? room_for_norms
-                          : std::clamp(range_exponent<T>(largest, safe_exponent<T>), -room, 0);
+        const int needed = least_norm_exponent<T>(beside);
+        const int e = std::isinf(largest) ? std::max(room_for_norms, needed)
+                                          : std::max(needed, std::min(0, range_exponent<T>(largest, safe_exponent<T>)));
         if (e != 0) *this = factor(ctx, scaled_by_power<T, D>(ctx, -e, A).view(), options, e);
     }
 

@@ -126,10 +126,11 @@ template <class T>
 double rank_tolerance(double rcond);
 
 /// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm, and
-/// NumericalBreakdown when R holds NaN or Inf.
+/// NumericalBreakdown when R of a matrix that was checked to be finite holds NaN or Inf; NaN where it was not checked.
 ///
 /// The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
 template <class T, class D>
-double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond);
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond,
+                         bool checked = true);
 
 }  // namespace quoin
