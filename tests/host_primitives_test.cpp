@@ -88,7 +88,7 @@ TYPED_TEST(HostPrimitives, Products) {
             Padded<T> C(C0.view());
             const auto a = A.view(), b = B.view();
             K.outer(k, n, m, a.data, a.ld, b.data, b.ld, C.view().data, C.view().ld);
-            this->expect_sums(C, m + 1, "outer", [&](Index i, Index j, Index l) -> W {
+            this->expect_sums(C, m + 1, "outer", [&, m = m](Index i, Index j, Index l) -> W {
                 return l == m ? W(C0(i, j)) : -W(a(i, l)) * W(b(l, j));
             });
         }
@@ -166,7 +166,7 @@ TYPED_TEST(HostPrimitives, TallProducts) {
         multiply_transposed<T>(this->ctx, a, b, AtB.view());
         this->expect_sums(AtB, m, "AᵀB", [&](Index i, Index j, Index l) -> W { return W(a(l, i)) * W(b(l, j)); });
         subtract_product<T>(this->ctx, a, S.view(), C.view());
-        this->expect_sums(C, n + 1, "C − AS", [&](Index i, Index j, Index l) -> W {
+        this->expect_sums(C, n + 1, "C − AS", [&, n = n](Index i, Index j, Index l) -> W {
             return l == n ? W(b(i, j)) : -W(a(i, l)) * W(S(l, j));
         });
     }

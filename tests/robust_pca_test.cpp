@@ -157,7 +157,7 @@ TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
                 for (const bool warm : {false, true}) {
                     const auto pursue = [&](int e, std::vector<RobustPcaStep>& steps) {
                         const Matrix<T> scaled = times(M.view(), e), L = times(M.view(), e - 1);
-                        const Matrix<T> Y = filled<T>(m, n, T(0.01));
+                        const Matrix<T> Y = filled<T>(M.rows(), M.cols(), T(0.01));
                         RobustPcaOptions<T> options = this->options;
                         options.pursuit = pursuit;
                         options.route = route;
