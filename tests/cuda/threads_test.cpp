@@ -148,5 +148,30 @@ TEST_F(GpuThreads, FindWhatOneThreadFinds) {
     for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
+/// Calls so short that launches of one kernel meet: a limit that each of them set for itself failed 9 of 2560.
+TEST_F(GpuThreads, ShortCallsMeet) {
+    const Index widths[] = {64, 40, 64, 8};
+    std::vector<Numbers> expected;
+    for (const Index n : widths) expected.push_back(factor<float>(Method::CholeskyQR2, 256, n).run(gpu()));
+    std::vector<std::string> failures(8);
+    std::vector<std::thread> all;
+    for (std::size_t t = 0; t < failures.size(); ++t) {
+        all.emplace_back([&, t] {
+            Context<Cuda> ctx;
+            for (std::size_t i = 0; i < (quick() ? 20 : 600); ++i) {
+                const std::size_t w = (i + t) % std::size(widths);
+                try {
+                    if (factor<float>(Method::CholeskyQR2, 256, widths[w]).run(ctx) != expected[w])
+                        failures[t] += "other bits\n";
+                } catch (const std::exception& error) {
+                    failures[t] += std::string(error.what()) + "\n";
+                }
+            }
+        });
+    }
+    for (std::thread& thread : all) thread.join();
+    for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
 }  // namespace
 }  // namespace quoin::test
