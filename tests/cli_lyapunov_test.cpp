@@ -240,7 +240,7 @@ TEST_F(LyapunovCli, SurvivesBeingKilled) {
     const std::string time = "400";
     const Matrix<double> whole = uninterrupted(time);
     int killed = 0;
-    for (int attempt = 0; attempt < 200; ++attempt) {
+    for (int attempt = 0; attempt < (quick() ? 20 : 200); ++attempt) {
         Process process({"lyapunov",
                          "lorenz96",
                          "--size",
