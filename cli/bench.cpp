@@ -1,8 +1,8 @@
 #include "bench.hpp"
 #include "byte_size.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
