@@ -19,7 +19,7 @@ WITH_NAN[3, 1] = np.nan
 
 # How many threads there are after each call, which asks for one more than the last.
 THREADS = """
-import os, numpy as np, quoin
+import os, time, numpy as np, quoin
 A = np.random.default_rng(0).random((300000, 16))
 M = np.random.default_rng(0).random((300, 300))
 calls = [
@@ -34,6 +34,10 @@ def threads():
 before = threads()
 for k, call in enumerate(calls, 2):
     call(k)
+    for wait in range(100):  # a thread that ends is listed a little longer
+        if threads() == before + k - 1:
+            break
+        time.sleep(0.05)
     print(threads() - before - k + 1, end=" ")
 """
 
