@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,6 +57,17 @@ inline constexpr int graded_exponent = sizeof(T) == 8 ? 300 : 30;
 /// An m×n member of the class, the same for the same arguments.
 template <class T>
 Matrix<T> generate(Gallery matrix_class, Index m, Index n, std::uint64_t seed = 1);
+
+/// 2^e times small integers, exact from the denormals on.
+template <class T>
+Matrix<T> integers(Index m, Index n, int e) {
+    Matrix<T> A(m, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i)
+            A(i, j) = std::ldexp(static_cast<T>((7 * i * i + 5 * i * j + 3 * j + 1) % 17 - 8), e);
+    }
+    return A;
+}
 
 /// Independent standard normal entries.
 template <class T>

@@ -221,17 +221,6 @@ TYPED_TEST(LeastSquaresTest, EveryRouteTakesTheToleranceAndDefaultsToTenU) {
     });
 }
 
-/// 2^e times small integers, exact from the denormals on.
-template <class T>
-Matrix<T> integers(Index m, Index n, int e) {
-    Matrix<T> A(m, n);
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i)
-            A(i, j) = std::ldexp(static_cast<T>((7 * i * i + 5 * i * j + 3 * j + 1) % 17 - 8), e);
-    }
-    return A;
-}
-
 TYPED_TEST(LeastSquaresTest, PowersOfTwoScaleTheSolution) {
     using T = TypeParam;
     using Limits = std::numeric_limits<T>;

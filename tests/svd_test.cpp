@@ -80,17 +80,6 @@ TYPED_TEST(SvdTest, ReadsStridedInputAndLeavesItAlone) {
     }
 }
 
-/// 2^e times a matrix of small integers, exact from the denormals on.
-template <class T>
-Matrix<T> integers(Index m, Index n, int e) {
-    Matrix<T> A(m, n);
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i)
-            A(i, j) = std::ldexp(static_cast<T>((7 * i * i + 5 * i * j + 3 * j + 1) % 17 - 8), e);
-    }
-    return A;
-}
-
 TYPED_TEST(SvdTest, EveryPowerOfTwo) {
     using T = TypeParam;
     using Limits = std::numeric_limits<T>;
