@@ -40,7 +40,10 @@ protected:
                 {.method = method, .q = QForm::Explicit, .reorthogonalization = Reorthogonalization::Always});
         }
         const double bound = law * static_cast<double>(std::min(m, n)) * unit_roundoff<T>;
-        for (const Options& options : choices) {
+        // a sanitizer sees one access beyond an edge in any of the methods: a third of them at each shape, in turn
+        const std::size_t stride = quick() ? 3 : 1;
+        for (std::size_t c = shapes_++ % stride; c < choices.size(); c += stride) {
+            const Options& options = choices[c];
             SCOPED_TRACE(case_name(m, n, options.method, options.q) + " " + to_string(options.compact_wy));
             const QR<T> f = qr(ctx, A.view(), options);
             const Matrix<T> Q = f.form_q(ctx), R = f.r(ctx);
@@ -49,6 +52,9 @@ protected:
             EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
         }
     }
+
+private:
+    std::size_t shapes_ = 0;
 };
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Blocking, Types);

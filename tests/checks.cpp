@@ -217,6 +217,18 @@ double product_error(Side side, Op op, MatrixView<const T> Q, MatrixView<const T
 }
 
 template <class T>
+Matrix<T> product(MatrixView<const T> A, MatrixView<const T> B) {
+    const WideMatrix<Wide<T>> A_wide = widened(A);
+    Matrix<T> C(A.rows, B.cols);
+    for (Index j = 0; j < B.cols; ++j) {
+        std::vector<Wide<T>> column(A.rows);
+        for (Index l = 0; l < A.cols; ++l) subtract_scaled(-Wide<T>(B(l, j)), A_wide.column(l), column.data(), A.rows);
+        std::copy(column.begin(), column.end(), C.view().at(0, j));
+    }
+    return C;
+}
+
+template <class T>
 double frobenius_norm(MatrixView<const T> A) {
     return static_cast<double>(norm(widened(A).data));
 }
@@ -406,6 +418,7 @@ void expect_law(Context<Host>& ctx, MatrixView<const T> A, const QR<T>& f, Index
     template double implicit_orthogonality_error(MatrixView<const T>, MatrixView<const T>);                        \
     template double difference(MatrixView<const T>, MatrixView<const T>, Index, double);                           \
     template double product_error(Side, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, Index); \
+    template Matrix<T> product(MatrixView<const T>, MatrixView<const T>);                                          \
     template double frobenius_norm(MatrixView<const T>);                                                           \
     template bool is_upper_trapezoidal(MatrixView<const T>);                                                       \
     template bool is_finite(MatrixView<const T>);                                                                  \

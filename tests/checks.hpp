@@ -91,6 +91,10 @@ double difference(MatrixView<const T> X, MatrixView<const T> Y, Index k, double 
 template <class T>
 double product_error(Side side, Op op, MatrixView<const T> Q, MatrixView<const T> C, MatrixView<const T> X, Index k);
 
+/// AB, rounded once.
+template <class T>
+Matrix<T> product(MatrixView<const T> A, MatrixView<const T> B);
+
 /// ‖A‖_F. Infinity if it does not fit in double.
 template <class T>
 double frobenius_norm(MatrixView<const T> A);

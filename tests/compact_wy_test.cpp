@@ -19,21 +19,6 @@
 namespace quoin::test {
 namespace {
 
-/// A B, or AᵀB, rounded once.
-template <class T>
-Matrix<T> product(MatrixView<const T> A, MatrixView<const T> B) {
-    Matrix<T> C(A.rows, B.cols);
-    std::vector<Wide<T>> column(A.rows);
-    for (Index j = 0; j < B.cols; ++j) {
-        std::fill(column.begin(), column.end(), Wide<T>(0));
-        for (Index l = 0; l < A.cols; ++l) {
-            for (Index i = 0; i < A.rows; ++i) column[i] += Wide<T>(A(i, l)) * B(l, j);
-        }
-        for (Index i = 0; i < A.rows; ++i) C(i, j) = static_cast<T>(column[i]);
-    }
-    return C;
-}
-
 /// ‖T⁻¹ + T⁻ᵀ − VᵀV‖_F in units of k·u·‖VᵀV‖_F, T⁻¹ in higher precision; no tau is 0.
 template <class T>
 double defining_error(MatrixView<const T> V, MatrixView<const T> Tf) {

@@ -92,10 +92,13 @@ TYPED_TEST(GramSchmidtTest, ClassicalLosesWithKappaSquaredColumnByColumn) {
 
 TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
     using T = TypeParam;
-    for (const auto& scheme : gram_schmidt_cases)
-        for (Index width : {Index(0), Index(1), Index(16)})
-            for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 100) {
-                if (!scheme.unconditional()) continue;
+    const Index widths[] = {0, 1, 16};
+    Index turn = 0;
+    for (const auto& scheme : gram_schmidt_cases) {
+        if (!scheme.unconditional()) continue;
+        ++turn;
+        for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 100)
+            for (const Index width : in_turn(widths, turn++)) {
                 SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " kappa " +
                              std::to_string(kappa));
                 const Matrix<T> A = with_singular_values<T>(200, 60, near_one_line(60, kappa));
@@ -103,6 +106,7 @@ TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
                 const Matrix<T> B = with_condition<T>(200, 60, kappa);
                 EXPECT_LE(this->loss(B.view(), scheme.options(width)), law);
             }
+    }
 }
 
 /// R of modified Gram-Schmidt is that of Householder's method on [0; A], whatever Q has lost.

@@ -55,10 +55,12 @@ TYPED_TEST_SUITE(LapackCopy, AllTypes);
 
 TYPED_TEST(LapackCopy, EveryBitOfEverySignOfIncrement) {
     using T = typename TestFixture::T;
+    const Index increments[] = {1, 3, -1, -3, 0};
+    Index turn = 0;
     // the last three are long enough for threads, strided, contiguous in f64 and in f32
     for (const Index n : {-3, 0, 1, 2, 3, 5, 10, 50, 1000, (1 << 16) - 1, 1 << 16, 70001, (1 << 17) + 3}) {
         for (const Index incx : {1, 2, 7, -1, -2, -7, 0}) {
-            for (const Index incy : {1, 3, -1, -3, 0}) {
+            for (const Index incy : in_turn(increments, turn++)) {
                 const auto x = any_bits<T>(extent(n, incx) + 2 * margin, 1);
                 const auto before = any_bits<T>(extent(n, incy) + 2 * margin, 2);
                 auto wanted = before, y = before;
