@@ -9,6 +9,8 @@
 // linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of the
 // newest instruction set on the oldest CPU.
 
+#include <limits>
+
 #include "host/kernels/kernels.hpp"
 
 namespace quoin::host {
@@ -213,16 +215,17 @@ void outer(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index l
     for (Index j = 0; j < n; j += N) outer_columns<T, N>(m, n - j, k, A, lda, B + j * ldb, ldb, C + j * ldc, ldc);
 }
 
-/// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj.
-template <class T, int N, bool Part>
-[[gnu::always_inline]] inline void solve_rows(Index part, T* X, Index ldx, const T* R, Index ldr) {
+/// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj. A division takes
+/// as long as the sum before it; where 1 / r_jj has no large error of its own (all are normal), the rows share it.
+template <class T, int N, bool Part, bool Divide>
+[[gnu::always_inline]] inline void solve_rows(Index part, T* X, Index ldx, const T* R, Index ldr, const T* inverse) {
     Vector<T> x[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
         Vector<T> s = Part ? load_part(X + j * ldx, part) : load(X + j * ldx);
 #pragma GCC unroll 8
         for (int i = 0; i < j; ++i) s -= x[i] * R[i + j * ldr];
-        x[j] = s / R[j + j * ldr];
+        x[j] = Divide ? s / R[j + j * ldr] : s * inverse[j];
         if constexpr (Part) {
             store_part(X + j * ldx, x[j], part);
         } else {
@@ -231,15 +234,32 @@ template <class T, int N, bool Part>
     }
 }
 
+template <class T, int N, bool Divide>
+void solve_all_rows(Index m, T* X, Index ldx, const T* R, Index ldr, const T* inverse) {
+    constexpr Index W = width<T>;
+    Index i = 0;
+    for (; i + W <= m; i += W) solve_rows<T, N, false, Divide>(0, X + i, ldx, R, ldr, inverse);
+    if (i < m) solve_rows<T, N, true, Divide>(m - i, X + i, ldx, R, ldr, inverse);
+}
+
 template <class T, int N>
 void solve_columns(Index m, Index n, T* X, Index ldx, const T* R, Index ldr) {
     if constexpr (N > 1) {
         if (n < N) return solve_columns<T, N - 1>(m, n, X, ldx, R, ldr);
     }
-    constexpr Index W = width<T>;
-    Index i = 0;
-    for (; i + W <= m; i += W) solve_rows<T, N, false>(0, X + i, ldx, R, ldr);
-    if (i < m) solve_rows<T, N, true>(m - i, X + i, ldx, R, ldr);
+    constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    T inverse[N];
+    bool normal = true;
+    for (int j = 0; j < N; ++j) {
+        inverse[j] = 1 / R[j + j * ldr];
+        const T magnitude = inverse[j] < 0 ? -inverse[j] : inverse[j];
+        normal = normal && magnitude >= least && magnitude <= most;
+    }
+    if (normal) {
+        solve_all_rows<T, N, false>(m, X, ldx, R, ldr, inverse);
+    } else {
+        solve_all_rows<T, N, true>(m, X, ldx, R, ldr, inverse);
+    }
 }
 
 template <class T>
