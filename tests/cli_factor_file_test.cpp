@@ -108,7 +108,7 @@ TEST_F(CliFile, TheCapHoldsForTheWholeProcess) {
 /// Square and wide: the n² of R and QᵀQ alone are more than the cap, and they go by columns.
 TEST_F(CliFile, TheCapHoldsToVerifyWhatIsWide) {
     if (QUOIN_HAS_FEATURE(address_sanitizer)) GTEST_SKIP() << "AddressSanitizer keeps what was freed";
-    const Index m = 1000, n = 3000;
+    const Index m = 1000, n = 1500;
     save_rows(m, n);
     const long idle = quoin_run("info").peak_kib;
     const int cap = 8;
@@ -165,11 +165,11 @@ TEST_F(CliFile, JsonCountsWhatWasMoved) {
 TEST_F(CliFile, VerifyMeasuresTheFiles) {
     // in one pass over Q, and in several
     const std::tuple<Index, Index, const char*> cases[] = {
-        {6000, 40, "300KiB"}, {400, 400, "700KiB"}, {100, 1000, "350KiB"}, {100, 1000, "200KiB"}};
+        {6000, 40, "300KiB"}, {200, 200, "250KiB"}, {60, 600, "130KiB"}, {60, 600, "100KiB"}};
     for (const auto& [m, n, cap] : cases) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const auto A = random_normal<double>(m, n, 3);
-        if (n == 400) {
+        if (n == 200) {
             NpyRowWriter<double> writer("A.npy", m, n);
             writer.write_rows(0, A.view());
             writer.commit();

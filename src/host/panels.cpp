@@ -13,9 +13,12 @@ using namespace host;
 /// applied as I − S Vᵀ.
 template <class T>
 struct TallReflector {
-    TallReflector(Arena::Frame& frame, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<const T> S = {})
+    /// For products with p columns.
+    TallReflector(Context<Host>& ctx, Arena::Frame& frame, Index p, MatrixView<const T> V, MatrixView<const T> Tf,
+                  MatrixView<const T> S = {})
         : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(V.rows, std::max<Index>(2048, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
+        if (p >= V.cols && columns_collide(V.ld)) V_ = apart(ctx, frame, V);
     }
 
     /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c.
@@ -70,6 +73,17 @@ struct TallReflector {
     }
 
 private:
+    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other (8192 rows of f64, say).
+    static bool columns_collide(Index ld) { return ld * Index(sizeof(T)) % (Index(32) << 10) == 0; }
+    /// A copy of V whose columns lie a page and a line apart in every cache of up to 128 KiB a way.
+    static MatrixView<const T> apart(Context<Host>& ctx, Arena::Frame& frame, MatrixView<const T> V) {
+        constexpr Index way = (Index(128) << 10) / sizeof(T), shift = (4096 + 64) / sizeof(T);
+        const Index ld = (V.rows + way - 1) / way * way + shift;
+        T* copy = frame.take<T>(ld * V.cols);
+#pragma omp parallel for num_threads(team(ctx, 4.0 * V.rows * V.cols))
+        for (Index j = 0; j < V.cols; ++j) std::copy_n(V.at(0, j), V.rows, copy + j * ld);
+        return {copy, V.rows, V.cols, ld};
+    }
     /// W := VᵀC over a power of two of chunks, some of which may not exist, added as `sum_parts` does. Behind W lie as many
     /// buffers of its size as there are levels.
     void inner_pairwise(Range c, MatrixView<T> C, T* W) const {
@@ -113,7 +127,7 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     if (k == 0 || p == 0) return;
     const double flops = 4.0 * V.rows * k * p;
     Arena::Frame frame(ctx.state().arena);
-    const TallReflector<T> H(frame, V, Tf, S);
+    const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
     if (count == 1 || tiles >= 2 * ctx.threads()) {
         ThreadBuffers<T> buffers(frame, ctx.threads(), H.work());
@@ -186,7 +200,7 @@ void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView
     const Index rest = tile_count(C_rest.cols), tiles = rest + tile_count(step.S1.cols);
     const double flops = 4.0 * V.rows * k * (C.cols + step.S1.cols) + 3.0 * (C.rows - k) * next * next;
     Arena::Frame frame(ctx.state().arena);
-    const TallReflector<T> H(frame, V, Tf, step.S);
+    const TallReflector<T> H(ctx, frame, C.cols + step.S1.cols, V, Tf, step.S);
     ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(H.work(), factor_work(next)));
 #pragma omp parallel num_threads(team(ctx, flops))
     {
