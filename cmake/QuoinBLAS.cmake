@@ -1,5 +1,5 @@
-# quoin::blas: LAPACKE, CBLAS and the Fortran BLAS and LAPACK below them, of the implementation that QUOIN_BLAS names.
-# Included by the build, and by the installed package where Quoin is a static library.
+# quoin::blas: LAPACKE, CBLAS, and the Fortran BLAS and LAPACK below them, from the implementation that QUOIN_BLAS names.
+# The build includes this file, and so does the installed package if Quoin is a static library.
 
 include_guard(GLOBAL)
 
@@ -8,7 +8,7 @@ mark_as_advanced(QUOIN_LAPACKE_INCLUDE_DIR)
 
 if(QUOIN_BLAS STREQUAL "OpenBLAS")
     # Debian's alternatives may point libblas.so.3 and libopenblas.so.0 at the pthread flavour, whose threads compete with
-    # Quoin's own. The OpenMP flavour holds BLAS, CBLAS and LAPACK; linked before LAPACKE it provides them all.
+    # Quoin's own. The OpenMP flavour has BLAS, CBLAS and LAPACK; linked before LAPACKE it provides them all.
     set(arch ${CMAKE_LIBRARY_ARCHITECTURE})
     find_library(QUOIN_OPENBLAS_LIBRARY openblas HINTS /usr/lib/${arch}/openblas-openmp REQUIRED)
     find_path(QUOIN_CBLAS_INCLUDE_DIR cblas.h

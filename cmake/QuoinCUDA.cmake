@@ -1,5 +1,5 @@
-# QUOIN_HAVE_CUDA: whether the CUDA backend is built, with the language CUDA enabled if so. AUTO builds it where the machine
-# has a GPU (the driver's /dev/nvidiactl) and the toolkit. Architectures: CMAKE_CUDA_ARCHITECTURES, by default Hopper's.
+# QUOIN_HAVE_CUDA: whether the CUDA backend is built; then the language CUDA is enabled. AUTO builds it if the machine has a GPU
+# (the driver's /dev/nvidiactl) and the toolkit. CMAKE_CUDA_ARCHITECTURES has the architectures, by default Hopper's.
 
 set(QUOIN_HAVE_CUDA OFF)
 if(QUOIN_CUDA STREQUAL "OFF" OR (QUOIN_CUDA STREQUAL "AUTO" AND (QUOIN_SANITIZE OR NOT EXISTS /dev/nvidiactl)))

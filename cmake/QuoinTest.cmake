@@ -1,20 +1,20 @@
-# quoin_add_test(NAME COMMAND ARGS...): a test in the environment that its build needs. A GoogleTest program leaves its
-# counts in reports/NAME.xml.
+# quoin_add_test(NAME COMMAND ARGS...): a test in the environment that its build needs. A GoogleTest program writes its
+# counts to reports/NAME.xml.
 
-# Threads that wait sleep: small matrices on a shared machine would otherwise spend their time spinning. LLVM's OpenMP, which
-# the sanitizers use, spins for 200 ms whatever the policy is, unless it is told not to.
+# Waiting threads sleep: on a shared machine small matrices would otherwise spend their time spinning. LLVM's OpenMP, which the
+# sanitizers use, ignores the policy and spins for 200 ms unless KMP_BLOCKTIME is 0.
 set(QUOIN_TEST_ENVIRONMENT OMP_NUM_THREADS=unset: OMP_WAIT_POLICY=set:passive KMP_BLOCKTIME=set:0)
 if(QUOIN_SANITIZE)
     list(APPEND QUOIN_TEST_ENVIRONMENT QUOIN_TEST_QUICK=set:1)
 endif()
 if(QUOIN_SANITIZE MATCHES "address")
-    # Requests that cannot be met must come back as they do without the sanitizer: the library turns them into errors.
+    # An allocation that fails must return null, as without the sanitizer: the library turns it into an error.
     list(APPEND QUOIN_TEST_ENVIRONMENT
         ASAN_OPTIONS=set:allocator_may_return_null=1:detect_stack_use_after_return=1
         UBSAN_OPTIONS=set:print_stacktrace=1)
 elseif(QUOIN_SANITIZE MATCHES "thread")
-    # libarcher tells the sanitizer what OpenMP synchronises; OpenBLAS is not instrumented and is left out.
-    # Four threads, so that there is something to race on any machine.
+    # libarcher tells the sanitizer what OpenMP synchronises; OpenBLAS is not instrumented and is ignored.
+    # Four threads, so that races are possible on any machine.
     cmake_path(GET OpenMP_omp_LIBRARY PARENT_PATH libomp_dir)
     find_library(QUOIN_ARCHER_LIBRARY archer HINTS ${libomp_dir} REQUIRED)
     mark_as_advanced(QUOIN_ARCHER_LIBRARY)

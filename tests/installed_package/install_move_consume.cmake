@@ -1,5 +1,5 @@
-# Installs BUILD_DIR under one prefix, moves the tree to another and builds and runs this example project against it, so
-# that nothing of the package may depend on where it was built or first installed.
+# Installs BUILD_DIR under one prefix, moves the tree to another, and builds and runs this example project against it: the
+# package must not depend on where it was built or first installed.
 
 set(work ${BUILD_DIR}/installed_package)
 set(first ${work}/first)
