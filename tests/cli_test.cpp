@@ -898,6 +898,26 @@ TYPED_TEST(CliTyped, SvdOfEitherShape) {
     }
 }
 
+// Golub and Van Loan: Householder 2mn² − 2n³/3, Q the same, Qᵀb and the solve 4mn − n², R-SVD 6mn² + 20n³ or 2mn² + 2n³
+TEST_F(Cli, RatesAreThoseOfTheStandardCounts) {
+    save("A.npy", random_normal<double>(300, 40));
+    save("b.npy", random_normal<double>(300, 1));
+    const double m = 300, n = 40, r = 2 * m * n * n - 2 * n * n * n / 3;
+    const std::pair<const char*, double> commands[] = {
+        {"factor A.npy --out f --r-only --json", r},
+        {"factor A.npy --out g --json", 2 * r},
+        {"lstsq A.npy b.npy --out x.npy --json", r + 4 * m * n - n * n},
+        {"svd A.npy --out u --json", 6 * m * n * n + 20 * n * n * n},
+        {"svd A.npy --out v --values-only --json", 2 * m * n * n + 2 * n * n * n},
+    };
+    for (const auto& [line, flops] : commands) {
+        const Outcome outcome = quoin_run(line);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        const double gflop = json_number(outcome.out, "gflops") * json_number(outcome.out, "seconds");
+        EXPECT_NEAR(gflop, 1e-9 * flops, 1e-13 * flops) << line;
+    }
+}
+
 TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
     save("A.npy", random_normal<double>(8000, 10));
     ASSERT_EQ(quoin_run("svd A.npy --values-only --out whole").exit_code, 0);

@@ -297,6 +297,20 @@ TYPED_TEST(QrInterface, LongSumsOfRoundingErrorsOfOneSignObeyTheLaw) {
     }
 }
 
+/// Every row is alike and rounds alike: roundings of one sign in V and in T.
+TYPED_TEST(QrInterface, ConstantMatricesObeyTheLaw) {
+    using T = TypeParam;
+    Context<Host> ctx;
+    for (const Index m : {4096, 8192})
+        for (const Index n : {8, 12, 16})
+            for (const Method method : unconditional_methods) {
+                const Matrix<T> A = filled<T>(m, n, T(0.1));
+                const Matrix<T> Q = qr(ctx, A.view(), with(method)).form_q(ctx);
+                EXPECT_LE(orthogonality<T>(ctx, Q.view()), law * static_cast<double>(n) * unit_roundoff<T>)
+                    << shape_name(m, n) << " " << to_string(method);
+            }
+}
+
 TYPED_TEST(QrInterface, RAloneIsTheFactorOfAndNotOfTheGramMatrix) {
     using T = TypeParam;
     for (Index m : {60, 5000}) {

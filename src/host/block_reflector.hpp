@@ -27,6 +27,11 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index block_rows = 4096 / sizeof(T);
 
+/// Rows at once in the products VᵀV that T is made of: I − V T Vᵀ departs from an orthogonal matrix by what rounding adds to
+/// them, and where rows are all alike a longer chain of additions rounds to one side (docs/algorithms.md, section 6).
+template <class T>
+inline constexpr Index gram_rows = block_rows<T> / 4;
+
 /// Columns of the unblocked factorization at the bottom of the recursion.
 inline constexpr Index base_width = 4;
 
@@ -68,9 +73,10 @@ void copy_unit_lower(Index n, const T* A, Index lda, T* L, Index ldl) {
 
 /// C += AᵀB over any number of rows h, in blocks of rows.
 template <class T>
-void inner_blocked(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
-    for (Index i = 0; i < h; i += block_rows<T>) {
-        kernels<T>().inner(m, n, std::min(block_rows<T>, h - i), A + i, lda, B + i, ldb, C, ldc);
+void inner_blocked(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc,
+                   Index block = block_rows<T>) {
+    for (Index i = 0; i < h; i += block) {
+        kernels<T>().inner(m, n, std::min(block, h - i), A + i, lda, B + i, ldb, C, ldc);
     }
 }
 
@@ -271,7 +277,7 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
     copy_unit_lower(n2, A22, lda, L2, n2);
     fill_zero(n1, n2, G, n1);
     K.inner(n1, n2, n2, V1, lda, L2, n2, G, n1);
-    inner_blocked(n1, n2, m - n, V1 + n2, lda, A22 + n2, lda, G, n1);
+    inner_blocked(n1, n2, m - n, V1 + n2, lda, A22 + n2, lda, G, n1, gram_rows<T>);
     join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
 }
 
@@ -298,7 +304,7 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
     T* G = work;
     fill_zero(n1, n2, G, n1);
-    inner_blocked(n1, n2, h, B, ldb, B2, ldb, G, n1);
+    inner_blocked(n1, n2, h, B, ldb, B2, ldb, G, n1, gram_rows<T>);
     join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
 }
 

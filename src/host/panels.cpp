@@ -271,8 +271,8 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
             kernels<T>().inner_upper(k, k, L, k, part, k);
             r.begin = k;
         }
-        for (Index i = r.begin; i < r.end; i += block_rows<T>) {
-            kernels<T>().inner_upper(k, std::min(block_rows<T>, r.end - i), V.at(i, 0), V.ld, part, k);
+        for (Index i = r.begin; i < r.end; i += gram_rows<T>) {
+            kernels<T>().inner_upper(k, std::min(gram_rows<T>, r.end - i), V.at(i, 0), V.ld, part, k);
         }
     }
     sum_parts(ctx, k, k, chunks.count, parts, G, k);

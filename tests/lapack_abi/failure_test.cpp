@@ -54,5 +54,13 @@ TYPED_TEST(LapackFailure, WantsNoMoreThanThereIsToAddress) {
     EXPECT_EQ(info, -1010);
 }
 
+TEST(LapackPassOn, NotWhereTheReferenceFails) {
+    const bool left = true, right = false;
+    EXPECT_TRUE(lapack::reference_fails(left, 100, 50, 51)) << "several blocks of more rows than Q has";
+    EXPECT_FALSE(lapack::reference_fails(left, 100, 50, 50));
+    EXPECT_TRUE(lapack::reference_fails(right, 100, 50, 50)) << "m numbers written into mb of them";
+    EXPECT_FALSE(lapack::reference_fails(right, 50, 50, 50));
+}
+
 }  // namespace
 }  // namespace quoin::test
