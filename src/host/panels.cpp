@@ -73,8 +73,13 @@ struct TallReflector {
     }
 
 private:
-    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other (8192 rows of f64, say).
-    static bool columns_collide(Index ld) { return ld * Index(sizeof(T)) % (Index(32) << 10) == 0; }
+    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
+    /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
+    static bool columns_collide(Index ld) {
+        constexpr Index sets = Index(32) << 10, lines = 4 * 64;
+        const Index stride = ld * Index(sizeof(T)), beyond = stride % sets;
+        return stride > sets - lines && (beyond < lines || beyond > sets - lines);
+    }
     /// A copy of V whose columns lie a page and a line apart in every cache of up to 128 KiB a way.
     static MatrixView<const T> apart(Context<Host>& ctx, Arena::Frame& frame, MatrixView<const T> V) {
         constexpr Index way = (Index(128) << 10) / sizeof(T), shift = (4096 + 64) / sizeof(T);
