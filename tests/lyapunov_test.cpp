@@ -704,7 +704,22 @@ TEST(Refusals, NameTheParameter) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     expect_named([] { tangent_map(Lorenz63{.step = 0}); }, "step");
     expect_named([&] { tangent_map(Lorenz63{.step = nan}); }, "step");
+    expect_named([&] { tangent_map(Lorenz63{.sigma = nan}); }, "sigma must");
+    expect_named([&] { tangent_map(Lorenz63{.rho = nan}); }, "rho must");
+    expect_named([&] { tangent_map(Lorenz63{.beta = nan}); }, "beta must");
     expect_named([&] { tangent_map(Henon{.a = nan}); }, "a must");
+    expect_named([&] { tangent_map(Henon{.b = nan}); }, "b must");
+    expect_named([&] { tangent_map(Lorenz96{.forcing = nan}); }, "forcing must");
+    expect_named([&] { tangent_map(Lorenz96{.step = nan}); }, "step must");
+    expect_named([&] { tangent_map(KuramotoSivashinsky{.step = nan}); }, "step must");
+    expect_named([&] { tangent_map(FputBeta{.beta = nan}); }, "beta must");
+    expect_named([&] { tangent_map(FputBeta{.energy = nan}); }, "energy must");
+    expect_named([&] { tangent_map(FputBeta{.step = nan}); }, "step must");
+    expect_named([&] { tangent_map(Particles{.density = nan}); }, "density must");
+    expect_named([&] { tangent_map(Particles{.temperature = nan}); }, "temperature must");
+    expect_named([&] { tangent_map(Particles{.kappa = nan}); }, "kappa must");
+    expect_named([&] { tangent_map(Particles{.cutoff = nan}); }, "cutoff must");
+    expect_named([&] { tangent_map(Particles{.step = nan}); }, "step must");
     expect_named([] { tangent_map(Lorenz96{.size = 3}); }, "at least 4");
     expect_named([] { tangent_map(KuramotoSivashinsky{.length = -1}); }, "length");
     expect_named([] { tangent_map(KuramotoSivashinsky{.length = 1e9}); }, "million");
@@ -729,6 +744,7 @@ TEST(Refusals, NameTheParameter) {
     expect_named(run({.transient = -1}), "transient");
     expect_named(run({.alignment = nan}), "alignment");
     expect_named(run({.steps_per_qr = 0}), "steps_per_qr");
+    expect_named(run({.checkpoint_seconds = 0}), "checkpoint_seconds");
     expect_named(run({.time = 1e300}), "segments");
 }
 
