@@ -297,6 +297,20 @@ TYPED_TEST(QrInterface, LongSumsOfRoundingErrorsOfOneSignObeyTheLaw) {
     }
 }
 
+/// Columns of 32 KiB and of nearly as much: the updates work on a copy of V.
+TYPED_TEST(QrInterface, ColumnsThatCollideInACacheObeyTheLaw) {
+    using T = TypeParam;
+    const Index n = 150, page = Index(32768) / Index(sizeof(T));
+    for (const Index m : {page - 9, page, 2 * page + 7}) {
+        if (quick() && m != page) continue;
+        const Matrix<T> A = random_normal<T>(m, n);
+        const QR<T> f = qr(this->ctx, A.view(), with(Method::BlockedHouseholder));
+        const Matrix<T> Q = f.form_q(this->ctx), R = f.r();
+        EXPECT_LE(orthogonality<T>(this->ctx, Q.view()), law * n * unit_roundoff<T>) << m;
+        EXPECT_LE(residual<T>(this->ctx, A.view(), Q.view(), R.view()), law * n * unit_roundoff<T>) << m;
+    }
+}
+
 /// Every row is alike and rounds alike: roundings of one sign in V and in T.
 TYPED_TEST(QrInterface, ConstantMatricesObeyTheLaw) {
     using T = TypeParam;
