@@ -1,9 +1,8 @@
 #include "bench.hpp"
-#include "byte_size.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -96,7 +96,7 @@ TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
     Index turn = 0;
     for (const auto& scheme : gram_schmidt_cases) {
         if (!scheme.unconditional()) continue;
-        ++turn;
+        ++turn;  // another width first
         for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 100)
             for (const Index width : in_turn(widths, turn++)) {
                 SCOPED_TRACE(std::string(scheme.name) + " " + std::to_string(width) + " kappa " +

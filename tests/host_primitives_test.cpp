@@ -266,6 +266,18 @@ TYPED_TEST(HostPrimitives, SmallTriangles) {
     }
 }
 
+// 1 / r overflows for the first and is denormal for the second: the quotients are exact all the same
+TYPED_TEST(HostPrimitives, SolvesByNumbersWithoutANormalReciprocal) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    for (const T r : {Limits::denorm_min(), Limits::max() / 2 + Limits::max() / 4}) {
+        const Index m = 35;
+        Matrix<T> X = filled<T>(m, 1, r);
+        kernels<T>().solve(m, 1, X.data(), m, &r, 1);
+        EXPECT_TRUE(same_bits<T>(X.view(), filled<T>(m, 1, 1).view()));
+    }
+}
+
 TYPED_TEST(HostPrimitives, Elements) {
     using T = TypeParam;
     constexpr Index sweep = 16384;

@@ -27,8 +27,8 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index block_rows = 4096 / sizeof(T);
 
-/// Rows at once in the products VᵀV that T is made of: I − V T Vᵀ departs from an orthogonal matrix by what rounding adds to
-/// them, and where rows are all alike a longer chain of additions rounds to one side (docs/algorithms.md, section 6).
+/// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an orthogonal
+/// matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 

@@ -84,10 +84,9 @@ private:
     static MatrixView<const T> apart(Context<Host>& ctx, Arena::Frame& frame, MatrixView<const T> V) {
         constexpr Index way = (Index(128) << 10) / sizeof(T), shift = (4096 + 64) / sizeof(T);
         const Index ld = (V.rows + way - 1) / way * way + shift;
-        T* copy = frame.take<T>(ld * V.cols);
-#pragma omp parallel for num_threads(team(ctx, 4.0 * V.rows * V.cols))
-        for (Index j = 0; j < V.cols; ++j) std::copy_n(V.at(0, j), V.rows, copy + j * ld);
-        return {copy, V.rows, V.cols, ld};
+        const MatrixView<T> B(frame.take<T>(ld * V.cols), V.rows, V.cols, ld);
+        copy<T>(ctx, V, B);
+        return B;
     }
     /// W := VᵀC over a power of two of chunks, some of which may not exist, added as `sum_parts` does. Behind W lie as many
     /// buffers of its size as there are levels.

@@ -216,7 +216,7 @@ void outer(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index l
 }
 
 /// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj. A division takes
-/// as long as the sum before it; where 1 / r_jj has no large error of its own (all are normal), the rows share it.
+/// as long as the sum before it: unless Divide, x_j is multiplied by `inverse`, the 1 / r_jj.
 template <class T, int N, bool Part, bool Divide>
 [[gnu::always_inline]] inline void solve_rows(Index part, T* X, Index ldx, const T* R, Index ldr, const T* inverse) {
     Vector<T> x[N];
@@ -247,6 +247,7 @@ void solve_columns(Index m, Index n, T* X, Index ldx, const T* R, Index ldr) {
     if constexpr (N > 1) {
         if (n < N) return solve_columns<T, N - 1>(m, n, X, ldx, R, ldr);
     }
+    // a reciprocal that is normal has a relative error of u, and any other one may have any
     constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
     T inverse[N];
     bool normal = true;
