@@ -54,7 +54,8 @@ def markdown(page):
 def signature(function):
     function = ast.parse(ast.unparse(function)).body[0]
     function.body, function.decorator_list = [ast.Expr(ast.Constant(...))], []
-    return ast.unparse(function).rpartition(":")[0].removeprefix("def ")
+    text = ast.unparse(function).rpartition(":")[0].removeprefix("def ")
+    return text.replace("(self, ", "(").replace("(self)", "()")
 
 
 def docstring(node):
@@ -115,10 +116,11 @@ def python_reference():
                 lines += described(node)
                 continue
             bases = ", ".join(ast.unparse(base) for base in node.bases if not ast.unparse(base).startswith(("_", "Pickled")))
-            lines += [f"### {name} {{#python-{name}}}", "", f"class of {bases}" if bases else "", *docstring(node)]
+            lines += [f"### {name} {{#python-{name}}}", "", f"class of {bases}" if bases else ""]
             init = next((member for member in node.body if getattr(member, "name", "") == "__init__"), None)
             if init and "core: Any" not in ast.unparse(init.args):
-                lines += ["```python", signature(init).replace("__init__(self, ", f"{name}(").replace("__init__(self)", f"{name}()"), "```", ""]
+                lines += ["```python", signature(init).replace("__init__", name), "```"]
+            lines += docstring(node)
             for member in members(node):
                 if isinstance(member, ast.AnnAssign):
                     lines.append(f"- `{ast.unparse(member)}`")
