@@ -6,6 +6,7 @@
 
 #include <charconv>
 
+#include "describe.hpp"
 #include "number_between.hpp"
 
 namespace quoin::cli {
@@ -172,6 +173,10 @@ void add_compact_wy_arguments(CLI::App& command, Options& options) {
 }
 
 void refuse_argument(const std::string& argument, const std::string& why) { throw CLI::ValidationError(argument, why); }
+
+void refuse_name(const std::string& argument, const std::string& text, std::vector<std::string> names) {
+    throw NoSuchName(argument, text, std::move(names));
+}
 
 std::vector<std::string> split_list(const std::string& text) { return CLI::detail::split(text, ','); }
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "quoin/quoin.hpp"
@@ -50,6 +51,8 @@ struct Shape {
 
 /// Throws CLI::ValidationError: `why`, one sentence, about `argument`.
 [[noreturn]] void refuse_argument(const std::string& argument, const std::string& why);
+/// Throws NoSuchName.
+[[noreturn]] void refuse_name(const std::string& argument, const std::string& text, std::vector<std::string> names);
 /// The parts of "a,b,c".
 std::vector<std::string> split_list(const std::string& text);
 
@@ -75,12 +78,12 @@ QForm parse_q_form(const std::string& argument, const std::string& text);
 /// The value among `values` whose name `name_of(value)` is `text`.
 template <class Value, class NameOf>
 Value parse_name(const std::string& argument, const std::string& text, std::span<const Value> values, NameOf name_of) {
-    std::string names;
+    std::vector<std::string> names;
     for (const Value value : values) {
         if (text == name_of(value)) return value;
-        names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+        names.emplace_back(name_of(value));
     }
-    refuse_argument(argument, "'" + text + "' is none of " + names);
+    refuse_name(argument, text, std::move(names));
 }
 template <class Value, class NameOf>
 Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values,

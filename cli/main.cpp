@@ -12,6 +12,7 @@
 #include <new>
 #include <system_error>
 
+#include "describe.hpp"
 #include "interrupt.hpp"
 #include "quoin/quoin.hpp"
 #include "subcommands.hpp"
@@ -101,6 +102,7 @@ int main(int argc, char** argv) {
     cli::add_plan(program);
     cli::add_info(program);
     cli::add_bench(program);
+    cli::add_describe_flag(program);
 
     try {
         program.parse(argc, argv);

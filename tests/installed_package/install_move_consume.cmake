@@ -32,3 +32,37 @@ run(${work}/build/by_pkg_config)
 if(EXISTS ${moved}/bin/quoin)
     run(${moved}/bin/quoin --version)
 endif()
+
+set(expected doc/quoin/LICENSE)
+if(EXISTS ${BUILD_DIR}/share/made)  # cmake/QuoinManuals.cmake says where it is left out
+    list(APPEND expected man/man1/quoin.1 man/man1/quoin-factor.1 bash-completion/completions/quoin zsh/site-functions/_quoin
+        fish/vendor_completions.d/quoin.fish)
+endif()
+if(EXISTS ${BUILD_DIR}/docs/index.html)
+    list(APPEND expected doc/quoin/html/index.html)
+endif()
+foreach(file IN LISTS expected)
+    if(NOT EXISTS ${moved}/share/${file})
+        message(FATAL_ERROR "share/${file} is not installed")
+    endif()
+endforeach()
+
+# expect_completion(ANSWER WORD...): what bash answers to the words and TAB
+find_program(BASH bash)
+function(expect_completion answer)
+    list(LENGTH ARGN current)
+    list(JOIN ARGN " " words)
+    execute_process(OUTPUT_VARIABLE completed COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE
+        COMMAND ${BASH} -c "source '${moved}/share/bash-completion/completions/quoin'
+            COMP_WORDS=(quoin ${words}) COMP_CWORD=${current}; _quoin; echo \"\${COMPREPLY[*]}\"")
+    if(NOT completed STREQUAL answer)
+        message(FATAL_ERROR "bash completes 'quoin ${words}' to '${completed}', not to '${answer}'")
+    endif()
+endfunction()
+if(BASH AND EXISTS ${BUILD_DIR}/share/made)
+    expect_completion("factor" fac)
+    expect_completion("--restart --reorthogonalize" factor A.npy --re)
+    expect_completion("tsqr" factor --method t)
+    expect_completion("binary" plan --tree=b)
+    expect_completion("lorenz63 lorenz96" lyapunov lor)
+endif()
