@@ -1,4 +1,4 @@
-"""Pages for Doxygen (`./run docs`): the Markdown of the repository, and a reference of the Python package from its docstrings.
+"""Pages for Doxygen (`./run docs`): the Markdown of the repository, and the Python package's reference from its docstrings.
 
     python3 docs/pages.py FOLDER
 
@@ -82,9 +82,9 @@ def docstring(node):
 def described(node, owner=""):
     name = f"{owner}{node.name}"
     properties = any(ast.unparse(decorator) in ("property", "cached_property") for decorator in node.decorator_list)
-    shown = name if properties else owner + signature(node)
     heading = f"{'####' if owner else '###'} {name} {{#python-{name.replace('.', '-')}}}"
-    return [heading, "```python", shown, "```", *docstring(node)]
+    code = [] if properties else ["```python", owner + signature(node), "```"]
+    return [heading, *code, *docstring(node)]
 
 
 def python_reference():
@@ -99,15 +99,15 @@ def python_reference():
     )
 
     def members(node):
-        """Public methods, properties and fields, those of private bases included."""
+        """(name, member) of methods, properties and fields, those of private bases included."""
         for base in node.bases:
             if ast.unparse(base) in defined and ast.unparse(base) not in names:
                 yield from members(defined[ast.unparse(base)])
         for member in node.body:
-            if not getattr(member, "name", getattr(getattr(member, "target", None), "id", "_")).startswith("_"):
-                yield member
+            yield getattr(member, "name", getattr(getattr(member, "target", None), "id", "_")), member
 
-    lines = ["# Python reference {#page-python-reference}", "", "The package `quoin`; [the guide](#page-python) shows how to use it.", ""]
+    lines = ["# Python reference {#page-python-reference}", ""]
+    lines += ["The package `quoin`; [the guide](#page-python) shows how to use it.", ""]
     for title, kind in (("Functions", ast.FunctionDef), ("Classes", ast.ClassDef)):
         lines += [f"## {title} {{#python-{title.lower()}}}", ""]
         for name in (name for name in names if isinstance(defined[name], kind)):
@@ -117,11 +117,13 @@ def python_reference():
                 continue
             bases = ", ".join(ast.unparse(base) for base in node.bases if not ast.unparse(base).startswith(("_", "Pickled")))
             lines += [f"### {name} {{#python-{name}}}", "", f"class of {bases}" if bases else ""]
-            init = next((member for member in node.body if getattr(member, "name", "") == "__init__"), None)
+            init = dict(members(node)).get("__init__")
             if init and "core: Any" not in ast.unparse(init.args):
                 lines += ["```python", signature(init).replace("__init__", name), "```"]
             lines += docstring(node)
-            for member in members(node):
+            for member_name, member in members(node):
+                if member_name.startswith("_"):
+                    continue
                 if isinstance(member, ast.AnnAssign):
                     lines.append(f"- `{ast.unparse(member)}`")
                 elif isinstance(member, ast.FunctionDef):
