@@ -2,13 +2,14 @@
 
     python3 man_and_completion.py FOLDER PROGRAM...
 
-Each program tells its commands and options by `PROGRAM --describe` (cli/describe.cpp). The files have the places in FOLDER that
-they take in share/. Where `quoin X` starts a program quoin-X that is also named, the two have one page and the same options.
+`PROGRAM --describe` prints the commands and options of a program (cli/describe.cpp). The files have the same places in FOLDER
+as in share/. If `quoin X` starts a program quoin-X, and that is named too, the two have one page and the same options.
 """
 
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -53,11 +54,9 @@ class Command:
 
 
 def summary(description):
-    """The first sentence, without what stands in parentheses at its end."""
-    text = " ".join(description.split("\n\n")[0].split())
-    for end in (". ", "; ", " ("):
-        text = text.split(end)[0]
-    return text.rstrip(".")
+    """The first sentence, without the words in parentheses."""
+    text = re.sub(r" \([^()]*[a-z]{3}[^()]*(\([^()]*\)[^()]*)*\)", "", " ".join(description.split("\n\n")[0].split()))
+    return re.split(r"[.;] ", text)[0].rstrip(".")
 
 
 # ---- man -------------------------------------------------------------------------------------------------------------
@@ -82,7 +81,7 @@ def paragraphs(text):
 def man_page(command, version, programs):
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
     usage = [f".B {roff(command.path)}"]
-    usage += [f"[{roff('OPTIONS')}]"] if command.options else []
+    usage += ["[OPTIONS]"] if command.options else []
     usage += ["COMMAND ..."] if command.commands else []
     for argument in command.arguments:
         name = roff(argument.names[0]) + (" ..." if argument.many else "")
@@ -122,7 +121,7 @@ def man_page(command, version, programs):
     if " " in command.path:
         related = [command.path.rpartition(" ")[0].replace(" ", "-")]
     if related:
-        lines += [".SH SEE ALSO", ",\n".join(f".BR {roff(page)} (1)" for page in related).replace("(1),", "(1),")]
+        lines += [".SH SEE ALSO", ",\n".join(f".BR {roff(page)} (1)" for page in related)]
     return "\n".join(lines) + "\n"
 
 
@@ -149,7 +148,8 @@ def bash(program):
         arguments = [name for argument in command.arguments for name in argument.choices]
         arguments += [below.name for below in command.commands]
         kind = " kind=file" if any(argument.files for argument in command.arguments) else ""
-        words.append(f'                "{command.path}") options={shlex.quote(options)} words={shlex.quote(" ".join(arguments))}{kind} ;;')
+        offered = f"options={shlex.quote(options)} words={shlex.quote(' '.join(arguments))}{kind}"
+        words.append(f'                "{command.path}") {offered} ;;')
     newline = "\n"
     return f"""# bash completion of {program.name}, made from its options by its build
 {function}() {{
@@ -220,9 +220,14 @@ def zsh(program):
         lines.append("    _arguments -C \\\n        " + " \\\n        ".join(map(shlex.quote, specs)))
         if command.commands:
             described = [shlex.quote(f"{zsh_text(below.name)}:{below.summary}") for below in command.commands]
-            lines += ["    case $state in", "        command)", "            local -a commands=(", *(f"                {one}" for one in described)]
+            lines += ["    case $state in", "        command)", "            local -a commands=("]
+            lines += [f"                {one}" for one in described]
             lines += ["            )", "            _describe command commands"]
-            lines += [f"            {zsh_action(a).replace('(', 'compadd ').replace(')', '')}" for a in command.arguments if zsh_action(a) != " "]
+            for argument in command.arguments:
+                if argument.choices:
+                    lines.append("            compadd " + " ".join(argument.choices))
+                elif argument.files or argument.folders:
+                    lines.append("            " + zsh_action(argument))
             lines += ["            ;;", "        argument)", "            case $line[1] in"]
             lines += [f"                {below.name}) _{below.page} ;;" for below in command.commands]
             lines += ["            esac", "            ;;", "    esac"]
@@ -267,10 +272,9 @@ def main():
     described, versions = {}, {}
     for program in sys.argv[2:]:
         output = subprocess.run([program, "--describe"], check=True, capture_output=True, text=True, encoding="utf-8").stdout
-        description = json.loads(output)
-        described[description["name"]] = description
-        version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
-        versions[description["name"]] = version.strip()
+        name = pathlib.Path(program).name
+        described[name] = dict(json.loads(output), name=name)
+        versions[name] = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
     def write(place, text):
         file = folder / place

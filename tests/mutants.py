@@ -56,7 +56,7 @@ def copy_tree():
 
 
 def configure(arguments):
-    output("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUOIN_CUDA=OFF",
+    output("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUOIN_CUDA=OFF", "-DQUOIN_BUILD_MANUALS=OFF",
            f"-DCMAKE_CXX_COMPILER_LAUNCHER={sys.executable};{Path(__file__).resolve()};compile",
            "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", *arguments,
            *(f"-DCMAKE_{kind}_LINKER_FLAGS=--coverage" for kind in ("EXE", "SHARED", "MODULE")))
