@@ -14,7 +14,7 @@ namespace quoin {
 
 struct Cuda;
 
-/// What is known of a dynamical system, wherever it is computed.
+/// Properties of a dynamical system that do not depend on the device.
 class DynamicalSystem {
 public:
     virtual ~DynamicalSystem() = default;
