@@ -31,7 +31,7 @@ Value value_in(const fs::path& path) {
     Value value{};
     if (!(file >> value)) {
         throw CounterFailure(fmt::format("{} cannot be read ({})", path.string(),
-                                         errno != 0 ? std::strerror(errno) : "it is no number"));
+                                         errno != 0 ? std::strerror(errno) : "it is not a number"));
     }
     return value;
 }

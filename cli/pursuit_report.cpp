@@ -65,9 +65,10 @@ void PursuitReport::print(double tolerance) const {
                sum.iteration, windows_.size() < 2 ? "" : fmt::format(" in {} windows", windows_.size()), sum.seconds,
                rate(sum));
     if (end() != PursuitEnd::Converged) {
-        fmt::print("warning        the {}residual is above --tol {:.1e}{}\n", sum.residual > tolerance ? "" : "dual ",
-                   tolerance,
-                   end() == PursuitEnd::Stalled ? ", and the type cannot come nearer" : ": raise --iterations");
+        fmt::print(
+            "warning        the {}residual is above --tol {:.1e}{}\n", sum.residual > tolerance ? "" : "dual ",
+            tolerance,
+            end() == PursuitEnd::Stalled ? ", and the precision of the type is reached" : ": raise --iterations");
     }
     fmt::print("L              rank {}\n", sum.rank);
     fmt::print("S              {} nonzeros, {:.3g}%\n", sum.nonzeros,

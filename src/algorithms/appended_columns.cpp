@@ -137,9 +137,9 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     const Index m = rows(), k = cols(), p = A.cols;
     if (A.rows != m || p > m - k) {
         throw InvalidArgument(
-            fmt::format("append: A is {} x {}, and to {} columns of {} rows at most {} of as "
-                        "many rows can be appended",
-                        A.rows, p, k, m, m - k));
+            fmt::format("append: A is {} x {}, and at most {} columns of {} rows fit behind the "
+                        "{} that Q has",
+                        A.rows, p, m - k, m, k));
     }
     if (p == 0) return;
     if (k + p > f.Q.cols()) f.reserve(ctx, std::min(m, std::max(k + p, 2 * f.Q.cols())));

@@ -28,7 +28,7 @@ GroundTruth::GroundTruth(const std::string& folder, FrameFormat size, Index star
     FrameSelection selection{.start = start, .width = size.width, .height = size.height, .nearest = true};
     std::error_code error;
     const fs::path root(folder), images = root / "groundtruth";
-    if (!fs::is_directory(root, error)) throw UnreadableFile(folder, "is no folder of masks");
+    if (!fs::is_directory(root, error)) throw UnreadableFile(folder, "is not a folder of masks");
     if (!fs::is_directory(images, error)) {
         labels_.emplace(folder, selection);
         return;
