@@ -9,6 +9,9 @@ namespace quoin {
 enum class Side { Left, Right };
 enum class Op { None, Transpose };
 
+template <class T, class D>
+struct Factorization;
+
 /// A QR factorization A = Q R of an m×n matrix, k = min(m, n).
 ///
 /// Q is m×m orthogonal, R k×n upper trapezoidal (the rows of R beyond k are zero). The thin Q is Q's first k columns.
@@ -78,14 +81,10 @@ public:
     const Plan& plan() const;
     const Report& report() const;
 
-    /// Quoin's own use.
-    struct Impl;
-    explicit QR(std::unique_ptr<Impl> impl);
-    const Impl& impl() const { return *impl_; }
-    Impl& impl() { return *impl_; }
-
 private:
-    std::unique_ptr<Impl> impl_;
+    friend struct Inside;
+    explicit QR(std::unique_ptr<Factorization<T, D>> inside);
+    std::unique_ptr<Factorization<T, D>> inside_;
 };
 
 /// A = QR of a copy of A (m×n, any m and n, any ld); with QForm::None a tall A is only read, and not copied. Blocks until
