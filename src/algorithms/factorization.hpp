@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "algorithms/tuning.hpp"
 #include "primitives.hpp"
 
 namespace quoin {
@@ -207,7 +208,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 /// a time.
 template <class T, class D, class FromLeft>
 void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_left) {
-    const Index step = std::min<Index>(C.rows, 192);
+    const Index step = std::min<Index>(C.rows, Tuning<D>::transposed_rows);
     Matrix<T, D> Ct(ctx, C.cols, step);
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
