@@ -102,8 +102,8 @@ private:
         Matrix<T, D> ST;
         if (method == Method::BlockedHouseholder) {
             // one panel's T is all of T
-            const bool by_recurrence = plan.compact_wy == CompactWY::Full && plan.full_t == FullTRoute::Recurrence &&
-                                       forest_.panels.size() > 1;
+            const bool by_recurrence =
+                plan.full_t && plan.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
             if (by_recurrence) ST = Matrix<T, D>(ctx_, plan.rows, k_);
             factor_blocked_householder(ctx_, plan, forest_.view(), ST.view());
         } else {
@@ -194,7 +194,7 @@ private:
 
     /// With T or S where the plan wants them; `ST` has both from the recurrence, or no data.
     void hold_reflectors(Matrix<T, D>&& ST) {
-        Matrix<T, D> full_t = plan_.compact_wy == CompactWY::Full && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
+        Matrix<T, D> full_t = plan_.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
         f_.holder.template emplace<ReflectorQ<T, D>>(std::move(forest_), std::move(full_t));
     }
 
@@ -202,7 +202,7 @@ private:
         const Index m = plan_.rows;
         const auto& forest = std::as_const(forest_);
         if (ST.rows() > 0) {
-            if (plan_.keep_s) return std::move(ST);
+            if (plan_.full_t->keep_s) return std::move(ST);
             if (m == k_) {
                 copy_triangle<T>(ctx_, ST.view(), ST.view());
                 return std::move(ST);
@@ -211,13 +211,13 @@ private:
             copy_triangle<T>(ctx_, ST.view().row_block({0, k_}), Tf.view());
             return Tf;
         }
-        if (forest.panels.size() == 1 && !plan_.keep_s) return {};
+        if (forest.panels.size() == 1 && !plan_.full_t->keep_s) return {};
         Matrix<T, D> Tf(ctx_, k_, k_);
         {
             const Span span(ctx_, "T");
             join_t<T, D>(ctx_, forest.view(), Tf.view());
         }
-        if (!plan_.keep_s) return Tf;
+        if (!plan_.full_t->keep_s) return Tf;
         const Span span(ctx_, "S");
         Matrix<T, D> S(ctx_, m, k_);
         form_s<T>(ctx_, forest.A.view().col_block({0, k_}), Tf.view(), S.view());

@@ -55,7 +55,8 @@ void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name 
 /// Plan.
 template <class Choices>
 void require_orthonormal(const Choices& choices, const char* what) {
-    if (!is_gram_schmidt(choices.method) || choices.reorthogonalization != Reorthogonalization::Off) return;
+    if (!is_gram_schmidt(choices.method) || choices.gram_schmidt.reorthogonalization != Reorthogonalization::Off)
+        return;
     throw InvalidArgument(
         std::string(what) + " needs an orthonormal Q, and that of " + to_string(choices.method) +
         " without reorthogonalization is as far from it as κ(A) makes it: ask for reorthogonalization, or "
