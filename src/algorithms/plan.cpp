@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 #include "algorithms/factorization.hpp"
@@ -8,19 +9,30 @@
 
 namespace quoin {
 
-const char* to_string(Method method) {
-    switch (method) {
-        case Method::Auto: return "auto";
-        case Method::BlockedHouseholder: return "householder";
-        case Method::TSQR: return "tsqr";
-        case Method::CAQR: return "caqr";
-        case Method::CholeskyQR2: return "cholesky-qr2";
-        case Method::ShiftedCholeskyQR3: return "shifted-cholesky-qr3";
-        case Method::ModifiedGramSchmidt: return "mgs";
-        case Method::ClassicalGramSchmidt: return "cgs";
-    }
-    return "";
+namespace {
+
+/// Of an enumerator, in the order of its declaration.
+template <class Enum>
+const char* name_of(Enum value, std::initializer_list<const char*> names) {
+    return names.begin()[static_cast<std::size_t>(value)];
 }
+
+}  // namespace
+
+const char* to_string(Method method) {
+    return name_of(method,
+                   {"auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs"});
+}
+const char* to_string(QForm q) { return name_of(q, {"any", "none", "explicit", "reflectors"}); }
+const char* to_string(FullTRoute route) { return name_of(route, {"auto", "recurrence", "joined"}); }
+const char* to_string(Arithmetic arithmetic) {
+    return name_of(arithmetic, {"auto", "native", "tf32", "fp16", "bf16", "corrected"});
+}
+const char* to_string(Reorthogonalization reorthogonalization) {
+    return name_of(reorthogonalization, {"off", "selective", "always"});
+}
+const char* to_string(GramSchmidtPanel panel) { return name_of(panel, {"auto", "mgs", "cholesky-qr2"}); }
+const char* to_string(PanelDevice panel) { return name_of(panel, {"auto", "device", "host"}); }
 
 std::span<const Method> every_method() {
     static constexpr Method methods[] = {Method::Auto,
@@ -32,64 +44,6 @@ std::span<const Method> every_method() {
                                          Method::ModifiedGramSchmidt,
                                          Method::ClassicalGramSchmidt};
     return methods;
-}
-
-const char* to_string(QForm q) {
-    switch (q) {
-        case QForm::Any: return "any";
-        case QForm::None: return "none";
-        case QForm::Explicit: return "explicit";
-        case QForm::Reflectors: return "reflectors";
-    }
-    return "";
-}
-
-const char* to_string(FullTRoute route) {
-    switch (route) {
-        case FullTRoute::Auto: return "auto";
-        case FullTRoute::Recurrence: return "recurrence";
-        case FullTRoute::Joined: return "joined";
-    }
-    return "";
-}
-
-const char* to_string(Arithmetic arithmetic) {
-    switch (arithmetic) {
-        case Arithmetic::Auto: return "auto";
-        case Arithmetic::Native: return "native";
-        case Arithmetic::TF32: return "tf32";
-        case Arithmetic::FP16: return "fp16";
-        case Arithmetic::BF16: return "bf16";
-        case Arithmetic::Corrected: return "corrected";
-    }
-    return "";
-}
-
-const char* to_string(Reorthogonalization reorthogonalization) {
-    switch (reorthogonalization) {
-        case Reorthogonalization::Off: return "off";
-        case Reorthogonalization::Selective: return "selective";
-        case Reorthogonalization::Always: return "always";
-    }
-    return "";
-}
-
-const char* to_string(GramSchmidtPanel panel) {
-    switch (panel) {
-        case GramSchmidtPanel::Auto: return "auto";
-        case GramSchmidtPanel::MGS: return "mgs";
-        case GramSchmidtPanel::CholeskyQR2: return "cholesky-qr2";
-    }
-    return "";
-}
-
-const char* to_string(PanelDevice panel) {
-    switch (panel) {
-        case PanelDevice::Auto: return "auto";
-        case PanelDevice::Device: return "device";
-        case PanelDevice::Host: return "host";
-    }
-    return "";
 }
 
 namespace {
