@@ -17,19 +17,6 @@ Method parse_method(const std::string& argument, const std::string& text) {
     return parse_name(argument, text, every_method(), [](Method method) { return to_string(method); });
 }
 
-TreeShape parse_tree(const std::string& argument, const std::string& text) {
-    return parse_name(argument, text, {TreeShape::Auto, TreeShape::Flat, TreeShape::Binary, TreeShape::Quad},
-                      [](TreeShape tree) {
-                          switch (tree) {
-                              case TreeShape::Flat: return "flat";
-                              case TreeShape::Binary: return "binary";
-                              case TreeShape::Quad: return "quad";
-                              case TreeShape::Auto: break;
-                          }
-                          return "auto";
-                      });
-}
-
 }  // namespace
 
 const char* to_string(Device device) {
@@ -78,12 +65,6 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
             "mgs or cgs, whose Q is orthonormal to κ(A)u and κ(A)²u unless reorthogonalised (default: auto)")
         ->type_name("NAME")
         ->group(group);
-    command
-        .add_option_function<std::string>(
-            "--tree", [&](const std::string& text) { arguments.options.tree = parse_tree("--tree", text); },
-            "Shape of a TSQR tree: auto, flat, binary or quad (default: auto)")
-        ->type_name("NAME")
-        ->group(group);
     const auto add_size = [&](const char* name, Index& value, const char* description) {
         command
             .add_option_function<std::string>(
@@ -93,19 +74,28 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
     };
     command
         .add_option_function<std::string>(
-            "--panel",
+            "--panel-device",
             [&](const std::string& text) {
-                arguments.options.panel =
-                    parse_name("--panel", text, {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
+                arguments.options.study.panels =
+                    parse_name("--panel-device", text, {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
                                [](PanelDevice panel) { return to_string(panel); });
             },
             "Where panels of a matrix on a GPU are factored by --method householder: device, host (on its cores,\n"
             "while the GPU updates the rest) or auto (default: auto)")
         ->type_name("NAME")
-        ->group(group);
+        ->group("");  // a study: not in --help
     add_size("--panel-width", arguments.options.panel_width, "Columns a panel (0: Quoin chooses)");
-    add_size("--leaf-rows", arguments.options.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)");
-    add_size("--fan-in", arguments.options.fan_in, "R factors merged at a tree node, at least 2 (0: as --tree says)");
+    add_size("--leaf-rows", arguments.options.tree.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)");
+    command
+        .add_option_function<std::string>(
+            "--fan-in",
+            [&](const std::string& text) {
+                arguments.options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
+            },
+            "R factors merged at a node of a TSQR tree: at least 2, or flat (one leaf after the other; 0: Quoin "
+            "chooses)")
+        ->type_name("N")
+        ->group(group);
     command
         .add_option_function<std::string>(
             "--arithmetic",
@@ -116,14 +106,14 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
                                                           [](Arithmetic arithmetic) { return to_string(arithmetic); });
             },
             "Of the large products in f32 on a GPU: native, corrected (three products of f16 for one of f32, as\n"
-            "accurate) or auto; of cgs alone also tf32, fp16 and bf16, which round what they multiply (default: auto)")
+            "accurate) or auto; of cgs alone also fp16, which rounds what it multiplies (default: auto)")
         ->type_name("NAME")
         ->group(group);
     command
         .add_option_function<std::string>(
             "--reorthogonalize",
             [&](const std::string& text) {
-                arguments.options.reorthogonalization =
+                arguments.options.gram_schmidt.reorthogonalization =
                     parse_name("--reorthogonalize", text,
                                {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
                                [](Reorthogonalization r) { return to_string(r); });
@@ -134,11 +124,12 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
         ->group(group);
     command
         .add_option_function<std::string>(
-            "--panel-by",
+            "--panel-method",
             [&](const std::string& text) {
-                arguments.options.gram_schmidt_panel = parse_name(
-                    "--panel-by", text, {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
-                    [](GramSchmidtPanel panel) { return to_string(panel); });
+                arguments.options.gram_schmidt.panel =
+                    parse_name("--panel-method", text,
+                               {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
+                               [](GramSchmidtPanel panel) { return to_string(panel); });
             },
             "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")
         ->type_name("NAME")
@@ -147,27 +138,35 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
 
 void add_compact_wy_arguments(CLI::App& command, Options& options) {
     const std::string group = "Q = I − V T Vᵀ with one T";
+    const auto full_t = [&options](const char* name) -> FullTOptions& {
+        if (!options.full_t) throw InvalidArgument(std::string(name) + " belongs to compact_wy full");
+        return *options.full_t;
+    };
     command
         .add_option_function<std::string>(
             "--compact-wy",
             [&options](const std::string& text) {
-                options.compact_wy = parse_name("--compact-wy", text, {CompactWY::Panels, CompactWY::Full},
-                                                [](CompactWY compact_wy) { return to_string(compact_wy); });
+                if (parse_name("--compact-wy", text, {false, true}, [](bool full) { return full ? "full" : "panels"; }))
+                    options.full_t.emplace();
             },
             "panels (one T a panel) or full (one T for all columns, LAPACK's geqrt3; default: panels)")
         ->type_name("NAME")
         ->group(group);
-    command.add_flag("--keep-s", options.keep_s, "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ")->group(group);
+    command
+        .add_flag_callback(
+            "--keep-s", [full_t] { full_t("keep_s").keep_s = true; },
+            "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ")
+        ->group(group);
     command
         .add_option_function<std::string>(
             "--full-t",
-            [&options](const std::string& text) {
-                options.full_t =
+            [full_t](const std::string& text) {
+                full_t("full_t").route =
                     parse_name("--full-t", text, {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined},
                                [](FullTRoute route) { return to_string(route); });
             },
-            "recurrence (during the factorization, from S), joined (afterwards, from the panels' T) or auto\n"
-            "(default: auto)")
+            "With --compact-wy full: recurrence (during the factorization, from S), joined (afterwards, from the\n"
+            "panels' T) or auto (default: auto)")
         ->type_name("NAME")
         ->group(group);
 }

@@ -28,8 +28,7 @@ struct CommonArguments {
     Options options;
 };
 
-/// Adds --threads and --json, and with `algorithm` also --method --tree --panel --panel-width --leaf-rows --fan-in
-/// --reorthogonalize --panel-by.
+/// Adds --threads and --json, and with `algorithm` also the options of a factorization, from --method on.
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm = true);
 
 /// Adds --compact-wy, --keep-s and --full-t.

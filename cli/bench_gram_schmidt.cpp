@@ -112,7 +112,8 @@ private:
         Options options = arguments_.common.options;
         options.method =
             code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
-        if (code == Code::MgsTwice || code == Code::CgsTwice) options.reorthogonalization = Reorthogonalization::Always;
+        if (code == Code::MgsTwice || code == Code::CgsTwice)
+            options.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
         options.q = QForm::Explicit;
         options.panel_width = width;
         const Plan plan = plan_qr<T>(ctx, m, n, options);
@@ -271,7 +272,7 @@ struct Law {
 Options law_options(Method method, Reorthogonalization r = Reorthogonalization::Off) {
     Options options;
     options.method = method;
-    options.reorthogonalization = r;
+    options.gram_schmidt.reorthogonalization = r;
     options.q = QForm::Explicit;
     return options;
 }

@@ -286,7 +286,7 @@ private:
             Options options = arguments_.common.options;
             options.method = method;
             options.q = QForm::Explicit;
-            options.reorthogonalization = reorthogonalization;
+            options.gram_schmidt.reorthogonalization = reorthogonalization;
             return [&, options] { return run_quoin(A, options, Q, R); };
         };
         using enum Method;
@@ -362,7 +362,7 @@ private:
             options.method = method;
             options.q = QForm::Explicit;
             options.arithmetic = arithmetic;
-            options.reorthogonalization = again;
+            options.gram_schmidt.reorthogonalization = again;
             const double seconds = median_seconds([&] { return run_quoin(A, options, Q, R); });
             const bool by_columns = method == Method::ClassicalGramSchmidt;
             report(shape,

@@ -193,12 +193,10 @@ private:
         }
     }
 
-    Options options(CompactWY compact_wy, FullTRoute route, bool keep_s) const {
+    Options options(std::optional<FullTOptions> full_t) const {
         Options options = arguments_.common.options;
         options.q = QForm::Reflectors;
-        options.compact_wy = compact_wy;
-        options.full_t = route;
-        options.keep_s = keep_s;
+        options.full_t = full_t;
         return options;
     }
     template <class T>
@@ -238,15 +236,15 @@ private:
                 const auto add_quoin = [&](const char* name, const Options& options) {
                     runs.push_back({name, [&, options] { return factor_seconds<T>(A, options); }});
                 };
-                add_quoin("recurrence", options(CompactWY::Full, FullTRoute::Recurrence, false));
-                add_quoin("recurrence-s", options(CompactWY::Full, FullTRoute::Recurrence, true));
-                add_quoin("joined", options(CompactWY::Full, FullTRoute::Joined, false));
+                add_quoin("recurrence", options(FullTOptions{.route = FullTRoute::Recurrence}));
+                add_quoin("recurrence-s", options(FullTOptions{.keep_s = true, .route = FullTRoute::Recurrence}));
+                add_quoin("joined", options(FullTOptions{.route = FullTRoute::Joined}));
                 if (!on_host) {
-                    Options hybrid = options(CompactWY::Full, FullTRoute::Recurrence, false);
-                    hybrid.panel = PanelDevice::Host;
+                    Options hybrid = options(FullTOptions{.route = FullTRoute::Recurrence});
+                    hybrid.study.panels = PanelDevice::Host;
                     add_quoin("hybrid", hybrid);
                 }
-                add_quoin("without-t", options(CompactWY::Panels, FullTRoute::Auto, false));
+                add_quoin("without-t", options({}));
                 std::optional<Rival<T, D>> rival;
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
@@ -311,10 +309,8 @@ private:
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
                 fill(ctx_, A);
                 fill(ctx_, C);
-                const auto f =
-                    qr<T, D>(ctx_, std::as_const(A).view(), options(CompactWY::Full, FullTRoute::Auto, false));
-                const auto g =
-                    qr<T, D>(ctx_, std::as_const(A).view(), options(CompactWY::Full, FullTRoute::Auto, true));
+                const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
+                const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
                 std::vector<Named> runs;
                 const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                     runs.push_back({name, [&] {
@@ -350,8 +346,8 @@ private:
         unless_too_large({n, n}, [&] {
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
-            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(CompactWY::Full, FullTRoute::Auto, false));
-            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(CompactWY::Full, FullTRoute::Auto, true));
+            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
+            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
             std::vector<Named> runs;
             const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {

@@ -53,10 +53,10 @@ struct Outputs {
         : r(open(directory, "R.npy", std::min(m, n), n)) {
         const Index k = std::min(m, n);
         const Options& options = arguments.common.options;
-        if (options.compact_wy == CompactWY::Full) {
+        if (options.full_t) {
             v.emplace(open(directory, "V.npy", m, k));
             t.emplace(open(directory, "T.npy", k, k));
-            if (options.keep_s) s.emplace(open(directory, "S.npy", m, k));
+            if (options.full_t->keep_s) s.emplace(open(directory, "S.npy", m, k));
         } else if (!arguments.r_only) {
             q.emplace(open(directory, "Q.npy", m, k));
         }
@@ -233,7 +233,7 @@ Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
     Options options = arguments.common.options;
-    const bool full = options.compact_wy == CompactWY::Full;
+    const bool full = options.full_t.has_value();
     if (full && arguments.r_only)
         throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
     options.q = full ? QForm::Reflectors : form_q ? QForm::Explicit : QForm::None;
@@ -249,7 +249,7 @@ bool from_file_to_file(Context<Host>& ctx, const FactorArguments& arguments, con
     if (in_memory <= cap) return false;
     const Method method = arguments.common.options.method;
     const bool by_reflectors = method == Method::Auto || method == Method::TSQR || method == Method::BlockedHouseholder;
-    if (file.streams() && by_reflectors && plan.compact_wy == CompactWY::Panels && file.rows() > 0 && file.cols() > 0) {
+    if (file.streams() && by_reflectors && !plan.full_t && file.rows() > 0 && file.cols() > 0) {
         const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, file.rows(), file.cols(), o); };
         file_plan_within<T>(planned, file.path(), {file.rows(), file.cols()}, file_options(arguments, cap), in_memory);
         return true;
@@ -296,13 +296,13 @@ OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double ca
                                    fmt::format("{} needs the whole matrix in the GPU's memory, which it does "
                                                "not fit: take householder or cgs",
                                                to_string(given.method)));
-    if (given.compact_wy == CompactWY::Full)
+    if (given.full_t)
         throw CLI::ValidationError("--compact-wy",
                                    "full needs the whole matrix in the GPU's memory, which it does not fit");
     OutOfCoreOptions options;
     options.method = by_householder ? OutOfCoreMethod::Householder : OutOfCoreMethod::Recursive;
     options.arithmetic = given.arithmetic;
-    options.reorthogonalize = given.reorthogonalization != Reorthogonalization::Off;
+    options.reorthogonalize = given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
     options.check_finite = given.check_finite;
     options.memory_bytes = cap;
     return options;

@@ -59,7 +59,7 @@ Options with_form(Options options, QForm q) {
 
 /// What the operation asks of a plan.
 Options options_of(Operation operation, Options options) {
-    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.compact_wy = CompactWY::Full;
+    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.full_t.emplace();
     return with_form(options, form_of_q(operation));
 }
 

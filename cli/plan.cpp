@@ -96,10 +96,12 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     else
         line.add("fallback", to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
-    line.add("compact_wy", to_string(plan.compact_wy)).add("keep_s", plan.keep_s).add("full_t", to_string(plan.full_t));
+    const FullTOptions full_t = plan.full_t.value_or(FullTOptions{});
+    line.add("compact_wy", plan.full_t ? "full" : "panels").add("keep_s", full_t.keep_s);
+    line.add("full_t", to_string(full_t.route));
     line.add("arithmetic", to_string(plan.arithmetic));
-    line.add("reorthogonalization", to_string(plan.reorthogonalization));
-    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt_panel));
+    line.add("reorthogonalization", to_string(plan.gram_schmidt.reorthogonalization));
+    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt.panel));
     line.add("panel", to_string(plan.panel));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
@@ -168,7 +170,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         OutOfCoreOptions options;
         options.method = method;
         options.arithmetic = given.arithmetic;
-        options.reorthogonalize = !slabs && given.reorthogonalization != Reorthogonalization::Off;
+        options.reorthogonalize = !slabs && given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
         options.memory_bytes = static_cast<double>(arguments.gpu_memory);
         options.block = given.panel_width;
         OutOfCorePlan plan;
@@ -234,7 +236,7 @@ void add_plan(CLI::App& program) {
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
         "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what a tall matrix\n"
-        "streamed by blocks of rows, householder, and recursive and blocking classical Gram-Schmidt move and take,\n"
+        "streamed by blocks of rows, householder and classical Gram-Schmidt move and take,\n"
         "beside the counts of Zhang and Wu (2021); --panel-width is their block then. Needs no GPU");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
@@ -243,8 +245,7 @@ void add_plan(CLI::App& program) {
         "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
-        if (q->empty() && arguments->common.options.compact_wy == CompactWY::Full)
-            arguments->common.options.q = QForm::Reflectors;
+        if (q->empty() && arguments->common.options.full_t) arguments->common.options.q = QForm::Reflectors;
         const Shape shape = shape_of(arguments->shape);
         if (arguments->gpu_memory > 0) {
             if (arguments->common.device == Device::Host)

@@ -97,8 +97,7 @@ protected:
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
                 Options options = with(GetParam(), q);
                 if (GetParam() != Method::BlockedHouseholder && GetParam() != Method::Auto) {
-                    options.leaf_rows = n;
-                    options.fan_in = 2;
+                    options.tree = {n, 2};
                     if (GetParam() == Method::CAQR) options.panel_width = 4;
                 }
                 const Matrix<T> A = random_normal<T>(m, n);

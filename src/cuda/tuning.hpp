@@ -4,14 +4,13 @@
 
 #include "algorithms/tuning.hpp"
 #include "quoin/cuda.hpp"
-#include "quoin/options.hpp"
 #include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
 /// For Hopper (H100, 132 multiprocessors). Rows without a measurement beside them are first choices by counting.
 template <>
-struct Tuning<Cuda> {
+struct Tuning<Cuda> : CommonTuning {
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms:
     ///                    f32: 64      96     128     192     256    f64: 64      96     128     192     256
     ///   8192 × 64          0.130                                    0.153

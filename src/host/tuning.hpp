@@ -4,14 +4,13 @@
 #include <limits>
 
 #include "algorithms/tuning.hpp"
-#include "quoin/options.hpp"
 #include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
-struct Tuning<Host> {
+struct Tuning<Host> : CommonTuning {
     /// Work that a thread is woken for. Q and R in f64 on 2 cores of an AMD EPYC 9004 that compilers share, fastest / mean of
     /// hundreds of runs, µs (threads that wait spin; `quoin lyapunov lorenz96 --time 500` there: 176, 3.0 and 3.3 s):
     ///                 2e5           2e6          one thread
