@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+
+#include "arguments.hpp"
+#include "measure_case.hpp"
+#include "results.hpp"
+
+namespace quoin::cli {
+
+/// One line of results: Quoin on one case against one reference. Negative: not measured; 0: nothing required.
+struct BenchRow {
+    Shape shape;
+    DType dtype = DType::F64;
+    Operation operation = Operation::ThinQr;
+    Method method = Method::Auto;
+    double seconds = -1;
+    double gflops = -1;
+    double limit_fraction = -1;
+    std::string reference;  ///< "": none
+    double reference_seconds = -1;
+    double reference_gflops = -1;
+    double ratio = -1;
+    double required_ratio = 0;
+    double orthogonality = -1;
+    double residual = -1;
+    double joules = -1;
+    double reference_joules = -1;
+};
+
+/// A row of what was measured, its rates filled in.
+BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
+                   const MachineLimits& limits);
+/// The same row against a reference.
+BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules = -1);
+
+/// Where results go, line after line as they come: a table for a person or JSON on stdout, and CSV in a file.
+class BenchOutput {
+public:
+    /// Opens the CSV file. `with_requirements`: a column for them in the table. Throws UnwritableFile.
+    BenchOutput(const BenchArguments& arguments, bool with_requirements, bool table = true);
+
+    /// The machine and its limits: the first line of the table, of stderr beside JSON, and a comment in the CSV.
+    void describe(const std::string& machine);
+    void add(const BenchRow& row);
+
+private:
+    void add_to_table(const BenchRow& row) const;
+
+    bool energy_, with_requirements_, table_, json_;
+    Results results_;
+};
+
+}  // namespace quoin::cli
