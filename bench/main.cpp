@@ -253,8 +253,9 @@ int main(int argc, char** argv) {
     }
     paper.allow_extras();
     paper.callback([&] {
-        if (paper.get_subcommands().empty())
-            refuse_argument("paper", fmt::format("'{}' is none of {}", fmt::join(paper.remaining(), " "), names));
+        if (!paper.get_subcommands().empty()) return;
+        const std::vector<std::string> rest = paper.remaining();
+        refuse_argument("paper", (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
     });
     return program.run(argc, argv);
 }

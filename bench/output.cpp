@@ -33,18 +33,12 @@ std::string today() {
 
 BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits) {
-    BenchRow row;
-    row.shape = shape;
-    row.dtype = dtype;
-    row.operation = operation;
-    row.method = result.method;
-    row.seconds = result.seconds;
-    row.gflops = 1e-9 * operation_flops(operation, shape.rows, shape.cols) / result.seconds;
-    row.limit_fraction = limit_fraction(operation, shape.rows, shape.cols, dtype, limits, result.seconds);
-    row.orthogonality = result.orthogonality;
-    row.residual = result.residual;
-    row.joules = result.joules;
-    return row;
+    return {result,
+            shape,
+            dtype,
+            operation,
+            1e-9 * operation_flops(operation, shape.rows, shape.cols) / result.seconds,
+            limit_fraction(operation, shape.rows, shape.cols, dtype, limits, result.seconds)};
 }
 
 BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules) {

@@ -9,23 +9,13 @@
 namespace quoin::cli {
 
 /// One line of results: Quoin on one case against one reference. Negative: not measured; 0: nothing required.
-struct BenchRow {
+struct BenchRow : Measurement {
     Shape shape;
-    DType dtype = DType::F64;
-    Operation operation = Operation::ThinQr;
-    Method method = Method::Auto;
-    double seconds = -1;
-    double gflops = -1;
-    double limit_fraction = -1;
-    std::string reference;  ///< "": none
-    double reference_seconds = -1;
-    double reference_gflops = -1;
-    double ratio = -1;
-    double required_ratio = 0;
-    double orthogonality = -1;
-    double residual = -1;
-    double joules = -1;
-    double reference_joules = -1;
+    DType dtype;
+    Operation operation;
+    double gflops, limit_fraction;
+    std::string reference = {};  ///< "": none
+    double reference_gflops = -1, ratio = -1, required_ratio = 0;
 };
 
 /// A row of what was measured, its rates filled in.

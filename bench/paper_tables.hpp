@@ -17,7 +17,6 @@ struct PublishedRates {
 
 /// A table or a figure of Anderson, Ballard, Demmel and Keutzer: single precision QR of matrices on one GPU.
 struct PaperTable {
-    const char* name;  ///< as the command line has it
     const char* title;
     const char* published;  ///< on what the paper's own figures were measured, and what it says of them
     bool speedups = false;  ///< Quoin over every reference, and not rates
@@ -25,7 +24,7 @@ struct PaperTable {
     std::vector<PublishedRates> rates;
 };
 
-/// Table I and Figures 8 and 9 of the IPDPS paper of 2011.
+/// Table I, Figure 8 and Figure 9 of the IPDPS paper of 2011.
 const std::vector<PaperTable>& paper_tables();
 
 }  // namespace quoin::cli

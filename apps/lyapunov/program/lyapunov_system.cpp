@@ -121,7 +121,7 @@ constexpr bool has_gpu_code = !std::is_same_v<Parameters, Henon> && !std::is_sam
 }  // namespace
 
 template <class T>
-std::unique_ptr<TangentMap<T>> SystemArguments::make() const {
+std::unique_ptr<TangentMap<T>> SystemArguments::make(Context<Host>&) const {
     auto system = with_parameters([](const auto& s) { return tangent_map(s); });
     if constexpr (std::is_same_v<T, float>) {
         return with_f32_vectors(std::move(system));
@@ -129,8 +129,8 @@ std::unique_ptr<TangentMap<T>> SystemArguments::make() const {
         return system;
     }
 }
-template std::unique_ptr<TangentMap<float>> SystemArguments::make() const;
-template std::unique_ptr<TangentMap<double>> SystemArguments::make() const;
+template std::unique_ptr<TangentMap<float>> SystemArguments::make(Context<Host>&) const;
+template std::unique_ptr<TangentMap<double>> SystemArguments::make(Context<Host>&) const;
 
 std::string SystemArguments::refusal_of_gpu() const {
     const bool can = with_parameters([]<class Parameters>(const Parameters&) { return has_gpu_code<Parameters>; });

@@ -30,7 +30,7 @@ public:
     System system() const { return system_; }
     /// On the host, the vectors in T. Throws InvalidArgument.
     template <class T>
-    std::unique_ptr<TangentMap<T>> make() const;
+    std::unique_ptr<TangentMap<T>> make(Context<Host>& ctx) const;
     /// Why this system cannot be evolved on a GPU; empty where it can.
     std::string refusal_of_gpu() const;
 #ifdef QUOIN_HAVE_CUDA

@@ -145,44 +145,32 @@ void check_plot(const std::string& path) {
     require_writable(path);
 }
 
-#ifdef QUOIN_HAVE_CUDA
 /// The vectors, R and the workspace of their QR, and what the system needs beside.
-template <class T>
-double bytes_on_gpu(const Context<Cuda>& ctx, Index n, Index exponents, Options options) {
+template <class T, class D>
+double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options options) {
     const Index p = exponents > 0 ? std::min(exponents, n) : n;
     options.q = QForm::Explicit;
     return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((n + p) * p) + 0x1p29;
 }
-#endif
 
 /// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
 template <class T, class Run>
 void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run) {
-    const CommonArguments& common = arguments.common;
-    use.description = "host";
-    if (common.device != Device::Host) {
-        const std::string refusal = arguments.system.refusal_of_gpu();
-        if (!refusal.empty()) {
-            if (common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
-            use.description = "host (" + refusal + ")";
-        } else {
-#ifdef QUOIN_HAVE_CUDA
-            std::optional<Context<Cuda>> gpu = open_gpu(common, use);
-            if (gpu) {
-                const auto system = arguments.system.make<T>(*gpu);
-                const double bytes = bytes_on_gpu<T>(*gpu, system->dimension(), arguments.exponents, common.options);
-                if (fits_gpu(common, *gpu, "the matrix of tangent vectors", bytes, use)) return run(*gpu, *system);
-            }
-#else
-            const char* why = "Quoin was built without CUDA";
-            if (common.device == Device::Cuda) refuse_gpu(why);
-            use.description = std::string("host (") + why + ")";
-#endif
-        }
+    CommonArguments common = arguments.common;
+    const std::string refusal = common.device == Device::Host ? "" : arguments.system.refusal_of_gpu();
+    if (!refusal.empty()) {
+        if (common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
+        common.device = Device::Host;
     }
-    Context<Host> ctx = make_context(common);
-    const auto system = arguments.system.make<T>();
-    run(ctx, *system);
+    const auto bytes = [&](auto& ctx) {
+        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.exponents, common.options);
+    };
+    on_device(common, "the matrix of tangent vectors", bytes, [&](auto& ctx, const DeviceInUse& in_use) {
+        use = in_use;
+        if (!refusal.empty()) use.description = "host (" + refusal + ")";
+        const auto system = arguments.system.make<T>(ctx);
+        run(ctx, *system);
+    });
 }
 
 /// The spectrum, with a line of progress, until it is there or Ctrl-C comes.
