@@ -517,18 +517,11 @@ void add_factor(CLI::App& program) {
     command.add_flag("--verify", arguments->verify,
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
-    command
-        .add_option_function<std::string>(
-            "--second-pass",
-            [arguments](const std::string& text) {
-                arguments->second_pass =
-                    parse_name("--second-pass", text, {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
-                               [](SecondPass pass) { return to_string(pass); });
-            },
-            "Where Q of a matrix larger than --memory has its reflectors from: stored (on the disk meanwhile, as "
-            "large\n"
-            "as A), recomputed (2mn² flops more) or auto (default: auto)")
-        ->type_name("NAME");
+    add_choice(command, "--second-pass", arguments->second_pass,
+               {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
+               "Where Q of a matrix larger than --memory has its reflectors from: stored (on the disk meanwhile, as "
+               "large\n"
+               "as A), recomputed (2mn² flops more) or auto (default: auto)");
     command.add_flag("--restart", arguments->restart,
                      "Factor from the start where a run that was stopped has left a journal in --out: the journal is\n"
                      "deleted, with what that run had finished");

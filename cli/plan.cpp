@@ -214,19 +214,11 @@ void add_plan(CLI::App& program) {
         ->required()
         ->expected(1, 2)
         ->type_name("");
-    command
-        .add_option_function<std::string>(
-            "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
-            "f32 or f64 (default: f64)")
-        ->type_name("TYPE");
-    const CLI::Option* const q =
-        command
-            .add_option_function<std::string>(
-                "--q",
-                [arguments](const std::string& text) { arguments->common.options.q = parse_q_form("--q", text); },
-                "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
-                "or any (default: explicit; with --compact-wy full reflectors)")
-            ->type_name("FORM");
+    add_dtype(command, arguments->dtype, "f32 or f64 (default: f64)");
+    const CLI::Option* const q = add_choice(
+        command, "--q", arguments->common.options.q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
+        "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
+        "or any (default: explicit; with --compact-wy full reflectors)");
     add_byte_size_argument(
         command, "--memory", arguments->memory,
         "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "

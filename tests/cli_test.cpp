@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -35,7 +36,7 @@ void expect_factors(const Matrix<T>& A, const std::string& directory) {
 
 TEST_F(Cli, EveryHelpTeaches) {
     const std::string program = quoin_run("--help").out;
-    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "plan", "info", "bench", "demo"}) {
+    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "lyapunov", "plan", "info", "bench", "demo"}) {
         EXPECT_NE(program.find("\n  " + command + " "), std::string::npos) << command;
         const Outcome help = quoin_run(command + " --help");
         EXPECT_EQ(help.exit_code, 0);
@@ -49,7 +50,36 @@ TEST_F(Cli, EveryHelpTeaches) {
 
 TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
     EXPECT_NE(quoin_run("plan --help").out.find("Usage: quoin plan [OPTIONS] SHAPE...\n"), std::string::npos);
-    EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]\n"), std::string::npos);
+    EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]"), std::string::npos);
+    EXPECT_NE(quoin_run("bench paper storage --help").out.find("Usage: quoin bench paper storage"), std::string::npos);
+}
+
+TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
+    std::vector<std::string> commands = {"", "files ", "paper "};
+    for (const char* paper : {"table1", "figure8", "figure9", "rpca", "storage", "gram-schmidt", "orthogonality",
+                              "tensor-cores", "out-of-core"})
+        commands.push_back("paper " + std::string(paper) + " ");
+    for (const std::string& command : commands) {
+        const Outcome help = quoin_run("bench " + command + "--help");
+        EXPECT_EQ(help.exit_code, 0) << command << help.err;
+        EXPECT_LE(lines_of(help.out).size(), 40u) << help.out;
+    }
+}
+
+TEST_F(Cli, CommandsThatAreProgramsOfTheirOwnSayWhereTheyAreMissing) {
+    fs::copy_file(fs::read_symlink("/proc/self/exe").parent_path() / "quoin", "quoin");
+    for (const std::string name : {"rpca", "lyapunov", "bench"}) {
+        const int status = std::system(("./quoin " + name + " --help > ../out 2> ../err").c_str());
+        expect_error({WEXITSTATUS(status), contents("../out"), contents("../err")},
+                     exit_code_of(ErrorCode::UnreadableFile), {"/quoin-" + name, "`quoin " + name + "`"});
+    }
+}
+
+TEST_F(Cli, LoadsFewLibraries) {
+    const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "quoin";
+    ASSERT_EQ(std::system(fmt::format("ldd {} > ../libraries", program.string()).c_str()), 0);
+    const std::vector<std::string> libraries = lines_of(contents("../libraries"));
+    EXPECT_LE(libraries.size(), 20u) << contents("../libraries");
 }
 
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
@@ -148,12 +178,14 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --against cusolver", {"--against", "cusolver", "--device cuda"}},
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
-        {"bench --paper table1", {"--paper", "--device cuda"}},
-        {"bench --paper orthogonality --device cuda", {"--paper", "host"}},
-        {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9, storage"}},
-        {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
+        {"bench paper", {"needs one of table1, figure8, figure9, rpca, storage"}},
+        {"bench paper table3", {"paper", "table3", "table1, figure8, figure9, rpca, storage"}},
+        {"bench paper table1 10x10", {"10x10"}},
+        {"bench paper orthogonality --device cuda", {"--device"}},
+        {"bench paper rpca 10x10", {"10x10"}},
+        {"bench files", {"DIR"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
-        {"bench --paper table2 --energy", {"--energy", "table2"}},
+        {"bench paper rpca --energy", {"--energy"}},
         {"bench 10x10 --panel-device gpu", {"--panel-device", "gpu", "auto, device, host"}},
         {"bench 0x10", {"SHAPE", "0x10"}},
         {"bench 10x-10", {"SHAPE", "negative"}},
@@ -361,7 +393,7 @@ TEST_F(Cli, BenchOfTheFullT) {
         EXPECT_GT(json_number(line, "ratio"), 0) << line;
         EXPECT_LE(json_number(line, "residual"), 2000 * unit_roundoff<double>) << line;
     }
-    const Outcome table = quoin_run("bench 90x60 --paper storage --repeat 1 --json");
+    const Outcome table = quoin_run("bench paper storage 90x60 --repeat 1 --json");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -373,7 +405,7 @@ TEST_F(Cli, BenchOfTheFullT) {
 }
 
 TEST_F(Cli, BenchOfGramSchmidt) {
-    const Outcome table = quoin_run("bench 60x40 --paper gram-schmidt --dtype f64 --repeat 1 --json --threads 2");
+    const Outcome table = quoin_run("bench paper gram-schmidt 60x40 --dtype f64 --repeat 1 --json --threads 2");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -386,7 +418,7 @@ TEST_F(Cli, BenchOfGramSchmidt) {
     EXPECT_EQ(codes,
               (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"", "\"mgs-blocked\"",
                                         "\"mgs\"", "\"mgs-always\"", "\"cgs\"", "\"cgs-always\"", "\"geqrf-orgqr\""}));
-    const Outcome laws = quoin_run("bench --paper orthogonality --dtype f32 --csv laws.csv --json");
+    const Outcome laws = quoin_run("bench paper orthogonality --dtype f32 --csv laws.csv --json");
     ASSERT_EQ(laws.exit_code, 0) << laws.err;
     EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);
     EXPECT_EQ(lines_of(contents("laws.csv")).size(), 2 + 6u * 7);
@@ -416,7 +448,7 @@ TEST_F(Cli, TraceWritesATimeline) {
         {"svd A.npy --out s", {"SVD of R, vectors"}},
         {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
         {"bench 60x20 --repeat 1 --against none", {"form Q"}},
-        {"bench 60x20 --paper storage --repeat 1", {"panel"}}};
+        {"bench paper storage 60x20 --repeat 1", {"panel"}}};
     for (const auto& [command, names] : commands) {
         SCOPED_TRACE(command);
         const Outcome outcome = quoin_run(command + " --trace trace.json");
@@ -445,7 +477,7 @@ TEST_F(Cli, PanelsOnTheHost) {
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
-    const Outcome outcome = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
+    const Outcome outcome = quoin_run("bench paper storage 60x20 --repeat 1 --energy --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const bool measured = outcome.err.find("--energy: ") == std::string::npos;
     EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
@@ -1172,6 +1204,8 @@ TEST_F(Cli, BenchOnTheGpuOrOneSentence) {
     const Outcome outcome = quoin_run("bench 2000x20 --device cuda --op thin-qr,geqrf,r-only,factor --json");
     if (outcome.exit_code != 0) {
         expect_error(outcome, exit_code_of(ErrorCode::DeviceFailure), {"--device cuda: "});
+        for (const std::string study : {"paper table1", "paper tensor-cores", "paper storage --device cuda"})
+            expect_error(quoin_run("bench " + study), exit_code_of(ErrorCode::DeviceFailure), {"CUDA"});
         return;
     }
     const std::vector<std::string> lines = lines_of(outcome.out);
