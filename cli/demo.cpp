@@ -273,12 +273,12 @@ void add_demo(CLI::App& program) {
     auto arguments = std::make_shared<DemoArguments>();
     CLI::App& command = *program.add_subcommand(
         "demo",
-        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n\n"
-        "Without FILE, a tall-skinny and a square matrix are factored in f32 and f64, and a synthetic scene is "
-        "separated\n"
-        "into background and foreground (quoin rpca), in well under a minute. Of a video, the first 200 frames are "
-        "taken,\n"
-        "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
+        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n"
+        "\n"
+        "Without FILE it factors a tall and a square matrix in f32 and f64, and separates a synthetic scene into\n"
+        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames, "
+        "at\n"
+        "most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
     command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")

@@ -207,9 +207,10 @@ void add_plan(CLI::App& program) {
     arguments->common.options.q = QForm::Explicit;
     CLI::App& command = *program.add_subcommand(
         "plan",
-        "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n\n"
-        "A plan is fixed by shape, type and options; no data is touched. Results of one plan are the same bits for\n"
-        "any number of threads.");
+        "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n"
+        "\n"
+        "Shape, type and options fix a plan; no data is read. Results of one plan have the same bits for any number\n"
+        "of threads.");
     command.add_option("SHAPE", arguments->shape, "Rows and columns, as 1000000x192 or as two numbers")
         ->required()
         ->expected(1, 2)
@@ -217,20 +218,21 @@ void add_plan(CLI::App& program) {
     add_dtype(command, arguments->dtype, "f32 or f64 (default: f64)");
     const CLI::Option* const q = add_choice(
         command, "--q", arguments->common.options.q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
-        "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
-        "or any (default: explicit; with --compact-wy full reflectors)");
+        "Form of Q: explicit (the thin Q), none (R alone), reflectors (LAPACK's format) or any (default: explicit;\n"
+        "with --compact-wy full: reflectors)");
     add_byte_size_argument(
         command, "--memory", arguments->memory,
-        "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
-        "with\n"
-        "the bytes read and written and a time; with --gpu-memory by way of a GPU (default: none)");
+        "Cap on the memory of `quoin factor`. If the matrix does not fit, the plan goes from file to file and has the\n"
+        "bytes read and written and a time; with --gpu-memory it goes through a GPU (default: none)");
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
-        "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what a tall matrix\n"
-        "streamed by blocks of rows, householder and classical Gram-Schmidt move and take,\n"
-        "beside the counts of Zhang and Wu (2021); --panel-width is their block then. Needs no GPU");
-    add_common_arguments(command, arguments->common);
+        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
+        "time\n"
+        "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
+        "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
+    --panel - width is their block then.Needs no GPU ");
+              add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"

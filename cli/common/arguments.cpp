@@ -21,9 +21,10 @@ const char* to_string(Device device) {
 }
 
 void add_device_argument(CLI::App& command, Device& device) {
-    add_choice(command, "--device", device, {Device::Host, Device::Cuda, Device::Auto},
-               "host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda where a GPU can be used and the work\n"
-               "fits its free memory, otherwise host; default: host)");
+    add_choice(
+        command, "--device", device, {Device::Host, Device::Cuda, Device::Auto},
+        "Where to compute: host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda if a GPU can be used and the\n"
+        "work fits its free memory, otherwise host; default: host)");
 }
 
 void add_trace_argument(CLI::App& command, std::string& path) {
@@ -47,23 +48,25 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
 void add_algorithm_arguments(CLI::App& command, Options& options, const std::string& group) {
     CLI::Option* const added[] = {
         add_choice(command, "--method", options.method, every_method(),
-                   "auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, or modified or classical "
-                   "Gram-Schmidt,\n"
-                   "mgs or cgs, whose Q is orthonormal to κ(A)u and κ(A)²u unless reorthogonalised (default: auto)"),
-        add_size(command, "--panel-width", options.panel_width, "Columns a panel (0: Quoin chooses)"),
-        add_size(command, "--leaf-rows", options.tree.leaf_rows, "Rows a leaf of a TSQR tree (0: Quoin chooses)"),
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
+                   "auto). Q of\n"
+                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
+                   "reorthogonalised"),
+        add_size(command, "--panel-width", options.panel_width, "Columns of a panel (0: Quoin chooses)"),
+        add_size(command, "--leaf-rows", options.tree.leaf_rows, "Rows of a leaf of a TSQR tree (0: Quoin chooses)"),
         add_parsed(
             command, "--fan-in", "N",
             [&options](const std::string& text) {
                 options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
             },
-            "R factors merged at a node of a TSQR tree: at least 2, or flat (one leaf after the other; 0: Quoin chooses)"),
-        add_choice(
-            command, "--arithmetic", options.arithmetic,
-            {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16,
-             Arithmetic::Corrected},
-            "Of the large products in f32 on a GPU: native, corrected (three products of f16 for one of f32, as\n"
-            "accurate) or auto; of cgs alone also fp16, which rounds what it multiplies (default: auto)"),
+            "R factors merged at a node of a TSQR tree: at least 2, or flat (one leaf after the other; 0: Quoin "
+            "chooses)"),
+        add_choice(command, "--arithmetic", options.arithmetic,
+                   {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16,
+                    Arithmetic::Corrected},
+                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
+                   "one, as\n"
+                   "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),
         add_choice(command, "--reorthogonalize", options.gram_schmidt.reorthogonalization,
                    {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
                    "Which panels of mgs and cgs are orthogonalised twice: off, selective (those that cancellation has\n"
@@ -73,7 +76,8 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
                    "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")};
     for (CLI::Option* const option : added) option->group(group);
     // a study: not in --help
-    add_choice(command, "--panel-device", options.study.panels, {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
+    add_choice(command, "--panel-device", options.study.panels,
+               {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
                "Where panels of a matrix on a GPU are factored by --method householder: device, host (on its cores,\n"
                "while the GPU updates the rest) or auto (default: auto)")
         ->group("");
@@ -92,16 +96,19 @@ void add_compact_wy_arguments(CLI::App& command, Options& options, const std::st
                 if (!full && text != "panels") refuse_name("--compact-wy", text, {"panels", "full"});
                 if (full) options.full_t.emplace();
             },
-            "panels (one T a panel) or full (one T for all columns, LAPACK's geqrt3; default: panels)"),
+            "Triangular factors: panels (one T each) or full (one T for all columns, LAPACK's geqrt3; default: "
+            "panels)"),
         command.add_flag_callback(
-            "--keep-s", [full_t] { full_t("--keep-s").keep_s = true; }, "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ"),
+            "--keep-s", [full_t] { full_t("--keep-s").keep_s = true; },
+            "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ"),
         add_parsed(
             command, "--full-t", "NAME",
             [full_t](const std::string& text) {
                 constexpr FullTRoute routes[] = {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined};
                 full_t("--full-t").route = parse_name<FullTRoute>("--full-t", text, routes);
             },
-            "With --compact-wy full: recurrence (during the factorization, from S), joined (afterwards, from the\n"
+            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards, "
+            "from the\n"
             "panels' T) or auto (default: auto)")};
     for (CLI::Option* const option : added) option->group(group);
 }

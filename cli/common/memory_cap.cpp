@@ -18,8 +18,8 @@ void add_memory_argument(CLI::App& command, Index& bytes) {
 void add_gpu_memory_argument(CLI::App& command, Index& bytes) {
     add_byte_size_argument(
         command, "--gpu-memory", bytes,
-        "Most memory of the GPU to take; a matrix beyond it stays in the host's memory, of which --memory is then the\n"
-        "cap, or in its file, and blocks of it travel (default: nine tenths of what is free)");
+        "Most memory of the GPU to use. A larger matrix stays in the host's memory, which --memory then caps, or in\n"
+        "its file, and is copied block by block (default: nine tenths of what is free)");
 }
 
 double memory_cap(Index given) {

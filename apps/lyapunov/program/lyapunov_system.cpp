@@ -33,7 +33,7 @@ void SystemArguments::add_to(CLI::App& command) {
     add_choice(command, "SYSTEM", system_,
                {System::Lorenz63, System::Henon, System::Lorenz96, System::KuramotoSivashinsky, System::Fput,
                 System::Particles},
-               "lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles")
+               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles")
         ->required();
     const auto add = [&command](const char* name, auto& value, const char* systems, const char* description) {
         return command.add_option(name, value, description)->group(heading + systems);
@@ -47,17 +47,20 @@ void SystemArguments::add_to(CLI::App& command) {
     add("--forcing", forcing_, "lorenz96", "F of ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F (8)");
     add("--length", length_, "kuramoto-sivashinsky", "L, the period of u_t = −u_xx − u_xxxx − u u_x (22)");
     add("--modes", modes_, "kuramoto-sivashinsky", "Fourier modes (wavenumbers to 4.5)")->type_name("N");
-    add("--energy", energy_, "fput", "Energy a mass (1)");
-    command.add_flag("--periodic", periodic_, "A ring; otherwise between two walls")->group(heading + "fput");
-    add("--dimensions", dimensions_, "particles", "2 or 3 (3)")->type_name("D");
+    add("--energy", energy_, "fput", "Energy of each mass (1)");
+    command.add_flag("--periodic", periodic_, "Close the chain to a ring; otherwise it lies between two walls")
+        ->group(heading + "fput");
+    add("--dimensions", dimensions_, "particles", "Dimensions of space, 2 or 3 (3)")->type_name("D");
     add_choice(command, "--potential", potential_,
                {Potential::LennardJones, Potential::Wca, Potential::Yukawa, Potential::Soft},
-               "lennard-jones, wca (Lennard-Jones to its minimum), yukawa or soft (100(1 − r²)⁴) (wca)")
+               "Potential: lennard-jones, wca (Lennard-Jones to its minimum), yukawa or soft (100(1 − r²)⁴) (wca)")
         ->group(heading + "particles");
-    add("--density", density_, "particles", "N/Lᵈ (0.6)");
-    add("--temperature", temperature_, "particles", "Of the first velocities, on a lattice of places (1)");
+    add("--density", density_, "particles", "Density N/Lᵈ (0.6)");
+    add("--temperature", temperature_, "particles",
+        "Temperature of the first velocities; the particles start on a lattice (1)");
     add("--kappa", kappa_, "particles", "κ of e^{−κr}/r (1)");
-    add("--cutoff", cutoff_, "particles", "lennard-jones: 2.5; yukawa: 6/κ");
+    add("--cutoff", cutoff_, "particles",
+        "Distance beyond which particles do not interact (lennard-jones 2.5, yukawa 6/κ)");
     add("--step", step_, "lorenz63, lorenz96, kuramoto-sivashinsky, fput, particles",
         "Time of a step (0.01, 0.02, 0.1, 0.05, 0.002)");
 }

@@ -248,37 +248,37 @@ int main(int argc, char** argv) {
     using namespace quoin::cli;
     LyapunovArguments arguments;
     Program command(
-        "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.\n\n"
-        "The state and p tangent vectors are evolved together; every K steps the vectors are factored, Z = QR, Q goes "
-        "on,\n"
-        "and log|r_ii| averaged over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979). "
-        "Reported\n"
-        "with standard errors (batch means), their sum, the Kolmogorov-Sinai entropy (sum of the positive ones) and "
-        "the\n"
-        "Kaplan-Yorke dimension. A system of your own: quoin::tangent_map in C++, quoin.lyapunov in Python.",
+        "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.\n"
+        "\n"
+        "The state and p tangent vectors are evolved together. Every K steps the vectors are factored, Z = QR, and Q\n"
+        "takes their place. The averages of log|r_ii| over time are the exponents (Benettin et al. 1980; Shimada and\n"
+        "Nagashima 1979). They are printed with standard errors (batch means), their sum, the Kolmogorov-Sinai "
+        "entropy\n"
+        "(sum of the positive ones) and the Kaplan-Yorke dimension. For a system of your own use quoin::tangent_map\n"
+        "in C++ or quoin.lyapunov in Python.",
         "quoin lyapunov");
     arguments.system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
         command.add_option(name, value, description)->type_name("T");
     };
-    command.add_option("--exponents", arguments.exponents, "The first P of them; 0: all")
+    command.add_option("--exponents", arguments.exponents, "Compute the first P exponents; 0: all")
         ->capture_default_str()
         ->type_name("P");
     add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
     add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
     add_time("--alignment", arguments.alignment,
-             "Time after that, for the vectors to find their directions; not averaged");
+             "Time after that in which the vectors find their directions; not averaged");
     command
         .add_option("--every", arguments.every,
                     "Steps between two QRs. More cost less, until the vectors are too parallel: cond(Z) is about\n"
                     "exp((λ_1 − λ_p) K step), and must stay below 1e15 (cholesky-qr2: 1e7)")
         ->type_name("K");
-    command.add_option("--seed", arguments.seed, "Of the first state and vectors")->capture_default_str();
+    command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
     command
-        .add_option(
-            "--checkpoint", arguments.checkpoint,
-            "Where the run is saved each minute, on Ctrl-C and at its end. If FILE exists the run goes on from\n"
-            "it, to the same bits; a longer --time continues a finished run")
+        .add_option("--checkpoint", arguments.checkpoint,
+                    "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
+                    "continues from\n"
+                    "it, with the same bits. A longer --time continues a finished run")
         ->type_name("FILE");
     command.add_option("--checkpoint-every", arguments.checkpoint_seconds, "Seconds between two saves")
         ->capture_default_str()
@@ -291,8 +291,8 @@ int main(int argc, char** argv) {
         ->type_name("FILE");
     add_dtype(
         command, arguments.dtype,
-        "Of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In f32\n"
-        "cond(Z) must stay far below 1e7 (default: f64)");
+        "Type of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In\n"
+        "f32 cond(Z) must stay far below 1e7 (default: f64)");
     add_device_argument(command, arguments.common.device);
     add_common_arguments(command, arguments.common);
     command.footer(
@@ -300,10 +300,10 @@ int main(int argc, char** argv) {
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
-        "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n\n"
-        "On a GPU, which lorenz63, lorenz96, fput and particles have code for, state, vectors and QR stay in its "
-        "memory.\n"
-        "Ctrl-C stops the run, saves the checkpoint, reports what there is, and exits with 130.\n"
+        "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
+        "\n"
+        "lorenz63, lorenz96, fput and particles run on a GPU too; state, vectors and QR then stay in its memory.\n"
+        "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
         "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
         "energy_drift, time, segments, dtype, device, seconds, qr_share, tangent_share, force_share, "

@@ -144,37 +144,35 @@ int main(int argc, char** argv) {
     using namespace quoin::cli;
     RpcaArguments arguments;
     Program command(
-        "Robust PCA: M = L + S, the still background of a video and what moves before it.\n\n"
+        "Robust PCA: M = L + S, the still background of a video and what moves in front of it.\n"
+        "\n"
         "Principal component pursuit, min ‖L‖_* + λ‖S‖₁ with L of low rank and S sparse (Candès, Li, Ma and Wright\n"
-        "2011). INPUT is a fixed camera's video (whatever FFmpeg decodes), a folder or pattern of images, or a matrix\n"
-        "(.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]; DIR receives background.mp4, "
-        "foreground.mp4\n"
-        "(|S|), mask.mp4, comparison.mp4 and .png, convergence.svg and report.json. Of a matrix: L.npy and S.npy.\n"
-        "An output that would replace an input is refused, and so is a folder in which a run with other options has "
-        "left\n"
-        "an output that this one does not write.",
+        "2011). INPUT is the video of a fixed camera (whatever FFmpeg decodes), a folder or pattern of images, or a\n"
+        "matrix (.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]. DIR receives background.mp4,\n"
+        "foreground.mp4 (|S|), mask.mp4, comparison.mp4 and .png, convergence.svg and report.json; for a matrix,\n"
+        "L.npy and S.npy. quoin never replaces an input. It refuses a folder that holds an output of a run with other\n"
+        "options, if this run does not write that output.",
         "quoin rpca");
     command.add_option("INPUT", arguments.input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
     command.add_option("--out", arguments.out, "Folder for the results, created if missing")
         ->required()
         ->type_name("DIR");
     add_choice(command, "--method", arguments.method, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
-               "alm: augmented Lagrangian with growing μ; alternating: constant μ, slower, a lower objective")
+               "Method: alm (augmented Lagrangian, growing μ) or alternating (constant μ; slower, lower objective)")
         ->default_str("alm");
     add_choice(command, "--route", arguments.route, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
-               "Singular values of an iterate by auto, qr or gram")
+               "How the singular values of an iterate are computed: auto, qr or gram")
         ->default_str("auto");
     command.add_option("--lambda", arguments.lambda, "Weight of ‖S‖₁; 0: 1/√max(m, n)")->capture_default_str();
     command.add_option("--mu", arguments.mu, "First μ; 0: Quoin chooses")->capture_default_str();
-    command.add_option("--rho", arguments.rho, "Growth of μ an iteration")->capture_default_str();
+    command.add_option("--rho", arguments.rho, "Factor by which μ grows in each iteration")->capture_default_str();
     command
-        .add_option(
-            "--tol", arguments.tolerance,
-            "Of the residual ‖M − L − S‖ / ‖M‖, which f32 takes to about 1e-6; alternating: of the dual residual\n"
-            "too, and 1e-3 is a good answer")
+        .add_option("--tol", arguments.tolerance,
+                    "Bound of the residual ‖M − L − S‖ / ‖M‖, which reaches about 1e-6 in f32. With alternating it\n"
+                    "also bounds the dual residual, and 1e-3 gives a good answer")
         ->capture_default_str();
-    command.add_option("--iterations", arguments.iterations, "At most so many")->capture_default_str();
-    command.add_option("--max-rank", arguments.max_rank, "Of L; 0: any")->capture_default_str();
+    command.add_option("--iterations", arguments.iterations, "Most iterations")->capture_default_str();
+    command.add_option("--max-rank", arguments.max_rank, "Largest rank of L; 0: any")->capture_default_str();
     command.add_flag("--nan-is-missing", arguments.nan_is_missing,
                      "NaN in a matrix marks an entry that was not observed");
     add_memory_argument(command, arguments.memory);
@@ -184,7 +182,7 @@ int main(int argc, char** argv) {
     add_common_arguments(command, arguments.common, /*algorithm=*/false);
 #ifdef QUOIN_HAVE_VIDEO
     command.add_option("--start", arguments.start, "First frame, from 0")->group(of_frames);
-    command.add_option("--frames", arguments.frames, "At most so many frames")->group(of_frames)->type_name("N");
+    command.add_option("--frames", arguments.frames, "Most frames to read")->group(of_frames)->type_name("N");
     const auto set_scale = [&](const std::string& text) {
         if (text.find('x') == text.npos) refuse_argument("--scale", "'" + text + "' is not a size: write WIDTHxHEIGHT");
         const Shape shape = parse_shape("--scale", text);
@@ -197,25 +195,24 @@ int main(int argc, char** argv) {
         command.add_flag("--color", arguments.color, "Red, green and blue: three times the rows");
     command
         .add_flag_callback(
-            "--gray", [] {}, "One brightness a pixel (default)")
+            "--gray", [] {}, "One brightness for each pixel (default)")
         ->excludes(color)
         ->group(of_frames);
     color->group(of_frames);
-    add_dtype(command, arguments.dtype, "f32 or f64")->default_str("f32")->group(of_frames);
-    command.add_option("--window", arguments.window, "Frames that are pursued at once; 0: up to 100, as memory allows")
-        ->capture_default_str()
-        ->group(of_frames)
-        ->type_name("N");
+    add_dtype(command, arguments.dtype, "Type of the matrix: f32 or f64")->default_str("f32")->group(of_frames);
     command
-        .add_option("--carry", arguments.carry,
-                    "Frames of the background so far that a window starts with, so that none forgets it")
+        .add_option("--window", arguments.window, "Frames that are separated at once; 0: up to 100, as memory allows")
         ->capture_default_str()
         ->group(of_frames)
         ->type_name("N");
-    command.add_option("--threshold", arguments.threshold, "A pixel is foreground where |S| is above; 1 is white")
+    command.add_option("--carry", arguments.carry, "Frames of the background so far that each window starts with")
+        ->capture_default_str()
+        ->group(of_frames)
+        ->type_name("N");
+    command.add_option("--threshold", arguments.threshold, "Least |S| of a foreground pixel; 1 is white")
         ->capture_default_str()
         ->group(of_frames);
-    command.add_flag("--npy", arguments.npy, "Writes L.npy and S.npy too, one frame a column")->group(of_frames);
+    command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
     command
         .add_option("--ground-truth", arguments.ground_truth,
                     "Masks to score against: images 0 and 50 background, 255 foreground, others ignored; or a\n"
@@ -224,11 +221,11 @@ int main(int argc, char** argv) {
         ->type_name("DIR");
     command
         .add_flag("--synthetic", arguments.synthetic,
-                  "In place of INPUT a scene that Quoin makes, with exact masks: --frames (100), --scale (384x288)")
+                  "Instead of INPUT: a scene made by quoin, with exact masks; --frames (100), --scale (384x288)")
         ->group(of_frames);
     command
         .add_option("--write-scene", arguments.write_scene,
-                    "Where --synthetic leaves its frames and masks as PNG: input/, groundtruth/")
+                    "Folder for the frames and masks of --synthetic as PNG: input/, groundtruth/")
         ->group(of_frames)
         ->type_name("DIR");
     command.add_flag_callback("--demonstration", [&] { choose_demonstration(arguments); })
@@ -237,10 +234,11 @@ int main(int argc, char** argv) {
     command.footer(
         "Example:  quoin rpca street.mp4 --scale 384x288 --frames 100 --out parts\n"
         "          quoin rpca --synthetic --out parts\n"
-        "          quoin rpca M.npy --out parts --method alternating\n\n"
+        "          quoin rpca M.npy --out parts --method alternating\n"
+        "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda, device; of frames also phases (seconds), and precision, recall and f against "
-        "masks.");
+        "residual, objective, lambda and device; for frames also phases (seconds), and with masks precision, recall\n"
+        "and f.");
     command.callback([&] { run_rpca(command, arguments); });
     return command.run(argc, argv);
 }
