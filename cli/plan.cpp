@@ -231,8 +231,7 @@ void add_plan(CLI::App& program) {
         "time\n"
         "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
         "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
-    --panel - width is their block then.Needs no GPU ");
-              add_common_arguments(command, arguments->common);
+    add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"
