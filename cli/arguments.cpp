@@ -91,8 +91,7 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
             [&](const std::string& text) {
                 arguments.options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
             },
-            "R factors merged at a node of a TSQR tree: at least 2, or flat (one leaf after the other; 0: Quoin "
-            "chooses)")
+            "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)")
         ->type_name("N")
         ->group(group);
     command
