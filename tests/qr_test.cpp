@@ -226,11 +226,11 @@ INSTANTIATE_TEST_SUITE_P(Every, QrOverTrees,
                                          Tree{Method::CAQR, 0}, Tree{Method::CAQR, flat_tree}, Tree{Method::CAQR, 2},
                                          Tree{Method::CAQR, 5}),
                          [](const auto& info) {
-                             const auto [method, fan_in] = info.param;
-                             const std::string shape = fan_in == flat_tree ? "_flat"
-                                                       : fan_in > 0        ? "_fan" + std::to_string(fan_in)
-                                                                           : "";
-                             return to_string(method) + shape;
+                             const Tree& tree = info.param;
+                             const std::string shape = tree.fan_in == flat_tree ? "_flat"
+                                                       : tree.fan_in > 0        ? "_fan" + std::to_string(tree.fan_in)
+                                                                                : "";
+                             return to_string(tree.method) + shape;
                          });
 
 // ---- what the rest of qr.hpp promises ------------------------------------------------------------------------------
