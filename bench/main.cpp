@@ -19,15 +19,16 @@ constexpr bool have_cuda = true;
 constexpr bool have_cuda = false;
 #endif
 
-/// Refuses what cannot be measured, before anything is.
-void bench_shapes(const BenchArguments& arguments) {
+// ---- What cannot be measured is refused before anything is ------------------------------------------------------------
+
+void check_shapes(const BenchArguments& arguments) {
     if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)
         refuse_argument("--against", "none excludes the others");
     if (!arguments.on_device()) {
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2})
             if (arguments.wants(reference, false))
                 refuse_argument("--against", fmt::format("{} needs --device cuda", to_string(reference)));
-        return bench_on_host(arguments);
+        return;
     }
     for (const Operation operation : arguments.operations) {
         using enum Operation;
@@ -36,9 +37,18 @@ void bench_shapes(const BenchArguments& arguments) {
         if (operation == ThinQr && arguments.wants(Reference::Blas2, false))
             refuse_argument("--against", "blas2 forms no Q: ask for --op geqrf, r-only or factor");
     }
-    if constexpr (have_cuda) bench_on_device(arguments);
+}
+void check_tall(const BenchArguments& arguments) {
+    for (const Shape shape : arguments.shapes)
+        if (shape.rows < shape.cols) refuse_argument("SHAPE", "out-of-core takes no wide matrices");
 }
 
+// ---- The studies that this build has -----------------------------------------------------------------------------------
+
+void bench_shapes(const BenchArguments& arguments) {
+    if (!arguments.on_device()) return bench_on_host(arguments);
+    if constexpr (have_cuda) bench_on_device(arguments);
+}
 void gram_schmidt(const BenchArguments& arguments) {
     if (!arguments.on_device()) return bench_gram_schmidt(arguments);
     if constexpr (have_cuda) bench_gram_schmidt_on_device(arguments);
@@ -109,6 +119,7 @@ struct Study {
     const char *name, *description;
     unsigned has;
     void (*run)(const BenchArguments&);
+    void (*check)(const BenchArguments&) = nullptr;
 };
 
 const Study shapes = {"quoin bench",
@@ -116,7 +127,7 @@ const Study shapes = {"quoin bench",
                       "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
                       "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
                       Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm,
-                      bench_shapes};
+                      bench_shapes, check_shapes};
 
 const Study files = {
     "files",
@@ -149,7 +160,7 @@ const Study papers[] = {
     {"out-of-core",
      "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
      "65536x65536, or SHAPE, within --gpu-memory. bench/out_of_core_plot.py draws what --csv and --trace write.",
-     Shapes | Types | GpuMemory | Routes | Timeline | Csv | GpuAlone, out_of_core}};
+     Shapes | Types | GpuMemory | Routes | Timeline | Csv | GpuAlone, out_of_core, check_tall}};
 
 void add_study(CLI::App& command, BenchArguments& arguments, const Study& study) {
     const auto has = [&](Has what) { return (study.has & what) != 0; };
@@ -222,6 +233,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     command.callback([&command, &arguments, &study] {
         if (!command.get_subcommands().empty()) return;
         if (study.has & GpuAlone) arguments.common.device = Device::Cuda;
+        if (study.check) study.check(arguments);
         if (!have_cuda && arguments.on_device())
             throw Error(ErrorCode::DeviceFailure, fmt::format("{}: Quoin was built without CUDA",
                                                               study.has & GpuAlone ? study.name : "--device cuda"));

@@ -182,8 +182,6 @@ private:
 void bench_out_of_core(const BenchArguments& arguments) {
     make_context(arguments.common);  // its threads are those of the program's own loops
     const std::vector<Shape> shapes = arguments.shapes.empty() ? std::vector{Shape{65536, 65536}} : arguments.shapes;
-    for (const Shape shape : shapes)
-        if (shape.rows < shape.cols) refuse_argument("SHAPE", "out-of-core takes no wide matrices");
     for (const DType dtype : arguments.dtypes_or({DType::F32})) {
         with_dtype(dtype, [&]<class T>(T) {
             Context<Cuda> ctx = device_context();

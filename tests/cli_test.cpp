@@ -183,6 +183,7 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench paper table1 10x10", {"10x10"}},
         {"bench paper orthogonality --device cuda", {"--device"}},
         {"bench paper rpca 10x10", {"10x10"}},
+        {"bench paper out-of-core 10x20", {"SHAPE", "wide"}},
         {"bench files", {"DIR"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
         {"bench paper rpca --energy", {"--energy"}},

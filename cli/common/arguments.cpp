@@ -59,8 +59,7 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
             [&options](const std::string& text) {
                 options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
             },
-            "R factors merged at a node of a TSQR tree: at least 2, or flat (one leaf after the other; 0: Quoin "
-            "chooses)"),
+            "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
         add_choice(command, "--arithmetic", options.arithmetic,
                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16,
                     Arithmetic::Corrected},

@@ -92,7 +92,7 @@ void become_program(const std::string& name, std::vector<std::string> arguments)
 Program::Program(const std::string& description, const std::string& name) : CLI::App(description, name) {
     formatter(std::make_shared<Formatter>());
     get_formatter()->column_width(26);
-    set_version_flag("--version", fmt::format("quoin {}", version()));
+    set_version_flag("--version", fmt::format("quoin {}", quoin::version()));
     add_describe_flag(*this);
 }
 
