@@ -269,7 +269,7 @@ TYPED_TEST(CompactWY, IsRefusedWhereReflectorsAreNotLapacks) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(90, 9);
     Options tree = with(Method::TSQR);
-    tree.leaf_rows = 30;
+    tree.tree.leaf_rows = 30;
     for (const Options& options : {tree, with(Method::CholeskyQR2), with(Method::Auto, QForm::None)}) {
         const QR<T> f = qr(this->ctx, A.view(), options);
         EXPECT_THROW(f.v(this->ctx), InvalidArgument);
