@@ -379,7 +379,7 @@ TYPED_TEST(CliTyped, WritesVAndOneTInThePlaceOfQ) {
 TEST_F(Cli, FullTRefusesWhatExcludesIt) {
     save("A.npy", random_normal<double>(30, 10));
     expect_error(quoin_run("factor A.npy --out f --compact-wy full --r-only"), 64, {"--r-only", "--compact-wy"});
-    expect_error(quoin_run("factor A.npy --out f --keep-s"), exit_code_of(ErrorCode::InvalidArgument), {"keep_s"});
+    expect_error(quoin_run("factor A.npy --out f --keep-s"), exit_code_of(ErrorCode::InvalidArgument), {"--keep-s"});
     expect_error(quoin_run("plan 30x10 --q explicit --compact-wy full"), exit_code_of(ErrorCode::InvalidArgument),
                  {"full_t"});
     EXPECT_FALSE(fs::exists("f"));
