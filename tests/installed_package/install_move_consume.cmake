@@ -72,6 +72,6 @@ if(BASH AND EXISTS ${BUILD_DIR}/share/made)
     expect_completion("factor" fac)
     expect_completion("--restart --reorthogonalize" factor A.npy --re)
     expect_completion("tsqr" factor --method t)
-    expect_completion("binary" plan --tree = b)  # --tree=b, as bash splits it
+    expect_completion("selective" plan --reorthogonalize = s)  # --reorthogonalize=s, as bash splits it
     expect_completion("lorenz63 lorenz96" lyapunov lor)
 endif()
