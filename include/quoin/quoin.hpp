@@ -2,6 +2,7 @@
 
 /// Everything of Quoin: A = QR as fast as the hardware allows, to an accuracy it proves.
 
+#include "quoin/batch.hpp"
 #include "quoin/context.hpp"
 #include "quoin/error.hpp"
 #include "quoin/file_qr.hpp"
