@@ -119,6 +119,7 @@ public:
     explicit BatchedQR(std::unique_ptr<Impl> impl);
 
 private:
+    void apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from, BatchView<T, D> to) const;
     std::unique_ptr<Impl> impl_;
 };
 

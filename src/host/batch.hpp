@@ -4,51 +4,76 @@
 // matrices as there are lanes: element (i, j) of all of them lies at X + (i + j·ld)·lanes.
 
 #include <algorithm>
-#include <span>
+#include <exception>
+#include <mutex>
 
-#include "host/kernels/kernels.hpp"
-#include "quoin/batch.hpp"
+#include "host/parallel.hpp"
+#include "primitives.hpp"
+#include "small_batch.hpp"
 
-namespace quoin::host {
+namespace quoin {
 
-/// Which matrices of a batch have one shape: the first `count`, or those that are listed.
-struct Members {
-    std::span<const Index> list;
-    Index count = 0;
+template <class T>
+class SmallBatch<T, Host> {
+public:
+    static bool fits(Index m, Index n) { return Tuning<Host>::in_lanes(m, n); }
+    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count);
 
-    Index operator[](Index i) const { return list.empty() ? i : list[i]; }
+    Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
+    void unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const;
+    void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
+    void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;
+    void apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const;
+
+private:
+    /// Of p columns, a group.
+    Index elements(Index p) const { return ld_ * p * lanes_; }
+    double flops() const;
+    void pack(Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
+    void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group, BatchView<T> B) const;
+    /// work(group) for every group until the context is asked to stop.
+    template <class Work>
+    void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const;
+
+    Index m_, n_, k_;
+    Index ld_;  ///< odd, so that columns do not share few lines of a cache
+    Index lanes_;
+    Matrix<T> X_, tau_;  // a column for each group
 };
 
-/// The memory of groups of m×n matrices.
-struct LaneShape {
-    LaneShape(Index m_, Index n_, Index lanes_) : m(m_), n(n_), k(std::min(m_, n_)), ld(m_ | 1), lanes(lanes_) {}
-    Index groups(Index count) const { return (count + lanes - 1) / lanes; }
-    /// Elements of X and of tau, a group.
-    Index elements() const { return ld * n * lanes; }
-    Index taus() const { return k * lanes; }
+/// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.
+template <class Work>
+void for_each_matrix(Context<Host>& ctx, Index count, double flops, const Work& work) {
+    const int threads = static_cast<int>(std::min<Index>(count, host::team(ctx, flops * static_cast<double>(count))));
+    if (threads <= 1) {
+        for (Index i = 0; i < count; ++i) {
+            throw_if_stopped(ctx);
+            work(ctx, i);
+        }
+        return;
+    }
+    std::mutex mutex;
+    std::exception_ptr failure;
+    Index failed = count;
+#pragma omp parallel num_threads(threads)
+    {
+        Context<Host> mine(1);
+#pragma omp for schedule(dynamic)
+        for (Index i = 0; i < count; ++i) {
+            try {
+                throw_if_stopped(ctx);
+                work(mine, i);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (i < failed) {
+                    failed = i;
+                    failure = std::current_exception();
+                }
+            }
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+    ctx.state().add_flops(flops * static_cast<double>(count));
+}
 
-    Index m, n, k;
-    Index ld;  ///< odd, so that columns do not share few lines of a cache
-    Index lanes;
-};
-
-/// X and tau := V, R and tau of the members. Returns the first one, by its place in the batch, that has NaN or Inf, or −1.
-template <class T>
-Index factor_batch(Context<Host>& ctx, const LaneShape& shape, BatchView<const T> A, Members members, T* X, T* tau);
-
-/// What is taken of V and R: both, or R, k×n with zeros below its diagonal.
-enum class Factor { VR, R };
-template <class T>
-void unpack_batch(Context<Host>& ctx, const LaneShape& shape, const T* X, Factor factor, Members members, BatchView<T> B);
-template <class T>
-void unpack_tau(Context<Host>& ctx, const LaneShape& shape, const T* tau, Members members, BatchView<T> B);
-
-/// Q := the thin Q, m×k.
-template <class T>
-void form_q_batch(Context<Host>& ctx, const LaneShape& shape, const T* X, const T* tau, Members members, BatchView<T> Q);
-
-/// C := op(Q) C.
-template <class T>
-void apply_q_batch(Context<Host>& ctx, const LaneShape& shape, const T* X, const T* tau, Op op, Members members, BatchView<T> C);
-
-}  // namespace quoin::host
+}  // namespace quoin
