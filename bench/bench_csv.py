@@ -19,7 +19,7 @@ def append(path, rows, comment):
 
 
 def flops(row):
-    """The standard Householder count of a row's operation, as cli/flop_counts.hpp has it."""
+    """The standard Householder count of a row's operation, as cli/common/flop_counts.hpp has it."""
     m, n = int(row["rows"]), int(row["cols"])
     p, k = max(m, n), min(m, n)
     factor = 2 * p * k * k - 2 * k**3 / 3

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the loss of orthogonality over κ, docs/pictures/orthogonality.svg.
 
-    build/bin/quoin bench --paper orthogonality --csv docs/pictures/orthogonality.csv
+    build/bin/quoin bench paper orthogonality --csv docs/pictures/orthogonality.csv
     python3 bench/orthogonality.py docs/pictures/orthogonality.csv docs/pictures/orthogonality.svg
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what `quoin bench --paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures 7 to 15 of
+"""Draws what `quoin bench paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures 7 to 15 of
 Zhang and Wu (2021) again, their V100 beside this GPU:
 
     python3 bench/out_of_core_plot.py DIRECTORY [--out PREFIX]
@@ -71,7 +71,7 @@ def read(directory):
             if len(set(of_file)) == 1 and os.path.exists(trace):  # runs on several matrices leave the trace of the last
                 case.traces[route] = trace_plot.read(trace)
     if not cases:
-        sys.exit(f"out_of_core_plot.py: {directory} holds no results of quoin bench --paper out-of-core --csv")
+        sys.exit(f"out_of_core_plot.py: {directory} holds no results of quoin bench paper out-of-core --csv")
     return list(cases.values()), device.removeprefix("NVIDIA ") or "this GPU"
 
 

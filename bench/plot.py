@@ -135,13 +135,13 @@ def plot_requirements(path, out):
 
 
 def rates(rows, x_of):
-    """{code: [(x, GFLOP/s)]} of a paper's table."""
+    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run added behind it (PyTorch's) repeat Quoin's: the first counts."""
     lines = {}
     for row in rows:
         x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"
-        lines.setdefault(code, {})[x] = float(row["gflops"])
+        lines.setdefault(code, {}).setdefault(x, float(row["gflops"]))
         if row["reference"]:
-            lines.setdefault(row["reference"], {})[x] = float(row["reference_gflops"])
+            lines.setdefault(row["reference"], {}).setdefault(x, float(row["reference_gflops"]))
     return {code: sorted(lines[code].items()) for code in CODES if code in lines}
 
 
@@ -202,14 +202,15 @@ def plot_rates(path, out, x_of, title):
 
 
 def plot_speedups(path, out):
-    lines = rates([r for r in bench_csv.read(path) if r["dtype"] == "f32"], "cols")
-    ours = dict(lines["quoin"])
+    over = {}  # each ratio is of one run
+    for row in bench_csv.read(path):
+        if row["dtype"] == "f32" and row["op"] == "geqrf":
+            over.setdefault(row["reference"], []).append((int(row["cols"]), float(row["ratio"])))
+    over = {code: sorted(over[code]) for code in CODES if code in over}
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    over = {code: [(x, ours[x] / y) for x, y in points if x in ours]
-            for code, points in lines.items() if code not in ("quoin", "caqr")}
     ends = draw_lines(axes, over)
     axes.axhline(1, color="black", linewidth=0.8)
-    plain_log_ticks(axes.xaxis, sorted(ours))
+    plain_log_ticks(axes.xaxis, sorted({x for points in over.values() for x, _ in points}))
     plain_log_ticks(axes.yaxis, [scale * power for power in (0.1, 1, 10, 100, 1000) for scale in (1, 2, 5)])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.set_xlabel("columns")

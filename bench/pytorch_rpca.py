@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs robust PCA written in PyTorch on the GPU and adds its rows to a file of `quoin bench --paper table2 --csv FILE`.
+"""Runs robust PCA written in PyTorch on the GPU and adds its rows to a file of `quoin bench paper rpca --csv FILE`.
 
     python3 bench/pytorch_rpca.py FILE
 

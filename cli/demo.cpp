@@ -9,26 +9,23 @@
 #include <memory>
 
 #include "arguments.hpp"
-#include "bench.hpp"
 #include "byte_size.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
 #include "measure_case.hpp"
+#include "medians.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "on_device.hpp"
+#include "program.hpp"
 #include "random_matrix.hpp"
 #include "row_blocks.hpp"
-#include "rpca.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "device_run.hpp"
 #include "random.hpp"
-#endif
-#ifdef QUOIN_HAVE_VIDEO
-#include "video/frame_reader.hpp"
 #endif
 
 namespace quoin::cli {
@@ -233,32 +230,22 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     fmt::print("\n");
 }
 
-#ifdef QUOIN_HAVE_VIDEO
-/// Background and foreground of a video, or of a street that Quoin draws: at most 200 frames of at most 640 columns.
-void demonstrate_separation(const DemoArguments& arguments) {
-    RpcaArguments rpca;
-    rpca.common = arguments.common;
-    rpca.input = arguments.input;
-    rpca.out = arguments.out;
-    rpca.synthetic = rpca.street = arguments.input.empty();
-    if (!rpca.synthetic) {
-        rpca.frames = 200;
-        if (video::FrameReader(rpca.input).format().width > 640) rpca.width = 640;
-    }
-    if (!rpca.common.json) {
+/// Background and foreground of a video, or of a street that Quoin draws.
+[[noreturn]] void demonstrate_separation(const DemoArguments& arguments) {
+    const CommonArguments& common = arguments.common;
+    std::vector<std::string> rpca = {"--demonstration", "--out", arguments.out, "--device", to_string(common.device)};
+    if (common.threads > 0) rpca.insert(rpca.end(), {"--threads", std::to_string(common.threads)});
+    if (common.json) rpca.push_back("--json");
+    if (!arguments.input.empty()) rpca.insert(rpca.end(), {"--", arguments.input});
+    if (!common.json)
         fmt::print(
             "M = L + S, a background of low rank and what moves before it, by robust PCA: within half a minute\n\n");
-        std::fflush(stdout);
-    }
-    run_rpca_frames(rpca);
+    become_program("rpca", rpca);
 }
-#endif
 
 void run_demo(const DemoArguments& arguments) {
     const CommonArguments& common = arguments.common;
-#ifdef QUOIN_HAVE_VIDEO
-    if (!arguments.input.empty() && !is_matrix(arguments.input)) return demonstrate_separation(arguments);
-#endif
+    if (!arguments.input.empty() && !is_matrix(arguments.input)) demonstrate_separation(arguments);
     if (common.device != Device::Cuda) run_with_better_core(common);
     std::unique_ptr<MatrixFile> file;
     if (!arguments.input.empty())
@@ -286,12 +273,12 @@ void add_demo(CLI::App& program) {
     auto arguments = std::make_shared<DemoArguments>();
     CLI::App& command = *program.add_subcommand(
         "demo",
-        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n\n"
-        "Without FILE, a tall-skinny and a square matrix are factored in f32 and f64, and a synthetic scene is "
-        "separated\n"
-        "into background and foreground (quoin rpca), in well under a minute. Of a video, the first 200 frames are "
-        "taken,\n"
-        "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
+        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n"
+        "\n"
+        "Without FILE it factors a tall and a square matrix in f32 and f64, and separates a synthetic scene into\n"
+        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames, "
+        "at\n"
+        "most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
     command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")

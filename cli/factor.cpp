@@ -53,10 +53,10 @@ struct Outputs {
         : r(open(directory, "R.npy", std::min(m, n), n)) {
         const Index k = std::min(m, n);
         const Options& options = arguments.common.options;
-        if (options.compact_wy == CompactWY::Full) {
+        if (options.full_t) {
             v.emplace(open(directory, "V.npy", m, k));
             t.emplace(open(directory, "T.npy", k, k));
-            if (options.keep_s) s.emplace(open(directory, "S.npy", m, k));
+            if (options.full_t->keep_s) s.emplace(open(directory, "S.npy", m, k));
         } else if (!arguments.r_only) {
             q.emplace(open(directory, "Q.npy", m, k));
         }
@@ -233,7 +233,7 @@ Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
     Options options = arguments.common.options;
-    const bool full = options.compact_wy == CompactWY::Full;
+    const bool full = options.full_t.has_value();
     if (full && arguments.r_only)
         throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
     options.q = full ? QForm::Reflectors : form_q ? QForm::Explicit : QForm::None;
@@ -249,7 +249,7 @@ bool from_file_to_file(Context<Host>& ctx, const FactorArguments& arguments, con
     if (in_memory <= cap) return false;
     const Method method = arguments.common.options.method;
     const bool by_reflectors = method == Method::Auto || method == Method::TSQR || method == Method::BlockedHouseholder;
-    if (file.streams() && by_reflectors && plan.compact_wy == CompactWY::Panels && file.rows() > 0 && file.cols() > 0) {
+    if (file.streams() && by_reflectors && !plan.full_t && file.rows() > 0 && file.cols() > 0) {
         const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, file.rows(), file.cols(), o); };
         file_plan_within<T>(planned, file.path(), {file.rows(), file.cols()}, file_options(arguments, cap), in_memory);
         return true;
@@ -296,13 +296,13 @@ OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double ca
                                    fmt::format("{} needs the whole matrix in the GPU's memory, which it does "
                                                "not fit: take householder or cgs",
                                                to_string(given.method)));
-    if (given.compact_wy == CompactWY::Full)
+    if (given.full_t)
         throw CLI::ValidationError("--compact-wy",
                                    "full needs the whole matrix in the GPU's memory, which it does not fit");
     OutOfCoreOptions options;
     options.method = by_householder ? OutOfCoreMethod::Householder : OutOfCoreMethod::Recursive;
     options.arithmetic = given.arithmetic;
-    options.reorthogonalize = given.reorthogonalization != Reorthogonalization::Off;
+    options.reorthogonalize = given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
     options.check_finite = given.check_finite;
     options.memory_bytes = cap;
     return options;
@@ -492,22 +492,25 @@ void add_factor(CLI::App& program) {
     auto arguments = std::make_shared<FactorArguments>();
     CLI::App& command = *program.add_subcommand(
         "factor",
-        "Factor A = QR and write R.npy and Q.npy.\n\n"
+        "Factor A = QR and write R.npy and Q.npy.\n"
+        "\n"
         "A is m x n; Q is its thin orthogonal factor, m x min(m, n); R is upper triangular or trapezoidal,\n"
-        "min(m, n) x n. A matrix larger than --memory goes from its .npy file to the outputs block by block: one\n"
-        "pass over its rows gives R, a second, backward, gives Q. A journal in the folder quoin-journal of --out\n"
-        "keeps what is done; if the run ends early, whatever the reason, the same command goes on from there.\n"
-        "With --device cuda all is computed on a GPU: in its memory, or, where\n"
-        "that or --memory is too little, by blocks of rows, one read and copied while the GPU works on the one "
-        "before.\n"
-        "Where its rows are too long for that, A stays in the host's memory and its columns travel: by householder, "
-        "or\n"
-        "with --method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). What does not fit the host's "
-        "memory\n"
-        "either goes by householder from file to file by way of both, with a journal.\n"
-        "Outputs appear only when complete. An output that would replace the input is refused, and so is a folder in\n"
-        "which a run with other options has left an output that this one does not write.\n\n"
-        "With --compact-wy full, V.npy and T.npy are written in the place of Q.npy, and S.npy with --keep-s:\n"
+        "min(m, n) x n. Outputs appear only when they are complete.\n"
+        "\n"
+        "A matrix larger than --memory goes block by block from its .npy file to the outputs: one pass over its rows\n"
+        "gives R, a second one, backward, gives Q. The folder quoin-journal in --out records what is done. If the run\n"
+        "ends early, for whatever reason, the same command continues it.\n"
+        "\n"
+        "With --device cuda everything is computed on a GPU. If its memory or --memory is too small for A, A passes\n"
+        "through it by blocks of rows: the next block is read and copied while the GPU works on the last one. If the\n"
+        "rows are too long for that, A stays in the host's memory and its columns are copied: by householder, or with\n"
+        "--method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). If A does not fit the host's memory\n"
+        "either, householder takes it from file to file through both memories, with a journal.\n"
+        "\n"
+        "quoin never replaces the input. It refuses a folder that holds an output of a run with other options, if\n"
+        "this run does not write that output.\n"
+        "\n"
+        "With --compact-wy full, V.npy and T.npy take the place of Q.npy, and --keep-s adds S.npy:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
     command.add_option("A", arguments->input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
     command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
@@ -517,21 +520,13 @@ void add_factor(CLI::App& program) {
     command.add_flag("--verify", arguments->verify,
                      "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
     add_memory_argument(command, arguments->memory);
-    command
-        .add_option_function<std::string>(
-            "--second-pass",
-            [arguments](const std::string& text) {
-                arguments->second_pass =
-                    parse_name("--second-pass", text, {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
-                               [](SecondPass pass) { return to_string(pass); });
-            },
-            "Where Q of a matrix larger than --memory has its reflectors from: stored (on the disk meanwhile, as "
-            "large\n"
-            "as A), recomputed (2mn² flops more) or auto (default: auto)")
-        ->type_name("NAME");
+    add_choice(
+        command, "--second-pass", arguments->second_pass,
+        {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
+        "How a matrix larger than --memory gets the reflectors for Q: stored (on the disk until then, as large as\n"
+        "A), recomputed (2mn² flops more) or auto (default: auto)");
     command.add_flag("--restart", arguments->restart,
-                     "Factor from the start where a run that was stopped has left a journal in --out: the journal is\n"
-                     "deleted, with what that run had finished");
+                     "Start again: delete the journal that a stopped run left in --out, with all that it had finished");
     add_gpu_memory_argument(command, arguments->gpu_memory);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
@@ -539,22 +534,23 @@ void add_factor(CLI::App& program) {
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
-        "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n\n"
-        "--json prints rows, cols, dtype, method, seconds, gflops, device and, with --verify, residual and\n"
-        "orthogonality; on a GPU also start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
-        "transfer_out_seconds (from the GPU to the files), none of which are part of seconds. Streamed through a GPU\n"
-        "they are part of it: reading_seconds, to_gpu_seconds (of waiting for copies that the reading does not hide),\n"
-        "from_gpu_seconds and writing_seconds; gpu_seconds of work there pass beside the reading. From file to file, "
-        "for a\n"
-        "matrix larger than --memory, also blocks, block (rows or columns of one), first_step (beyond 0 where a run\n"
-        "went on), steps, bytes_read, bytes_written, and read_seconds and write_seconds, in which they were on their "
-        "way.\n"
-        "A that stays in the host's memory, or goes from file to file by way of a GPU, adds gpu_memory_bytes,\n"
-        "bytes_to_gpu and bytes_from_gpu; the former, with --trace, hidden, the share of the copies' time during "
-        "which\n"
-        "the GPU computed.\n"
-        "Units: seconds of wall time for the factorization (when streamed, reading and writing included);\n"
-        "10^9 flop/s by the standard Householder count, 2mn² − 2n³/3 for R and as much again for Q.");
+        "Example:  quoin factor A.npy --out factors --verify --memory 2GiB\n"
+        "\n"
+        "--json prints rows, cols, dtype, method, seconds, gflops and device.\n"
+        "  --verify adds    residual and orthogonality.\n"
+        "  A GPU adds       start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
+        "                   transfer_out_seconds (from the GPU to the files); seconds does not include them.\n"
+        "  Blocks of rows through a GPU add reading_seconds, to_gpu_seconds (waiting for copies that reading does not\n"
+        "                   hide), from_gpu_seconds and writing_seconds, which seconds includes, and gpu_seconds (work "
+        "of\n"
+        "                   the GPU during the reading).\n"
+        "  From file to file: blocks, block (its rows or columns), first_step (above 0 if the run continued another),\n"
+        "                   steps, bytes_read, bytes_written, and the read_seconds and write_seconds that they took.\n"
+        "  Columns through a GPU add gpu_memory_bytes, bytes_to_gpu and bytes_from_gpu, and with --trace hidden (the\n"
+        "                   share of the copies' time during which the GPU computed; not from file to file).\n"
+        "\n"
+        "seconds is the wall time of the factorization, including reading and writing if blocks are streamed. gflops\n"
+        "counts 2mn² − 2n³/3 flops for R, and as many again for Q.");
     command.callback([arguments] {
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
         with_dtype(file.dtype(), [&]<class T>(T) {

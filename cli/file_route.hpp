@@ -18,7 +18,7 @@ namespace quoin::cli {
 inline double factor_bytes(const Plan& plan, bool verify) {
     const double m = static_cast<double>(plan.rows), n = static_cast<double>(plan.cols), k = std::min(m, n);
     const double wide_q = m < n ? m * k : 0;  // the thin Q of a wide A does not fill A's place
-    const double full_t = plan.compact_wy == CompactWY::Full ? m * k : 0;
+    const double full_t = plan.full_t ? m * k : 0;
     return plan.element_bytes * ((verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t) + plan.workspace_bytes;
 }
 

@@ -205,24 +205,27 @@ void add_lstsq(CLI::App& program) {
     auto arguments = std::make_shared<LstsqArguments>();
     CLI::App& command = *program.add_subcommand(
         "lstsq",
-        "Solve min ‖Ax − b‖₂ and write x.npy.\n\n"
-        "A is m x n and of full rank, b m x p, x n x p. With fewer rows than columns, x is the solution of Ax = b of\n"
-        "least norm. A tall A larger than --memory, or than the memory of the GPU, is streamed. A numerically\n"
-        "rank-deficient A is an error: its solution would mean nothing.");
+        "Solve min ‖Ax − b‖₂ and write x.npy.\n"
+        "\n"
+        "A is m x n and of full rank, b m x p, x n x p. With fewer rows than columns, x is the solution of Ax = b "
+        "with\n"
+        "the least norm. A tall A larger than --memory, or than the memory of the GPU, is streamed. A numerically\n"
+        "rank-deficient A is an error.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command
         .add_option("b", arguments->right_hand_sides, "Right-hand sides, one a column, in a file of the same formats")
         ->required();
     command
         .add_option("--out", arguments->out,
-                    "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side);\n"
-                    "neither A nor b")
+                    "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
+                    "It must not be A or b")
         ->required()
         ->type_name("FILE");
     command
-        .add_option("--rcond", arguments->rcond,
-                    "Refuse A where 1/κ of its scaled triangular factor is at or below this\n(default: 10u, u = 6e-8 "
-                    "in f32 and 1.1e-16 in f64)")
+        .add_option(
+            "--rcond", arguments->rcond,
+            "Refuse A if 1/κ of its scaled triangular factor is at most this (default: 10u, u = 6e-8 in f32 and\n"
+            "1.1e-16 in f64)")
         ->check(number_between(0.0, 1.0))
         ->type_name("X");
     add_memory_argument(command, arguments->memory);
@@ -231,12 +234,12 @@ void add_lstsq(CLI::App& program) {
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     command.footer(
-        "Example:  quoin lstsq A.npy b.npy --out x.npy\n\n"
-        "Prints the residual norms ‖Ax − b‖₂ and an estimate of κ₁, seconds of wall time and 10^9 flop/s by the\n"
+        "Example:  quoin lstsq A.npy b.npy --out x.npy\n"
+        "\n"
+        "Prints the residual norms ‖Ax − b‖₂, an estimate of κ₁, the wall time in seconds, and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
-        "seconds, gflops, device, condition and residual_norms on one line; on a GPU also start_up_seconds,\n"
-        "transfer_in_seconds and transfer_out_seconds, and of a stream where its time went, as `quoin factor --help`\n"
-        "has them.");
+        "seconds, gflops, device, condition and residual_norms on one line. On a GPU it adds start_up_seconds,\n"
+        "transfer_in_seconds and transfer_out_seconds; a stream adds the times that `quoin factor --help` explains.");
     command.callback([arguments] {
         if (arguments->input == "-" && arguments->right_hand_sides == "-")
             throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");

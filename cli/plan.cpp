@@ -96,10 +96,12 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     else
         line.add("fallback", to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
-    line.add("compact_wy", to_string(plan.compact_wy)).add("keep_s", plan.keep_s).add("full_t", to_string(plan.full_t));
+    const FullTOptions full_t = plan.full_t.value_or(FullTOptions{});
+    line.add("compact_wy", plan.full_t ? "full" : "panels").add("keep_s", full_t.keep_s);
+    line.add("full_t", to_string(full_t.route));
     line.add("arithmetic", to_string(plan.arithmetic));
-    line.add("reorthogonalization", to_string(plan.reorthogonalization));
-    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt_panel));
+    line.add("reorthogonalization", to_string(plan.gram_schmidt.reorthogonalization));
+    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt.panel));
     line.add("panel", to_string(plan.panel));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
@@ -168,7 +170,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         OutOfCoreOptions options;
         options.method = method;
         options.arithmetic = given.arithmetic;
-        options.reorthogonalize = !slabs && given.reorthogonalization != Reorthogonalization::Off;
+        options.reorthogonalize = !slabs && given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
         options.memory_bytes = static_cast<double>(arguments.gpu_memory);
         options.block = given.panel_width;
         OutOfCorePlan plan;
@@ -205,37 +207,30 @@ void add_plan(CLI::App& program) {
     arguments->common.options.q = QForm::Explicit;
     CLI::App& command = *program.add_subcommand(
         "plan",
-        "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n\n"
-        "A plan is fixed by shape, type and options; no data is touched. Results of one plan are the same bits for\n"
-        "any number of threads.");
+        "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n"
+        "\n"
+        "Shape, type and options fix a plan; no data is read. Results of one plan have the same bits for any number\n"
+        "of threads.");
     command.add_option("SHAPE", arguments->shape, "Rows and columns, as 1000000x192 or as two numbers")
         ->required()
         ->expected(1, 2)
         ->type_name("");
-    command
-        .add_option_function<std::string>(
-            "--dtype", [arguments](const std::string& text) { arguments->dtype = parse_dtype("--dtype", text); },
-            "f32 or f64 (default: f64)")
-        ->type_name("TYPE");
-    const CLI::Option* const q =
-        command
-            .add_option_function<std::string>(
-                "--q",
-                [arguments](const std::string& text) { arguments->common.options.q = parse_q_form("--q", text); },
-                "What Q is wanted for: explicit (the thin Q itself), none (R alone), reflectors (LAPACK's format)\n"
-                "or any (default: explicit; with --compact-wy full reflectors)")
-            ->type_name("FORM");
+    add_dtype(command, arguments->dtype, "f32 or f64 (default: f64)");
+    const CLI::Option* const q = add_choice(
+        command, "--q", arguments->common.options.q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
+        "Form of Q: explicit (the thin Q), none (R alone), reflectors (LAPACK's format) or any (default: explicit;\n"
+        "with --compact-wy full: reflectors)");
     add_byte_size_argument(
         command, "--memory", arguments->memory,
-        "Cap on the memory of `quoin factor`: where the matrix does not fit, the plan is that from file to file, "
-        "with\n"
-        "the bytes read and written and a time; with --gpu-memory by way of a GPU (default: none)");
+        "Cap on the memory of `quoin factor`. If the matrix does not fit, the plan goes from file to file and has the\n"
+        "bytes read and written and a time; with --gpu-memory it goes through a GPU (default: none)");
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
-        "With --device cuda: so much of a GPU's memory, and the matrix in the host's. Prints what a tall matrix\n"
-        "streamed by blocks of rows, householder, and recursive and blocking classical Gram-Schmidt move and take,\n"
-        "beside the counts of Zhang and Wu (2021); --panel-width is their block then. Needs no GPU");
+        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
+        "time\n"
+        "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
+        "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
@@ -243,8 +238,7 @@ void add_plan(CLI::App& program) {
         "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
-        if (q->empty() && arguments->common.options.compact_wy == CompactWY::Full)
-            arguments->common.options.q = QForm::Reflectors;
+        if (q->empty() && arguments->common.options.full_t) arguments->common.options.q = QForm::Reflectors;
         const Shape shape = shape_of(arguments->shape);
         if (arguments->gpu_memory > 0) {
             if (arguments->common.device == Device::Host)

@@ -10,11 +10,8 @@ namespace quoin::cli {
 void add_factor(CLI::App& program);
 void add_lstsq(CLI::App& program);
 void add_svd(CLI::App& program);
-void add_rpca(CLI::App& program);
-void add_lyapunov(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_info(CLI::App& program);
-void add_bench(CLI::App& program);
 void add_demo(CLI::App& program);
 
 }  // namespace quoin::cli

@@ -121,13 +121,13 @@ void add_svd(CLI::App& program) {
     auto arguments = std::make_shared<SvdArguments>();
     CLI::App& command = *program.add_subcommand(
         "svd",
-        "Thin singular value decomposition A = U diag(s) Vᵀ, by way of R.\n\n"
-        "A is m x n, tall-skinny or short-wide, k = min(m, n): U.npy is m x k, s.npy holds k values, descending,\n"
-        "Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its "
-        "rows.\n"
-        "An output that would replace the input is refused, and so is a folder in which a run without --values-only "
-        "has\n"
-        "left U.npy or Vt.npy where this one has it.");
+        "Thin singular value decomposition A = U diag(s) Vᵀ, by way of R.\n"
+        "\n"
+        "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values, "
+        "descending,\n"
+        "and Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its\n"
+        "rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy or Vt.npy of\n"
+        "another run.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command.add_option("--out", arguments->out, "Folder for s.npy, U.npy and Vt.npy, created if missing")
         ->required()

@@ -26,3 +26,14 @@ endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(QUOIN_HAVE_CUDA ON)
 message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+
+# quoin_add_kernels(NAME FOLDER): the target NAME compiles the folder's kernels and their launches. A machine with nvcc and no GPU
+# can build it.
+function(quoin_add_kernels name folder)
+    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+    add_library(${name} OBJECT ${kernels})
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${name} PRIVATE --extended-lambda --expt-relaxed-constexpr)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${name} PRIVATE CUDA::cudart_static)
+endfunction()

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/quoin.hpp"
+#include "quoin/robust_pca.hpp"
 
 using namespace quoin;
 

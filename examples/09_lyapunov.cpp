@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/quoin.hpp"
+#include "quoin/lyapunov.hpp"
 
 using namespace quoin;
 

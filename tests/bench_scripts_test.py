@@ -127,6 +127,13 @@ class Pictures(unittest.TestCase):
                     self.assertTrue(expected in text, f"{name} lacks {expected}")
                 self.assertTrue("H100" in text, name)
 
+    def test_rows_of_another_run_do_not_change_quoins_rates(self):
+        import plot
+
+        case = {"cols": "64", "op": "geqrf", "reference_gflops": "5"}
+        lines = plot.rates([dict(case, gflops="9", reference="cusolver"), dict(case, gflops="7", reference="pytorch")], "cols")
+        self.assertEqual(lines["quoin"], [(64, 9.0)])
+
     def test_a_crossover_is_where_the_lines_meet(self):
         import plot
 

@@ -47,8 +47,7 @@ inline constexpr struct GramSchmidtCase {
         Options options;
         options.method = method;
         options.q = q;
-        options.reorthogonalization = reorthogonalization;
-        options.gram_schmidt_panel = panel;
+        options.gram_schmidt = {reorthogonalization, panel};
         options.panel_width = panel_width;
         return options;
     }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -35,7 +36,7 @@ void expect_factors(const Matrix<T>& A, const std::string& directory) {
 
 TEST_F(Cli, EveryHelpTeaches) {
     const std::string program = quoin_run("--help").out;
-    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "plan", "info", "bench", "demo"}) {
+    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "lyapunov", "plan", "info", "bench", "demo"}) {
         EXPECT_NE(program.find("\n  " + command + " "), std::string::npos) << command;
         const Outcome help = quoin_run(command + " --help");
         EXPECT_EQ(help.exit_code, 0);
@@ -49,7 +50,36 @@ TEST_F(Cli, EveryHelpTeaches) {
 
 TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
     EXPECT_NE(quoin_run("plan --help").out.find("Usage: quoin plan [OPTIONS] SHAPE...\n"), std::string::npos);
-    EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]\n"), std::string::npos);
+    EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]"), std::string::npos);
+    EXPECT_NE(quoin_run("bench paper storage --help").out.find("Usage: quoin bench paper storage"), std::string::npos);
+}
+
+TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
+    std::vector<std::string> commands = {"", "files ", "paper "};
+    for (const char* paper : {"table1", "figure8", "figure9", "rpca", "storage", "gram-schmidt", "orthogonality",
+                              "tensor-cores", "out-of-core"})
+        commands.push_back("paper " + std::string(paper) + " ");
+    for (const std::string& command : commands) {
+        const Outcome help = quoin_run("bench " + command + "--help");
+        EXPECT_EQ(help.exit_code, 0) << command << help.err;
+        EXPECT_LE(lines_of(help.out).size(), 40u) << help.out;
+    }
+}
+
+TEST_F(Cli, CommandsThatAreProgramsOfTheirOwnSayWhereTheyAreMissing) {
+    fs::copy_file(fs::read_symlink("/proc/self/exe").parent_path() / "quoin", "quoin");
+    for (const std::string name : {"rpca", "lyapunov", "bench"}) {
+        const int status = std::system(("./quoin " + name + " --help > ../out 2> ../err").c_str());
+        expect_error({WEXITSTATUS(status), contents("../out"), contents("../err")},
+                     exit_code_of(ErrorCode::UnreadableFile), {"/quoin-" + name, "`quoin " + name + "`"});
+    }
+}
+
+TEST_F(Cli, LoadsFewLibraries) {
+    const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "quoin";
+    ASSERT_EQ(std::system(fmt::format("ldd {} > ../libraries", program.string()).c_str()), 0);
+    const std::vector<std::string> libraries = lines_of(contents("../libraries"));
+    EXPECT_LE(libraries.size(), 20u) << contents("../libraries");
 }
 
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
@@ -119,7 +149,7 @@ TEST_F(Cli, MalformedCommandLines) {
         {"factor A.npy", {"--out"}},
         {"factor A.npy --out d --frobnicate", {"--frobnicate"}},
         {"factor A.npy --out d --method gauss", {"--method", "gauss", "tsqr"}},
-        {"factor A.npy --out d --tree oak", {"--tree", "oak", "binary"}},
+        {"factor A.npy --out d --fan-in oak", {"--fan-in", "oak"}},
         {"factor A.npy --out d --arithmetic f16", {"--arithmetic", "f16", "corrected"}},
         {"factor A.npy --out d --device tpu", {"--device", "tpu", "host, cuda, auto"}},
         {"factor A.npy --out", {"--out needs a value"}},
@@ -148,13 +178,16 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --against cusolver", {"--against", "cusolver", "--device cuda"}},
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
-        {"bench --paper table1", {"--paper", "--device cuda"}},
-        {"bench --paper orthogonality --device cuda", {"--paper", "host"}},
-        {"bench --paper table3 --device cuda", {"--paper", "table3", "table2, table1, figure8, figure9, storage"}},
-        {"bench 10x10 --paper table2", {"--paper", "SHAPE"}},
+        {"bench paper", {"needs one of table1, figure8, figure9, rpca, storage"}},
+        {"bench paper table3", {"paper", "table3", "table1, figure8, figure9, rpca, storage"}},
+        {"bench paper table1 10x10", {"10x10"}},
+        {"bench paper orthogonality --device cuda", {"--device"}},
+        {"bench paper rpca 10x10", {"10x10"}},
+        {"bench paper out-of-core 10x20", {"SHAPE", "wide"}},
+        {"bench files", {"DIR"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
-        {"bench --paper table2 --energy", {"--energy", "table2"}},
-        {"bench 10x10 --panel gpu", {"--panel", "gpu", "auto, device, host"}},
+        {"bench paper rpca --energy", {"--energy"}},
+        {"bench 10x10 --panel-device gpu", {"--panel-device", "gpu", "auto, device, host"}},
         {"bench 0x10", {"SHAPE", "0x10"}},
         {"bench 10x-10", {"SHAPE", "negative"}},
     };
@@ -348,7 +381,7 @@ TEST_F(Cli, FullTRefusesWhatExcludesIt) {
     expect_error(quoin_run("factor A.npy --out f --compact-wy full --r-only"), 64, {"--r-only", "--compact-wy"});
     expect_error(quoin_run("factor A.npy --out f --keep-s"), exit_code_of(ErrorCode::InvalidArgument), {"keep_s"});
     expect_error(quoin_run("plan 30x10 --q explicit --compact-wy full"), exit_code_of(ErrorCode::InvalidArgument),
-                 {"compact_wy"});
+                 {"full_t"});
     EXPECT_FALSE(fs::exists("f"));
 }
 
@@ -361,7 +394,7 @@ TEST_F(Cli, BenchOfTheFullT) {
         EXPECT_GT(json_number(line, "ratio"), 0) << line;
         EXPECT_LE(json_number(line, "residual"), 2000 * unit_roundoff<double>) << line;
     }
-    const Outcome table = quoin_run("bench 90x60 --paper storage --repeat 1 --json");
+    const Outcome table = quoin_run("bench paper storage 90x60 --repeat 1 --json");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -373,7 +406,7 @@ TEST_F(Cli, BenchOfTheFullT) {
 }
 
 TEST_F(Cli, BenchOfGramSchmidt) {
-    const Outcome table = quoin_run("bench 60x40 --paper gram-schmidt --dtype f64 --repeat 1 --json --threads 2");
+    const Outcome table = quoin_run("bench paper gram-schmidt 60x40 --dtype f64 --repeat 1 --json --threads 2");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -386,7 +419,7 @@ TEST_F(Cli, BenchOfGramSchmidt) {
     EXPECT_EQ(codes,
               (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"", "\"mgs-blocked\"",
                                         "\"mgs\"", "\"mgs-always\"", "\"cgs\"", "\"cgs-always\"", "\"geqrf-orgqr\""}));
-    const Outcome laws = quoin_run("bench --paper orthogonality --dtype f32 --csv laws.csv --json");
+    const Outcome laws = quoin_run("bench paper orthogonality --dtype f32 --csv laws.csv --json");
     ASSERT_EQ(laws.exit_code, 0) << laws.err;
     EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);
     EXPECT_EQ(lines_of(contents("laws.csv")).size(), 2 + 6u * 7);
@@ -399,7 +432,7 @@ TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
     expect_error(quoin_run("factor A.npy --out a --method mgs"), exit_code_of(ErrorCode::NumericalBreakdown),
                  {"column 7"});
     const Outcome outcome =
-        quoin_run("factor A.npy --out b --method cgs --reorthogonalize selective --panel-by cholesky-qr2");
+        quoin_run("factor A.npy --out b --method cgs --reorthogonalize selective --panel-method cholesky-qr2");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("1 column depends on others"), std::string::npos) << outcome.out;
     expect_factors(A, "b");
@@ -416,7 +449,7 @@ TEST_F(Cli, TraceWritesATimeline) {
         {"svd A.npy --out s", {"SVD of R, vectors"}},
         {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
         {"bench 60x20 --repeat 1 --against none", {"form Q"}},
-        {"bench 60x20 --paper storage --repeat 1", {"panel"}}};
+        {"bench paper storage 60x20 --repeat 1", {"panel"}}};
     for (const auto& [command, names] : commands) {
         SCOPED_TRACE(command);
         const Outcome outcome = quoin_run(command + " --trace trace.json");
@@ -432,11 +465,11 @@ TEST_F(Cli, TraceWritesATimeline) {
 }
 
 TEST_F(Cli, PanelsOnTheHost) {
-    EXPECT_EQ(json_value(quoin_run("plan 3000x2000 --panel host --json").out, "panel"), "\"device\"");
-    EXPECT_EQ(json_value(quoin_run("plan 300000x20 --panel host --json").out, "method"), "\"householder\"");
-    expect_error(quoin_run("plan 3000x20 --panel host --method tsqr"), exit_code_of(ErrorCode::InvalidArgument),
-                 {"panel host", "householder", "tsqr"});
-    const Outcome on_gpu = quoin_run("plan 3000x2000 --panel host --device cuda --json");
+    EXPECT_EQ(json_value(quoin_run("plan 3000x2000 --panel-device host --json").out, "panel"), "\"device\"");
+    EXPECT_EQ(json_value(quoin_run("plan 300000x20 --panel-device host --json").out, "method"), "\"householder\"");
+    expect_error(quoin_run("plan 3000x20 --panel-device host --method tsqr"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"panels on the host", "householder", "tsqr"});
+    const Outcome on_gpu = quoin_run("plan 3000x2000 --panel-device host --device cuda --json");
     if (on_gpu.exit_code == 0) {
         EXPECT_EQ(json_value(on_gpu.out, "panel"), "\"host\"");
     }
@@ -445,7 +478,7 @@ TEST_F(Cli, PanelsOnTheHost) {
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
-    const Outcome outcome = quoin_run("bench 60x20 --paper storage --repeat 1 --energy --json");
+    const Outcome outcome = quoin_run("bench paper storage 60x20 --repeat 1 --energy --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const bool measured = outcome.err.find("--energy: ") == std::string::npos;
     EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
@@ -1172,6 +1205,8 @@ TEST_F(Cli, BenchOnTheGpuOrOneSentence) {
     const Outcome outcome = quoin_run("bench 2000x20 --device cuda --op thin-qr,geqrf,r-only,factor --json");
     if (outcome.exit_code != 0) {
         expect_error(outcome, exit_code_of(ErrorCode::DeviceFailure), {"--device cuda: "});
+        for (const std::string study : {"paper table1", "paper tensor-cores", "paper storage --device cuda"})
+            expect_error(quoin_run("bench " + study), exit_code_of(ErrorCode::DeviceFailure), {"CUDA"});
         return;
     }
     const std::vector<std::string> lines = lines_of(outcome.out);

@@ -56,22 +56,18 @@ Matrix<T> multiplied_out(MatrixView<const T> V, MatrixView<const T> Tf) {
     return Q;
 }
 
-struct Route {
-    FullTRoute full_t;
-    bool keep_s;
-};
-constexpr Route routes[] = {{FullTRoute::Recurrence, false},
-                            {FullTRoute::Recurrence, true},
-                            {FullTRoute::Joined, false},
-                            {FullTRoute::Joined, true}};
+constexpr FullTOptions routes[] = {{false, FullTRoute::Recurrence},
+                                   {true, FullTRoute::Recurrence},
+                                   {false, FullTRoute::Joined},
+                                   {true, FullTRoute::Joined}};
 
-std::string name_of(const Route& route) { return std::string(to_string(route.full_t)) + (route.keep_s ? ", S" : ""); }
+std::string name_of(const FullTOptions& full_t) {
+    return std::string(to_string(full_t.route)) + (full_t.keep_s ? ", S" : "");
+}
 
-Options full(const Route& route, Index panel_width, Method method = Method::BlockedHouseholder) {
+Options full(const FullTOptions& full_t, Index panel_width, Method method = Method::BlockedHouseholder) {
     Options options = with(method, QForm::Any);
-    options.compact_wy = CompactWY::Full;
-    options.full_t = route.full_t;
-    options.keep_s = route.keep_s;
+    options.full_t = full_t;
     options.panel_width = panel_width;
     return options;
 }
@@ -146,7 +142,7 @@ TYPED_TEST(FullT, IsQOnTheGallery) {
     using T = TypeParam;
     for (Gallery matrix_class : gallery())
         for (auto [m, n] : {std::pair<Index, Index>{60, 31}, {40, 40}, {20, 35}})
-            for (const Route& route : routes) {
+            for (const FullTOptions& route : routes) {
                 SCOPED_TRACE(to_string(matrix_class) + " " + shape_name(m, n) + " " + name_of(route));
                 const Matrix<T> A = generate<T>(matrix_class, m, n);
                 const QR<T> f = qr(this->ctx, A.view(), full(route, 6));
@@ -172,7 +168,7 @@ TYPED_TEST(FullT, OddShapesAndEveryWayToPanels) {
                         {2100, 8}})  // one panel
         for (Index nb : {0, 1, 8, 17}) {
             ++turn;
-            for (const Route& route : in_turn(routes, turn + turn / 4)) {
+            for (const FullTOptions& route : in_turn(routes, turn + turn / 4)) {
                 if (quick() && m * n * n > 100000) continue;
                 SCOPED_TRACE(shape_name(m, n) + " panels of " + std::to_string(nb) + " " + name_of(route));
                 const Matrix<T> A = random_normal<T>(m, n);
@@ -188,7 +184,7 @@ TYPED_TEST(FullT, OfEveryMethod) {
     const Matrix<T> A = random_normal<T>(300, 24);
     Index turn = sizeof(T) / sizeof(float);
     for (Method method : all_methods)
-        for (const Route& route : in_turn(routes, turn++)) {
+        for (const FullTOptions& route : in_turn(routes, turn++)) {
             SCOPED_TRACE(std::string(to_string(method)) + " " + name_of(route));
             const QR<T> f = qr(this->ctx, A.view(), full(route, 0, method));
             expect_law<T>(this->ctx, A.view(), f, 4);
@@ -201,7 +197,7 @@ TYPED_TEST(FullT, BlocksOfQ) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{60, 23}, {31, 31}, {12, 30}, {1, 1}})
         for (Index nb : {4, 64})
-            for (const Route& route : routes) {
+            for (const FullTOptions& route : routes) {
                 SCOPED_TRACE(shape_name(m, n) + " panels of " + std::to_string(nb) + " " + name_of(route));
                 this->expect_blocks(qr(this->ctx, random_normal<T>(m, n).view(), full(route, nb)));
             }
@@ -212,7 +208,7 @@ TYPED_TEST(FullT, BlocksOfALargerQ) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP();
     const Index m = 700, n = 500;
-    for (const Route& route : in_turn(routes, sizeof(T) / sizeof(float))) {
+    for (const FullTOptions& route : in_turn(routes, sizeof(T) / sizeof(float))) {
         SCOPED_TRACE(name_of(route));
         const Matrix<T> A = random_normal<T>(m, n);
         const QR<T> f = qr(this->ctx, A.view(), full(route, 64));
@@ -246,7 +242,7 @@ TYPED_TEST(FullT, EveryHolderOfQHasBlocks) {
 
 TYPED_TEST(FullT, TheNumberOfThreadsDoesNotMatter) {
     using T = TypeParam;
-    for (const Route& route : routes) {
+    for (const FullTOptions& route : routes) {
         const Matrix<T> A = random_normal<T>(450, 300);
         Context<Host> one(1), four(4);
         const Options options = full(route, 40);
@@ -272,10 +268,8 @@ TYPED_TEST(FullT, RefusesWhatItCannotDo) {
         }
     };
     for (QForm q : {QForm::None, QForm::Explicit}) {
-        expect_invalid("compact_wy", [&] { qr(ctx, A.view(), {.q = q, .compact_wy = CompactWY::Full}); });
+        expect_invalid("full_t", [&] { qr(ctx, A.view(), {.q = q, .full_t = FullTOptions{}}); });
     }
-    expect_invalid("keep_s", [&] { qr(ctx, A.view(), {.keep_s = true}); });
-    expect_invalid("full_t", [&] { qr(ctx, A.view(), {.full_t = FullTRoute::Joined}); });
     for (const Options& options : {full(routes[0], 4), with(Method::CAQR)}) {
         const QR<T> f = qr(ctx, A.view(), options);
         const Matrix<T> C = random_normal<T>(5, 2);
@@ -317,17 +311,17 @@ TYPED_TEST(FullT, GemqrtAcceptsWhatQuoinWrote) {
     using T = TypeParam;
     for (auto [m, n] : shapes)
         for (Method method : {Method::BlockedHouseholder, Method::TSQR, Method::Auto})
-            for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full})
+            for (bool one_t : {false, true})
                 for (Index nb : {1, 3, 8, 1000}) {
                     const Index k = std::min(m, n), block = std::min(nb, k);
-                    SCOPED_TRACE(case_name(m, n, method, QForm::Any) + " " + to_string(compact_wy) + " " +
+                    SCOPED_TRACE(case_name(m, n, method, QForm::Any) + (one_t ? " one T " : " ") +
                                  std::to_string(block));
                     Options options = with(method);
-                    options.compact_wy = compact_wy;
+                    if (one_t) options.full_t.emplace();
                     if (method == Method::BlockedHouseholder) options.panel_width = 8;
                     const Matrix<T> A = random_normal<T>(m, n);
                     QR<T> f = qr(this->ctx, A.view(), options);
-                    const bool same_q = compact_wy == CompactWY::Full || method == Method::BlockedHouseholder;
+                    const bool same_q = one_t || method == Method::BlockedHouseholder;
                     std::vector<Matrix<T>> products;
                     const auto operand = [&, m = m](Side side) {
                         return side == Side::Left ? random_normal<T>(m, 4) : random_normal<T>(4, m);
@@ -401,7 +395,7 @@ TYPED_TEST(FullT, OfAStackIsTheFormatOfTpqrt) {
     using T = TypeParam;
     for (auto [h, n] : {std::pair<Index, Index>{1, 1}, {40, 9}, {5, 30}, {300, 64}})
         for (Index nb : {1, 4, 1000})
-            for (const Route& route : routes) {
+            for (const FullTOptions& route : routes) {
                 const Index block = std::min(nb, n);
                 SCOPED_TRACE(shape_name(h, n) + " " + std::to_string(block) + " " + name_of(route));
                 Matrix<T> A = random_normal<T>(n + h, n);

@@ -97,7 +97,7 @@ TEST_F(EnergyMeterTest, WithoutCountersItSaysWhyAndRunsNothing) {
     expect_problem(EnergyMeter::of_host(folder_ / "missing"), "no RAPL counter");
     expect_problem(meter(), "no RAPL counter");
     add_zone("intel-rapl:0", "package-0", "not a number");
-    expect_problem(meter(), "energy_uj cannot be read (it is no number)");
+    expect_problem(meter(), "energy_uj cannot be read (it is not a number)");
     fs::remove(folder_ / "intel-rapl:0" / "energy_uj");
     expect_problem(meter(), "energy_uj cannot be read (No such file or directory)");
     if (geteuid() != 0) {

@@ -273,10 +273,10 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
         refuses([&] { to_lapack(this->ctx, qr(this->ctx, A.view(), scheme.options(0, QForm::Any))); }, "orthonormal");
     }
     Options mgs = gram_schmidt_cases[0].options();
-    mgs.gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
-    refuses([&] { qr(this->ctx, A.view(), mgs); }, "gram_schmidt_panel");
+    mgs.gram_schmidt.panel = GramSchmidtPanel::CholeskyQR2;
+    refuses([&] { qr(this->ctx, A.view(), mgs); }, "gram_schmidt.panel");
     Options householder = with(Method::BlockedHouseholder);
-    householder.reorthogonalization = Reorthogonalization::Always;
+    householder.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
     refuses([&] { qr(this->ctx, A.view(), householder); }, "reorthogonalization");
     refuses([&] { GramSchmidt<T>(this->ctx, 10, 3, with(Method::TSQR)); }, "tsqr");
     refuses([&] { GramSchmidt<T>(this->ctx, -1); }, "negative");

@@ -97,8 +97,7 @@ protected:
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
                 Options options = with(GetParam(), q);
                 if (GetParam() != Method::BlockedHouseholder && GetParam() != Method::Auto) {
-                    options.leaf_rows = n;
-                    options.fan_in = 2;
+                    options.tree = {n, 2};
                     if (GetParam() == Method::CAQR) options.panel_width = 4;
                 }
                 const Matrix<T> A = random_normal<T>(m, n);
@@ -270,7 +269,7 @@ TYPED_TEST(CompactWY, IsRefusedWhereReflectorsAreNotLapacks) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(90, 9);
     Options tree = with(Method::TSQR);
-    tree.leaf_rows = 30;
+    tree.tree.leaf_rows = 30;
     for (const Options& options : {tree, with(Method::CholeskyQR2), with(Method::Auto, QForm::None)}) {
         const QR<T> f = qr(this->ctx, A.view(), options);
         EXPECT_THROW(f.v(this->ctx), InvalidArgument);

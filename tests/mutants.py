@@ -3,7 +3,7 @@
 
     mutants.py N SEED [CMAKE ARGS]...
 
-Lines of src/, cli/ and python/ are drawn at random, and on each line one mistake. The copy, build/mutants/tree, is built once
+Lines of src/, apps/, cli/, bench/ and python/ are drawn at random, and on each line one mistake. The copy, build/mutants/tree, is built once
 with line coverage (gcov). Each test runs once on it without a mistake; that gives its time and the lines it runs. Then each
 mutant is built, and the tests that run its line follow, the shortest first, until one fails. build/mutants/mutants.csv holds
 the results: a mutant that it lists is not tried again. Delete its row to try it again, after a test was added.
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/mutants"
 TREE, COVERAGE, LOG = WORK / "tree", WORK / "coverage", WORK / "mutants.csv"
 BUILD = TREE / "build"  # where a checkout has its own, so that ccache knows the tests' objects
-MUTATED = ("src/", "cli/", "python/")
+MUTATED = ("src/", "apps/", "cli/", "bench/", "python/")
 # Block sizes and crossovers, which change the time alone; CUDA's part of the package; tests. Files that this build does not
 # compile, such as src/cuda, are left out as well.
 EXCLUDED = ("src/host/tuning.hpp", "src/lapack/tuning.hpp", "python/quoin/_cuda.py", "python/tests/", "python/benchmarks/")
@@ -56,7 +56,7 @@ def copy_tree():
 
 
 def configure(arguments):
-    output("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUOIN_CUDA=OFF",
+    output("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUOIN_CUDA=OFF", "-DQUOIN_BUILD_MANUALS=OFF",
            f"-DCMAKE_CXX_COMPILER_LAUNCHER={sys.executable};{Path(__file__).resolve()};compile",
            "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", *arguments,
            *(f"-DCMAKE_{kind}_LINKER_FLAGS=--coverage" for kind in ("EXE", "SHARED", "MODULE")))
@@ -186,7 +186,7 @@ def main(n, seed, arguments):
     candidates = defaultdict(list)
     for file in sorted(file for folder in MUTATED for file in (TREE / folder).rglob("*.[chp][py]*")):
         path = str(file.relative_to(TREE))
-        if not path.startswith(EXCLUDED) and (path in objects or file.suffix == ".py"):
+        if not path.startswith(EXCLUDED) and (path in objects or path.startswith("python/") and file.suffix == ".py"):
             for mutant in mutants_of(path, file.read_text()):
                 candidates[path, mutant.line].append(mutant)
     draw = random.Random(seed)

@@ -73,23 +73,23 @@ TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {
 
 TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
     Options options;
-    options.panel = PanelDevice::Host;
+    options.study.panels = PanelDevice::Host;
     for (auto [m, n] : shapes) {
         const Plan plan = this->plan(m, n, options);
         EXPECT_EQ(plan.method, Method::BlockedHouseholder);
         EXPECT_EQ(plan.panel, PanelDevice::Device) << "the matrix is on the host";
         Options usual = options;
-        usual.panel = PanelDevice::Auto;
+        usual.study.panels = PanelDevice::Auto;
         usual.method = Method::BlockedHouseholder;
         EXPECT_EQ(to_string(plan), to_string(this->plan(m, n, usual)));
     }
     for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
         options.method = method;
-        this->expect_invalid("panel host", 1000, 10, options);
+        this->expect_invalid("panels on the host", 1000, 10, options);
     }
     options.method = Method::Auto;
-    options.fan_in = 4;
-    this->expect_invalid("panel host", 1000, 10, options);
+    options.tree.fan_in = 4;
+    this->expect_invalid("panels on the host", 1000, 10, options);
 }
 
 TYPED_TEST(PlanOf, AutoNamesAMethodAndConditionalMethodsHaveAFallback) {
@@ -122,24 +122,25 @@ TYPED_TEST(PlanOf, AMethodAskedForByNameIsTaken) {
 }
 
 TYPED_TEST(PlanOf, BlockSizesAskedForAreTaken) {
-    const Plan caqr = this->plan(5000, 64, {.method = Method::CAQR, .panel_width = 16, .leaf_rows = 48, .fan_in = 3});
+    const Plan caqr = this->plan(5000, 64, {.method = Method::CAQR, .panel_width = 16, .tree = {48, 3}});
     EXPECT_EQ(caqr.panel_width, 16);
     EXPECT_EQ(caqr.leaf_rows, 48);
     EXPECT_EQ(caqr.fan_in, 3);
-    const Plan tsqr = this->plan(5000, 20, {.method = Method::TSQR, .leaf_rows = 20});
+    const Plan tsqr = this->plan(5000, 20, {.method = Method::TSQR, .tree = {.leaf_rows = 20}});
     EXPECT_EQ(tsqr.leaf_rows, 20);
     const Plan householder = this->plan(5000, 64, {.method = Method::BlockedHouseholder, .panel_width = 24});
     EXPECT_EQ(householder.panel_width, 24);
 }
 
-TYPED_TEST(PlanOf, ATreeShapeIsAFanInUnlessOneIsGiven) {
-    const auto fan_in = [&](TreeShape tree, Index given) {
-        return this->plan(50000, 20, {.method = Method::TSQR, .tree = tree, .leaf_rows = 100, .fan_in = given}).fan_in;
+TYPED_TEST(PlanOf, AFanInIsTakenAndAFlatTreeIsOneDomain) {
+    const auto tree = [&](Index fan_in) {
+        return this->plan(50000, 20, {.method = Method::TSQR, .tree = {100, fan_in}});
     };
-    EXPECT_EQ(fan_in(TreeShape::Binary, 0), 2);
-    EXPECT_EQ(fan_in(TreeShape::Quad, 0), 4);
-    EXPECT_EQ(fan_in(TreeShape::Binary, 7), 7);
-    EXPECT_EQ(fan_in(TreeShape::Flat, 7), 7);
+    for (const Index fan_in : {2, 4, 7}) {
+        EXPECT_EQ(tree(fan_in).fan_in, fan_in);
+        EXPECT_EQ(tree(fan_in).domain_leaves, 1);
+    }
+    EXPECT_EQ(tree(flat_tree).domain_leaves, 500);
 }
 
 TYPED_TEST(PlanOf, NegativeSizesAreInvalid) {
@@ -149,12 +150,12 @@ TYPED_TEST(PlanOf, NegativeSizesAreInvalid) {
 
 TYPED_TEST(PlanOf, OptionsOutsideTheirDomainAreNamed) {
     this->expect_invalid("panel_width", 100, 20, {.panel_width = -1});
-    this->expect_invalid("leaf_rows", 100, 20, {.leaf_rows = -1});
-    this->expect_invalid("fan_in", 100, 20, {.fan_in = -2});
+    this->expect_invalid("leaf_rows", 100, 20, {.tree = {.leaf_rows = -1}});
+    this->expect_invalid("fan_in", 100, 20, {.tree = {.fan_in = -2}});
     for (Method method : {Method::TSQR, Method::CAQR})
-        this->expect_invalid("fan_in", 100, 20, {.method = method, .fan_in = 1});
-    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::CAQR, .panel_width = 16, .leaf_rows = 15});
-    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::TSQR, .leaf_rows = 19});
+        this->expect_invalid("fan_in", 100, 20, {.method = method, .tree = {.fan_in = 1}});
+    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::CAQR, .panel_width = 16, .tree = {.leaf_rows = 15}});
+    this->expect_invalid("leaf_rows", 100, 20, {.method = Method::TSQR, .tree = {.leaf_rows = 19}});
     for (Arithmetic arithmetic : {Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16, Arithmetic::Corrected})
         for (Method method : {Method::Auto, Method::BlockedHouseholder, Method::ClassicalGramSchmidt})
             this->expect_invalid("arithmetic", 5000, 5000, {.method = method, .arithmetic = arithmetic});
@@ -235,8 +236,8 @@ TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
     const Index n = Index(1) << 30, m = std::numeric_limits<Index>::max() / Index(sizeof(T));
     for (const Options& options :
          {Options{}, Options{.method = Method::BlockedHouseholder, .panel_width = 1}, Options{.method = Method::CAQR},
-          Options{.method = Method::CAQR, .panel_width = 1, .leaf_rows = 1}, Options{.compact_wy = CompactWY::Full},
-          Options{.method = Method::ModifiedGramSchmidt, .panel_width = 1}}) {
+          Options{.method = Method::CAQR, .panel_width = 1, .tree = {.leaf_rows = 1}},
+          Options{.full_t = FullTOptions{}}, Options{.method = Method::ModifiedGramSchmidt, .panel_width = 1}}) {
         const Plan square = this->plan(n - 1, n - 1, options);
         SCOPED_TRACE(to_string(square));
         const double cube = std::pow(static_cast<double>(n), 3);
@@ -246,7 +247,7 @@ TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
         EXPECT_GE(this->plan(m, 1, options).flops, static_cast<double>(m));
     }
     EXPECT_GE(this->plan(1, m).bytes_moved, static_cast<double>(m));
-    EXPECT_GE(this->plan(m, 1, {.method = Method::TSQR, .leaf_rows = 1, .fan_in = 10000000000}).flops, 2.0 * m);
+    EXPECT_GE(this->plan(m, 1, {.method = Method::TSQR, .tree = {1, 10000000000}}).flops, 2.0 * m);
     for (const OutOfCoreMethod method :
          {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
         const OutOfCorePlan beyond =

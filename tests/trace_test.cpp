@@ -226,8 +226,7 @@ TEST(TraceTest, AFactorizationRecordsItsStepsWhileATraceIsAttached) {
     Options options;
     options.method = Method::BlockedHouseholder;
     options.panel_width = 50;
-    options.compact_wy = CompactWY::Full;
-    options.full_t = FullTRoute::Recurrence;
+    options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
     Trace trace;
     EXPECT_EQ(ctx.trace(), nullptr);
     qr(ctx, A.view(), options);
@@ -295,8 +294,7 @@ TYPED_TEST(HostPanelTest, TheLawOverTheGallery) {
             const Matrix<T> A = generate<T>(matrix_class, 150, 90);
             Options options;
             options.method = Method::BlockedHouseholder;
-            options.compact_wy = full ? CompactWY::Full : CompactWY::Panels;
-            options.keep_s = full;
+            if (full) options.full_t = FullTOptions{.keep_s = true};
             options.panel_width = 32;
             expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
         }
@@ -311,8 +309,7 @@ TYPED_TEST(HostPanelTest, TheLawOverOddShapes) {
                 const Matrix<T> A = random_normal<T>(m, n);
                 Options options;
                 options.method = Method::BlockedHouseholder;
-                options.compact_wy = CompactWY::Full;
-                options.full_t = route;
+                options.full_t = FullTOptions{.route = route};
                 options.panel_width = nb;
                 expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
             }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Modified Gram-Schmidt as Brandes, Arnold, Soddemann and Reith (2012) have it, in place of Q = A: 2mn² flops, bound by the
-// memory except for the last. Baselines of `quoin bench --paper gram-schmidt`; they check nothing and scale nothing.
+// memory except for the last. Baselines of `quoin bench paper gram-schmidt`; they check nothing and scale nothing.
 
 #include "quoin/matrix.hpp"
 

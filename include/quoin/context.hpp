@@ -35,9 +35,9 @@ public:
     void request_stop() noexcept;
     void clear_stop() noexcept;
 
-    /// What is called from now on is recorded on `trace`, which must live until another one is attached; null: on none.
+    /// Calls from now on are recorded on `trace`, which must live until another one is attached; null: no recording.
     void attach(Trace* trace);
-    /// The one that is attached, or null.
+    /// The attached trace, or null.
     Trace* trace() const;
 
     /// Quoin's own use: workspace, progress and stop flag.

@@ -33,14 +33,14 @@ void* allocate_device(DeviceQueue& queue, std::size_t bytes);
 void free_device(DeviceQueue& queue, void* p) noexcept;
 }  // namespace detail
 
-/// Makes a device current for the calling thread, and at its end the one that was. Throws DeviceFailure where there is none
-/// of that number.
+/// Makes a device current for the calling thread; its destructor restores the previous one. Throws DeviceFailure if no
+/// device has that number.
 class CurrentDevice {
 public:
     explicit CurrentDevice(int device);
     CurrentDevice(const CurrentDevice&) = delete;
     ~CurrentDevice();
-    /// The one that was.
+    /// The device that was current before.
     int before() const { return before_; }
 
 private:
@@ -49,17 +49,17 @@ private:
 
 /// A stream of the current device, the libraries' handles and an arena of workspace.
 ///
-/// Work is enqueued on the stream; a call waits for it only where it needs a number on the host, and then says so.
-/// Results are the same bits from run to run on one kind of GPU. The arena grows at a plan's first use; its memory, and
-/// that of matrices which are gone, is reused until the context and every matrix made with it are gone.
+/// Work is enqueued on the stream. A call waits for it only if it needs a number on the host; its docstring says so.
+/// Results have the same bits from run to run on one kind of GPU. The arena grows at a plan's first use. Its memory, and
+/// that of destroyed matrices, is reused until the context and every matrix made with it are destroyed.
 ///
-/// `qr` waits once, at its end: for the verdict of a CholeskyQR method, whose steps decide on the device (more often where
-/// it has to go on with another method, or has more than 192 columns), and for what the check of the input found. By
-/// BlockedHouseholder it waits once a panel that is reconstructed, that is, wider than 32 columns and four times as high as
-/// wide, or that the host factors. By reflectors otherwise (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; R alone by TSQR apart) with
-/// check_finite = false it waits for nothing, and the call, with `form_q`, `apply_q` and `r` behind it, can be captured into
-/// a CUDA graph: after two calls that were not, so that handles exist and the arena need not grow, and with every matrix
-/// that the graph makes gone before the capture ends.
+/// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input. It
+/// waits more often if CholeskyQR has more than 192 columns or fails its certificate. BlockedHouseholder waits once for each
+/// panel that is reconstructed (wider than 32 columns and at least four times as high as wide) or factored on the host.
+/// The other methods by reflectors (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; not R alone by TSQR) do not wait
+/// if check_finite is false. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph. Make
+/// two calls outside the capture first, so that handles exist and the arena need not grow. Every matrix that the graph makes
+/// must be destroyed before the capture ends.
 template <>
 class Context<Cuda> {
 public:
@@ -71,11 +71,11 @@ public:
     ~Context();
 
     CudaStream stream() const;
-    /// Work that is enqueued from now on starts behind what is on `other`, a stream of the same device.
+    /// Work enqueued on this context from now on starts after the work already on `other`, a stream of the same device.
     void follow(CudaStream other);
-    /// What is enqueued on `other` from now on starts behind the work so far.
+    /// Work enqueued on `other` from now on starts after the work already on this context.
     void precede(CudaStream other);
-    /// Waits until everything enqueued so far is done. Throws DeviceFailure if something of it failed.
+    /// Waits until everything enqueued so far is done. Throws DeviceFailure if any of it failed.
     void wait() const;
 
     /// As `Context<Host>`; flops count when their work is enqueued.
@@ -103,9 +103,9 @@ private:
 
 /// A matrix that owns device memory: column-major, ld = max(1, rows), uninitialised until written. Movable, not copyable.
 ///
-/// Its memory comes and goes in the order of the context's stream: work on it that was enqueued elsewhere must be done
-/// before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory, which says how much
-/// was asked for and how much was free.
+/// Its memory is allocated and freed in the order of the context's stream: work on it that was enqueued elsewhere must be
+/// finished before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory, whose message
+/// has the bytes requested and free.
 template <class T>
 class Matrix<T, Cuda> {
 public:
@@ -115,8 +115,8 @@ public:
           data_(static_cast<T*>(detail::allocate_device(*queue_, detail::checked_bytes(rows, cols, sizeof(T))))),
           rows_(rows),
           cols_(cols) {}
-    /// Over memory that somebody else owns and keeps; A.ld must be max(1, A.rows). A factorization in its matrix's own
-    /// memory is made there.
+    /// A matrix in memory that the caller owns and keeps alive; A.ld must be max(1, A.rows). `qr` of a matrix
+    /// that is moved into it then computes in that memory.
     static Matrix over(MatrixView<T, Cuda> A) {
         if (A.ld != std::max<Index>(1, A.rows)) throw InvalidArgument("Matrix::over: ld must be max(1, rows)");
         Matrix borrowed;
@@ -151,7 +151,7 @@ private:
         std::swap(rows_, other.rows_);
         std::swap(cols_, other.cols_);
     }
-    std::shared_ptr<detail::DeviceQueue> queue_;  // null: the memory is somebody else's
+    std::shared_ptr<detail::DeviceQueue> queue_;  // null: the caller owns the memory
     T* data_ = nullptr;
     Index rows_ = 0;
     Index cols_ = 0;
@@ -159,7 +159,7 @@ private:
 
 /// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.
 ///
-/// Pageable memory goes through two pinned buffers, one filled while the other travels; pinned memory is read in place.
+/// Pageable memory goes through two pinned buffers, one filled while the other is copied; pinned memory is read in place.
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
 /// B := A, to the host. Waits until B is there.
@@ -173,14 +173,14 @@ using RowReader = std::function<void(Range rows, MatrixView<T, Host> block)>;
 template <class T>
 using RowWriter = std::function<void(Range rows, MatrixView<const T, Host> block)>;
 
-/// B := a matrix that `read` supplies by blocks of rows (16 MiB, a row at least), in order: one block is read while the one
-/// before it travels. Returns when the last has been read; B is ready for work enqueued on the context. What `read` throws
-/// ends the copy.
+/// B := a matrix that `read` supplies by blocks of rows (16 MiB, a row at least), in order: one block is read while the
+/// previous one is copied. Returns when the last has been read; B is ready for work enqueued on the context. An exception of
+/// `read` ends the copy.
 ///
 ///     copy_rows_to_device<float>(ctx, [&](Range r, auto block) { file.read_rows<float>(r, block); }, A.view());
 template <class T>
 void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B);
-/// The other way: `write` takes one block of A's rows after the other, while the next one travels. Waits.
+/// The reverse: `write` takes one block of A's rows after the other, while the next one is copied. Waits.
 template <class T>
 void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write);
 
@@ -219,7 +219,7 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 struct DeviceMemory {
     std::size_t free = 0, total = 0;
 };
-/// Of the context's device, at this moment.
+/// The memory of the context's device at this moment.
 DeviceMemory device_memory(const Context<Cuda>& ctx);
 
 /// One GPU of this machine.

@@ -8,16 +8,16 @@
 
 namespace quoin {
 
-/// How the matrix of a file is factored in less memory than it has.
+/// How a matrix in a file is factored in less memory than it needs.
 enum class FileRoute {
     RowBlocks,  ///< tall: a flat tree over blocks of rows, R in one pass, Q in a second one backward
-    Slabs,      ///< any shape: slabs of columns from left to right, the reflectors before each streamed past it
+    Slabs,      ///< any shape: slabs of columns from left to right; the earlier reflectors stream past each
 };
 
-/// Where the second pass of RowBlocks has its reflectors from. With the same blocks the bits of the result are the same.
+/// How the second pass of RowBlocks gets its reflectors. With the same blocks the bits of the result are the same.
 enum class SecondPass {
     Auto,        ///< by the number of columns, as measured
-    Stored,      ///< V and T of every block lie on the disk in between: one more m×n written, 2mn² flops fewer
+    Stored,      ///< V and T of every block wait on the disk: one more m×n written, 2mn² flops fewer
     Recomputed,  ///< every block of A is read and factored again
 };
 
@@ -25,12 +25,11 @@ enum class SecondPass {
 const char* to_string(SecondPass second_pass);
 
 struct FileOptions {
-    double memory =
-        0;  ///< bytes of matrices and workspace; 32 MiB beside them are for pieces of files and the program itself
+    double memory = 0;   ///< bytes of matrices and workspace; pieces of files and the program itself take 32 MiB more
     bool want_q = true;  ///< Q.npy beside R.npy
     SecondPass second_pass = SecondPass::Auto;
-    bool restart = false;  ///< what an earlier run has left of the same output is discarded
-    /// Steps shorter than this share lines of the journal while the disk is slower to flush than they are to compute.
+    bool restart = false;  ///< discard what an earlier run left of the same output
+    /// Steps shorter than this share a line of the journal while flushing the disk takes longer than computing them.
     double journal_seconds = 1;
     /// On a GPU: bytes of its memory, libraries' included, and the products' arithmetic as OutOfCoreOptions has them.
     double device_memory = 0;
@@ -61,11 +60,11 @@ struct FilePlan {
     Index steps() const;  ///< of the computation, as the journal counts them
 };
 
-/// Where nothing fits `options.memory`, the plan that takes least, its memory_bytes beyond that. m, n >= 1. Throws
-/// OutOfMemory as plan_out_of_core where a GPU's memory is too little.
+/// If no plan fits `options.memory`, the plan that takes least; its memory_bytes then exceed the cap. m, n >= 1. Throws
+/// OutOfMemory, as plan_out_of_core does, if a GPU's memory is too small.
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options);
-/// The same by way of a GPU, D = Cuda, which is not asked.
+/// The same by way of a GPU, D = Cuda. Needs no GPU.
 template <class T, class D>
 FilePlan plan_file_qr(Index m, Index n, const FileOptions& options);
 
@@ -74,12 +73,12 @@ std::string to_string(const FilePlan& plan);
 
 /// What a run has done.
 struct FileReport {
-    Index first_step = 0;  ///< where it began: beyond 0 where an earlier run had come
+    Index first_step = 0;  ///< where it began: above 0 if it continued an earlier run
     double seconds = 0;
     double bytes_read = 0, bytes_written = 0;    ///< counted
-    double read_seconds = 0, write_seconds = 0;  ///< in which at least one transfer was under way
+    double read_seconds = 0, write_seconds = 0;  ///< during which at least one transfer was active
     double bytes_to_device = 0, bytes_from_device = 0;
-    double device_memory_bytes = -1;  ///< of a GPU that the context holds at the end
+    double device_memory_bytes = -1;  ///< of a GPU, held by the context at the end
 };
 
 /// A = QR of a matrix in an .npy file, out of core: R.npy and Q.npy (thin Q) in a folder.
@@ -92,9 +91,9 @@ struct FileReport {
 /// Flops: 2mn² for R and as many for Q, times 1 + 2n/(3h) for blocks of h rows; 2mn² more where they are recomputed.
 /// Files are read ahead and written behind the computation, past the page cache.
 ///
-/// A journal in the folder `quoin-journal` of the output says what is finished. A run that ended for any reason goes on from it
-/// in the next object for the same input, shape and options, and ends with the same bits. kill -9 loses the step under way and
-/// what is on its way to the disk: the step before it, or, of steps shorter than that, `journal_seconds` of computation.
+/// A journal in the folder `quoin-journal` of the output says what is finished. After a run that ended for any reason,
+/// the next object for the same input, shape and options continues it, with the same bits. kill -9 loses the current step and
+/// what is being written to the disk: the previous step, or, if steps are shorter, `journal_seconds` of computation.
 /// Outputs appear under their names at `commit`.
 ///
 ///     FileQR<double> f(ctx, "A.npy", "factors", {.memory = 512e6});
@@ -103,7 +102,7 @@ struct FileReport {
 template <class T, class D = Host>
 class FileQR {
 public:
-    /// Opens the input and the journal; `folder` exists. Throws UnreadableFile, UnwritableFile (also where the disk has not the
+    /// Opens the input and the journal; `folder` exists. Throws UnreadableFile, UnwritableFile (also if the disk has too little
     /// space), OutOfMemory, and InvalidArgument for a journal of another input or with other options.
     FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options);
     FileQR(FileQR&&) noexcept;
@@ -117,15 +116,15 @@ public:
     double bytes_moved() const;
     const std::string& journal_folder() const;
 
-    /// Does what is left. Throws NonFiniteEntry (its row that of the file), Interrupted, UnreadableFile, UnwritableFile; what was
-    /// finished before is kept.
+    /// Runs the remaining steps. Throws NonFiniteEntry (with the row in the file), Interrupted, UnreadableFile, UnwritableFile;
+    /// finished steps are kept.
     void run(Context<D>& ctx);
     const FileReport& report() const;
 
-    /// Where the complete R and Q lie before `commit`.
+    /// Paths of the complete R and Q before `commit`.
     std::string r_path() const;
     std::string q_path() const;
-    /// Gives R.npy, and Q.npy if asked, their names and removes the journal.
+    /// Renames the outputs to R.npy and, if wanted, Q.npy, and removes the journal.
     void commit(bool keep_q = true);
     /// Removes the journal and all that it keeps.
     void discard();

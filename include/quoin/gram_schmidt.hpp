@@ -9,16 +9,16 @@
 namespace quoin {
 
 /// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k upper
-/// triangular. Whatever is done stays as it is when columns are appended,
+/// triangular. Appending columns leaves the existing Q and R unchanged,
 ///
 ///     [A A₂] = [Q Q₂] [R  QᵀA₂]
 ///                     [0  R₂₂ ],
 ///
-/// which is what Arnoldi's and other Krylov methods choose Gram-Schmidt for.
+/// as Arnoldi's and other Krylov methods need.
 ///
-/// By blocks of columns, modified or classical, as `Options::method`, `reorthogonalization`, `gram_schmidt_panel` and
-/// `panel_width` say; Method::Auto is classical Gram-Schmidt, reorthogonalised always unless selectively, whose ‖I − QᵀQ‖ is O(ku) for every A
-/// (Giraud, Langou, Rozložník and van den Eshof 2005; Barlow and Smoktunowicz 2013). Without reorthogonalization modified
+/// By blocks of columns, modified or classical, as `Options::method`, `gram_schmidt` and `panel_width` say. Method::Auto is
+/// classical Gram-Schmidt, reorthogonalised always, or selectively if asked. Then ‖I − QᵀQ‖ is O(ku) for every A (Giraud,
+/// Langou, Rozložník and van den Eshof 2005; Barlow and Smoktunowicz 2013). Without reorthogonalization modified
 /// Gram-Schmidt loses O(ku)κ(A) (Björck 1967, Barlow 2019), classical far more (`docs/algorithms.md`). ‖a_j − Q r_j‖ is
 /// O(ku)‖a_j‖ always.
 ///
@@ -35,11 +35,11 @@ namespace quoin {
 template <class T, class D = Host>
 class GramSchmidt {
 public:
-    /// Told of columns of Q and R as soon as they are final, from left to right, a panel at a time: `q()` and `r()` have them.
-    /// false ends the call, and the columns after them are not appended.
+    /// Called with the columns of Q and R as soon as they are final, from left to right, panel by panel: `q()` and `r()` have
+    /// them. Returning false ends the call; the columns after them are not appended.
     using OnColumns = std::function<bool(Range columns)>;
 
-    /// No columns of m rows, with memory for `capacity`, which grows where it does not suffice.
+    /// No columns of m rows, with memory for `capacity` columns, which grows when needed.
     ///
     /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr` refuses.
     GramSchmidt(Context<D>& ctx, Index m, Index capacity = 0, Options options = {});

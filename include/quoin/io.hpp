@@ -12,10 +12,10 @@ enum class DType { F32, F64 };
 /// "f32", "f64".
 const char* to_string(DType dtype);
 
-/// What a file itself leaves open.
+/// What the file itself does not say.
 struct MatrixFileOptions {
-    char delimiter = 0;   ///< between the fields of CSV, ' ' for any run of blanks; 0: it is found
-    bool header = false;  ///< the first line of CSV is a header, even if it has numbers in it
+    char delimiter = 0;                          ///< between the fields of CSV, ' ' for any run of blanks; 0: detected
+    bool header = false;                         ///< the first line of CSV is a header, even if it has numbers in it
     Index most_unpacked_bytes = Index{4} << 30;  ///< of a compressed file, and of what comes through a pipe
 };
 
@@ -52,7 +52,7 @@ public:
     Index rows() const;
     Index cols() const;
     DType dtype() const;
-    /// As messages name it.
+    /// The name that messages use.
     const std::string& path() const;
     /// What was left out of the matrix, in words that follow the path; mostly "".
     std::string remark() const;
@@ -75,7 +75,7 @@ private:
 };
 
 /// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: a temporary file beside it, flushed to
-/// the disk, then a rename. Throws UnwritableFile; nothing is left behind then, and what `path` named before still stands.
+/// the disk, then a rename. Throws UnwritableFile; it then leaves no temporary file, and an older file at `path` is unchanged.
 template <class T>
 void write_npy(const std::string& path, MatrixView<const T> A);
 /// The same for a one-dimensional array.
@@ -84,8 +84,8 @@ void write_npy(const std::string& path, const std::vector<T>& values);
 
 /// An .npy file of known shape (C order) that is filled by blocks of rows and appears under its name only at `commit`.
 ///
-/// The disk space is taken at construction, so that a full disk shows before the work. Destroyed before `commit`, or
-/// failed, it leaves nothing behind. For one thread at a time.
+/// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is destroyed
+/// before `commit`, it leaves no file behind. For one thread at a time.
 /// Members throw UnwritableFile, and InvalidArgument for a block that does not fit and after `commit` or a failure.
 ///
 ///     NpyRowWriter<double> writer("Q.npy", m, n);
@@ -107,9 +107,9 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// An .npy file (Fortran order) that grows by columns, as many as come, and appears under its name only at `commit`.
+/// An .npy file (Fortran order) that grows by any number of columns and appears under its name only at `commit`.
 ///
-/// Destroyed before `commit`, or failed, it leaves nothing behind. For one thread at a time.
+/// If it fails or is destroyed before `commit`, it leaves no file behind. For one thread at a time.
 /// Members throw UnwritableFile, and InvalidArgument for a block of other rows and after `commit` or a failure.
 ///
 ///     NpyColumnWriter<float> writer("L.npy", m);

@@ -7,7 +7,7 @@
 
 namespace quoin {
 
-/// Solution of min ‖AX − B‖, and what is known of it.
+/// Solution of min ‖AX − B‖, its residuals and a condition estimate.
 template <class T, class D = Host>
 struct LeastSquares {
     Matrix<T, D> X;                 ///< n×p
@@ -25,7 +25,7 @@ struct LeastSquares {
 /// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done; on a GPU, where A, B and X lie in its memory, until
 /// the numbers are known, X being ready for work that is enqueued on the context.
 ///
-/// Throws RankDeficient, instead of returning numbers that mean nothing, when 1/κ₁ of the triangular factor (estimated,
+/// Throws RankDeficient when 1/κ₁ of the triangular factor (estimated,
 /// its columns scaled to unit norm, so that the units of the unknowns do not matter) is at or below `rcond`: that is the
 /// relative distance to the nearest singular matrix. `rcond` is from 0, which accepts all that is not exactly singular, to 1;
 /// -1 takes 10u, which rounding the entries of A alone may cover.
@@ -51,7 +51,8 @@ template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
 
-/// Estimate of κ₁(R) for an n×n upper triangular R in host memory (cuda.hpp has it for a GPU's) (Hager 1984, Higham 1988): a lower bound, rarely below κ₁/3.
+/// Estimate of κ₁(R) for an n×n upper triangular R in host memory (Hager 1984, Higham 1988): a lower bound, rarely below
+/// κ₁/3. cuda.hpp has it for a GPU's memory.
 ///
 /// Computed in double as LAPACK's trcon does, O(n²) flops and n² numbers of workspace; the lower triangle is not looked at.
 /// Infinity where a diagonal entry is zero or κ₁ overflows, NaN where R holds NaN or Inf, 1 for n = 0.

@@ -14,7 +14,7 @@ namespace quoin {
 
 struct Cuda;
 
-/// What is known of a dynamical system, wherever it is computed.
+/// Properties of a dynamical system that do not depend on the device.
 class DynamicalSystem {
 public:
     virtual ~DynamicalSystem() = default;
@@ -81,7 +81,7 @@ enum class Potential {
     LennardJones,  ///< 4(r⁻¹² − r⁻⁶), cutoff 2.5
     Wca,           ///< the same to its minimum, 2^(1/6): repulsion alone (Weeks, Chandler and Andersen 1971)
     Yukawa,        ///< e^{−κr}/r, cutoff 6/κ
-    Soft,          ///< 100(1 − r²)⁴, cutoff 1 (Posch and Hoover 2004): three derivatives vanish there
+    Soft,          ///< 100(1 − r²)⁴, cutoff 1, where three derivatives vanish
 };
 /// N particles in a periodic square or cube; n = 2dN: positions, then momenta. Velocity Verlet.
 ///

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,6 +23,36 @@ enum class Method {
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
 
+/// What will be asked of the factorization, so that no more is computed and the fastest holder of Q is chosen.
+enum class QForm {
+    Any,         ///< any holder of Q: apply_q, form_q, q_block all work
+    None,        ///< R alone; reflectors are never stored
+    Explicit,    ///< the thin Q itself, formed in place of A
+    Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
+};
+
+/// The trees of TSQR and CAQR. Method::Auto takes one of the two where anything is given.
+struct TreeOptions {
+    Index leaf_rows = 0;  ///< rows a leaf; at least the panel's width; 0: Quoin chooses
+    Index fan_in = 0;     ///< R factors merged at a node, at least 2; `flat_tree`: all; 0: Quoin chooses
+};
+/// One leaf is reduced after the other into one R.
+inline constexpr Index flat_tree = std::numeric_limits<Index>::max();
+
+/// How the full T comes about. Both cost 2k³/3 flops beyond the factorization of a square matrix.
+enum class FullTRoute {
+    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
+    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    Joined,  ///< afterwards, from the panels' T
+};
+
+/// One T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. Without, LAPACK's format has one T a
+/// panel, as ?geqrt: all that R, Q C and the thin Q need.
+struct FullTOptions {
+    bool keep_s = false;  ///< S = V Tᵀ is kept too: Q = I − V Sᵀ
+    FullTRoute route = FullTRoute::Auto;
+};
+
 /// Which columns of Gram-Schmidt are orthogonalised a second time, against every column before them and within their panel:
 /// panel by panel, or by classical Gram-Schmidt, always, all at once. `docs/algorithms.md` has what each guarantees.
 enum class Reorthogonalization {
@@ -33,31 +65,13 @@ enum class Reorthogonalization {
 enum class GramSchmidtPanel {
     Auto,         ///< modified Gram-Schmidt for ModifiedGramSchmidt; for ClassicalGramSchmidt by the tuning table
     MGS,          ///< modified Gram-Schmidt
-    CholeskyQR2,  ///< with its certificate; modified Gram-Schmidt for the panels that it refuses
+    CholeskyQR2,  ///< of ClassicalGramSchmidt: with its certificate; modified Gram-Schmidt for the panels that it refuses
 };
 
-/// Shape of a TSQR tree. `Options::fan_in` overrides it with any fan-in.
-enum class TreeShape { Auto, Flat, Binary, Quad };
-
-/// What will be asked of the factorization, so that no more is computed and the fastest holder of Q is chosen.
-enum class QForm {
-    Any,         ///< any holder of Q: apply_q, form_q, q_block all work
-    None,        ///< R alone; reflectors are never stored
-    Explicit,    ///< the thin Q itself, formed in place of A
-    Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
-};
-
-/// Which triangular factors LAPACK's format carries.
-enum class CompactWY {
-    Panels,  ///< one T a panel, as ?geqrt: all that R, Q C and the thin Q need
-    Full,    ///< besides, one T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products
-};
-
-/// How the full T comes about. Both cost 2k³/3 flops beyond the factorization of a square matrix.
-enum class FullTRoute {
-    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
-    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
-    Joined,  ///< afterwards, from the panels' T
+/// Of ModifiedGramSchmidt and ClassicalGramSchmidt.
+struct GramSchmidtOptions {
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;
+    GramSchmidtPanel panel = GramSchmidtPanel::Auto;
 };
 
 /// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
@@ -66,9 +80,9 @@ enum class FullTRoute {
 enum class Arithmetic {
     Auto,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
     Native,     ///< in the matrix's own type
-    TF32,       ///< operands cut to the 11 bits of TF32, sums in f32
+    TF32,       ///< for comparisons alone: operands cut to the 11 bits of TF32, sums in f32
     FP16,       ///< operands scaled and rounded to f16, u = 2⁻¹¹, sums in f32
-    BF16,       ///< operands rounded to bf16, u = 2⁻⁸, sums in f32
+    BF16,       ///< for comparisons alone: operands rounded to bf16, u = 2⁻⁸, sums in f32
     Corrected,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
 };
 
@@ -79,24 +93,29 @@ enum class PanelDevice {
     Host,    ///< on the host's cores, while the GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1)
 };
 
+/// For benchmarks and the tables of papers: slower than what Quoin chooses.
+struct StudyOptions {
+    /// Host asks for BlockedHouseholder. For a matrix on the host it changes nothing else: its panels are factored there anyway.
+    PanelDevice panels = PanelDevice::Auto;
+};
+
 /// Choices left to the caller. The defaults are right for almost everybody.
+///
+///     qr(ctx, A, {.method = Method::TSQR, .tree = {.fan_in = 4}});
+///     qr(ctx, A, {.q = QForm::Reflectors, .full_t = FullTOptions{.keep_s = true}});
+///     qr(ctx, A, {.method = Method::ClassicalGramSchmidt,
+///                 .gram_schmidt = {.reorthogonalization = Reorthogonalization::Always}});
 struct Options {
     Method method = Method::Auto;
     QForm q = QForm::Any;
-    TreeShape tree = TreeShape::Auto;
-    CompactWY compact_wy = CompactWY::Panels;  ///< Full: q is Any or Reflectors, and is Reflectors then
-    bool keep_s = false;                       ///< with CompactWY::Full: S = V Tᵀ is kept, Q = I − V Sᵀ
-    FullTRoute full_t = FullTRoute::Auto;
+    Index panel_width = 0;  ///< columns a panel; 0: Quoin chooses
+    TreeOptions tree{};
+    std::optional<FullTOptions> full_t{};  ///< q is Any or Reflectors, and is Reflectors then
+    GramSchmidtOptions gram_schmidt{};
     Arithmetic arithmetic = Arithmetic::Auto;
-    Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of the methods by Gram-Schmidt
-    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;
-    /// Host asks for BlockedHouseholder. For a matrix on the host it changes nothing else: its panels are factored there anyway.
-    PanelDevice panel = PanelDevice::Auto;
-    Index panel_width = 0;     ///< columns a panel; 0: Quoin chooses
-    Index leaf_rows = 0;       ///< rows a leaf of a tree; at least the panel's width; 0: Quoin chooses
-    Index fan_in = 0;          ///< R factors merged at a tree node, at least 2; 0: as `tree` says
     bool check_finite = true;  ///< NaN or Inf in A is an error; false lets them propagate, as LAPACK does
     bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
+    StudyOptions study{};
 };
 
 /// The choices made for one shape, type and context: a pure value.
@@ -108,17 +127,14 @@ struct Plan {
     Method method = Method::Auto;    ///< never Auto
     Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
     QForm q = QForm::Any;
-    CompactWY compact_wy = CompactWY::Panels;
-    bool keep_s = false;
-    FullTRoute full_t = FullTRoute::Auto;        ///< of CompactWY::Full, never Auto there
+    std::optional<FullTOptions> full_t{};        ///< its route is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q where they are large: Native or Corrected
-    Reorthogonalization reorthogonalization = Reorthogonalization::Off;
-    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;  ///< of the methods by Gram-Schmidt, never Auto there
-    PanelDevice panel = PanelDevice::Device;                       ///< never Auto; Host: not where the matrix is
-    Index panel_width = 0;                                         ///< columns a panel
-    Index inner_block = 0;                                         ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;                                           ///< rows a leaf
+    GramSchmidtOptions gram_schmidt{};         ///< its panel is never Auto where the method is one by Gram-Schmidt
+    PanelDevice panel = PanelDevice::Device;   ///< never Auto; Host: not where the matrix is
+    Index panel_width = 0;                     ///< columns a panel
+    Index inner_block = 0;                     ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;                       ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
@@ -162,8 +178,6 @@ const char* to_string(Method method);
 std::span<const Method> every_method();
 /// "any", "none", "explicit", "reflectors".
 const char* to_string(QForm q);
-/// "panels", "full".
-const char* to_string(CompactWY compact_wy);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
 /// "auto", "native", "tf32", "fp16", "bf16", "corrected".

@@ -27,7 +27,7 @@ struct OutOfCoreOptions {
     Index block = 0;
     bool check_finite = true;  ///< NaN or Inf in A is an error
     bool form_q = true;        ///< of a plan for Householder: whether Q is formed
-    /// Told how far the call is, from 0 to 1, now and then; on the calling thread.
+    /// Called now and then, on the calling thread, with the share that is done, from 0 to 1.
     std::function<void(double)> progress;
 };
 
@@ -37,7 +37,7 @@ struct OutOfCoreRates {
     double native_f32 = 45e12;  ///< flops of large products
     double native_f64 = 50e12;
     double corrected = 130e12;       ///< Gram-Schmidt's, of thousands of columns
-    double corrected_rows = 131072;  ///< and of so many rows: beyond, halves of fewer columns have room at a time
+    double corrected_rows = 131072;  ///< and of up to so many rows: with more, fewer columns fit at a time
     double corrected_by_panels = 95e12;
     double tensor = 450e12;  ///< FP16 and BF16
     double tf32 = 250e12;
@@ -52,14 +52,14 @@ struct OutOfCorePlan {
     bool reorthogonalize = false;
     double memory_bytes = 0;     ///< the cap
     double workspace_bytes = 0;  ///< of it: for products, panels and libraries
-    Index block = 0;             ///< columns of a slab, or of a leaf, which stays on the device while it is used
+    Index block = 0;             ///< columns of a slab, or of a leaf, that stay on the device while they are used
     Index panel = 0;             ///< of Householder: columns of one T
-    Index elements = 0;          ///< of Gram-Schmidt: numbers that are on the device at a time, workspace apart
+    Index elements = 0;          ///< of Gram-Schmidt: numbers on the device at a time, without workspace
     bool check_finite = true;
     bool form_q = true;
     double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, exactly
-    /// What section 3.2 of Zhang and Wu counts for this m and n and `paper_blocks` blocks, Q's own way out included, which they
-    /// leave out of the recursion's; 0 for Householder.
+    /// What section 3.2 of Zhang and Wu counts for this m and n and `paper_blocks` blocks, with the copies of Q to the host,
+    /// which they omit for the recursion; 0 for Householder.
     double paper_bytes_in = 0, paper_bytes_out = 0;
     Index paper_blocks = 0;
     double flops = 0;
@@ -78,8 +78,8 @@ struct OutOfCoreReport {
 
 /// Fixes the block sizes for an m×n matrix of elements of `element_bytes`. Pure; options.memory_bytes must be given.
 ///
-/// Throws InvalidArgument for sizes and options outside their domain and for Gram-Schmidt of a wide matrix, and OutOfMemory for
-/// memory in which not one block fits, saying how much is needed.
+/// Throws InvalidArgument for sizes and options outside their domain and for Gram-Schmidt of a wide matrix. Throws OutOfMemory
+/// if not one block fits the memory; the message says how much is needed.
 ///
 ///     OutOfCoreOptions options;
 ///     options.memory_bytes = 16e9;
@@ -90,15 +90,15 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
 /// A = QR for A in the host's memory and a device that has less: the thin Q (m×k, k = min(m, n)) in place of A's first k columns,
 /// R (k×n) apart.
 ///
-/// Of R what lies on and above the diagonal is written, and nothing but zeros below it, there not everywhere: give zeros. The
+/// R is written on and above its diagonal. Below it some zeros are written, but not everywhere: pass R filled with zeros. The
 /// method is `options.method`: Householder by slabs (Toledo and Rabani 2002), ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every
 /// A; or classical Gram-Schmidt by recursion or by blocks (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
 /// arithmetic, and whose ‖I − QᵀQ‖ is bounded only where it is reorthogonalised and κ(A)u < 1 (Barlow and Smoktunowicz 2013).
 /// 2mn² flops by Gram-Schmidt, twice that reorthogonalised; 4mn² − 4n³/3 by Householder. Bytes: the plan.
 ///
 /// The device holds blocks, within `options.memory_bytes` in all. Pageable memory goes through a bounded pool of pinned buffers
-/// (256 MiB each way), pinned memory is read and written in place: give that where it can be had. Blocks until A and R are there.
-/// Where it throws, A and R are unspecified.
+/// (256 MiB each way), pinned memory is read and written in place, and is faster. Blocks until A and R are complete.
+/// After an exception A and R are unspecified.
 ///
 /// Throws InvalidArgument as the plan and for an R of another shape, NonFiniteEntry, NumericalBreakdown for a column that
 /// depends on those before it (Gram-Schmidt), OutOfMemory, DeviceFailure, and Interrupted.
@@ -120,7 +120,7 @@ const char* to_string(OutOfCoreMethod method);
 /// A paragraph for a person: blocks, bytes each way beside the paper's formula, flops and predicted time.
 std::string to_string(const OutOfCorePlan& plan);
 
-/// What an out-of-core factorization spent on a device, in seconds. Spans that lie over one another count once.
+/// What an out-of-core factorization spent on a device, in seconds. Overlapping spans count once.
 struct OutOfCoreTimes {
     double in = 0, out = 0;                                ///< copies to the device, and from it
     double panels = 0;                                     ///< the device, factoring panels
@@ -131,7 +131,7 @@ struct OutOfCoreTimes {
     /// Shares of the copies' time, 1 where nothing is copied.
     double hidden() const { return copies > 0 ? copies_hidden / copies : 1; }
     double hidden_in_products() const { return product_copies > 0 ? product_copies_hidden / product_copies : 1; }
-    /// What the arithmetic allows for the last one: products take so much of the time of their copies.
+    /// The largest value that the last one can have: the time of the products over the time of their copies.
     double hideable_in_products() const { return products < product_copies ? products / product_copies : 1; }
 };
 

@@ -9,6 +9,9 @@ namespace quoin {
 enum class Side { Left, Right };
 enum class Op { None, Transpose };
 
+template <class T, class D>
+struct Factorization;
+
 /// A QR factorization A = Q R of an m×n matrix, k = min(m, n).
 ///
 /// Q is m×m orthogonal, R k×n upper trapezoidal (the rows of R beyond k are zero). The thin Q is Q's first k columns.
@@ -65,7 +68,7 @@ public:
 
     /// Q = I − V T Vᵀ where Q is held in LAPACK's format (Schreiber and Van Loan 1989): V m×k, unit lower trapezoidal, its
     /// ones and zeros stored; tau k×1; T k×k, upper triangular with tau on its diagonal and exact zeros below; S = V Tᵀ m×k,
-    /// lower trapezoidal, so that Q = I − V Sᵀ. V and tau are copies, as are T and S with CompactWY::Full and `keep_s`;
+    /// lower trapezoidal, so that Q = I − V Sᵀ. V and tau are copies, as are T and S with `Options::full_t` and its `keep_s`;
     /// otherwise T costs mk² flops, and S as many more.
     ///
     /// QForm::Reflectors and BlockedHouseholder keep that format, as does `from_lapack`. Throws InvalidArgument for trees and
@@ -78,14 +81,10 @@ public:
     const Plan& plan() const;
     const Report& report() const;
 
-    /// Quoin's own use.
-    struct Impl;
-    explicit QR(std::unique_ptr<Impl> impl);
-    const Impl& impl() const { return *impl_; }
-    Impl& impl() { return *impl_; }
-
 private:
-    std::unique_ptr<Impl> impl_;
+    friend struct Inside;
+    explicit QR(std::unique_ptr<Factorization<T, D>> inside);
+    std::unique_ptr<Factorization<T, D>> inside_;
 };
 
 /// A = QR of a copy of A (m×n, any m and n, any ld); with QForm::None a tall A is only read, and not copied. Blocks until

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Everything of Quoin: A = QR as fast as the hardware allows, to an accuracy it proves.
+/// All of libquoin: A = QR as fast as the hardware allows, to an accuracy it proves. The applications have headers and libraries of
+/// their own, quoin/robust_pca.hpp and quoin/lyapunov.hpp.
 
 #include "quoin/batch.hpp"
 #include "quoin/context.hpp"
@@ -9,12 +10,10 @@
 #include "quoin/gram_schmidt.hpp"
 #include "quoin/io.hpp"
 #include "quoin/least_squares.hpp"
-#include "quoin/lyapunov.hpp"
 #include "quoin/matrix.hpp"
 #include "quoin/options.hpp"
 #include "quoin/out_of_core.hpp"
 #include "quoin/qr.hpp"
-#include "quoin/robust_pca.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/trace.hpp"

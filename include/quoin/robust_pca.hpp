@@ -49,12 +49,12 @@ struct RobustPcaOptions {
     std::function<bool(const RobustPcaStep&)> on_step;  ///< called after each iteration; false ends the pursuit
 };
 
-/// How a pursuit ended.
+/// Why a pursuit ended.
 enum class PursuitEnd {
-    Converged,  ///< what `tolerance` bounds is within it
+    Converged,  ///< the error is within `tolerance`
     IterationLimit,
     Stopped,  ///< by `on_step`
-    Stalled,  ///< it no longer falls: T cannot come nearer
+    Stalled,  ///< the error no longer falls: the precision of T is reached
 };
 
 template <class T, class D = Host>
@@ -89,9 +89,9 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<T, D> M, RobustPcaOptions
 /// Columns that come in windows, such as a long video's frames: M = L + S of each, in the memory of one window.
 ///
 /// A window is pursued with up to `carried` columns of the background so far before its own, evenly out of the L of the
-/// window before, which carried some itself: older ones thin out geometrically. So what was learnt of the background lasts,
-/// and a short window separates like a long one. (A window's L or Y does nothing for the next one: while μ is small, S is 0
-/// and X = M + Y/μ whatever L is, and Y belongs to the columns that it was found for.)
+/// window before, which carried some itself: older ones thin out geometrically. So the background is not forgotten,
+/// and a short window separates like a long one. (A window's L and Y do not help the next one. While μ is small, S is 0 and
+/// X = M + Y/μ does not depend on L; Y belongs to the columns it was found for.)
 /// Memory: four m×(carried + w) matrices, on a GPU two more, and m×carried. For one thread at a time.
 ///
 ///     RobustPcaWindows<float> windows(m, 10);

@@ -13,8 +13,8 @@ namespace quoin {
 ///     R_ext = [R  Qᵀb]
 ///             [0   ρ ],    ‖ρ(:, j)‖ = min ‖A x_j − b_j‖.
 ///
-/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR), Householder reflectors alone: backward stable for every finite input, with a bound of order
-/// (n + p)·u for each block that a row passes through.
+/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR) by Householder reflectors. It is backward stable for every finite
+/// input, with a bound of order (n + p)·u for each block that a row passes through.
 /// 2(h + n + p)(n + p)² flops and a copy of the block for h rows: blocks of several times n + p rows cost little more than
 /// the in-memory factorization, blocks of one row cost n + p times as much.
 ///
@@ -46,7 +46,7 @@ public:
     ///     left.merge(ctx, right);                          // R of [A1; A2]
     void merge(Context<D>& ctx, const StreamingR& other);
 
-    /// What a stream goes on from, to be kept or sent: a stream made of it gives the same bits as the one that it is from.
+    /// The state of a stream, to be stored or sent. A stream constructed from it gives the same bits as the original.
     struct State {
         Index n = 0, rows = 0;
         Matrix<T, D> R;  ///< R_ext, min(rows, n + p)×(n + p)
@@ -122,7 +122,7 @@ public:
     /// its R factor shows, or if no block is left.
     Matrix<T, D> q_rows(Context<D>& ctx, MatrixView<const T, D> block);
 
-    /// What a stream goes on from, in either pass, as `StreamingR::State`.
+    /// The state of a stream in either pass, as `StreamingR::State`.
     struct State {
         Index n = 0, rows = 0;
         std::vector<Index> heights;  ///< rows h_i of the blocks that have no rows of Q yet

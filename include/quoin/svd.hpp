@@ -24,7 +24,7 @@ struct SVD {
 /// ready for work that is enqueued on the context.
 ///
 /// Singular values are those of A + E with ‖E‖ = O(ku)‖A‖, ‖I − UᵀU‖_F and ‖I − VᵀV‖_F are O(ku). Signs of the singular
-/// vectors are not normalised. Where R would be near an end of T's range it is a power of two times A that is decomposed: only
+/// vectors are not normalised. If R would be near an end of T's range, A times a power of two is decomposed: only
 /// a singular value that T cannot hold is Inf, or loses digits to underflow.
 /// Throws as `qr`, and NumericalBreakdown if the SVD of R does not converge.
 ///

@@ -12,8 +12,8 @@ namespace quoin {
 /// A timeline of what contexts do: named spans of work, each on the row of the engine that did it.
 ///
 /// The caller owns it and attaches it to contexts (`Context::attach`), which record on it until another one, or null, is
-/// attached. A span on a GPU lies between two events on its stream and is asked for its times when the trace is read, so that
-/// recording waits for nothing; without a trace nothing is recorded at all. Times of every engine are on the host's clock.
+/// attached. A span on a GPU lies between two events on its stream. Their times are read when the trace is read, so recording
+/// waits for nothing. Without a trace nothing is recorded. Times of every engine are on the host's clock.
 /// Several contexts may record on one trace, also from several threads; each must be detached before the trace dies.
 ///
 ///     Trace trace;

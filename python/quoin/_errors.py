@@ -31,7 +31,7 @@ class RankDeficient(Error, LinAlgError, ArithmeticError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """Memory that the call needs cannot be had."""
+    """The memory that the call needs cannot be allocated."""
 
 
 class DeviceFailure(Error, RuntimeError):
@@ -39,4 +39,4 @@ class DeviceFailure(Error, RuntimeError):
 
 
 class NotFitted(Error, ValueError, AttributeError):
-    """An estimator is asked for what only `fit` gives it."""
+    """An attribute or method of an estimator was used before `fit`."""

@@ -41,7 +41,7 @@ class RawQRResult(NamedTuple):
 
 
 class LstsqResult(NamedTuple):
-    """The solution of min ‖A x − b‖₂ and what is known of it."""
+    """The solution of min ‖A x − b‖₂ with its residual norms, an estimate of the condition number, and the report."""
 
     x: Any
     residual_norms: Any
@@ -385,7 +385,7 @@ def lstsq(
     threads: int | None = None,
     check_finite: bool = True,
 ) -> LstsqResult:
-    """Full-rank least squares: the minimiser of ‖A x − b‖₂, or for M < N the solution of least norm.
+    """Full-rank least squares: the minimiser of ‖A x − b‖₂, or for M < N the solution with the least norm.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ def plan(
     Parameters
     ----------
     q : {'any', 'none', 'explicit', 'reflectors'}
-        What will be asked of the factorization: anything, R alone, the thin Q, or LAPACK's format.
+        What the factorization is for: anything, R alone, the thin Q, or LAPACK's format.
     device : str
         Where the matrix lies: 'cpu', 'cuda' or 'cuda:1', as PyTorch names devices.
 
@@ -501,7 +501,8 @@ def plan(
 def info() -> dict[str, Any]:
     """Version, kernels, BLAS, number of threads and what there is of CUDA, for bug reports.
 
-    'cuda' says why no GPU is used, or of which version the driver is; 'gpus' names them. To ask takes a moment, and memory on each.
+    'cuda' is the version of the driver, or says why no GPU is used; 'gpus' names the GPUs. The call takes a moment, and
+    some memory on each GPU.
 
     Examples
     --------

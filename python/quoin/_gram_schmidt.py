@@ -14,28 +14,28 @@ from ._pickles import Pickled
 
 
 class GramSchmidt(Pickled):
-    """A = QR whose columns are appended: what is done stays as it is, as Arnoldi's and other Krylov methods need it.
+    """A = QR whose columns are appended; existing Q and R do not change, as Arnoldi's and other Krylov methods need.
 
     Parameters
     ----------
     m : int
         Rows.
     capacity : int
-        Columns to make room for at once; more come where they are needed.
+        Columns to allocate memory for; more is allocated when needed.
     method : {'auto', 'mgs', 'cgs'}
         'auto' is classical Gram-Schmidt reorthogonalised always.
     reorthogonalize : {'off', 'selective', 'always'}
-        Without, a column that depends on those before it is a NumericalBreakdown; with it, R[j, j] is exactly 0 and Q stays
-        orthonormal.
+        With 'off', a column that depends on earlier ones is a NumericalBreakdown; otherwise its R[j, j] is exactly 0 and Q
+        stays orthonormal.
     panel_width : int
-        Columns that are done together; 0 leaves it to Quoin.
+        Columns that are factored together; 0: Quoin chooses.
     dtype : float64 or float32
     threads : int, optional
         As for `qr`.
 
     Notes
     -----
-    Objects can be copied and pickled, MK + K² numbers; a copy is independent, and goes on with the same bits.
+    Objects can be copied and pickled, MK + K² numbers; a copy is independent and continues with the same bits.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class GramSchmidt(Pickled):
             return self._basis.r()
 
     def append(self, columns: Any) -> None:
-        """Append columns (M, P), or one, (M,); whatever this raises, the state is as it was."""
+        """Append columns (M, P), or one, (M,). After an exception the state is unchanged."""
         A, _ = self._columns(columns, "append")
         with self._lock:
             self._basis.append(A, self._threads)

@@ -14,7 +14,7 @@ from ._errors import InvalidArgument
 
 
 class Estimate(NamedTuple):
-    """A number with its standard error; nan where it is not known."""
+    """A number with its standard error; nan if it is not known."""
 
     value: float
     error: float
@@ -64,8 +64,8 @@ def lyapunov(
 ) -> LyapunovResult:
     """Lyapunov exponents of dx/dt = f(x), or of the map x := f(x), by QR of its tangent vectors.
 
-    The state and p tangent vectors V are evolved together; every few steps V = QR, Q goes on, and log|r_ii| averaged over
-    time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979).
+    The state and p tangent vectors V are evolved together; every few steps V = QR and V := Q. The averages of log|r_ii|
+    over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979).
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def lyapunov(
     method : str
         Of `quoin.qr`.
     checkpoint : path, optional
-        A file: the run goes on from it where it exists, with the same bits, and is saved to it every
-        `checkpoint_seconds`, at the end, and where an exception or Ctrl-C ends the run. f, jvp and x0 must be those of
+        A file. If it exists, the run continues from it with the same bits. The run is saved to it every
+        `checkpoint_seconds`, at the end, and when an exception or Ctrl-C ends the run. f, jvp and x0 must be those of
         the run that wrote it.
     callback : callable, optional
-        callback(time, fraction) after each factorization. The run stops where it returns a value that is false and not
+        callback(time, fraction) after each factorization. The run stops if it returns a value that is false and not
         None.
     dtype : numpy dtype
         float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
@@ -108,7 +108,7 @@ def lyapunov(
     Raises
     ------
     NonFiniteEntry
-        Where the orbit or a vector leaves the numbers; the message has the time.
+        If the orbit or a vector becomes NaN or Inf; the message has the time.
 
     Examples
     --------

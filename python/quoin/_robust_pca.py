@@ -73,39 +73,39 @@ def robust_pca(
     Parameters
     ----------
     M : array_like, shape (M, N)
-        Where the entries of a `numpy.ma.MaskedArray` are masked, they are not observed. If M lies in a GPU's memory,
+        Masked entries of a `numpy.ma.MaskedArray` are not observed. If M lies in a GPU's memory,
         so do `observed`, L and Y.
     pursuit : {'alm', 'alternating'}
         Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), or constant μ (Yuan and Yang 2009).
     route : {'auto', 'qr', 'gram'}
-        Where singular values come from: the faster route, R of TSQR, or the Gram matrix summed in float64.
+        How singular values are computed: the faster route, R of TSQR, or the Gram matrix summed in float64.
     lam, mu : float, optional
         λ and the first μ; by default 1/√max(M, N), and what the papers choose.
     rho : float
         Growth of μ in an iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more iterations.
     tol : float, optional
-        Of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, of which 1e-3
-        is a good answer; by default 1e-7, and 1e-5 in float32.
+        Bound of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, for which
+        1e-3 is good enough; by default 1e-7, and 1e-5 in float32.
     max_rank : int, optional
-        Of L.
+        Largest rank of L.
     observed : array_like of bool, shape (M, N), optional
-        False where M is not known (and may be NaN): there S is 0 and L imputes.
+        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M.
     L, Y : array_like, shape (M, N), optional
         A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
     callback : callable, optional
-        Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops where it
-        returns a value that is false and not None; what it raises ends the call.
+        Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops if it
+        returns a value that is false and not None; its exceptions end the call.
 
     Returns
     -------
     RobustPCAResult
         L, S and Y of the caller's kind, in M's order; `end` is 'converged', 'iteration-limit', 'stopped' (by the
-        callback) or 'stalled' (the type cannot come nearer).
+        callback) or 'stalled' (the precision of the type is reached).
 
     Raises
     ------
     NonFiniteEntry, InvalidArgument
-        For NaN or Inf in M; the latter where they are among the observed entries.
+        For NaN or Inf in M; InvalidArgument if they are among the observed entries.
 
     Examples
     --------

@@ -92,8 +92,8 @@ class _Stream(Pickled):
 class StreamingR(_Stream):
     """R of a matrix whose rows arrive block by block, and its least squares, in memory of order N².
 
-    Parts of the rows may be streamed apart, and the objects merged; they can be copied and pickled, N² numbers, and the
-    copy goes on with the same bits.
+    Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, N² numbers;
+    a copy continues with the same bits.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class StreamingR(_Stream):
         Raises
         ------
         TypeError
-            If `other` is no StreamingR, or lies elsewhere.
+            If `other` is not a StreamingR, or lies in another memory.
         InvalidArgument
             If it has another dtype, or another number of columns or right-hand sides.
         """
@@ -179,7 +179,7 @@ class StreamingR(_Stream):
 class StreamingQR(_Stream):
     """R and the thin Q of a matrix larger than memory: blocks forward with `partial_fit`, then backward with `q_rows`.
 
-    Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and the copy goes on with the same
+    Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and a copy continues with the same
     bits.
 
     Examples

@@ -2,7 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include "quoin/lyapunov.hpp"
 #include "quoin/quoin.hpp"
+#include "quoin/robust_pca.hpp"
 
 namespace quoin::python {
 

@@ -508,9 +508,9 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
     constexpr P panels[] = {P::Auto, P::MGS, P::CholeskyQR2};
     Options options;
     options.method = parse_method(method);
-    options.reorthogonalization = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
+    options.gram_schmidt.reorthogonalization = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
     options.panel_width = panel_width;
-    options.gram_schmidt_panel = parse_name<P>("panel", panels, panel);
+    options.gram_schmidt.panel = parse_name<P>("panel", panels, panel);
     return options;
 }
 
@@ -563,9 +563,10 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                  std::vector<Index> panel_ends;
                  for (const Range& panel : s.panels) panel_ends.push_back(panel.end);
                  const auto array = [&](Matrix<T>& M) { return to_array(g.home, threads, std::move(M)); };
-                 return nb::make_tuple(to_string(s.options.method), to_string(s.options.reorthogonalization),
-                                       s.options.panel_width, to_string(s.options.gram_schmidt_panel), array(s.Q),
-                                       array(s.R), array(s.L), panel_ends);
+                 return nb::make_tuple(to_string(s.options.method),
+                                       to_string(s.options.gram_schmidt.reorthogonalization), s.options.panel_width,
+                                       to_string(s.options.gram_schmidt.panel), array(s.Q), array(s.R), array(s.L),
+                                       panel_ends);
              })
         .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
         .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })

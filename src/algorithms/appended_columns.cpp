@@ -19,8 +19,8 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
     }
     if (options.method == Method::Auto) {
         options.method = Method::ClassicalGramSchmidt;
-        if (options.reorthogonalization == Reorthogonalization::Off) {
-            options.reorthogonalization = Reorthogonalization::Always;
+        if (options.gram_schmidt.reorthogonalization == Reorthogonalization::Off) {
+            options.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
         }
     }
     if (!is_gram_schmidt(options.method)) {
@@ -113,8 +113,7 @@ typename GramSchmidt<T, D>::State GramSchmidt<T, D>::state(Context<D>& ctx) cons
     State state;
     state.options.method = f.plan.method;
     state.options.arithmetic = f.plan.arithmetic;
-    state.options.reorthogonalization = f.plan.reorthogonalization;
-    state.options.gram_schmidt_panel = f.plan.gram_schmidt_panel;
+    state.options.gram_schmidt = f.plan.gram_schmidt;
     state.options.panel_width = f.plan.panel_width;
     state.options.check_finite = f.plan.check_finite;
     state.Q = copy_of<T, D>(ctx, q());
@@ -137,9 +136,9 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     const Index m = rows(), k = cols(), p = A.cols;
     if (A.rows != m || p > m - k) {
         throw InvalidArgument(
-            fmt::format("append: A is {} x {}, and to {} columns of {} rows at most {} of as "
-                        "many rows can be appended",
-                        A.rows, p, k, m, m - k));
+            fmt::format("append: A is {} x {}, and at most {} columns of {} rows fit behind the "
+                        "{} that Q has",
+                        A.rows, p, m - k, m, k));
     }
     if (p == 0) return;
     if (k + p > f.Q.cols()) f.reserve(ctx, std::min(m, std::max(k + p, 2 * f.Q.cols())));
@@ -179,7 +178,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     if (V.cols == 0) return H;
     const ColumnsInRange<T, D> scaling(ctx, f.plan, V);
     f.basis.project(ctx, q(), {0, cols()}, V, H.view());
-    if (f.plan.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
+    if (f.plan.gram_schmidt.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
         // H := H + C,   V := V − Q C
         Matrix<T, D> C(ctx, cols(), V.cols);
         f.basis.project(ctx, q(), {0, cols()}, V, C.view());

@@ -8,7 +8,7 @@
 namespace quoin {
 
 template <class T, class D>
-const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>& ctx) const {
+const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>& ctx) const {
     std::call_once(kernel_made_, [&] {
         const Index n = Q.cols();
         BasisKernel<T, D> made;
@@ -67,7 +67,7 @@ void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T,
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                        \
-    template const BasisKernel<T, D>& QR<T, D>::Impl::kernel(Context<D>&) const;                       \
+    template const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>&) const;                      \
     template void apply_basis<T, D>(Context<D>&, MatrixView<const T, D>, const BasisKernel<T, D>&, Op, \
                                     MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

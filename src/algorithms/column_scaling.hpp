@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "algorithms/factorization.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/span.hpp"
@@ -28,6 +30,28 @@ public:
         if (tail_.size() > 0) look_at(work_beside(ctx), tail_, 1);
     }
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
+    /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
+    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> R, MatrixView<const T, D> B) requires std::is_same_v<D, Host>
+        : head_{0, B.cols}, tail_{B.cols, B.cols}, exponents_(ctx, B.cols, 1), found_(ctx, 2, 1) {
+        Matrix<T, D> triangle(ctx, B.cols, B.cols);
+        Matrix<int, D> of_B(ctx, B.cols, 1);
+        copy_triangle<T>(ctx, R, triangle.view());
+        const auto look = [&](int safe) {
+            scan<T>(ctx, triangle.view(), safe, exponents_.view(), found(0));
+            scan<T>(ctx, B, safe, of_B.view(), found(1));
+        };
+        look(safe_exponent<T>);
+        if (!found_(0, 0).scaled && !found_(1, 0).scaled) return;
+        // one of them is out of range: the exponents of both
+        look(-1);
+        const bool finite = found_(0, 0).bad_row < 0 && found_(1, 0).bad_row < 0;
+        for (Index j = 0; j < B.cols; ++j) exponents_(j, 0) = finite ? std::max(exponents_(j, 0), of_B(j, 0)) : 0;
+        found_(0, 0).scaled = finite;
+    }
+    /// D = 2^-e I.
+    ColumnScaling(Index cols, int e) requires std::is_same_v<D, Host> : head_{0, cols}, exponents_(cols, 1) {
+        std::fill_n(exponents_.data(), cols, e);
+    }
     /// A := A D.
     void scale(Context<D>& ctx, MatrixView<T, D> A) const {
         const auto scale_part = [&](Context<D>& where, Range cols) {
@@ -35,6 +59,10 @@ public:
         };
         scale_part(ctx, head_);
         if (tail_.size() > 0) scale_part(work_beside(ctx), tail_);
+    }
+    /// R := R D, of an upper triangle.
+    void scale_triangle(Context<D>& ctx, MatrixView<T, D> R) const {
+        scale_columns<T>(ctx, exponents_.view(), -1, Part::Upper, R);
     }
     /// R := R D⁻¹.
     void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R) const { unscale(ctx, part, R, {0, R.cols}); }
@@ -58,7 +86,7 @@ public:
 private:
     MatrixView<Scan, D> found(Index part) { return found_.view().row_block({part, part + 1}); }
 
-    Range head_, tail_;
+    Range head_, tail_ = {};
     Matrix<int, D> exponents_;
     Matrix<Scan, D> found_;
 };

@@ -4,8 +4,10 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "algorithms/tuning.hpp"
 #include "primitives.hpp"
 
 namespace quoin {
@@ -73,24 +75,68 @@ struct FullWY {
     MatrixView<const T, D> S;   // m×k
 };
 
+/// R above V in the forest's A.
 template <class T, class D>
-struct QR<T, D>::Impl {
-    Plan plan;
-    Report report;
-    bool is_explicit = false;
-    ReflectorForest<T, D> forest;  // if not explicit
-    Matrix<T, D> full_t;           // T k×k, or with S m×k; none where the one panel's T is all of it
-    Matrix<T, D> Q;                // if explicit: the thin Q
-    Matrix<T, D> R;                // k×n, where A does not hold it: explicit Q, or R alone
+struct ReflectorQ {
+    ReflectorForest<T, D> forest;
+    Matrix<T, D> full_t;  ///< T k×k, or with S m×k; none where the one panel's T is all of it, or nobody asked
+};
 
-    /// What an explicit Q needs to act as the m×m Q; made at the first call.
+template <class T, class D>
+struct ExplicitQ {
+    ExplicitQ(Matrix<T, D>&& Q_, Matrix<T, D>&& R_) : Q(std::move(Q_)), R(std::move(R_)) {}
+    /// What the thin Q needs to act as the m×m Q; made at the first call.
     const BasisKernel<T, D>& kernel(Context<D>& ctx) const;
-    /// V, T and S, if there is a full T; else V has no data.
-    FullWY<T, D> full_wy() const;
+
+    Matrix<T, D> Q, R;  ///< m×k and k×n
 
 private:
     mutable std::once_flag kernel_made_;
     mutable BasisKernel<T, D> kernel_;
+};
+
+/// With QForm::None.
+template <class T, class D>
+struct RAlone {
+    Matrix<T, D> R;
+};
+
+/// What a QR is made of.
+template <class T, class D>
+struct Factorization {
+    Plan plan;
+    Report report;
+    /// Nothing: not yet computed, or Q was taken.
+    std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, RAlone<T, D>> holder;
+
+    ReflectorQ<T, D>* reflectors() { return std::get_if<ReflectorQ<T, D>>(&holder); }
+    const ReflectorQ<T, D>* reflectors() const { return std::get_if<ReflectorQ<T, D>>(&holder); }
+    ExplicitQ<T, D>* explicit_q() { return std::get_if<ExplicitQ<T, D>>(&holder); }
+    const ExplicitQ<T, D>* explicit_q() const { return std::get_if<ExplicitQ<T, D>>(&holder); }
+    /// The k rows that hold R, with V below its diagonal where there are reflectors. No data once Q was taken.
+    MatrixView<T, D> r();
+    /// V, T and S, if there is a full T; else V has no data.
+    FullWY<T, D> full_wy() const;
+    /// Throws InvalidArgument for `operation` where there is no Q.
+    void require_q(const char* operation) const;
+};
+
+/// The way of Quoin's own sources into a QR.
+struct Inside {
+    template <class T, class D>
+    static Factorization<T, D>& of(QR<T, D>& f) {
+        return *f.inside_;
+    }
+    template <class T, class D>
+    static const Factorization<T, D>& of(const QR<T, D>& f) {
+        return *f.inside_;
+    }
+    template <class T, class D>
+    static QR<T, D> planned(const Plan& plan) {
+        QR<T, D> f(std::make_unique<Factorization<T, D>>());
+        of(f).plan = plan;
+        return f;
+    }
 };
 
 /// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
@@ -162,7 +208,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 /// a time.
 template <class T, class D, class FromLeft>
 void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_left) {
-    const Index step = std::min<Index>(C.rows, 192);
+    const Index step = std::min<Index>(C.rows, Tuning<D>::transposed_rows);
     Matrix<T, D> Ct(ctx, C.cols, step);
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});

@@ -32,8 +32,9 @@ void factor_node(Context<D>& ctx, const Plan& plan, FlatTreeNode<T, D>& node) {
         return;
     }
     QR<T, D> f = qr<T, D>(ctx, std::move(node.W), plan);
-    node.W = std::move(f.impl().forest.A);
-    node.Tf = std::move(f.impl().forest.Tf);
+    auto& forest = Inside::of(f).reflectors()->forest;
+    node.W = std::move(forest.A);
+    node.Tf = std::move(forest.Tf);
 }
 
 template <class T, class D>

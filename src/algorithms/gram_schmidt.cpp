@@ -35,9 +35,6 @@ constexpr double most_departure = 1.0 / 16;
 /// further pass leaves orthonormal what it does not shorten.
 constexpr int most_passes = 8;
 
-/// Width of the blocks of R₂R₁: wide enough for any device's products, and a few of them save the zeros' half.
-constexpr Index product_width = 2048;
-
 }  // namespace
 
 /// One pass over the columns from `first` on, whose coefficients are the columns of R.
@@ -107,7 +104,7 @@ typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(
     if (next.size() == 0) return outcome;
     write_gate(ctx, verdict_.view(), {});
     const auto R1 = R.col_block(next);
-    const bool always = plan_.reorthogonalization == Reorthogonalization::Always;
+    const bool always = plan_.gram_schmidt.reorthogonalization == Reorthogonalization::Always;
     if (always && !modified() && !done && next.size() > plan_.panel_width) {
         in_two_passes(ctx, Q, R1, first, outcome);
         return outcome;
@@ -146,8 +143,9 @@ void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, 
     if (arithmetic == Arithmetic::Corrected && rounding_suffices(entry_norms<T>(ctx, M, {}).squares, n)) {
         arithmetic = Arithmetic::FP16;
     }
-    for (Index j = 0; j < n; j += product_width) {
-        const Range cols{j, std::min(n, j + product_width)};
+    constexpr Index width = Tuning<D>::r_product_width;
+    for (Index j = 0; j < n; j += width) {
+        const Range cols{j, std::min(n, j + width)};
         const Matrix<T, D> R11 = copy_of<T, D>(ctx, R.block({first, first + cols.end}, cols));
         const auto subtract_from = [&](Range rows, Index from) {
             const Range inner{from, cols.end};
@@ -155,8 +153,8 @@ void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, 
                                 arithmetic);
         };
         subtract_from({0, first}, 0);
-        for (Index i = 0; i < cols.end; i += product_width) {
-            subtract_from({first + i, first + std::min(cols.end, i + product_width)}, i);
+        for (Index i = 0; i < cols.end; i += width) {
+            subtract_from({first + i, first + std::min(cols.end, i + width)}, i);
         }
     }
     outcome.dependent = inspect_remainders<T>(ctx, R).zeros;
@@ -262,7 +260,7 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
     using State = typename CholeskyPasses<T, D>::State;
     const Index w = W.cols, k = R.rows - w;
     const auto R1 = R.row_block({k, R.rows});
-    if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
+    if (plan_.gram_schmidt.panel == GramSchmidtPanel::CholeskyQR2) {
         const State state = cholesky_passes<T, D>(ctx, false, true, W, W, R1).state;
         if (state == State::Improved) {
             // W = Q₁R₁, Q₁ = Q R₂

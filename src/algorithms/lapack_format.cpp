@@ -10,19 +10,28 @@ namespace quoin {
 
 namespace {
 
+/// The forest, if it is in LAPACK's format.
 template <class T, class D>
-bool holds_lapack_format(const QR<T, D>& f) {
-    const auto& impl = f.impl();
-    return !impl.is_explicit && impl.plan.q != QForm::None && impl.forest.A.rows() == f.rows() &&
-           impl.forest.lapack_format();
+const ReflectorForest<T, D>* find_lapack_forest(const QR<T, D>& f) {
+    const auto* held = Inside::of(f).reflectors();
+    return held && held->forest.lapack_format() ? &held->forest : nullptr;
 }
 
 template <class T, class D>
 const ReflectorForest<T, D>& lapack_forest(const QR<T, D>& f, const char* what) {
-    if (holds_lapack_format(f)) return f.impl().forest;
+    if (const auto* forest = find_lapack_forest(f)) return *forest;
     throw InvalidArgument(fmt::format(
         "{} belongs to LAPACK's format, which this factorization by {} does not keep: ask for q = reflectors", what,
         to_string(f.report().method)));
+}
+
+/// V below the diagonal and R above it, which leave the factorization without a Q.
+template <class T, class D>
+Matrix<T, D> take_v_and_r(QR<T, D>& f) {
+    auto& held = Inside::of(f);
+    Matrix<T, D> V_R = std::move(held.reflectors()->forest.A);
+    held.holder.template emplace<std::monostate>();
+    return V_R;
 }
 
 /// V of reflectors that are stored below the diagonal of A: its ones and zeros too.
@@ -57,7 +66,7 @@ Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
     const auto& forest = lapack_forest(*this, "T");
     const Index k = std::min(rows(), cols());
     Matrix<T, D> Tf(ctx, k, k);
-    const auto wy = impl_->full_wy();
+    const auto wy = inside_->full_wy();
     if (wy.Tf.data) {
         copy_triangle<T>(ctx, wy.Tf, Tf.view());
     } else {
@@ -71,7 +80,7 @@ Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
     const auto& forest = lapack_forest(*this, "S");
     const Index m = rows(), k = std::min(m, cols());
     Matrix<T, D> S(ctx, m, k);
-    const auto wy = impl_->full_wy();
+    const auto wy = inside_->full_wy();
     if (wy.S.data) {
         copy<T>(ctx, wy.S, S.view());
         // zeros above the diagonal
@@ -99,27 +108,19 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
     return V_R;
 }
 
-template <class T, class D>
-void require_kept_q(const QR<T, D>& f, const char* operation) {
-    if (f.plan().q == QForm::None) {
-        throw InvalidArgument(
-            fmt::format("{} needs Q, and the factorization was asked for R alone (q = none)", operation));
-    }
-}
-
 /// An empty factorization in LAPACK's format, for reflectors that are given.
 template <class T, class D>
 QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
-    QR<T, D> f(std::make_unique<typename QR<T, D>::Impl>());
-    auto& impl = f.impl();
     Options options;
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
     options.panel_width = panel_width;
-    impl.plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
-    impl.report.method = Method::BlockedHouseholder;
-    lay_out_panels(ctx, impl.plan, impl.forest);
-    impl.forest.A = std::move(V_R);
+    const Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    Inside::of(f).report.method = Method::BlockedHouseholder;
+    auto& forest = Inside::of(f).holder.template emplace<ReflectorQ<T, D>>().forest;
+    lay_out_panels(ctx, plan, forest);
+    forest.A = std::move(V_R);
     return f;
 }
 
@@ -134,12 +135,12 @@ void check_block(const char* operation, Index nb, Index k) {
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
     const Index k = std::min(factorization.rows(), factorization.cols());
-    require_kept_q(factorization, "to_lapack");
+    Inside::of(factorization).require_q("to_lapack");
     require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
-    if (holds_lapack_format(factorization)) {
+    if (find_lapack_forest(factorization)) {
         result.tau = factorization.tau(ctx);
-        result.V_R = std::move(factorization.impl().forest.A);
+        result.V_R = take_v_and_r(factorization);
         return result;
     }
     result.tau = Matrix<T, D>(ctx, k, 1);
@@ -152,7 +153,7 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
 template <class T, class D>
 LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb) {
     const Index m = factorization.rows(), k = std::min(m, factorization.cols());
-    require_kept_q(factorization, "to_lapack_t");
+    Inside::of(factorization).require_q("to_lapack_t");
     require_orthonormal(factorization.plan(), "to_lapack_t");
     check_block("to_lapack_t", nb, k);
     LapackQRT<T, D> result;
@@ -162,32 +163,32 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
     const auto for_each_block = [&](auto copy_block) {
         for (Index j = 0; j < k; j += nb) copy_block(Range{j, std::min(k, j + nb)});
     };
-    if (!holds_lapack_format(factorization)) {
+    const auto* forest = find_lapack_forest(factorization);
+    if (!forest) {
         Matrix<T, D> Tf(ctx, k, k);
         result.V_R = reconstruct(ctx, std::move(factorization), Tf.view());
         for_each_block([&](Range J) { copy_triangle<T>(ctx, Tf.view().block(J, J), block_of(J)); });
         return result;
     }
-    auto& forest = factorization.impl().forest;
-    const auto wy = factorization.impl().full_wy();
+    const auto wy = Inside::of(factorization).full_wy();
     if (wy.Tf.data) {
         for_each_block([&](Range J) { copy_triangle<T>(ctx, wy.Tf.block(J, J), block_of(J)); });
     } else if (nb == k) {
-        join_t<T, D>(ctx, std::as_const(forest).view(), result.Tf.view());
+        join_t<T, D>(ctx, forest->view(), result.Tf.view());
     } else {
         const Matrix<T, D> tau = factorization.tau(ctx);
         const Index width = factorization.plan().panel_width;
         for_each_block([&](Range J) {
-            const Panel& panel = forest.panels[static_cast<std::size_t>(J.begin / width)];
+            const Panel& panel = forest->panels[static_cast<std::size_t>(J.begin / width)];
             const Range within{J.begin - panel.first, J.end - panel.first};
             if (within.end <= panel.tree.width) {
-                copy_triangle<T>(ctx, forest.panel_t(panel).block(within, within), block_of(J));
+                copy_triangle<T>(ctx, forest->panel_t(panel).block(within, within), block_of(J));
             } else {
-                compact_wy<T>(ctx, forest.A.view().block({J.begin, m}, J), tau.view().row_block(J), block_of(J));
+                compact_wy<T>(ctx, forest->A.view().block({J.begin, m}, J), tau.view().row_block(J), block_of(J));
             }
         });
     }
-    result.V_R = std::move(forest.A);
+    result.V_R = take_v_and_r(factorization);
     return result;
 }
 
@@ -199,7 +200,7 @@ QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
                                           factors.tau.cols(), m, n));
     }
     QR<T, D> f = imported(ctx, std::move(factors.V_R), 0);
-    auto& forest = f.impl().forest;
+    auto& forest = Inside::of(f).reflectors()->forest;
     for (const Panel& panel : forest.panels) {
         compact_wy<T>(ctx, forest.panel_a(panel),
                       factors.tau.view().row_block({panel.first, panel.first + panel.tree.width}),
@@ -217,7 +218,7 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
             fmt::format("from_lapack_t: Tf is {} x {}, and V_R is {} x {}", nb, factors.Tf.cols(), m, n));
     }
     QR<T, D> f = imported(ctx, std::move(factors.V_R), nb);
-    auto& forest = f.impl().forest;
+    auto& forest = Inside::of(f).reflectors()->forest;
     for (const Panel& panel : forest.panels) {
         const Index w = panel.tree.width;
         copy_triangle<T>(ctx, factors.Tf.view().block({0, w}, {panel.first, panel.first + w}), forest.panel_t(panel));

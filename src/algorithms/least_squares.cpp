@@ -33,9 +33,9 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
     Matrix<T, D> C = scaled_by_power<T, D>(ctx, -e, B);
     solution.residual_norms.resize(C.cols());
     solution.X = Matrix<T, D>(ctx, n, C.cols());
-    if (holds_thin_q(factorization)) {
+    if (const auto* basis = Inside::of(factorization).explicit_q()) {
         // R X = C₁ = Q₁ᵀB,   ‖A x_j − b_j‖ = ‖b_j − Q₁C₁(:, j)‖
-        const MatrixView<const T, D> Q1 = factorization.impl().Q.view();
+        const MatrixView<const T, D> Q1 = basis->Q.view();
         multiply_transposed<T>(ctx, Q1, C.view(), solution.X.view());
         if (m > n) {
             subtract_product<T>(ctx, Q1, solution.X.view(), C.view());

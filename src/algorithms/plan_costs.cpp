@@ -56,7 +56,7 @@ void for_each_panel(const Plan& plan, F f) {
 /// The full T of panels in LAPACK's format, and S where it is kept.
 void add_full_t(Plan& plan) {
     const double m = number(plan.rows), k = number(std::min(plan.rows, plan.cols));
-    const bool recurrence = plan.full_t == FullTRoute::Recurrence;
+    const bool recurrence = plan.full_t->route == FullTRoute::Recurrence;
     double words = 0;
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const double rows = number(tree.rows), f = number(first), w = number(tree.width);
@@ -64,7 +64,7 @@ void add_full_t(Plan& plan) {
         plan.flops += weight * (recurrence ? (rows * w + 4 * rows * f + 2 * f * w) * w : (2 * rows + f + w) * f * w);
         words += weight * (recurrence ? 3 * rows * f + 2 * rows * w : rows * (f + w));
     });
-    if (plan.keep_s && !recurrence) {
+    if (plan.full_t->keep_s && !recurrence) {
         plan.flops += m * k * k;
         words += 2 * m * k;
     }
@@ -75,7 +75,7 @@ void add_full_t(Plan& plan) {
 void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
     const bool modified = plan.method == Method::ModifiedGramSchmidt;
-    const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
+    const bool by_cholesky = plan.gram_schmidt.panel == GramSchmidtPanel::CholeskyQR2;
     // a level of the recursion: columns, and how many nodes have so many
     std::map<double, double> level{{number(plan.cols), 1}};
     while (!level.empty()) {
@@ -127,7 +127,7 @@ void count_costs(Plan& plan) {
         if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
         plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
-        if (plan.reorthogonalization == Reorthogonalization::Always) {
+        if (plan.gram_schmidt.reorthogonalization == Reorthogonalization::Always) {
             plan.flops *= 2;
             plan.bytes_moved *= 2;
             if (plan.method == Method::ClassicalGramSchmidt && n > nb) {
@@ -149,9 +149,10 @@ void count_costs(Plan& plan) {
     const Index columns = std::min(plan.rows, plan.cols);
     plan.flops = plan.bytes_moved = 0;
     double t_bytes = 0;
-    if (plan.compact_wy == CompactWY::Full && lapack_format) {
+    if (plan.full_t && lapack_format) {
         add_full_t(plan);
-        t_bytes += (plan.full_t == FullTRoute::Recurrence || plan.keep_s ? m : k) * k * plan.element_bytes;
+        t_bytes +=
+            (plan.full_t->route == FullTRoute::Recurrence || plan.full_t->keep_s ? m : k) * k * plan.element_bytes;
     }
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const Index end = first + tree.width;

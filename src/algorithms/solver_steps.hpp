@@ -33,6 +33,14 @@ private:
     Context<D>& beside_;
 };
 
+/// Throws InvalidArgument. `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next
+/// to each other.
+void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld);
+template <class T, class D>
+void check_matrix(MatrixView<const T, D> A) {
+    check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
+}
+
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
 void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name = "the matrix") {
@@ -47,7 +55,8 @@ void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name 
 /// Plan.
 template <class Choices>
 void require_orthonormal(const Choices& choices, const char* what) {
-    if (!is_gram_schmidt(choices.method) || choices.reorthogonalization != Reorthogonalization::Off) return;
+    if (!is_gram_schmidt(choices.method) || choices.gram_schmidt.reorthogonalization != Reorthogonalization::Off)
+        return;
     throw InvalidArgument(
         std::string(what) + " needs an orthonormal Q, and that of " + to_string(choices.method) +
         " without reorthogonalization is as far from it as κ(A) makes it: ask for reorthogonalization, or "
@@ -96,22 +105,16 @@ void set_zero(Context<D>& ctx, MatrixView<T, D> A) {
     set_identity<T>(ctx, A.cols, A);
 }
 
-/// Whether Q₁, the thin Q, is there as a matrix.
-template <class T, class D>
-bool holds_thin_q(const QR<T, D>& factorization) {
-    return factorization.impl().is_explicit && factorization.impl().Q.rows() == factorization.rows();
-}
-
 /// Q₁W for the thin Q₁; W (k×p) is lost.
 template <class T, class D>
 Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<T, D> W) {
     const Index m = factorization.rows(), k = W.rows;
     Matrix<T, D> X(ctx, m, W.cols);
-    if (holds_thin_q(factorization)) {
+    if (const auto* basis = Inside::of(factorization).explicit_q()) {
         // 0 − Q₁(−W)
         set_zero(ctx, X.view());
         negate<T>(ctx, W);
-        subtract_product<T>(ctx, factorization.impl().Q.view(), W, X.view());
+        subtract_product<T>(ctx, basis->Q.view(), W, X.view());
     } else {
         // Q [W; 0]
         copy<T>(ctx, W, X.view().row_block({0, k}));

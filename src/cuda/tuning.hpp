@@ -5,13 +5,12 @@
 #include "algorithms/tuning.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/options.hpp"
-#include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
 /// For Hopper (H100, 132 multiprocessors). Rows without a measurement beside them are first choices by counting.
 template <>
-struct Tuning<Cuda> {
+struct Tuning<Cuda> : CommonTuning {
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms:
     ///                    f32: 64      96     128     192     256    f64: 64      96     128     192     256
     ///   8192 × 64          0.130                                    0.153
@@ -31,7 +30,7 @@ struct Tuning<Cuda> {
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
-    /// to the host and back, 34 MB, the bus longer. `quoin bench --paper storage --device cuda` compares whole factorizations.
+    /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.
     static constexpr PanelDevice panel = PanelDevice::Device;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
@@ -94,14 +93,6 @@ struct Tuning<Cuda> {
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
-    /// Of `robust_pca`. H100, 110 592×100, inexact ALM, iterations a second by Gram and by Qr: f32 2031 and 1557, f64 1600 and
-    /// 520 (R's SVD on the host).
-    static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
-    /// Of it too: 7 matrices read or written an iteration and not 12, for 6 in memory and not 4.
-    static constexpr bool keeps_last_step = true;
-    /// Of the rotations behind it, in units of u (jacobi.cuh): what is left of a pair when they end, and what is not worth
-    /// one, beside it.
-    static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.

@@ -37,7 +37,7 @@ std::map<std::string, std::string> fields_of(const std::string& line) {
 template <class T, class D>
 std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& options) {
     struct stat status;
-    if (stat(A.path().c_str(), &status) != 0) throw UnreadableFile(A.path(), "cannot be looked at");
+    if (stat(A.path().c_str(), &status) != 0) throw UnreadableFile(A.path(), "cannot be inspected");
     const io::NpyHeader& header = A.header();
     return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} device={} q={}",
                        version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,

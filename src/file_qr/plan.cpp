@@ -16,13 +16,6 @@ namespace {
 
 double number(Index n) { return static_cast<double>(n); }
 
-/// Columns from which V and T on the disk cost less than 2mn² flops, by their counts for 4 cores at 150 GFLOP/s and a disk of
-/// 1.5 GB/s each way; not measured.
-constexpr Index stored_from_cols = 768;
-
-constexpr Index narrowest_panel = 8;
-constexpr double largest_block_bytes = 128 << 20;
-constexpr double largest_chunk_bytes = 1 << 30;
 /// Of a context, for each direction (src/cuda/moves.hpp).
 constexpr double pinned_bytes = 512 << 20;
 
@@ -66,7 +59,7 @@ template <class T, class D>
 void count_passage(FilePlan& plan, const FileOptions& options) {
     const double s = sizeof(T), m = number(plan.rows);
     const double fixed = pinned_bytes + s * (number(plan.panel) * number(plan.block) + m);
-    const double most = std::min(largest_chunk_bytes, (options.memory - fixed) / 2) / (m * s);
+    const double most = std::min(CommonTuning::largest_chunk_bytes, (options.memory - fixed) / 2) / (m * s);
     plan.chunk = std::clamp<Index>(static_cast<Index>(std::max(most, 0.0)), 1, std::min(plan.block, plan.cols));
     plan.memory_bytes = fixed + 2 * m * s * number(plan.chunk);
     OutOfCoreOptions beyond;
@@ -138,15 +131,16 @@ FilePlan row_block_plan(const Context<Host>& ctx, FilePlan plan, const FileOptio
     const Index m = plan.rows, n = plan.cols, most = m - n;
     plan.route = FileRoute::RowBlocks;
     plan.stored =
-        options.want_q &&
-        (options.second_pass == SecondPass::Auto ? n >= stored_from_cols : options.second_pass == SecondPass::Stored);
+        options.want_q && (options.second_pass == SecondPass::Auto ? n >= CommonTuning::stored_from_cols
+                                                                   : options.second_pass == SecondPass::Stored);
     const auto with = [&](Index h) {
         plan.block = h;
         count_file_plan<T>(ctx, plan, options);
         return plan;
     };
     const Index lowest = std::min(most, std::max<Index>(n, 64));
-    const Index useful = std::max<Index>(16 * n, static_cast<Index>(largest_block_bytes / (number(n) * sizeof(T))));
+    const Index useful =
+        std::max<Index>(16 * n, static_cast<Index>(CommonTuning::largest_block_bytes / (number(n) * sizeof(T))));
     const Index h = largest(lowest, std::clamp(useful, lowest, most),
                             [&](Index rows) { return with(rows).memory_bytes <= options.memory; });
     if (h == 0) return with(lowest);
@@ -166,13 +160,13 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
         return plan;
     };
     const Index k = std::min(plan.rows, plan.cols);
-    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native); plan.panel >= narrowest_panel;
-         plan.panel /= 2) {
+    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native);
+         plan.panel >= CommonTuning::narrowest_slab_panel; plan.panel /= 2) {
         const Index panels = largest(1, (plan.cols + plan.panel - 1) / plan.panel,
                                      [&](Index p) { return with(p).memory_bytes <= options.memory; });
         if (panels > 0) return with(panels);
     }
-    plan.panel = narrowest_panel;
+    plan.panel = CommonTuning::narrowest_slab_panel;
     return with(1);
 }
 

@@ -5,13 +5,12 @@
 
 #include "algorithms/tuning.hpp"
 #include "quoin/options.hpp"
-#include "quoin/robust_pca.hpp"
 
 namespace quoin {
 
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
-struct Tuning<Host> {
+struct Tuning<Host> : CommonTuning {
     /// Work that a thread is woken for. Q and R in f64 on 2 cores of an AMD EPYC 9004 that compilers share, fastest / mean of
     /// hundreds of runs, µs (threads that wait spin; `quoin lyapunov lorenz96 --time 500` there: 176, 3.0 and 3.3 s):
     ///                 2e5           2e6          one thread
@@ -49,10 +48,6 @@ struct Tuning<Host> {
     static Index fan_in(Index) { return 2; }
     /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
     static constexpr bool r_only_by_tree = true;
-    /// Of `robust_pca`. `examples/08_robust_pca 384 288 100` (f32) on 4 cores of an EPYC 9005: 50 iterations a second by Qr, 61
-    /// by Gram.
-    static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
-    static constexpr bool keeps_last_step = false;
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
@@ -69,7 +64,7 @@ struct Tuning<Host> {
     static constexpr Index tall_cols = 1024;
     /// Columns up to which there is a primitive `reconstruct_top`.
     static constexpr Index most_top_cols = 0;
-    /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench --paper gram-schmidt 1024x1024
+    /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt 1024x1024
     /// 2048x2048` prints the table), mgs / cgs:
     ///                  32          48          64          96         128         192
     ///   1024² f32  160 / 190   171 / 186   180 / 190   182 / 183   174 / 184   167 / 174

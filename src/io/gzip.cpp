@@ -69,8 +69,7 @@ std::string gunzip(std::string_view bytes, std::size_t most, const std::string& 
     do {
         inflater.begin_again();
         if (!inflater.inflate_into(content, most)) {
-            throw OutOfMemory(
-                fmt::format("{}: unpacks to more than {} bytes, which is all that it may take", path, most));
+            throw OutOfMemory(fmt::format("{}: unpacks to more than {} bytes, the most that is allowed", path, most));
         }
     } while (is_gzip(inflater.rest()));
     return content;
@@ -80,7 +79,8 @@ std::string inflate(std::string_view bytes, std::size_t size, const std::string&
     constexpr int raw_format = -MAX_WBITS;
     std::string content;
     if (!Inflater(bytes, raw_format, path).inflate_into(content, size) || content.size() != size) {
-        throw UnreadableFile(path, fmt::format("is damaged: what it says has {} bytes has not", size));
+        throw UnreadableFile(
+            path, fmt::format("is damaged: a part of it does not unpack to the {} bytes that it announces", size));
     }
     return content;
 }

@@ -149,7 +149,7 @@ struct MatrixFile::Impl {
                 content = unpacked;
             }
         } else if (!array.empty()) {
-            throw UnreadableFile(file_path, "is no .npz file");
+            throw UnreadableFile(file_path, "is not an .npz file");
         }
         bytes = content;
         header = parse_header(bytes, name, path, options);

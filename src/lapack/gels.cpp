@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/column_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
 #include "lapack/tuning.hpp"
@@ -41,10 +41,7 @@ std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
 /// A := 2^e A
 template <class T>
 void scale(Context<Host>& ctx, int e, MatrixView<T> A) {
-    if (e == 0) return;
-    Matrix<int> exponents(A.cols, 1);
-    std::fill_n(exponents.data(), A.cols, e);
-    scale_columns<T>(ctx, exponents.view(), 1, Part::All, A);
+    if (e != 0) ColumnScaling<T, Host>(A.cols, -e).scale(ctx, A);
 }
 
 template <class T>

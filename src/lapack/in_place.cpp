@@ -1,7 +1,6 @@
 #include "lapack/in_place.hpp"
 
-#include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/column_scaling.hpp"
 #include "lapack/tuning.hpp"
 
 namespace quoin::lapack {
@@ -44,16 +43,11 @@ Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixVie
 /// A = Q R in the forest's memory; where squares of A's entries would over- or underflow as A D: the same Q, and R D.
 template <class T>
 void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> forest) {
-    const auto A = forest.A;
-    Matrix<int> exponents(A.cols, 1);
-    Matrix<Scan> found(1, 1);
-    scan<T>(ctx, A, safe_exponent<T>, exponents.view(), found.view());
-    const bool scaled = read_scan(ctx, found.view()).scaled;
-    if (scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, A);
+    ColumnScaling<T, Host> scaling(ctx, forest.A);
+    const bool scaled = scaling.needed(ctx, false);
+    if (scaled) scaling.scale(ctx, forest.A);
     factor_blocked_householder(ctx, plan, forest);
-    if (scaled) {
-        scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, A.row_block({0, std::min(A.rows, A.cols)}));
-    }
+    if (scaled) scaling.unscale(ctx, Part::Upper, forest.A.row_block({0, std::min(forest.A.rows, forest.A.cols)}));
 }
 
 /// A copy of Tf with zeros below the diagonals of its blocks, where a caller's T may hold anything.
@@ -87,7 +81,8 @@ template <class T>
 double reflector_workspace(Index rows, Index cols, Index k) {
     // T, and the 64 partial sums of VᵀV or VᵀC that a panel takes; the transposed strip of C
     const double width = panel_width(rows, k);
-    return sizeof(T) * (width * k + 64 * width * std::max(width, 1.0 * cols) + 192.0 * rows);
+    return sizeof(T) *
+           (width * k + 64 * width * std::max(width, 1.0 * cols) + 1.0 * Tuning<Host>::transposed_rows * rows);
 }
 
 template <class T>

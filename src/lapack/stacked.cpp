@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/column_scaling.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
 #include "lapack/abi.hpp"
@@ -81,27 +81,6 @@ void apply_block(bool transpose, const Stack& s, Index t, Index c, MatrixView<co
                  Range columns, MatrixView<T> C_top, MatrixView<T> C, T* work) {
     apply_reflector(transpose, upper_block_of(s, t, c, V, Tf, work), columns.size(), C_top.at(c * s.nb, columns.begin),
                     C_top.ld, C.at(s.leaf(t).begin, columns.begin), C.ld, work + s.nb * s.nb);
-}
-
-/// Exponents e_j that bring the columns of [R; B] diag(2^-e_j) to where squares neither over- nor underflow; empty where they
-/// are there, or hold NaN or Inf.
-template <class T>
-Matrix<int> safe_exponents(Context<Host>& ctx, MatrixView<const T> R, MatrixView<const T> B) {
-    const Index n = R.cols;
-    Matrix<T> triangle(n, n);
-    copy_triangle<T>(ctx, R, triangle.view());
-    Matrix<int> of_R(n, 1), of_B(n, 1);
-    Matrix<Scan> found(2, 1);
-    const auto look = [&](int safe) {
-        scan<T>(ctx, triangle.view(), safe, of_R.view(), found.view().row_block({0, 1}));
-        scan<T>(ctx, B, safe, of_B.view(), found.view().row_block({1, 2}));
-    };
-    look(safe_exponent<T>);
-    if (!found(0, 0).scaled && !found(1, 0).scaled) return {};
-    look(-1);
-    if (found(0, 0).bad_row >= 0 || found(1, 0).bad_row >= 0) return {};
-    for (Index j = 0; j < n; ++j) of_R(j, 0) = std::max(of_R(j, 0), of_B(j, 0));
-    return of_R;
 }
 
 /// Columns of C that one task takes through all leaves: fewer where there are few, so that there are several tasks.
@@ -193,10 +172,11 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
     const Trapezoid<T> trapezoid(frame, s, B);
     const MatrixView<T> V = trapezoid.view;
     // [R; B] D has the same V
-    const Matrix<int> exponents = safe_exponents<T>(ctx, R, V);
-    if (exponents.rows() > 0) {
-        scale_columns<T>(ctx, exponents.view(), -1, Part::Upper, R);
-        scale_columns<T>(ctx, exponents.view(), -1, Part::All, V);
+    ColumnScaling<T, Host> scaling(ctx, R, V);
+    const bool scaled = scaling.needed(ctx, false);
+    if (scaled) {
+        scaling.scale_triangle(ctx, R);
+        scaling.scale(ctx, V);
     }
     // one block's leaves wait for each other
     ThreadBuffers<T> buffers(frame, blocks == 1 ? 1 : ctx.threads(),
@@ -230,7 +210,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
         }
         ctx.state().add_flops(flops);
     }
-    if (exponents.rows() > 0) scale_columns<T>(ctx, exponents.view(), 1, Part::Upper, R);
+    if (scaled) scaling.unscale(ctx, Part::Upper, R);
     trapezoid.store();
 }
 

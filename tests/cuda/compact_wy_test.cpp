@@ -24,9 +24,7 @@ protected:
 
     Options options(FullTRoute route, bool keep_s, Index panel_width) {
         Options options = with(Method::BlockedHouseholder);
-        options.compact_wy = CompactWY::Full;
-        options.full_t = route;
-        options.keep_s = keep_s;
+        options.full_t = FullTOptions{keep_s, route};
         options.panel_width = panel_width;
         return options;
     }
@@ -38,7 +36,7 @@ protected:
                 const Matrix<T> A = generate<T>(matrix_class, 200, 150);
                 const auto gA = copy_to_device<T>(gpu(), A.view());
                 Options options = this->options(route, true, 64);
-                options.panel = panel;
+                options.study.panels = panel;
                 expect_full_t(qr<T, Cuda>(gpu(), gA.view(), options), A.view());
             }
     }
@@ -249,13 +247,13 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             const auto gA = copy_to_device<T>(this->gpu(), A.view());
             for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
                 Options options = this->options(route, route == FullTRoute::Recurrence, nb);
-                options.panel = PanelDevice::Host;
+                options.study.panels = PanelDevice::Host;
                 const auto f = qr<T, Cuda>(this->gpu(), gA.view(), options);
                 EXPECT_EQ(f.plan().panel, PanelDevice::Host);
                 this->expect_full_t(f, A.view());
             }
             Options panels = with(Method::Auto, QForm::Reflectors);
-            panels.panel = PanelDevice::Host;
+            panels.study.panels = PanelDevice::Host;
             panels.panel_width = nb;
             const auto f = qr<T, Cuda>(this->gpu(), gA.view(), panels);
             EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
@@ -276,7 +274,7 @@ TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
         options.panel_width = 64;
         const Matrix<T> R = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
-        options.panel = PanelDevice::Host;
+        options.study.panels = PanelDevice::Host;
         Matrix<T> R_by_host = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
         for (Index i = 0; i < n; ++i) {
             const T sign = (R(i, i) < 0) == (R_by_host(i, i) < 0) ? T(1) : T(-1);
@@ -291,7 +289,7 @@ TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
     using T = TypeParam;
     auto& g = this->gpu();
     Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-    options.panel = PanelDevice::Host;
+    options.study.panels = PanelDevice::Host;
     options.panel_width = 48;
     options.check_finite = false;  // then nothing waits between them
     const Matrix<T> A = random_normal<T>(500, 400), B = random_normal<T>(2000, 300);
@@ -362,7 +360,7 @@ protected:
 
     QR<float, Cuda> factor(MatrixView<const float> A, Kept kept, Arithmetic arithmetic) {
         Options options = this->options(FullTRoute::Auto, kept == Kept::S, 256);
-        if (kept == Kept::Panels) options.compact_wy = CompactWY::Panels;
+        if (kept == Kept::Panels) options.full_t.reset();
         options.q = QForm::Reflectors;
         options.arithmetic = arithmetic;
         return qr<float, Cuda>(gpu(), copy_to_device<float>(gpu(), A).view(), options);
@@ -486,11 +484,11 @@ TYPED_TEST(GpuFullT, BlocksOfTOutAndIn) {
     const Index m = 400, n = 130;
     const Matrix<T> A = random_normal<T>(m, n);
     const auto gA = copy_to_device<T>(g, A.view());
-    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full})
+    for (bool one_t : {false, true})
         for (Index nb : {1, 32, 50, 64, 130}) {
-            SCOPED_TRACE(std::string(to_string(compact_wy)) + " " + std::to_string(nb));
+            SCOPED_TRACE((one_t ? "one T " : "") + std::to_string(nb));
             Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-            options.compact_wy = compact_wy;
+            if (one_t) options.full_t.emplace();
             options.panel_width = 64;
             LapackQRT<T, Cuda> factors = to_lapack_t(g, qr<T, Cuda>(g, gA.view(), options), nb);
             // the host reads what the GPU wrote

@@ -287,7 +287,7 @@ using GpuGramSchmidtArithmetic = GpuGramSchmidt<float>;
 Options in_arithmetic(Arithmetic arithmetic, Reorthogonalization reorthogonalization) {
     Options options = with(Method::ClassicalGramSchmidt, QForm::Explicit);
     options.arithmetic = arithmetic;
-    options.reorthogonalization = reorthogonalization;
+    options.gram_schmidt.reorthogonalization = reorthogonalization;
     return options;
 }
 

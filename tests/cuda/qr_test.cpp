@@ -122,14 +122,14 @@ protected:
             for (QForm q : q_forms) check<T>(A.view(), with(Method::TSQR, q));
         }
         const Matrix<T> A = random_normal<T>(2000, 100);
-        for (TreeShape tree : {TreeShape::Flat, TreeShape::Binary, TreeShape::Quad}) {
+        for (Index fan_in : {flat_tree, Index(2), Index(4)}) {
             Options options = with(Method::TSQR);
-            options.tree = tree;
+            options.tree.fan_in = fan_in;
             check<T>(A.view(), options);
         }
         Options by_panels = with(Method::CAQR);
         by_panels.panel_width = 48;
-        by_panels.fan_in = 16;
+        by_panels.tree.fan_in = 16;
         check<T>(A.view(), by_panels);
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
@@ -275,26 +275,25 @@ TEST_F(GpuQr, CorrectedIsForF32ByPanels) {
     EXPECT_NO_THROW(plan_qr<float>(gpu(), 100, 50, options));
     EXPECT_THROW(plan_qr<double>(gpu(), 100, 50, options), InvalidArgument);
     EXPECT_THROW(plan_qr<float>(host, 100, 50, options), InvalidArgument);
-    options.compact_wy = CompactWY::Full;
+    options.full_t.emplace();
     EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
-    options.compact_wy = CompactWY::Panels;
+    options.full_t.reset();
     options.method = Method::CAQR;
     EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
 }
 
 TEST_F(GpuQr, ProductsAreCorrectedUnlessNativeOnesAreAskedFor) {
-    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, CompactWY compact_wy) {
-        return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .compact_wy = compact_wy, .arithmetic = arithmetic})
-            .products;
+    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, std::optional<FullTOptions> full_t) {
+        return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .full_t = full_t, .arithmetic = arithmetic}).products;
     };
     const Method reflectors = Method::BlockedHouseholder;
-    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full}) {
-        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, compact_wy), Arithmetic::Corrected);
-        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, compact_wy), Arithmetic::Native);
-        EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, compact_wy), Arithmetic::Native);
+    for (std::optional<FullTOptions> full_t : {std::optional<FullTOptions>{}, {FullTOptions{}}}) {
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, full_t), Arithmetic::Corrected);
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, full_t), Arithmetic::Native);
+        EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, full_t), Arithmetic::Native);
     }
-    EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Corrected, CompactWY::Panels), Arithmetic::Corrected);
-    EXPECT_EQ(products(1.0f, Method::ClassicalGramSchmidt, Arithmetic::FP16, CompactWY::Panels), Arithmetic::Native);
+    EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Corrected, {}), Arithmetic::Corrected);
+    EXPECT_EQ(products(1.0f, Method::ClassicalGramSchmidt, Arithmetic::FP16, {}), Arithmetic::Native);
 }
 
 TEST_F(GpuQr, NotFiniteEntriesAreNamed) {

@@ -33,11 +33,10 @@ protected:
         EXPECT_NO_THROW(trace.json());
         return trace.spans();
     }
-    Options hybrid(CompactWY compact_wy) {
+    Options hybrid(bool one_t) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-        options.panel = PanelDevice::Host;
-        options.compact_wy = compact_wy;
-        if (compact_wy == CompactWY::Full) options.full_t = FullTRoute::Recurrence;
+        options.study.panels = PanelDevice::Host;
+        if (one_t) options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
         return options;
     }
 };
@@ -53,8 +52,7 @@ TEST_F(GpuTrace, WithoutATraceNothingIsRecordedAndWithOneEveryStep) {
     const Matrix<double> A = random_normal<double>(1500, 700);
     const auto gA = copy_to_device<double>(gpu(), A.view());
     Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-    options.compact_wy = CompactWY::Full;
-    options.full_t = FullTRoute::Recurrence;
+    options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
     options.panel_width = 128;
     options.check_finite = false;
     const auto untraced = qr<double, Cuda>(gpu(), gA.view(), options);
@@ -109,7 +107,7 @@ TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
     if (quick()) GTEST_SKIP();
     const Index n = 6000;
     const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
-    const Options options = hybrid(CompactWY::Panels);
+    const Options options = hybrid(false);
     qr<double, Cuda>(gpu(), gA.view(), options);
     const Spans spans = record([&] { qr<double, Cuda>(gpu(), gA.view(), options); });
     std::map<Index, Trace::Times> away, rest;
@@ -137,9 +135,9 @@ TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
     if (quick()) GTEST_SKIP();
     const Index n = 8000;
     const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
-    for (CompactWY compact_wy : {CompactWY::Panels, CompactWY::Full}) {
-        SCOPED_TRACE(to_string(compact_wy));
-        const Options options = hybrid(compact_wy);
+    for (bool one_t : {false, true}) {
+        SCOPED_TRACE(one_t);
+        const Options options = hybrid(one_t);
         qr<double, Cuda>(gpu(), gA.view(), options);
         double host = 0, device = 0, begin = 1e300, end = 0, both = 0;
         std::vector<Trace::Times> of_host, of_device;

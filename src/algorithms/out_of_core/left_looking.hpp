@@ -101,7 +101,7 @@ private:
         options.method = Method::BlockedHouseholder;
         options.q = QForm::Reflectors;
         options.panel_width = slabs_.panel;
-        options.panel = PanelDevice::Device;
+        options.study.panels = PanelDevice::Device;
         options.arithmetic = slabs_.arithmetic;
         options.check_finite = false;
         return plan_qr<T>(ctx_, m_ - J.begin, J.size(), options);

@@ -26,7 +26,7 @@ private:
         options.method = Method::ClassicalGramSchmidt;
         options.q = QForm::Explicit;
         options.arithmetic = arithmetic;
-        options.reorthogonalization = reorthogonalization;
+        options.gram_schmidt.reorthogonalization = reorthogonalization;
         options.check_finite = false;
         return plan_qr<T>(ctx, Q.rows, Q.cols, options);
     }

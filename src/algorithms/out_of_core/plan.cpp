@@ -165,9 +165,8 @@ template <class D>
 double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {
     const double free = std::max(0.0, memory - Tuning<D>::library_bytes), GiB = 1 << 30;
     const bool whole = arithmetic == Arithmetic::Native || arithmetic == Arithmetic::TF32;
-    const double share = whole ? 0.2 : arithmetic == Arithmetic::Corrected ? (slabs ? 0.75 : 0.67) : 0.5;
     const double most = slabs ? 12 * number(m) * number(nb) + 2.75 * GiB : (whole ? 2 : 4.25) * GiB;
-    return Tuning<D>::library_bytes + std::min(share * free, most);
+    return Tuning<D>::library_bytes + std::min(Tuning<D>::workspace_share(arithmetic, slabs) * free, most);
 }
 
 [[noreturn]] void refuse_memory(double memory, double needed) {

@@ -1,0 +1,314 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cmath>
+#include <optional>
+
+#include "arguments.hpp"
+#include "interrupt.hpp"
+#include "json_line.hpp"
+#include "lyapunov_plot.hpp"
+#include "lyapunov_system.hpp"
+#include "on_device.hpp"
+#include "output_files.hpp"
+#include "plot/png.hpp"
+#include "program.hpp"
+#include "progress_bar.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+struct LyapunovArguments {
+    CommonArguments common;
+    SystemArguments system;
+    std::optional<double> time, transient, alignment;
+    std::optional<Index> every;
+    Index exponents = 0;
+    std::uint64_t seed = 1;
+    DType dtype = DType::F64;
+    std::string checkpoint, out, plot;
+    double checkpoint_seconds = 60;
+
+    LyapunovOptions options() const {
+        LyapunovOptions options = system.defaults();
+        options.time = time.value_or(options.time);
+        options.transient = transient.value_or(options.transient);
+        options.alignment = alignment.value_or(options.alignment);
+        options.steps_per_qr = every.value_or(options.steps_per_qr);
+        options.exponents = exponents;
+        options.seed = seed;
+        options.qr = common.options;
+        options.checkpoint = checkpoint;
+        options.checkpoint_seconds = checkpoint_seconds;
+        return options;
+    }
+};
+
+/// Time of the segments that the exponents need: forces, tangent vectors and QR.
+double evolution_seconds(const LyapunovSpectrum& f) { return f.force_seconds + f.tangent_seconds + f.qr_seconds; }
+
+double share(double seconds, const LyapunovSpectrum& f) {
+    return evolution_seconds(f) > 0 ? seconds / evolution_seconds(f) : 0;
+}
+
+double rate(const LyapunovSpectrum& f) {
+    return evolution_seconds(f) > 0 ? static_cast<double>(f.reorthonormalisations) / evolution_seconds(f) : 0;
+}
+
+/// The run that a report tells of.
+struct RunInUse {
+    std::string description;  ///< of the system
+    DType dtype;              ///< of the vectors
+    DeviceInUse device;
+};
+
+JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const LyapunovSpectrum& f) {
+    std::vector<double> values, errors;
+    for (const Estimate& exponent : f.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
+    JsonLine json;
+    const auto add = [&](const char* key, const char* error_key, const Estimate& estimate) {
+        json.add(key, estimate.value).add(error_key, estimate.error);
+    };
+    json.add("system", run.description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
+    json.add("exponents", values).add("errors", errors);
+    add("sum", "sum_error", f.sum);
+    if (f.divergence) json.add("divergence", *f.divergence);
+    add("kolmogorov_sinai", "kolmogorov_sinai_error", f.kolmogorov_sinai);
+    add("kaplan_yorke", "kaplan_yorke_error", f.kaplan_yorke);
+    json.add("positive", f.positive).add("vanishing", f.vanishing);
+    if (f.energy) json.add("energy", *f.energy);
+    if (f.energy_drift) json.add("energy_drift", *f.energy_drift);
+    json.add("time", f.time).add("segments", f.segments).add("steps_per_qr", options.steps_per_qr);
+    json.add("seed", static_cast<std::int64_t>(options.seed)).add("method", to_string(f.method));
+    json.add("dtype", to_string(run.dtype)).add("device", to_string(run.device.device));
+    json.add("seconds", f.seconds).add("qr_share", share(f.qr_seconds, f));
+    json.add("tangent_share", share(f.tangent_seconds, f)).add("force_share", share(f.force_seconds, f));
+    json.add("reorthonormalisations_per_second", rate(f));
+    return json;
+}
+
+void print_estimate(const char* name, const Estimate& estimate, const std::string& remark = "") {
+    if (std::isnan(estimate.value)) {
+        fmt::print("{:<14} not reached by these exponents\n", name);
+    } else {
+        fmt::print("{:<14} {:.4f} ± {:.4f}{}\n", name, estimate.value, estimate.error, remark);
+    }
+}
+
+void print_exponents(const LyapunovSpectrum& f) {
+    constexpr std::size_t most_lines = 48, ends = 12;
+    const std::size_t p = f.exponents.size();
+    fmt::print("exponents      {} of {}, ± one standard error\n", p, f.dimension);
+    for (std::size_t i = 0; i < p; ++i) {
+        if (p > most_lines && i == ends) {
+            fmt::print("          ...\n");
+            i = p - ends;
+        }
+        fmt::print("  {:>6}       {:>9.4f} ± {:.4f}\n", i + 1, f.exponents[i].value, f.exponents[i].error);
+    }
+    const bool whole = static_cast<Index>(p) == f.dimension;
+    print_estimate("sum", f.sum,
+                   whole && f.divergence ? fmt::format(", exactly {:.4f} by the mean divergence", *f.divergence) : "");
+    print_estimate("entropy", f.kolmogorov_sinai,
+                   fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
+    print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
+}
+
+void print_report(const RunInUse& run, bool asked_for_device, const LyapunovSpectrum& f) {
+    fmt::print("{}, {} dimensions\n", run.description, f.dimension);
+    if (asked_for_device) fmt::print("device         {}\n", run.device.description);
+    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
+               f.completed ? "" : ": stopped before its end");
+    if (f.segments == 0) {
+        fmt::print("exponents      none yet\n");
+    } else {
+        print_exponents(f);
+    }
+    if (f.vanishing > 0) fmt::print("symmetries     make {} of all exponents 0\n", f.vanishing);
+    if (f.energy_drift) fmt::print("energy         {:.8g}, drifted by {:.1e}\n", *f.energy, *f.energy_drift);
+    fmt::print("time           {:.3g} s; QR {:.0f}%, tangent vectors {:.0f}%, forces {:.0f}%\n", f.seconds,
+               100 * share(f.qr_seconds, f), 100 * share(f.tangent_seconds, f), 100 * share(f.force_seconds, f));
+    fmt::print("QR             {} in {}, {:.3g} reorthonormalisations/s\n", to_string(f.method), to_string(run.dtype),
+               rate(f));
+}
+
+/// Throws where no such file can be written: another kind, no librsvg, no folder.
+void check_plot(const std::string& path) {
+    if (path.empty()) return;
+    if (!path.ends_with(".svg") && !path.ends_with(".png")) {
+        throw CLI::ValidationError("--plot", "'" + path + "' must end in .svg or .png");
+    }
+    if (path.ends_with(".png") && !plot::has_png()) {
+        throw InvalidArgument(path + ": this quoin was built without librsvg and draws .svg only");
+    }
+    require_writable(path);
+}
+
+/// The vectors, R and the workspace of their QR, and what the system needs beside.
+template <class T, class D>
+double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options options) {
+    const Index p = exponents > 0 ? std::min(exponents, n) : n;
+    options.q = QForm::Explicit;
+    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((n + p) * p) + 0x1p29;
+}
+
+/// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
+template <class T, class Run>
+void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run) {
+    CommonArguments common = arguments.common;
+    const std::string refusal = common.device == Device::Host ? "" : arguments.system.refusal_of_gpu();
+    if (!refusal.empty()) {
+        if (common.device == Device::Cuda) throw InvalidArgument("--device cuda: " + refusal);
+        common.device = Device::Host;
+    }
+    const auto bytes = [&](auto& ctx) {
+        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.exponents, common.options);
+    };
+    on_device(common, "the matrix of tangent vectors", bytes, [&](auto& ctx, const DeviceInUse& in_use) {
+        use = in_use;
+        if (!refusal.empty()) use.description = "host (" + refusal + ")";
+        const auto system = arguments.system.make<T>(ctx);
+        run(ctx, *system);
+    });
+}
+
+/// The spectrum, with a line of progress, until it is there or Ctrl-C comes.
+template <class T, class D>
+LyapunovSpectrum evolve(Context<D>& ctx, TangentMap<T, D>& system, LyapunovOptions options) {
+    const InterruptGuard guard;
+    std::atomic<double> fraction{0};
+    options.on_segment = [&](const LyapunovProgress& progress) {
+        fraction = progress.fraction;
+        return !interrupted();
+    };
+    const ProgressBar bar("evolving", [&] { return fraction.load(); });
+    return lyapunov_spectrum(ctx, system, options);
+}
+
+void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
+    arguments.system.check(command);
+    const LyapunovOptions options = arguments.options();
+    check_plot(arguments.plot);
+    std::optional<OutputDirectory> directory;
+    std::string report_path, exponents_path, convergence_path, spectrum_path;
+    if (!arguments.out.empty()) {
+        directory.emplace(arguments.out);
+        report_path = directory->file("report.json");
+        exponents_path = directory->file("exponents.npy");
+        convergence_path = directory->file("convergence.svg");
+        spectrum_path = directory->file("spectrum.svg");
+    }
+    if (!options.checkpoint.empty()) require_writable(options.checkpoint);
+
+    RunInUse in_use{"", arguments.dtype, {}};
+    LyapunovSpectrum f;
+    with_dtype(arguments.dtype, [&]<class T>(T) {
+        with_system<T>(arguments, in_use.device, [&](auto& ctx, auto& system) {
+            in_use.description = system.description();
+            f = evolve(ctx, system, options);
+        });
+    });
+
+    const JsonLine report = report_of(in_use, options, f);
+    if (!arguments.plot.empty()) {
+        const std::string svg = lyapunov_convergence_svg(f);
+        write_text(arguments.plot, arguments.plot.ends_with(".png") ? plot::png(svg) : svg);
+    }
+    if (directory) {
+        Matrix<double> table(static_cast<Index>(f.exponents.size()), 2);
+        for (Index i = 0; i < table.rows(); ++i) {
+            const Estimate& exponent = f.exponents[static_cast<std::size_t>(i)];
+            table(i, 0) = exponent.value, table(i, 1) = exponent.error;
+        }
+        write_npy<double>(exponents_path, table.view());
+        write_text(convergence_path, lyapunov_convergence_svg(f));
+        write_text(spectrum_path, lyapunov_spectrum_svg(f));
+        write_text(report_path, report.text() + "\n");
+        directory->keep();
+    }
+    if (arguments.common.json) {
+        report.print();
+    } else {
+        print_report(in_use, arguments.common.device != Device::Host, f);
+        if (directory)
+            fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
+        if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
+        if (!options.checkpoint.empty())
+            fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
+    }
+    if (!f.completed) throw_if_interrupted();
+}
+
+}  // namespace
+
+}  // namespace quoin::cli
+
+int main(int argc, char** argv) {
+    using namespace quoin::cli;
+    LyapunovArguments arguments;
+    Program command(
+        "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.\n"
+        "\n"
+        "The state and p tangent vectors are evolved together. Every K steps the vectors are factored, Z = QR, and Q\n"
+        "takes their place. The averages of log|r_ii| over time are the exponents (Benettin et al. 1980; Shimada and\n"
+        "Nagashima 1979). They are printed with standard errors (batch means), their sum, the Kolmogorov-Sinai "
+        "entropy\n"
+        "(sum of the positive ones) and the Kaplan-Yorke dimension. For a system of your own use quoin::tangent_map\n"
+        "in C++ or quoin.lyapunov in Python.",
+        "quoin lyapunov");
+    arguments.system.add_to(command);
+    const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
+        command.add_option(name, value, description)->type_name("T");
+    };
+    command.add_option("--exponents", arguments.exponents, "Compute the first P exponents; 0: all")
+        ->capture_default_str()
+        ->type_name("P");
+    add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
+    add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
+    add_time("--alignment", arguments.alignment,
+             "Time after that in which the vectors find their directions; not averaged");
+    command
+        .add_option("--every", arguments.every,
+                    "Steps between two QRs. More cost less, until the vectors are too parallel: cond(Z) is about\n"
+                    "exp((λ_1 − λ_p) K step), and must stay below 1e15 (cholesky-qr2: 1e7)")
+        ->type_name("K");
+    command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
+    command
+        .add_option("--checkpoint", arguments.checkpoint,
+                    "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
+                    "continues from\n"
+                    "it, with the same bits. A longer --time continues a finished run")
+        ->type_name("FILE");
+    command.add_option("--checkpoint-every", arguments.checkpoint_seconds, "Seconds between two saves")
+        ->capture_default_str()
+        ->type_name("S");
+    command
+        .add_option("--out", arguments.out,
+                    "Folder for exponents.npy (value, error), convergence.svg, spectrum.svg, report.json")
+        ->type_name("DIR");
+    command.add_option("--plot", arguments.plot, "The exponents over the time averaged, as FILE.svg or FILE.png")
+        ->type_name("FILE");
+    add_dtype(
+        command, arguments.dtype,
+        "Type of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In\n"
+        "f32 cond(Z) must stay far below 1e7 (default: f64)");
+    add_device_argument(command, arguments.common.device);
+    add_common_arguments(command, arguments.common);
+    command.footer(
+        "Example:  quoin lyapunov lorenz63\n"
+        "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
+        "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
+        "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
+        "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
+        "\n"
+        "lorenz63, lorenz96, fput and particles run on a GPU too; state, vectors and QR then stay in its memory.\n"
+        "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
+        "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
+        "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
+        "energy_drift, time, segments, dtype, device, seconds, qr_share, tangent_share, force_share, "
+        "reorthonormalisations_per_second.\n"
+        "docs/lyapunov.md has the mathematics and measured spectra.");
+    command.callback([&] { run_lyapunov(command, arguments); });
+    return command.run(argc, argv);
+}

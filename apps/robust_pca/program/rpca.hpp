@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+
+#include "arguments.hpp"
+#include "quoin/robust_pca.hpp"
+
+namespace quoin::cli {
+
+/// Matrices as large as M that a pursuit may hold: M, L, S, Y, the QR's copy of an iterate, and room.
+inline constexpr double matrices_held = 6;
+
+/// The command line of `quoin rpca`.
+struct RpcaArguments {
+    CommonArguments common;
+    std::string input, out;
+    Pursuit method = Pursuit::InexactAlm;
+    ThresholdRoute route = ThresholdRoute::Auto;
+    double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
+    Index iterations = 1000, max_rank = 0, memory = 0;
+    bool nan_is_missing = false;  // matrices only
+    MatrixFileOptions reading;    // too
+
+    // frames only
+    Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
+    bool color = false, synthetic = false, npy = false;
+    bool street = false;  // the scene of `quoin demo` in the place of that of --synthetic
+    DType dtype = DType::F32;
+    double threshold = 0.06;
+    std::string ground_truth, write_scene;
+
+    /// Of μ an iteration.
+    double growth() const { return method == Pursuit::InexactAlm ? rho : 1; }
+    template <class T, class D>
+    RobustPcaOptions<T, D> options() const {
+        RobustPcaOptions<T, D> options;
+        options.pursuit = method;
+        options.route = route;
+        options.lambda = lambda;
+        options.mu = mu;
+        options.rho = rho;
+        options.tolerance = tolerance;
+        options.max_iterations = iterations;
+        options.max_rank = max_rank;
+        return options;
+    }
+};
+
+/// A few iterations, for what they load.
+template <class T, class D>
+void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments& arguments) {
+    auto options = arguments.options<T, D>();
+    options.max_iterations = 3;
+    robust_pca<T, D>(ctx, M, options);
+}
+
+/// All that `quoin rpca` writes, of a matrix or of frames.
+inline const std::vector<std::string> every_rpca_output = {"L.npy",          "S.npy",           "background.mp4",
+                                                           "foreground.mp4", "mask.mp4",        "comparison.mp4",
+                                                           "comparison.png", "convergence.svg", "report.json"};
+
+/// Robust PCA of a video, of images or of a synthetic scene: its films and pictures in `arguments.out`, and a report.
+void run_rpca_frames(const RpcaArguments& arguments);
+
+}  // namespace quoin::cli

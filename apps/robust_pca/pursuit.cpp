@@ -1,0 +1,197 @@
+// The steps of principal component pursuit on the CPU: each one pass over row chunks, whose sums are added in order.
+
+#include <cmath>
+#include <vector>
+
+#include "host/observed.hpp"
+#include "primitives.hpp"
+
+namespace quoin {
+namespace {
+
+using namespace host;
+
+/// Rows of a block that is worked on in cache.
+template <class T>
+Index block_height(Index n) {
+    return std::clamp<Index>((Index(256) << 10) / (std::max<Index>(n, 1) * Index(sizeof(T))) / 48 * 48, 48,
+                             block_rows<T>);
+}
+
+}  // namespace
+
+PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) { return *sums.data; }
+
+template <class T>
+void shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T> Y,
+                   MatrixView<const std::uint8_t> observed, double mu, double threshold, MatrixView<T> L,
+                   MatrixView<T> S, SumsView<Host> sums) {
+    const T inverse_mu = static_cast<T>(1 / mu), t = static_cast<T>(threshold);
+    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(M.rows, 512), 50.0 * M.rows * M.cols, [&](Range rows) {
+        PursuitSums part;
+        for (Index j = 0; j < M.cols; ++j) {
+            const Index h = rows.size();
+            const T *const m = M.at(rows.begin, j), *const y = Y.at(rows.begin, j);
+            T *const l = L.at(rows.begin, j), *const s = S.at(rows.begin, j);
+            T change = 0;
+            if (observed.data) {
+                for (Index i = 0; i < h; ++i) {
+                    const bool is_seen = seen(observed, rows.begin + i, j);
+                    const T target = m[i] + inverse_mu * y[i], r = target - l[i];
+                    const T shrunk = !is_seen ? T(0) : r > t ? r - t : r < -t ? r + t : T(0);
+                    change += (shrunk - s[i]) * (shrunk - s[i]);
+                    s[i] = shrunk;
+                    l[i] = is_seen ? target - shrunk : l[i];
+                }
+            } else {
+                for (Index i = 0; i < h; ++i) {
+                    const T target = m[i] + inverse_mu * y[i], r = target - l[i];
+                    // r less its projection to [−t, t]
+                    const T shrunk = r - std::max(-t, std::min(t, r));
+                    change += (shrunk - s[i]) * (shrunk - s[i]);
+                    s[i] = shrunk;
+                    l[i] = target - shrunk;
+                }
+            }
+            T sum = 0;
+            Index nonzeros = 0;
+            for (Index i = 0; i < h; ++i) {
+                sum += std::abs(s[i]);
+                nonzeros += s[i] != 0;
+            }
+            part.sparse += static_cast<double>(sum);
+            part.change += static_cast<double>(change);
+            part.nonzeros += static_cast<double>(nonzeros);
+        }
+        return part;
+    });
+    PursuitSums& total = *sums.data;
+    total.sparse = total.change = total.nonzeros = 0;
+    for (const PursuitSums& part : parts) {
+        total.sparse += part.sparse;
+        total.change += part.change;
+        total.nonzeros += part.nonzeros;
+    }
+}
+
+template <class T>
+void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
+    const Index n = X.cols, h_max = block_height<double>(n);
+    if (n == 0) return;
+    const double flops = 1.0 * X.rows * n * n;
+    Matrix<double> G(n, n), U(n, n), W(n, n);
+    {
+        Arena::Frame frame(ctx.state().arena);
+        const RowChunks chunks(X.rows, n);
+        double* const parts = frame.take<double>(chunks.count * n * n);
+        ThreadBuffers<double> buffers(frame, ctx.threads(), sizeof(T) == 8 ? 0 : h_max * n);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
+        for (Index c = 0; c < chunks.count; ++c) {
+            double* const part = parts + c * n * n;
+            std::fill_n(part, n * n, 0.0);
+            const Range r = chunks[c];
+            for (Index i = r.begin; i < r.end; i += h_max) {
+                const Index h = std::min(h_max, r.end - i);
+                if constexpr (sizeof(T) == 8) {
+                    kernels<double>().inner_upper(n, h, X.at(i, 0), X.ld, part, n);
+                } else {
+                    double* const wide = buffers.mine();
+                    for (Index j = 0; j < n; ++j) std::copy_n(X.at(i, j), h, wide + j * h);
+                    kernels<double>().inner_upper(n, h, wide, h, part, n);
+                }
+            }
+        }
+        sum_parts(ctx, n, n, chunks.count, parts, G.data(), n);
+    }
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = j + 1; i < n; ++i) G(i, j) = G(j, i);
+    }
+    std::vector<double> squares(n);
+    small_svd<double>(ctx, G.view(), squares, U.view(), W.view());
+    for (Index j = 0; j < n; ++j) {
+        s[j] = static_cast<T>(std::sqrt(std::max(0.0, squares[j])));
+        for (Index i = 0; i < n; ++i) Vt(i, j) = static_cast<T>(W(i, j));
+    }
+    ctx.state().add_flops(flops);
+}
+
+template <class T>
+void right_singular_vectors(Context<Host>& ctx, MatrixView<T> R, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
+    Matrix<T> U(R.rows, R.cols);
+    small_svd<T>(ctx, R, s, U.view(), Vt);
+}
+
+template <class T>
+void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<const T> weights, MatrixView<T> P) {
+    const Index r = Vt.rows, n = Vt.cols;
+    Matrix<T> weighted(r, n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < r; ++i) weighted(i, j) = weights[i] * Vt(i, j);
+    }
+    multiply_transposed<T>(ctx, Vt, weighted.view(), P);
+}
+
+template <class T>
+void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M, MatrixView<const T> S,
+                          MatrixView<const std::uint8_t> observed, double mu, MatrixView<T> X, MatrixView<T> Y,
+                          SumsView<Host> sums) {
+    const Index n = X.cols, h_max = block_height<T>(n);
+    const double flops = 2.0 * X.rows * n * n;
+    const T m_u = static_cast<T>(mu);
+    Arena::Frame frame(ctx.state().arena);
+    T* const minus_p = frame.take<T>(n * n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < n; ++i) minus_p[i + j * n] = -P(i, j);
+    }
+    ThreadBuffers<T> buffers(frame, ctx.threads(), h_max * n);
+    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
+        PursuitSums part;
+        T* const block = buffers.mine();
+        for (Index begin = rows.begin; begin < rows.end; begin += h_max) {
+            const Index h = std::min(h_max, rows.end - begin);
+            // L = 0 − X (−P)
+            copy_block(h, n, X.at(begin, 0), X.ld, block, h);
+            fill_zero(h, n, X.at(begin, 0), X.ld);
+            outer_blocked(h, n, n, block, h, minus_p, n, X.at(begin, 0), X.ld);
+            for (Index j = 0; j < n; ++j) {
+                const T *const m = M.at(begin, j), *const s = S.at(begin, j), *const l = X.at(begin, j);
+                T* const y = Y.at(begin, j);
+                T residual = 0, multipliers = 0;
+                for (Index i = 0; i < h; ++i) {
+                    const T z = seen(observed, begin + i, j) ? m[i] - l[i] - s[i] : T(0);
+                    y[i] += m_u * z;
+                    residual += z * z;
+                    multipliers += y[i] * y[i];
+                }
+                part.residual += static_cast<double>(residual);
+                part.multipliers += static_cast<double>(multipliers);
+            }
+        }
+        return part;
+    });
+    PursuitSums& total = *sums.data;
+    total.residual = total.multipliers = 0;
+    for (const PursuitSums& part : parts) {
+        total.residual += part.residual;
+        total.multipliers += part.multipliers;
+    }
+    ctx.state().add_flops(flops);
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
+                                   MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
+                                   SumsView<Host>);                                                                   \
+    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>,              \
+                                       MatrixView<T>);                                                                \
+    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>,               \
+                                            MatrixView<T>);                                                           \
+    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
+    template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
+                                          MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \
+                                          MatrixView<T>, SumsView<Host>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,363 @@
+// Principal component pursuit: inexact ALM (Lin, Chen and Ma 2010) and alternating directions with constant μ.
+
+#include "quoin/robust_pca.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "algorithms/instantiate.hpp"
+#include "algorithms/range_scaling.hpp"
+#include "robust_pca/tuning.hpp"
+
+namespace quoin {
+namespace {
+
+/// μ grows to so many times its first value.
+constexpr double most_growth = 1e7;
+/// Iterations without a new least error after which T is taken to be at its end.
+constexpr Index patience = 25;
+/// How far L may be from the minimum of its step, over the error of the step before.
+constexpr double inexactness = 1e-3;
+
+template <class T, class D>
+void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
+    const auto positive = [](const char* name, double value, bool zero_is_default) {
+        if (std::isfinite(value) && (value > 0 || (zero_is_default && value == 0))) return;
+        throw InvalidArgument(fmt::format("{} must be positive{}, and is {}", name,
+                                          zero_is_default ? " (or 0: Quoin chooses)" : "", value));
+    };
+    positive("lambda", options.lambda, true);
+    positive("mu", options.mu, true);
+    positive("tolerance", options.tolerance, false);
+    if (!(options.rho > 1) || !std::isfinite(options.rho)) {
+        throw InvalidArgument(fmt::format("rho must be above 1, and is {}", options.rho));
+    }
+    if (options.max_iterations < 1 || options.max_rank < 0) {
+        throw InvalidArgument("max_iterations must be positive and max_rank must not be negative");
+    }
+    const auto fits = [&](const char* name, const auto& view) {
+        if (!view.data || (view.rows == M.rows && view.cols == M.cols)) return;
+        throw InvalidArgument(
+            fmt::format("{} must be {} x {} as M is, and is {} x {}", name, M.rows, M.cols, view.rows, view.cols));
+    };
+    fits("observed", options.observed);
+    fits("L", options.L);
+    fits("Y", options.Y);
+}
+
+/// Σ and Vᵀ of one iterate after the other, each found from the Vᵀ of the last.
+template <class T, class D>
+class RightSingular {
+public:
+    RightSingular(Context<D>& ctx, ThresholdRoute route, Index n)
+        : s(n), Vt(ctx, n, n), route_(route == ThresholdRoute::Auto ? PursuitTuning<D>::threshold_route : route) {
+        set_identity<T>(ctx, 0, Vt.view());
+    }
+    void find(Context<D>& ctx, MatrixView<const T, D> X, SpectrumNeeds needs) {
+        const Span span(ctx, "singular vectors");
+        if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, needs, s, Vt.view());
+        Options r_only;
+        r_only.q = QForm::None;
+        r_only.check_finite = false;
+        Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx);
+        right_singular_vectors<T>(ctx, R.view(), needs, s, Vt.view());
+    }
+    std::vector<T> s;
+    Matrix<T, D> Vt;
+
+private:
+    ThresholdRoute route_;
+};
+
+/// The passes over M, X, Y and S, where X lies in L. A device that `keeps_last_step` has the next X and S made in the pass that
+/// corrects Y: seven matrices read or written an iteration and not twelve, for two more in memory.
+template <class T, class D>
+class Passes {
+public:
+    Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
+        : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
+        if constexpr (keeps_last_step) {
+            next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
+            next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
+        }
+    }
+    /// S = shrink(M − L + Y/μ, λ/μ);  X = M − S + Y/μ
+    void shrink(double mu) {
+        shrink_sparse<T>(ctx_, M_, f_.Y.view(), observed_, mu, f_.lambda / mu, f_.L.view(), f_.S.view(), sums(now_));
+    }
+    /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
+    PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
+        const Span span(ctx_, "L, Y and S");
+        if constexpr (keeps_last_step) {
+            correct_and_shrink<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu, f_.lambda / next_mu,
+                                  f_.Y.view(), next_X_.view(), next_S_.view(), sums(now_), sums(1 - now_));
+        } else {
+            multiply_and_correct<T>(ctx_, P, M_, f_.S.view(), observed_, mu, f_.L.view(), f_.Y.view(), sums(now_));
+        }
+        return read_sums(ctx_, sums(now_));
+    }
+    /// To the S and X of the next iteration.
+    void go_on(double next_mu) {
+        if constexpr (keeps_last_step) {
+            std::swap(f_.L, next_X_);
+            std::swap(f_.S, next_S_);
+            now_ = 1 - now_;
+        } else {
+            shrink(next_mu);
+        }
+    }
+    /// L in its place, for the P of the last iteration.
+    void end(MatrixView<const T, D> P) {
+        if constexpr (keeps_last_step) {
+            project<T>(ctx_, f_.L.view(), P, next_X_.view());
+            std::swap(f_.L, next_X_);
+            ctx_.wait();
+        }
+    }
+
+private:
+    static constexpr bool keeps_last_step = PursuitTuning<D>::keeps_last_step;
+    SumsView<D> sums(Index which) { return sums_.view().col_block({which, which + 1}); }
+
+    Context<D>& ctx_;
+    MatrixView<const T, D> M_;
+    MatrixView<const std::uint8_t, D> observed_;
+    RobustPca<T, D>& f_;
+    Matrix<T, D> next_X_, next_S_;
+    Matrix<PursuitSums, D> sums_;
+    Index now_ = 0;
+};
+
+/// For m >= n, and norms of M whose squares T holds.
+template <class T, class D>
+RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNorms& norms,
+                       const RobustPcaOptions<T, D>& options) {
+    const auto start = std::chrono::steady_clock::now();
+    const Index m = M.rows, n = M.cols;
+    const bool grows = options.pursuit == Pursuit::InexactAlm;
+    RobustPca<T, D> f;
+    f.L = Matrix<T, D>(ctx, m, n);
+    f.S = Matrix<T, D>(ctx, m, n);
+    f.Y = Matrix<T, D>(ctx, m, n);
+    f.lambda = options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+    const double lambda = f.lambda;
+
+    if (norms.squares == 0) {
+        for (auto* matrix : {&f.L, &f.S, &f.Y}) set_zero(ctx, matrix->view());
+        return f;
+    }
+    if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
+    scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
+    RightSingular<T, D> x(ctx, options.route, n);
+    // ‖M‖₂ >= ‖M‖_F/√n
+    x.find(ctx, f.L.view(), {.threshold = std::sqrt(norms.squares / static_cast<double>(n))});
+    const double norm2 = static_cast<double>(x.s[0]);
+    double mu = options.mu > 0 ? options.mu
+                : grows        ? 1.25 / norm2
+                               : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
+    const double most_mu = most_growth * mu;
+    if (options.L.data) {
+        copy<T>(ctx, options.L, f.L.view());
+    } else {
+        set_zero(ctx, f.L.view());
+    }
+    if (options.Y.data) {
+        copy<T>(ctx, options.Y, f.Y.view());
+    } else if (grows) {
+        // Y = M / max(‖M‖₂, ‖M‖_max / λ)
+        scaled_copy<T>(ctx, 1 / std::max(norm2, norms.largest / lambda), M, options.observed, f.Y.view());
+    } else {
+        set_zero(ctx, f.Y.view());
+    }
+
+    set_zero(ctx, f.S.view());
+    double least = std::numeric_limits<double>::infinity();
+    Index since_least = 0;
+    f.end = PursuitEnd::IterationLimit;
+    Matrix<T, D> P(ctx, n, n);
+    Passes<T, D> passes(ctx, M, options.observed, f);
+    passes.shrink(mu);
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    for (Index iteration = 1;; ++iteration) {
+        throw_if_stopped(ctx);
+        // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
+        x.find(ctx, f.L.view(), {1 / mu, inexactness * std::min(1.0, f.last.error)});
+        const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
+        Index rank = 0;
+        double nuclear = 0;
+        std::vector<T> weights;
+        while (rank<most&& static_cast<double>(x.s[rank])> 1 / mu) {
+            const double sigma = static_cast<double>(x.s[rank++]);
+            nuclear += sigma - 1 / mu;
+            weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
+        }
+        weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
+        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const PursuitSums found = passes.correct(P.view(), mu, next_mu);
+        const double residual = std::sqrt(found.residual / norms.squares),
+                     dual_residual = mu * std::sqrt(found.change / found.multipliers);
+        f.last = {iteration, residual, dual_residual,
+                  // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
+                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
+                  static_cast<Index>(found.nonzeros), mu, seconds()};
+        const bool goes_on = !options.on_step || options.on_step(f.last);
+        if (f.last.error <= options.tolerance) {
+            f.end = PursuitEnd::Converged;
+            break;
+        }
+        since_least = f.last.error < least ? 0 : since_least + 1;
+        least = std::min(least, f.last.error);
+        if (!std::isfinite(f.last.error) || since_least >= patience) {
+            f.end = PursuitEnd::Stalled;
+            break;
+        }
+        if (!goes_on) {
+            f.end = PursuitEnd::Stopped;
+            break;
+        }
+        if (iteration == options.max_iterations) break;
+        mu = next_mu;
+        passes.go_on(mu);
+    }
+    passes.end(P.view());
+    f.last.seconds = seconds();
+    return f;
+}
+
+/// Exponents of the largest entry of M within which T holds squares of sums and LAPACK scales nothing: 2^e M has the parts of M
+/// times 2^e then, to the bit.
+template <class T>
+constexpr int safe_for_pursuit = safe_exponent<T> / 2;
+
+/// The same for any norms: M = L + S is 2^e times 2^-e M = 2^-e L + 2^-e S, with μ times 2^e and the same Y and λ.
+template <class T, class D>
+RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
+    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
+    const int e = range_exponent<T>(norms.largest, safe_for_pursuit<T>);
+    if (e == 0) return pursue<T, D>(ctx, M, norms, options);
+
+    const Matrix<T, D> scaled = scaled_by_power<T, D>(ctx, -e, M, options.observed);
+    Matrix<T, D> L;
+    if (options.L.data) {
+        L = scaled_by_power<T, D>(ctx, -e, options.L);
+        options.L = L.view();
+    }
+    options.mu = std::ldexp(options.mu, e);
+    const auto restore = [e](RobustPcaStep& step) {
+        step.objective = std::ldexp(step.objective, e);
+        step.mu = std::ldexp(step.mu, -e);
+    };
+    if (options.on_step) {
+        options.on_step = [restore, told = std::move(options.on_step)](RobustPcaStep step) {
+            restore(step);
+            return told(step);
+        };
+    }
+    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), entry_norms<T>(ctx, scaled.view(), options.observed), options);
+    scale_by_power<T, D>(ctx, e, f.L.view(), f.L.view());
+    scale_by_power<T, D>(ctx, e, f.S.view(), f.S.view());
+    restore(f.last);
+    return f;
+}
+
+}  // namespace
+
+template <class T, class D>
+RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
+    check_options(M, options);
+    if (!options.observed.data) require_finite<T, D>(ctx, M, "M");
+    if (M.rows >= M.cols) return pursue_in_range<T, D>(ctx, M, options);
+    const Matrix<T, D> Mt = transposed<T, D>(ctx, M);
+    Matrix<T, D> Lt, Yt;
+    Matrix<std::uint8_t, D> observed;
+    if (options.L.data) Lt = transposed<T, D>(ctx, options.L);
+    if (options.Y.data) Yt = transposed<T, D>(ctx, options.Y);
+    if (options.observed.data) observed = transposed<std::uint8_t, D>(ctx, options.observed);
+    if (options.L.data) options.L = Lt.view();
+    if (options.Y.data) options.Y = Yt.view();
+    if (options.observed.data) options.observed = observed.view();
+    RobustPca<T, D> f = pursue_in_range<T, D>(ctx, Mt.view(), options);
+    f.L = transposed<T, D>(ctx, f.L.view());
+    f.S = transposed<T, D>(ctx, f.S.view());
+    f.Y = transposed<T, D>(ctx, f.Y.view());
+    return f;
+}
+
+template <class T, class D>
+RobustPcaWindows<T, D>::RobustPcaWindows(Index rows, Index carried) : rows_(rows), carried_(carried) {
+    if (rows < 0 || carried < 0) {
+        throw InvalidArgument(
+            fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
+    }
+}
+
+template <class T, class D>
+MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
+    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+    const Index carried = background_.cols();
+    if (M_.cols() < carried + count) {
+        M_ = {};
+        M_ = Matrix<T, D>(ctx, rows_, carried + count);
+    }
+    count_ = count;
+    copy<T>(ctx, background_.view(), M_.view().col_block({0, carried}));
+    return M_.view().col_block({carried, carried + count});
+}
+
+template <class T, class D>
+auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> options) -> Window {
+    if (count_ == 0) throw InvalidArgument("a window must be given its columns before it is pursued");
+    if (options.L.data || options.Y.data || options.observed.data) {
+        throw InvalidArgument("windows carry the background themselves: they take no L, no Y and no mask of entries");
+    }
+    const Index carried = background_.cols(), n = carried + count_;
+    Window window{robust_pca<T, D>(ctx, M_.view().col_block({0, n}), options), carried};
+    count_ = 0;
+    const Index kept = std::min(carried_, n);
+    if (background_.cols() != kept) background_ = Matrix<T, D>(ctx, rows_, kept);
+    for (Index i = 0; i < kept; ++i) {
+        const Index j = (2 * i + 1) * n / (2 * kept);
+        copy<T>(ctx, window.parts.L.view().col_block({j, j + 1}), background_.view().col_block({i, i + 1}));
+    }
+    return window;
+}
+
+const char* to_string(Pursuit pursuit) {
+    switch (pursuit) {
+        case Pursuit::InexactAlm: return "alm";
+        case Pursuit::AlternatingDirections: return "alternating";
+    }
+    return "";
+}
+
+const char* to_string(ThresholdRoute route) {
+    switch (route) {
+        case ThresholdRoute::Auto: return "auto";
+        case ThresholdRoute::Qr: return "qr";
+        case ThresholdRoute::Gram: return "gram";
+    }
+    return "";
+}
+
+const char* to_string(PursuitEnd end) {
+    switch (end) {
+        case PursuitEnd::Converged: return "converged";
+        case PursuitEnd::IterationLimit: return "iteration-limit";
+        case PursuitEnd::Stopped: return "stopped";
+        case PursuitEnd::Stalled: return "stalled";
+    }
+    return "";
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                             \
+    template RobustPca<T, D> robust_pca<T, D>(Context<D>&, MatrixView<const T, D>, RobustPcaOptions<T, D>); \
+    template class RobustPcaWindows<T, D>;
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "energy_meter.hpp"
+
+namespace quoin::cli {
+
+double median(std::vector<double> values);
+
+/// Medians of `runs`, each of which returns its seconds, called in turn: `repeat` times, or, for 0, for half a second, 3 to 30
+/// times (once beyond 10 s), after two warm-up rounds (one beyond 1 s).
+std::vector<double> medians_of(const std::vector<std::function<double()>>& runs, int repeat);
+
+/// Joules of one `run`: mean power by the meter, times `seconds`, those of one; −1 where that is not measured.
+double joules_of(EnergyMeter& meter, const std::function<double()>& run, double seconds);
+
+}  // namespace quoin::cli

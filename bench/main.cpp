@@ -1,0 +1,273 @@
+// The command line of `quoin bench`: cases by shape, and studies as subcommands with their own few options.
+
+#include <fmt/format.h>
+
+#include "bench.hpp"
+#include "byte_size.hpp"
+#include "number_between.hpp"
+#include "on_device.hpp"
+#include "paper_tables.hpp"
+#include "program.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+#ifdef QUOIN_HAVE_CUDA
+constexpr bool have_cuda = true;
+#else
+constexpr bool have_cuda = false;
+#endif
+
+// ---- What cannot be measured is refused before anything is ------------------------------------------------------------
+
+void check_shapes(const BenchArguments& arguments) {
+    if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)
+        refuse_argument("--against", "none excludes the others");
+    if (!arguments.on_device()) {
+        for (const Reference reference : {Reference::Cusolver, Reference::Blas2})
+            if (arguments.wants(reference, false))
+                refuse_argument("--against", fmt::format("{} needs --device cuda", to_string(reference)));
+        return;
+    }
+    for (const Operation operation : arguments.operations) {
+        using enum Operation;
+        if (operation == Lstsq || operation == Svd || operation == Geqrt || operation == Geqrt3)
+            refuse_argument("--op", fmt::format("{} is timed on the host alone", to_string(operation)));
+        if (operation == ThinQr && arguments.wants(Reference::Blas2, false))
+            refuse_argument("--against", "blas2 forms no Q: ask for --op geqrf, r-only or factor");
+    }
+}
+void check_tall(const BenchArguments& arguments) {
+    for (const Shape shape : arguments.shapes)
+        if (shape.rows < shape.cols) refuse_argument("SHAPE", "out-of-core takes no wide matrices");
+}
+
+// ---- The studies that this build has -----------------------------------------------------------------------------------
+
+void bench_shapes(const BenchArguments& arguments) {
+    if (!arguments.on_device()) return bench_on_host(arguments);
+    if constexpr (have_cuda) bench_on_device(arguments);
+}
+void gram_schmidt(const BenchArguments& arguments) {
+    if (!arguments.on_device()) return bench_gram_schmidt(arguments);
+    if constexpr (have_cuda) bench_gram_schmidt_on_device(arguments);
+}
+void tensor_cores(const BenchArguments& arguments) {
+    if constexpr (have_cuda) bench_tensor_cores(arguments);
+}
+void out_of_core(const BenchArguments& arguments) {
+    if constexpr (have_cuda) bench_out_of_core(arguments);
+}
+template <int table>
+void paper_table(const BenchArguments& arguments) {
+    if constexpr (have_cuda) bench_paper_table(arguments, paper_tables()[table]);
+}
+void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
+#ifdef QUOIN_HAVE_VIDEO
+    bench_robust_pca(arguments);
+#else
+    throw InvalidArgument("rpca: this quoin-bench was built without FFmpeg's libraries");
+#endif
+}
+
+// ---- Options ---------------------------------------------------------------------------------------------------------
+
+/// "recursive-fp16-twice".
+OutOfCoreOptions parse_route(const std::string& argument, const std::string& text) {
+    const std::vector<std::string> parts = CLI::detail::split(text, '-');
+    const bool twice = parts.size() == 3 && parts[2] == "twice";
+    if (parts.size() != 2 && !twice)
+        refuse_argument(argument, fmt::format("'{}' is not METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice", text));
+    OutOfCoreOptions options;
+    options.method = parse_name(argument, parts[0],
+                                {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking});
+    options.arithmetic = parse_name(argument, parts[1],
+                                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16,
+                                     Arithmetic::BF16, Arithmetic::Corrected});
+    options.reorthogonalize = twice;
+    return options;
+}
+
+/// Adds `name` KIND: a list whose parts `parse(name, part)` reads.
+template <class List, class Parse>
+void add_list(CLI::App& command, const std::string& name, const std::string& kind, List& list, Parse parse,
+              const std::string& description) {
+    add_parsed(
+        command, name, kind, [&list, name, parse](const std::string& text) { list = parse_list(name, text, parse); },
+        description);
+}
+
+/// What the command line of a study has beside --repeat, --threads and --json.
+enum Has : unsigned {
+    Shapes = 1,
+    Types = 2,
+    AnyDevice = 4,
+    Operations = 8,
+    References = 16,
+    Energy = 32,
+    Timeline = 64,
+    Csv = 128,
+    Algorithm = 256,  // the options of `quoin factor` that say how
+    GpuMemory = 512,
+    Routes = 1024,
+    Folder = 2048,
+    GpuAlone = 4096,  // it runs on no other device
+};
+
+struct Study {
+    const char *name, *description;
+    unsigned has;
+    void (*run)(const BenchArguments&);
+    void (*check)(const BenchArguments&) = nullptr;
+};
+
+const Study shapes = {"quoin bench",
+                      "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.\n\n"
+                      "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
+                      "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
+                      Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm,
+                      bench_shapes, check_shapes};
+
+const Study files = {
+    "files",
+    "Measure matrices larger than --memory, from file to file.\n\n"
+    "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
+    "columns against reading the file. On a GPU Q and R of 30000x30000 in f32, or of SHAPE, within\n"
+    "--gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
+    Folder | Shapes | Types | AnyDevice | GpuMemory, bench_files};
+
+constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | GpuAlone;
+const Study papers[] = {
+    {"table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, paper_table<0>},
+    {"figure8", "Their Figure 8.", of_2011, paper_table<1>},
+    {"figure9", "Their Figure 9.", of_2011, paper_table<2>},
+    {"rpca", "Their Table II: iterations of robust PCA a second.", AnyDevice | Timeline | Csv, robust_pca},
+    {"storage",
+     "Table 1 of Benner, Köhler and Penke: V, R and one T.\n\n"
+     "Without SHAPE also products with Qᵀ and a block of Q.",
+     Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm, bench_storage},
+    {"gram-schmidt",
+     "Figures 2, 4 and 10, or on a GPU 6 to 9, of Brandes, Arnold, Soddemann and Reith (2012).\n\n"
+     "Every code, width of a panel and number of threads; on a GPU the paper's kernels over the shape of a block,\n"
+     "and every code.",
+     Shapes | Types | AnyDevice | Csv | Algorithm, gram_schmidt},
+    {"orthogonality", "‖I − QᵀQ‖ over κ by Gram-Schmidt and by reflectors.", Types | Csv, bench_orthogonality},
+    {"tensor-cores",
+     "Q and R in f32 by cgs in every arithmetic, against cuSOLVER and householder, on this GPU.\n\n"
+     "16384x16384 and 32768x32768, or SHAPE.",
+     Shapes | Csv | Algorithm | GpuAlone, tensor_cores},
+    {"out-of-core",
+     "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
+     "65536x65536, or SHAPE, within --gpu-memory. bench/out_of_core_plot.py draws what --csv and --trace write.",
+     Shapes | Types | GpuMemory | Routes | Timeline | Csv | GpuAlone, out_of_core, check_tall}};
+
+void add_study(CLI::App& command, BenchArguments& arguments, const Study& study) {
+    const auto has = [&](Has what) { return (study.has & what) != 0; };
+    if (has(Folder)) command.add_option("DIR", arguments.files, "Folder for the files")->required()->type_name("");
+    if (has(Shapes)) {
+        const auto set_shapes = [&arguments](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+                const Shape shape = parse_shape("SHAPE", text);
+                if (shape.rows == 0 || shape.cols == 0)
+                    refuse_argument("SHAPE", fmt::format("'{}' has nothing to time", text));
+                arguments.shapes.push_back(shape);
+            }
+        };
+        command
+            .add_option_function<std::vector<std::string>>(
+                "SHAPE", set_shapes, "Rows and columns, such as 1000000x192; any number of shapes")
+            ->type_name("");
+    }
+    if (has(Types)) add_list(command, "--dtype", "TYPES", arguments.dtypes, parse_dtype, "f32, f64 or f32,f64");
+    if (has(Operations))
+        add_list(
+            command, "--op", "OPS", arguments.operations,
+            [](const std::string& argument, const std::string& name) {
+                return parse_name(argument, name, all_operations);
+            },
+            "thin-qr, r-only, geqrf (LAPACK's V, tau and R) or factor (Q in any form); on the host also geqrt3\n"
+            "and geqrt (one T), lstsq and svd; separated by commas (default: thin-qr)");
+    if (has(AnyDevice))
+        add_choice(command, "--device", arguments.common.device, {Device::Host, Device::Cuda},
+                   "host or cuda: where the matrix is (default: host)");
+    if (has(References))
+        add_list(
+            command, "--against", "REFERENCES", arguments.references,
+            [](const std::string& argument, const std::string& name) {
+                using enum Reference;
+                return parse_name(argument, name, {None, Lapack, Cusolver, Blas2});
+            },
+            "lapack or none; on a GPU any of cusolver, lapack (on the host) and blas2 (Householder QR column by\n"
+            "column), separated by commas (default: lapack; on a GPU cusolver)");
+    if (has(Folder)) {
+        add_byte_size_argument(command, "--memory", arguments.memory,
+                               "Cap of the host's memory (default: 512MiB; with --device cuda 2GiB)");
+    }
+    if (has(GpuMemory))
+        add_byte_size_argument(command, "--gpu-memory", arguments.gpu_memory,
+                               "Memory of the GPU that may be taken (default: 16GiB)");
+    if (has(Routes)) {
+        add_list(command, "--routes", "ROUTES", arguments.routes, parse_route,
+                 "METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice (reorthogonalised), separated by commas; recursive,\n"
+                 "blocking or householder; native, tf32, fp16, bf16 or corrected\n"
+                 "(default: recursive-fp16,blocking-fp16)");
+        add_size(command, "--block", arguments.block, "Columns of a block (0: as many as the memory has room for)");
+    }
+    if (has(Energy))
+        command.add_flag("--energy", arguments.energy,
+                         "Measure joules too, of the CPUs by RAPL or of the GPU by NVML, over a second a code or more");
+    if (has(Timeline)) add_trace_argument(command, arguments.common.trace);
+    if (has(Csv))
+        command.add_option("--csv", arguments.csv, "Write the results to a CSV file as well")->type_name("FILE");
+    command.add_option("--repeat", arguments.repeat, "Timed runs (default: by their time, 1 to 50)")
+        ->check(number_between(1, 1000000))
+        ->type_name("N");
+    add_common_arguments(command, arguments.common, /*algorithm=*/false);
+    if (has(Algorithm)) {
+        // the help names where they are explained
+        add_algorithm_arguments(command, arguments.common.options, "");
+        add_compact_wy_arguments(command, arguments.common.options, "");
+        command.footer("Also --method and the other options of `quoin factor` that say how to factor.");
+    }
+    command.callback([&command, &arguments, &study] {
+        if (!command.get_subcommands().empty()) return;
+        if (study.has & GpuAlone) arguments.common.device = Device::Cuda;
+        if (study.check) study.check(arguments);
+        if (!have_cuda && arguments.on_device())
+            throw Error(ErrorCode::DeviceFailure, fmt::format("{}: Quoin was built without CUDA",
+                                                              study.has & GpuAlone ? study.name : "--device cuda"));
+        study.run(arguments);
+    });
+}
+
+}  // namespace
+
+}  // namespace quoin::cli
+
+int main(int argc, char** argv) {
+    using namespace quoin::cli;
+    BenchArguments arguments;
+    arguments.routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
+    Program program(shapes.description, shapes.name);
+    add_study(program, arguments, shapes);
+    program.footer(
+        "Also --method and the other options of `quoin factor` that say how to factor.\n\n"
+        "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"
+        "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf\n\n"
+        "docs/performance.md says what the columns mean.");
+    add_study(*program.add_subcommand(files.name, files.description), arguments, files);
+    CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
+    std::string names;
+    for (const Study& study : papers) {
+        add_study(*paper.add_subcommand(study.name, study.description), arguments, study);
+        names += (names.empty() ? "" : ", ") + std::string(study.name);
+    }
+    paper.allow_extras();
+    paper.callback([&] {
+        if (!paper.get_subcommands().empty()) return;
+        const std::vector<std::string> rest = paper.remaining();
+        refuse_argument("paper", (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
+    });
+    return program.run(argc, argv);
+}

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+
+namespace quoin::cli {
+
+/// Rates that the paper printed for one code, one for each shape.
+struct PublishedRates {
+    const char* code;  ///< as a `reference` of the results: "caqr-2011"
+    const char* heading;
+    std::vector<double> gflops;
+};
+
+/// A table or a figure of Anderson, Ballard, Demmel and Keutzer: single precision QR of matrices on one GPU.
+struct PaperTable {
+    const char* title;
+    const char* published;  ///< on what the paper's own figures were measured, and what it says of them
+    bool speedups = false;  ///< Quoin over every reference, and not rates
+    std::vector<Shape> shapes;
+    std::vector<PublishedRates> rates;
+};
+
+/// Table I, Figure 8 and Figure 9 of the IPDPS paper of 2011.
+const std::vector<PaperTable>& paper_tables();
+
+}  // namespace quoin::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bench.hpp"
+#include "json_line.hpp"
+
+namespace quoin::cli {
+
+/// Where a study's results go, line after line as they come: JSON or text on stdout, and a CSV file where one is wanted.
+class Results {
+public:
+    /// Opens the CSV file. Throws UnwritableFile.
+    explicit Results(const BenchArguments& arguments);
+
+    /// The first line of the CSV file.
+    void describe(const std::string& about) const;
+    /// One case, as JSON where that is wanted, and as a row of the CSV file, whose columns are the keys of the first case.
+    void add(const JsonLine& line);
+    /// Text, where no JSON is wanted.
+    template <class... Arguments>
+    void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+        if (json_) return;
+        fmt::print(format, std::forward<Arguments>(arguments)...);
+        std::fflush(stdout);
+    }
+
+private:
+    void write(const std::string& line) const;
+
+    bool json_, has_columns_ = false;
+    std::string path_;
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
+};
+
+}  // namespace quoin::cli

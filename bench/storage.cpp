@@ -1,0 +1,391 @@
+// Table 1 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T, products with Qᵀ, and
+// a block of Q, on either device, against LAPACK on the host and cuSOLVER.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "bench.hpp"
+#include "interrupt.hpp"
+#include "machine.hpp"
+#include "random_matrix.hpp"
+#include "reference_lapack.hpp"
+#include "results.hpp"
+#include "stopwatch.hpp"
+#include "tracing.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "cuda/primitives.hpp"
+#include "cusolver_qr.hpp"
+#include "device.hpp"
+#include "random.hpp"
+#endif
+#include "primitives.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+/// Dual Xeon E5-2640 v3 with OpenBLAS's GEQRT3, and with a Tesla K20m, in seconds, f64.
+struct Published {
+    Index n;
+    double cpu, gpu;
+};
+constexpr Published published[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
+                                   {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
+                                   {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
+                                   {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
+                                   {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
+
+/// Qᵀ on `columns` columns, and what is required of the ratio to ormqr.
+struct Application {
+    Shape shape;
+    Index columns;
+    double required;
+};
+constexpr Application applications[] = {
+    {{1000000, 192}, 100, 5}, {{8192, 2048}, 2048, 1.5}, {{10000, 10000}, 1000, 1.3}};
+
+constexpr Index block_order = 10000, block_size = 1000;
+
+struct HostTimer {
+    template <class F>
+    double seconds(Context<Host>&, F&& run) {
+        const Stopwatch watch;
+        run();
+        return watch.seconds();
+    }
+};
+template <class T>
+void fill(Context<Host>&, Matrix<T>& A) {
+    fill_normal(A, /*seed=*/1);
+}
+/// cuSOLVER's place on the host is LAPACK's.
+template <class T, class D>
+struct Rival {
+    static constexpr const char* name = "lapack";
+    Rival(Context<D>&, Index m, Index n) : lapack(m, n) {}
+    void geqrf(Context<D>&, Matrix<T, D>& A) { lapack.geqrf(A.view()); }
+    void orgqr(Context<D>&, Matrix<T, D>& A) { lapack.orgqr(A.view()); }
+    void ormqr(Context<D>&, const Matrix<T, D>& A, Matrix<T, D>& C) { lapack.ormqr(A.view(), C.view()); }
+    ReferenceLapack<T> lapack;
+};
+#ifdef QUOIN_HAVE_CUDA
+template <class D>
+using Timer = std::conditional_t<std::is_same_v<D, Host>, HostTimer, bench::EventTimer>;
+template <class T>
+void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
+    bench::fill_normal(ctx, A);
+}
+template <class T>
+struct Rival<T, Cuda> : bench::CusolverQR<T> {
+    static constexpr const char* name = "cusolver";
+    using bench::CusolverQR<T>::CusolverQR;
+};
+#else
+template <class D>
+using Timer = HostTimer;
+#endif
+
+template <class D>
+class StorageBench {
+public:
+    StorageBench(const BenchArguments& arguments, Context<D>& ctx)
+        : arguments_(arguments),
+          ctx_(ctx),
+          tracing_(ctx, arguments.common.trace),
+          results_(arguments),
+          energy_(arguments, on_host || arguments.wants(Reference::Lapack), !on_host) {
+        results_.describe(device());
+    }
+
+    void run() {
+        results_.say("{}\n", device());
+        if (arguments_.shapes.empty()) {
+            const auto of_q = arguments_.dtypes_or({DType::F32, DType::F64});
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
+            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+        }
+        for (const DType dtype : arguments_.dtypes_or({DType::F64}))
+            with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
+        tracing_.write();
+    }
+
+private:
+    static constexpr bool on_host = std::is_same_v<D, Host>;
+    struct Named {
+        std::string name;
+        std::function<double()> run;
+    };
+
+    static std::string device() {
+#ifdef QUOIN_HAVE_CUDA
+        if constexpr (!std::is_same_v<D, Host>) return bench::describe_device();
+#endif
+        return fmt::format("{}, {}", describe_machine().cpu, build_info().blas);
+    }
+    bool wants_rival() const { return arguments_.wants(on_host ? Reference::Lapack : Reference::Cusolver); }
+
+    /// Medians of the runs by name, all of one code's energy on one meter, or none.
+    std::map<std::string, double> measure(const char* op, Shape shape, Index columns, DType dtype,
+                                          const std::vector<Named>& runs, EnergyMeter* meter = nullptr) {
+        std::vector<std::function<double()>> functions;
+        for (const auto& [name, run] : runs) functions.push_back(run);
+        const std::vector<double> medians = medians_of(functions, arguments_.repeat);
+        std::map<std::string, double> seconds;
+        for (std::size_t r = 0; r < runs.size(); ++r) {
+            seconds[runs[r].name] = medians[r];
+            add(op, shape, columns, dtype, runs[r].name, medians[r],
+                meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
+        }
+        return seconds;
+    }
+    void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds,
+             double joules) {
+        const double gflop_per_joule = joules < 0 ? -1 : 1e-9 * factor_flops(shape.rows, shape.cols) / joules;
+        if (joules >= 0) joules_.push_back({shape, code, joules, gflop_per_joule});
+        JsonLine line;
+        line.add("op", op).add("rows", shape.rows).add("cols", shape.cols).add("columns", columns);
+        line.add("dtype", to_string(dtype)).add("code", code).add("seconds", seconds);
+        if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", gflop_per_joule);
+        results_.add(line);
+    }
+    /// What the factorizations took, the paper's Figure 2.
+    void print_energy() {
+        if (joules_.empty()) return;
+        results_.say(
+            "\nJoules a factorization, and 10^9 flops a joule in the count 2mn² − 2n³/3 for every code; {}\n\n",
+            on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
+        results_.say("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
+        for (const Energy& row : joules_) {
+            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", fmt::format("{}x{}", row.shape.rows, row.shape.cols),
+                         row.code, row.joules, row.gflop_per_joule);
+        }
+        joules_.clear();
+    }
+    template <class Work>
+    void unless_too_large(Shape shape, Work&& work) {
+        throw_if_interrupted();
+        try {
+            work();
+        } catch (const OutOfMemory& error) {
+            fmt::print(stderr, "quoin: skipped {}x{}: {}\n", shape.rows, shape.cols, error.what());
+        }
+    }
+
+    Options options(std::optional<FullTOptions> full_t) const {
+        Options options = arguments_.common.options;
+        options.q = QForm::Reflectors;
+        options.full_t = full_t;
+        return options;
+    }
+    template <class T>
+    Matrix<T, D> copied(const Matrix<T, D>& A) {
+        Matrix<T, D> B(ctx_, A.rows(), A.cols());
+        copy<T>(ctx_, A.view(), B.view());
+        return B;
+    }
+    template <class T>
+    double factor_seconds(const Matrix<T, D>& A, const Options& options) {
+        const Plan plan = plan_qr<T>(ctx_, A.rows(), A.cols(), options);
+        Matrix<T, D> work = copied(A);
+        std::optional<QR<T, D>> f;
+        return timer_.seconds(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
+    }
+
+    template <class T>
+    void factorizations(DType dtype) {
+        std::vector<Shape> shapes = arguments_.shapes;
+        if (shapes.empty()) {
+            for (const Published& row : published) shapes.push_back({row.n, row.n});
+        }
+        const char* const rival_name = Rival<T, D>::name;
+        results_.say(
+            "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
+            "Tesla K20m "
+            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
+            "{:>10}\n",
+            to_string(dtype), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
+            fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
+        for (const Shape shape : shapes) {
+            unless_too_large(shape, [&] {
+                const auto [m, n] = shape;
+                Matrix<T, D> A(ctx_, m, n);
+                fill(ctx_, A);
+                std::vector<Named> runs;
+                const auto add_quoin = [&](const char* name, const Options& options) {
+                    runs.push_back({name, [&, options] { return factor_seconds<T>(A, options); }});
+                };
+                add_quoin("recurrence", options(FullTOptions{.route = FullTRoute::Recurrence}));
+                add_quoin("recurrence-s", options(FullTOptions{.keep_s = true, .route = FullTRoute::Recurrence}));
+                add_quoin("joined", options(FullTOptions{.route = FullTRoute::Joined}));
+                if (!on_host) {
+                    Options hybrid = options(FullTOptions{.route = FullTRoute::Recurrence});
+                    hybrid.study.panels = PanelDevice::Host;
+                    add_quoin("hybrid", hybrid);
+                }
+                add_quoin("without-t", options({}));
+                std::optional<Rival<T, D>> rival;
+                if (wants_rival()) {
+                    rival.emplace(ctx_, m, n);
+                    runs.push_back({"geqrf", [&] {
+                                        Matrix<T, D> work = copied(A);
+                                        return timer_.seconds(ctx_, [&] { rival->geqrf(ctx_, work); });
+                                    }});
+                }
+                auto seconds = measure("factor", shape, 0, dtype, runs, on_host ? &energy_.host : &energy_.gpu);
+                if (m >= n && arguments_.wants(Reference::Lapack))
+                    seconds["geqrt3"] = geqrt3_seconds<T>(shape, dtype, A);
+                const double best = std::min(seconds["recurrence"], seconds["joined"]);
+                const auto cell = [&](const char* name) {
+                    return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
+                };
+                const char* const reference = on_host ? "geqrt3" : "geqrf";
+                const auto row = std::find_if(std::begin(published), std::end(published),
+                                              [&, m = m, n = n](const Published& p) { return p.n == n && m == n; });
+                const bool has_row = row != std::end(published);
+                results_.say(
+                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
+                    "{:>10}\n",
+                    fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
+                    cell("hybrid"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
+                    100 * (best / seconds["without-t"] - 1),
+                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
+                    has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
+            });
+        }
+        results_.say("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
+                     on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
+        print_energy();
+    }
+
+    /// Of LAPACK on the host.
+    template <class T>
+    double geqrt3_seconds(Shape shape, DType dtype, const Matrix<T, D>& A) {
+        Context<Host> host = make_context(arguments_.common);
+        Matrix<T> original;
+        if constexpr (std::is_same_v<D, Host>) {
+            original = copied(A);
+        } else {
+            original = copy_to_host<T>(ctx_, A.view());
+        }
+        ReferenceLapack<T> lapack(A.rows(), A.cols());
+        Matrix<T> work(A.rows(), A.cols()), Tf(A.cols(), A.cols());
+        const auto run = [&] {
+            copy<T>(host, std::as_const(original).view(), work.view());
+            const Stopwatch watch;
+            lapack.geqrt3(work.view(), Tf.view());
+            return watch.seconds();
+        };
+        return measure("factor", shape, 0, dtype, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
+    }
+
+    template <class T>
+    void products(DType dtype) {
+        results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
+                     to_string(dtype), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S", "required");
+        for (const Application& application : applications) {
+            unless_too_large(application.shape, [&] {
+                const auto [m, n] = application.shape;
+                Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
+                fill(ctx_, A);
+                fill(ctx_, C);
+                const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
+                const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
+                std::vector<Named> runs;
+                const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
+                    runs.push_back({name, [&] {
+                                        return timer_.seconds(ctx_, [&] {
+                                            factorization.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
+                                        });
+                                    }});
+                };
+                add_quoin("t", f);
+                add_quoin("s", g);
+                std::optional<Rival<T, D>> rival;
+                if (wants_rival()) {
+                    rival.emplace(ctx_, m, n);
+                    rival->geqrf(ctx_, A);
+                    runs.push_back({"ormqr", [&] { return timer_.seconds(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
+                }
+                auto seconds = measure("apply-qt", application.shape, application.columns, dtype, runs);
+                results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", fmt::format("{}x{}", m, n), application.columns,
+                             seconds["t"], seconds["s"]);
+                if (wants_rival()) {
+                    results_.say("{:>10.4g}  {:>8.2f}  {:>8.2f}  {:>9}\n", seconds["ormqr"],
+                                 seconds["ormqr"] / seconds["t"], seconds["ormqr"] / seconds["s"],
+                                 application.required);
+                } else {
+                    results_.say("\n");
+                }
+            });
+        }
+    }
+
+    template <class T>
+    void blocks(DType dtype) {
+        const Index n = block_order;
+        unless_too_large({n, n}, [&] {
+            Matrix<T, D> A(ctx_, n, n);
+            fill(ctx_, A);
+            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
+            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
+            const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
+            std::vector<Named> runs;
+            const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
+                runs.push_back({name, [&] {
+                                    Matrix<T, D> B;
+                                    return timer_.seconds(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
+                                }});
+            };
+            add_quoin("t", f);
+            add_quoin("s", g);
+            std::optional<Rival<T, D>> rival;
+            if (wants_rival()) {
+                rival.emplace(ctx_, n, n);
+                rival->geqrf(ctx_, A);
+                runs.push_back({"orgqr", [&] {
+                                    Matrix<T, D> work = copied(A);
+                                    return timer_.seconds(ctx_, [&] { rival->orgqr(ctx_, work); });
+                                }});
+            }
+            auto seconds = measure("q-block", {n, n}, block_size, dtype, runs);
+            results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
+                         last.begin, last.end, n, n, to_string(dtype), seconds["t"], seconds["s"]);
+            if (wants_rival()) {
+                results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} (required: 8) and {:.1f} (50)", seconds["orgqr"],
+                             seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"]);
+            }
+            results_.say("\n");
+        });
+    }
+
+    const BenchArguments& arguments_;
+    Context<D>& ctx_;
+    Tracing<D> tracing_;
+    Timer<D> timer_;
+    Results results_;
+    EnergyMeters energy_;
+    struct Energy {
+        Shape shape;
+        std::string code;
+        double joules, gflop_per_joule;
+    };
+    std::vector<Energy> joules_;
+};
+
+}  // namespace
+
+void bench_storage(const BenchArguments& arguments) {
+    Context<Host> host = make_context(arguments.common);
+    const InterruptGuard guard(host);
+    if (!arguments.on_device()) return StorageBench<Host>(arguments, host).run();
+#ifdef QUOIN_HAVE_CUDA
+    Context<Cuda> ctx = device_context();
+    StorageBench<Cuda>(arguments, ctx).run();
+#endif
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,179 @@
+#include "arguments.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "describe.hpp"
+#include "number_between.hpp"
+
+namespace quoin::cli {
+
+const char* to_string(Device device) {
+    switch (device) {
+        case Device::Host: return "host";
+        case Device::Cuda: return "cuda";
+        case Device::Auto: return "auto";
+    }
+    return "";
+}
+
+void add_device_argument(CLI::App& command, Device& device) {
+    add_choice(
+        command, "--device", device, {Device::Host, Device::Cuda, Device::Auto},
+        "Where to compute: host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda if a GPU can be used and the\n"
+        "work fits its free memory, otherwise host; default: host)");
+}
+
+void add_trace_argument(CLI::App& command, std::string& path) {
+    command
+        .add_option("--trace", path,
+                    "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
+                    "ui.perfetto.dev or bench/trace_plot.py")
+        ->type_name("FILE");
+}
+
+void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
+    command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
+        ->check(number_between(1, 4096))
+        ->type_name("N");
+    command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");
+    if (algorithm)
+        add_algorithm_arguments(command, arguments.options,
+                                "Algorithm (by default Quoin chooses by shape; see `quoin plan`)");
+}
+
+void add_algorithm_arguments(CLI::App& command, Options& options, const std::string& group) {
+    CLI::Option* const added[] = {
+        add_choice(command, "--method", options.method, every_method(),
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
+                   "auto). Q of\n"
+                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
+                   "reorthogonalised"),
+        add_size(command, "--panel-width", options.panel_width, "Columns of a panel (0: Quoin chooses)"),
+        add_size(command, "--leaf-rows", options.tree.leaf_rows, "Rows of a leaf of a TSQR tree (0: Quoin chooses)"),
+        add_parsed(
+            command, "--fan-in", "N",
+            [&options](const std::string& text) {
+                options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
+            },
+            "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
+        add_choice(command, "--arithmetic", options.arithmetic,
+                   {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16,
+                    Arithmetic::Corrected},
+                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
+                   "one, as\n"
+                   "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),
+        add_choice(command, "--reorthogonalize", options.gram_schmidt.reorthogonalization,
+                   {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
+                   "Which panels of mgs and cgs are orthogonalised twice: off, selective (those that cancellation has\n"
+                   "shortened) or always; Q is then orthonormal to u, for every matrix (default: off)"),
+        add_choice(command, "--panel-method", options.gram_schmidt.panel,
+                   {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
+                   "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")};
+    for (CLI::Option* const option : added) option->group(group);
+    // a study: not in --help
+    add_choice(command, "--panel-device", options.study.panels,
+               {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
+               "Where panels of a matrix on a GPU are factored by --method householder: device, host (on its cores,\n"
+               "while the GPU updates the rest) or auto (default: auto)")
+        ->group("");
+}
+
+void add_compact_wy_arguments(CLI::App& command, Options& options, const std::string& group) {
+    const auto full_t = [&options](const char* name) -> FullTOptions& {
+        if (!options.full_t) throw InvalidArgument(std::string(name) + " belongs to --compact-wy full");
+        return *options.full_t;
+    };
+    CLI::Option* const added[] = {
+        add_parsed(
+            command, "--compact-wy", "NAME",
+            [&options](const std::string& text) {
+                const bool full = text == "full";
+                if (!full && text != "panels") refuse_name("--compact-wy", text, {"panels", "full"});
+                if (full) options.full_t.emplace();
+            },
+            "Triangular factors: panels (one T each) or full (one T for all columns, LAPACK's geqrt3; default: "
+            "panels)"),
+        command.add_flag_callback(
+            "--keep-s", [full_t] { full_t("--keep-s").keep_s = true; },
+            "With --compact-wy full: keep S = V Tᵀ, Q = I − V Sᵀ"),
+        add_parsed(
+            command, "--full-t", "NAME",
+            [full_t](const std::string& text) {
+                constexpr FullTRoute routes[] = {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined};
+                full_t("--full-t").route = parse_name<FullTRoute>("--full-t", text, routes);
+            },
+            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards, "
+            "from the\n"
+            "panels' T) or auto (default: auto)")};
+    for (CLI::Option* const option : added) option->group(group);
+}
+
+CLI::Option* add_parsed(CLI::App& command, const std::string& name, const std::string& kind,
+                        std::function<void(const std::string&)> set, const std::string& description) {
+    return command.add_option_function<std::string>(name, std::move(set), description)->type_name(kind);
+}
+
+CLI::Option* add_size(CLI::App& command, const std::string& name, Index& value, const std::string& description) {
+    const auto set = [&value, name](const std::string& text) { value = parse_dimension(name, text); };
+    return add_parsed(command, name, "N", set, description);
+}
+
+CLI::Option* add_dtype(CLI::App& command, DType& dtype, const std::string& description) {
+    const auto set = [&dtype](const std::string& text) { dtype = parse_dtype("--dtype", text); };
+    return add_parsed(command, "--dtype", "TYPE", set, description);
+}
+
+void refuse_argument(const std::string& argument, const std::string& why) { throw CLI::ValidationError(argument, why); }
+
+void refuse_name(const std::string& argument, const std::string& text, std::vector<std::string> names) {
+    throw NoSuchName(argument, text, std::move(names));
+}
+
+std::vector<std::string> split_list(const std::string& text) { return CLI::detail::split(text, ','); }
+
+Context<Host> make_context(const CommonArguments& arguments) {
+    Context<Host> ctx(arguments.threads);
+    omp_set_num_threads(ctx.threads());
+    return ctx;
+}
+
+Index parse_dimension(const std::string& argument, const std::string& text) {
+    Index value = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error == std::errc::result_out_of_range)
+        throw CLI::ValidationError(argument, fmt::format("'{}' does not fit 64 bits", text));
+    if (error != std::errc() || end != last)
+        throw CLI::ValidationError(argument, fmt::format("'{}' is not a whole number", text));
+    if (value < 0) throw CLI::ValidationError(argument, fmt::format("'{}' is negative", text));
+    return value;
+}
+
+void check_shape(const std::string& argument, Shape shape) {
+    try {
+        detail::checked_bytes(shape.rows, shape.cols, sizeof(double));
+    } catch (const InvalidArgument& refusal) {
+        refuse_argument(argument, refusal.what());
+    }
+}
+
+Shape parse_shape(const std::string& argument, const std::string& text) {
+    const std::size_t cross = text.find('x');
+    if (cross == std::string::npos)
+        throw CLI::ValidationError(argument,
+                                   fmt::format("'{}' is not a shape: write ROWSxCOLS, for example 1000000x192", text));
+    const Shape shape{parse_dimension(argument, text.substr(0, cross)),
+                      parse_dimension(argument, text.substr(cross + 1))};
+    check_shape(argument, shape);
+    return shape;
+}
+
+DType parse_dtype(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {DType::F32, DType::F64});
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,62 @@
+#include "byte_size.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "arguments.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr double KiB = 1024.0;
+constexpr double MiB = 1024.0 * KiB;
+
+constexpr std::pair<const char*, double> units[] = {
+    {"", 1},      {"b", 1},     {"kb", 1e3},  {"mb", 1e6},       {"gb", 1e9},
+    {"tb", 1e12}, {"kib", KiB}, {"mib", MiB}, {"gib", KiB* MiB}, {"tib", MiB* MiB},
+};
+
+}  // namespace
+
+Index parse_byte_size(const std::string& argument, const std::string& text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    const std::string unit = CLI::detail::to_lower(CLI::detail::trim_copy(std::string(end, text.data() + text.size())));
+    const auto found = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return unit == u.first; });
+    if (error != std::errc() || found == std::end(units) || !(number > 0))
+        throw CLI::ValidationError(
+            argument, fmt::format("'{}' is not a size: write a positive number and B, KB, MB, GB, TB, KiB, MiB, GiB or "
+                                  "TiB, for example 1.5GiB",
+                                  text));
+    const double bytes = std::floor(number * found->second);
+    if (!(bytes < static_cast<double>(std::numeric_limits<Index>::max())))
+        throw CLI::ValidationError(argument, fmt::format("'{}' is more than 2^63 bytes", text));
+    return static_cast<Index>(bytes);
+}
+
+void add_byte_size_argument(CLI::App& command, const std::string& name, Index& bytes, const std::string& help) {
+    add_parsed(
+        command, name, "SIZE", [name, &bytes](const std::string& text) { bytes = parse_byte_size(name, text); }, help);
+}
+
+std::string format_byte_size(double bytes) {
+    constexpr std::array names = {"B", "KiB", "MiB", "GiB", "TiB"};
+    std::size_t i = 0;
+    for (; bytes >= 1024 && i + 1 < names.size(); ++i) bytes /= 1024;
+    return i == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.4g} {}", bytes, names[i]);
+}
+
+std::string byte_size_argument(double bytes) {
+    return bytes < 16 * MiB ? fmt::format("{:.0f}KiB", std::ceil(bytes / KiB))
+                            : fmt::format("{:.0f}MiB", std::ceil(bytes / MiB));
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "quoin/io.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace quoin::cli {
+
+/// What a command says of an argument that is a matrix.
+inline constexpr const char* matrix_formats =
+    ".npy, Matrix Market or CSV, each also as .gz; of an .npz the array NAME as data.npz:NAME;\n"
+    "- is standard input";
+
+/// Adds --delimiter and --header.
+void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);
+
+/// Opens a matrix, and says on stderr what is left out of it. `memory`: --memory, or 0.
+MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory);
+
+/// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
+bool is_matrix(const std::string& path);
+
+/// The path of the file that `path` names a matrix in.
+std::string file_of_matrix(const std::string& path);
+
+}  // namespace quoin::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace quoin::cli {
+
+/// The command line of a program of Quoin: its options and commands are added as to any CLI::App.
+class Program : public CLI::App {
+public:
+    /// `name`: as a user types it, "quoin rpca".
+    Program(const std::string& description, const std::string& name);
+
+    /// The command `name` is the program quoin-NAME beside this one.
+    void add_program(const std::string& name, const std::string& description);
+
+    /// Runs the callbacks of what the command line asks for. Returns the exit code; a failure is one sentence on stderr.
+    int run(int argc, char** argv);
+
+private:
+    std::vector<std::string> programs_;
+};
+
+/// "0 success, 64 malformed command line, …"
+std::string exit_codes();
+
+/// Becomes the program quoin-NAME beside this one. Throws UnreadableFile where it is not installed.
+[[noreturn]] void become_program(const std::string& name, std::vector<std::string> arguments);
+
+}  // namespace quoin::cli

@@ -1,0 +1,22 @@
+# Man pages and shell completion, made from what the programs say of their options (--describe).
+add_custom_target(quoin_manuals ALL)
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(CMAKE_CROSSCOMPILING)
+    message(STATUS "Man pages and shell completion: left out, because this machine cannot run the programs")
+elseif(NOT Python3_FOUND)
+    message(STATUS "Man pages and shell completion: left out, because there is no Python 3")
+else()
+    get_property(programs GLOBAL PROPERTY QUOIN_PROGRAMS)
+    list(TRANSFORM programs REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
+    set(script ${PROJECT_SOURCE_DIR}/cli/man_and_completion.py)
+    set(share ${PROJECT_BINARY_DIR}/share)
+    add_custom_command(OUTPUT ${share}/made COMMAND ${CMAKE_COMMAND} -E rm -rf ${share}
+        COMMAND ${Python3_EXECUTABLE} ${script} ${share} ${files} COMMAND ${CMAKE_COMMAND} -E touch ${share}/made
+        DEPENDS ${script} ${programs} COMMENT "Writing man pages and shell completion" VERBATIM)
+    add_custom_target(quoin_share DEPENDS ${share}/made)
+    add_dependencies(quoin_manuals quoin_share)
+    install(DIRECTORY ${share}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
+    foreach(folder bash-completion zsh fish)
+        install(DIRECTORY ${share}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+    endforeach()
+endif()

@@ -1,0 +1,57 @@
+#include "host/observed.hpp"
+
+#include <cmath>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+using namespace host;
+
+template <class T>
+EntryNorms entry_norms(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const std::uint8_t> observed) {
+    const auto parts = over_chunks<EntryNorms>(ctx, RowChunks(M.rows, 512), 20.0 * M.rows * M.cols, [&](Range rows) {
+        EntryNorms norms;
+        for (Index j = 0; j < M.cols; ++j) {
+            for (Index i = rows.begin; i < rows.end; ++i) {
+                if (!seen(observed, i, j)) continue;
+                const double x = std::abs(static_cast<double>(M(i, j)));
+                norms.squares += x * x;
+                norms.sum += x;
+                norms.largest = std::max(norms.largest, x);
+            }
+        }
+        return norms;
+    });
+    EntryNorms norms;
+    for (const EntryNorms& part : parts) {
+        norms.squares += part.squares;
+        norms.sum += part.sum;
+        norms.largest = std::max(norms.largest, part.largest);
+    }
+    return norms;
+}
+
+template <class T>
+void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T> A, MatrixView<const std::uint8_t> observed,
+                 MatrixView<T> B) {
+    const T f = static_cast<T>(factor);
+    over_chunks<char>(ctx, RowChunks(A.rows, 512), 20.0 * A.rows * A.cols, [&](Range rows) {
+        for (Index j = 0; j < A.cols; ++j) {
+            for (Index i = rows.begin; i < rows.end; ++i) {
+                B(i, j) = seen(observed, i, j) ? f * A(i, j) : T(0);
+            }
+        }
+        return char(0);
+    });
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                  \
+    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);  \
+    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>, \
+                                 MatrixView<T>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin
