@@ -62,8 +62,9 @@ struct Shape {
     Index m, n;
 };
 /// Both sides of every edge of Tuning<Host>::in_lanes, odd and even numbers of rows.
-constexpr Shape shapes[] = {{1, 1},   {3, 3},   {2, 7},    {16, 8},   {5, 1},     {1, 5},    {33, 32},  {64, 64}, {65, 65},
-                            {64, 80}, {80, 64}, {512, 16}, {513, 16}, {128, 64},  {129, 64}, {200, 70}, {70, 200}};
+constexpr Shape shapes[] = {{1, 1},    {3, 3},    {2, 7},    {16, 8},   {5, 1},   {1, 5},
+                            {33, 32},  {64, 64},  {65, 65},  {64, 80},  {80, 64}, {512, 16},
+                            {513, 16}, {128, 64}, {129, 64}, {200, 70}, {70, 200}};
 
 TYPED_TEST(BatchTest, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;
@@ -102,15 +103,17 @@ TYPED_TEST(BatchTest, HugeTinyAndDenormalEntriesInOneGroup) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(20, 6);
     std::vector<Matrix<T>> matrices;
-    for (const double factor : {1.0, 1e-3 * std::numeric_limits<T>::max(), 1e3 * std::numeric_limits<T>::min(),
-                                8.0 * std::numeric_limits<T>::denorm_min(), std::sqrt(double(std::numeric_limits<T>::min())), 0.0}) {
+    for (const double factor :
+         {1.0, 1e-3 * std::numeric_limits<T>::max(), 1e3 * std::numeric_limits<T>::min(),
+          8.0 * std::numeric_limits<T>::denorm_min(), std::sqrt(double(std::numeric_limits<T>::min())), 0.0}) {
         matrices.push_back(copy<T>(A.view()));
         for (Index i = 0; i < 20 * 6; ++i) matrices.back().data()[i] = static_cast<T>(A.data()[i] * factor);
     }
     // what is left of the second column is too small to be squared
     matrices.push_back(copy<T>(A.view()));
     for (Index i = 0; i < 20; ++i) {
-        matrices.back()(i, 1) = i == 0 ? T(1) : static_cast<T>(A(i, 1) * std::sqrt(double(std::numeric_limits<T>::min())));
+        matrices.back()(i, 1) =
+            i == 0 ? T(1) : static_cast<T>(A(i, 1) * std::sqrt(double(std::numeric_limits<T>::min())));
         matrices.back()(i, 0) = i == 0;
     }
     const auto A_all = this->of(matrices);
@@ -178,7 +181,9 @@ TYPED_TEST(BatchTest, AppliesQ) {
             const auto one = qr<T>(this->ctx, this->in(matrices[b], matrices[b].cols()));
             const Batch<T> Q = one.apply_q(this->ctx, Op::None, identity<T>(m).view());
             EXPECT_LE(orthogonality_error<T>(Q[0], std::min(m, matrices[b].cols())), law);
-            EXPECT_LE(product_error<T>(Side::Left, op, Q[0], right_sides[b].view(), views[b], std::min(m, matrices[b].cols())), law);
+            EXPECT_LE(product_error<T>(Side::Left, op, Q[0], right_sides[b].view(), views[b],
+                                       std::min(m, matrices[b].cols())),
+                      law);
             EXPECT_TRUE(C[b].padding_intact());
         }
     }
@@ -252,7 +257,6 @@ TYPED_TEST(BatchTest, NothingToDo) {
     matrices.push_back(Matrix<T>(0, 0));
     const auto f = qr<T>(this->ctx, this->of(matrices));
     this->expect_law(this->of(matrices), f);
-
 }
 
 TYPED_TEST(BatchTest, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
@@ -296,7 +300,8 @@ TYPED_TEST(BatchTest, OtherMethodsFactorEachMatrixAsQrDoes) {
         const Batch<T> R = f.r(this->ctx);
         for (Index b = 0; b < count; ++b) {
             EXPECT_EQ(f.report(b).method, method);
-            EXPECT_TRUE(same_bits<T>(R[b], qr<T>(this->ctx, all.view().col_block({b * n, (b + 1) * n}), options).r(this->ctx).view()));
+            EXPECT_TRUE(same_bits<T>(
+                R[b], qr<T>(this->ctx, all.view().col_block({b * n, (b + 1) * n}), options).r(this->ctx).view()));
         }
     }
     Options verify;

@@ -20,7 +20,13 @@ public:
         : BatchView(data, rows, cols, 1, ld, stride, count) {}
     /// Any strides, row-major ones (NumPy's default) among them.
     BatchView(T* data, Index rows, Index cols, Index row_stride, Index col_stride, Index stride, Index count)
-        : data_(data), rows_(rows), cols_(cols), row_stride_(row_stride), col_stride_(col_stride), stride_(stride), count_(count) {}
+        : data_(data),
+          rows_(rows),
+          cols_(cols),
+          row_stride_(row_stride),
+          col_stride_(col_stride),
+          stride_(stride),
+          count_(count) {}
     /// A ragged batch, or an array of pointers.
     explicit BatchView(std::vector<MatrixView<T, D>> matrices)
         : list_(std::make_shared<const std::vector<MatrixView<T, D>>>(std::move(matrices))),
@@ -28,7 +34,8 @@ public:
     /// A batch that may be written also serves where one is only read.
     template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>) BatchView(const BatchView<U, D>& other)
-        : BatchView(other.data_, other.rows_, other.cols_, other.row_stride_, other.col_stride_, other.stride_, other.count_) {
+        : BatchView(other.data_, other.rows_, other.cols_, other.row_stride_, other.col_stride_, other.stride_,
+                    other.count_) {
         if (other.list_) *this = BatchView(std::vector<MatrixView<T, D>>(other.list_->begin(), other.list_->end()));
     }
 

@@ -157,7 +157,8 @@ public:
     /// The first `rows` rows of all, to be written; the others are zeros.
     BatchView<T> all(Index rows) {
         memory_ = Matrix<T>(rows_, cols_ * count_);
-        for (Index j = 0; rows < rows_ && j < memory_.cols(); ++j) std::fill(&memory_(0, j) + rows, &memory_(0, j) + rows_, T(0));
+        for (Index j = 0; rows < rows_ && j < memory_.cols(); ++j)
+            std::fill(&memory_(0, j) + rows, &memory_(0, j) + rows_, T(0));
         return {memory_.data(), rows, cols_, memory_.ld(), rows_ * cols_, count_};
     }
     /// Matrix b := [M; 0].

@@ -38,7 +38,8 @@ void gather(Context<D>& ctx, BatchView<const T, D> A, Index b, MatrixView<T, D> 
     } else {
         // column by column, each a row of a matrix with that leading dimension
         for (Index j = 0; j < B.cols; ++j) {
-            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows, A.row_stride(b)), B.col_block({j, j + 1}));
+            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows, A.row_stride(b)),
+                         B.col_block({j, j + 1}));
         }
     }
 }
@@ -50,7 +51,8 @@ void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index
         transpose<T>(ctx, A, MatrixView<T, D>(B.data(b), A.cols, A.rows, B.row_stride(b)));
     } else {
         for (Index j = 0; j < A.cols; ++j) {
-            transpose<T>(ctx, A.col_block({j, j + 1}), MatrixView<T, D>(B.data(b) + j * B.col_stride(b), 1, A.rows, B.row_stride(b)));
+            transpose<T>(ctx, A.col_block({j, j + 1}),
+                         MatrixView<T, D>(B.data(b) + j * B.col_stride(b), 1, A.rows, B.row_stride(b)));
         }
     }
 }
@@ -69,8 +71,8 @@ void require_shapes(const char* name, BatchView<const T, D> B, Index count, Rows
     }
     for (Index b = 0; b < (B.uniform() ? std::min<Index>(count, 1) : count); ++b) {
         if (B.rows(b) != rows(b) || B.cols(b) != cols(b)) {
-            throw InvalidArgument(
-                fmt::format("matrix {} of {} is {}x{}, and must be {}x{}", b, name, B.rows(b), B.cols(b), rows(b), cols(b)));
+            throw InvalidArgument(fmt::format("matrix {} of {} is {}x{}, and must be {}x{}", b, name, B.rows(b),
+                                              B.cols(b), rows(b), cols(b)));
         }
     }
 }
@@ -78,12 +80,15 @@ void require_shapes(const char* name, BatchView<const T, D> B, Index count, Rows
 /// The same for batches of which each matrix may have a shape of its own.
 template <class T, class D>
 void require_storage(BatchView<const T, D> A) {
-    const auto refuse = [](Index b, const char* why) { throw InvalidArgument(fmt::format("matrix {} of the batch {}", b, why)); };
+    const auto refuse = [](Index b, const char* why) {
+        throw InvalidArgument(fmt::format("matrix {} of the batch {}", b, why));
+    };
     if (A.count() < 0) throw InvalidArgument(fmt::format("a batch cannot have {} matrices", A.count()));
     for (Index b = 0; b < (A.uniform() ? std::min<Index>(A.count(), 1) : A.count()); ++b) {
         if (A.rows(b) < 0 || A.cols(b) < 0) refuse(b, "has a negative size");
         if (!A.data(b) && A.rows(b) > 0 && A.cols(b) > 0) refuse(b, "has no data");
-        if (A.row_stride(b) == 1 && A.cols(b) > 1 && A.col_stride(b) < A.rows(b) && A.col_stride(b) >= 0 && !A.uniform()) {
+        if (A.row_stride(b) == 1 && A.cols(b) > 1 && A.col_stride(b) < A.rows(b) && A.col_stride(b) >= 0 &&
+            !A.uniform()) {
             refuse(b, "has an ld below its number of rows");
         }
     }
@@ -92,7 +97,7 @@ void require_storage(BatchView<const T, D> A) {
 /// Whether the options leave the method to the device.
 bool any_reflectors(const Options& options) {
     return (options.method == Method::Auto || options.method == Method::BlockedHouseholder) && !options.verify &&
-           options.compact_wy == CompactWY::Panels;
+           !options.full_t;
 }
 
 }  // namespace
@@ -114,7 +119,9 @@ void factor_class(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
     if (any_reflectors(options) && SmallBatch<T, D>::fits(c.m, c.n)) {
         c.small.emplace(ctx, c.m, c.n, c.count);
         const Index bad = c.small->factor(ctx, A, c.members(), options.check_finite);
-        if (bad >= 0) require_finite<T, D>(ctx, gathered<T, D>(ctx, A, bad).view(), fmt::format("matrix {} of the batch", bad).c_str());
+        if (bad >= 0)
+            require_finite<T, D>(ctx, gathered<T, D>(ctx, A, bad).view(),
+                                 fmt::format("matrix {} of the batch", bad).c_str());
         return;
     }
     const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
@@ -148,7 +155,8 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
     } else {
         std::map<std::pair<Index, Index>, Index> known;
         for (Index b = 0; b < A.count(); ++b) {
-            const auto [it, fresh] = known.try_emplace({A.rows(b), A.cols(b)}, static_cast<Index>(impl->classes.size()));
+            const auto [it, fresh] =
+                known.try_emplace({A.rows(b), A.cols(b)}, static_cast<Index>(impl->classes.size()));
             if (fresh) add(b, 0);
             auto& c = impl->classes[it->second];
             impl->place.emplace_back(it->second, c.count++);
@@ -193,7 +201,8 @@ void for_each_qr(Context<D>& ctx, const ShapeClass<T, D>& c, double flops, const
 
 template <class T, class D>
 void BatchedQR<T, D>::r(Context<D>& ctx, BatchView<T, D> R) const {
-    require_shapes<T, D>("R", R, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index b) { return cols(b); });
+    require_shapes<T, D>(
+        "R", R, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index b) { return cols(b); });
     for (const auto& c : impl_->classes) {
         if (c.small) {
             c.small->unpack(ctx, Factor::R, c.members(), R);
@@ -207,7 +216,8 @@ void BatchedQR<T, D>::r(Context<D>& ctx, BatchView<T, D> R) const {
 
 template <class T, class D>
 void BatchedQR<T, D>::form_q(Context<D>& ctx, BatchView<T, D> Q) const {
-    require_shapes<T, D>("Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return impl_->shape(b).k; });
+    require_shapes<T, D>(
+        "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return impl_->shape(b).k; });
     for (const auto& c : impl_->classes) {
         if (c.small) {
             c.small->form_q(ctx, c.members(), Q);
@@ -235,14 +245,17 @@ void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from
 }
 template <class T, class D>
 void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, BatchView<T, D> C) const {
-    require_shapes<T, D>("C", C, count(), [&](Index b) { return rows(b); }, [&](Index b) { return C.cols(b); });
+    require_shapes<T, D>(
+        "C", C, count(), [&](Index b) { return rows(b); }, [&](Index b) { return C.cols(b); });
     apply_q(ctx, op, BatchView<const T, D>(C), C);
 }
 
 template <class T, class D>
 void BatchedQR<T, D>::lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, D> tau) const {
-    require_shapes<T, D>("V_R", V_R, count(), [&](Index b) { return rows(b); }, [&](Index b) { return cols(b); });
-    require_shapes<T, D>("tau", tau, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index) { return Index(1); });
+    require_shapes<T, D>(
+        "V_R", V_R, count(), [&](Index b) { return rows(b); }, [&](Index b) { return cols(b); });
+    require_shapes<T, D>(
+        "tau", tau, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index) { return Index(1); });
     for (const auto& c : impl_->classes) {
         if (c.small) {
             c.small->unpack(ctx, Factor::VR, c.members(), V_R);
@@ -279,14 +292,18 @@ Batch<T, D> batch_of(const Context<D>& ctx, Index count, bool uniform, const Sha
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::r(Context<D>& ctx) const {
-    auto R = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) { return std::pair{impl_->shape(b).k, cols(b)}; });
+    auto R = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) {
+        return std::pair{impl_->shape(b).k, cols(b)};
+    });
     r(ctx, R.view());
     return R;
 }
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::form_q(Context<D>& ctx) const {
-    auto Q = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) { return std::pair{rows(b), impl_->shape(b).k}; });
+    auto Q = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) {
+        return std::pair{rows(b), impl_->shape(b).k};
+    });
     form_q(ctx, Q.view());
     return Q;
 }
@@ -295,7 +312,8 @@ template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const {
     for (const auto& c : impl_->classes) {
         if (c.m != C.rows) {
-            throw InvalidArgument(fmt::format("C has {} rows, and Q of matrix {} is {}x{}", C.rows, c.members()[0], c.m, c.m));
+            throw InvalidArgument(
+                fmt::format("C has {} rows, and Q of matrix {} is {}x{}", C.rows, c.members()[0], c.m, c.m));
         }
     }
     Batch<T, D> result(ctx, C.rows, C.cols, count());

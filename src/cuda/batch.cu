@@ -69,7 +69,8 @@ public:
     Entries(Context<Cuda>& ctx, BatchView<T, Cuda> batch, Members members) {
         if (members.count == 0) return;
         if (batch.uniform() && members.list.empty()) {
-            entries_ = {batch.data(0), batch.row_stride(0), batch.col_stride(0), members.count > 1 ? batch.data(1) - batch.data(0) : 0};
+            entries_ = {batch.data(0), batch.row_stride(0), batch.col_stride(0),
+                        members.count > 1 ? batch.data(1) - batch.data(0) : 0};
             return;
         }
         std::vector<MatrixView<T, Cuda>> views;
@@ -79,7 +80,8 @@ public:
         }
         list_ = Matrix<MatrixView<T, Cuda>, Cuda>(ctx, members.count, 1);
         // from pageable memory: read before the call returns
-        QUOIN_CUDA_CHECK(cudaMemcpyAsync(list_.data(), views.data(), views.size() * sizeof(views[0]), cudaMemcpyHostToDevice, ctx.stream()));
+        QUOIN_CUDA_CHECK(cudaMemcpyAsync(list_.data(), views.data(), views.size() * sizeof(views[0]),
+                                         cudaMemcpyHostToDevice, ctx.stream()));
         entries_.list = list_.data();
     }
     operator const BatchEntries<T>&() const { return entries_; }
@@ -99,7 +101,8 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
     for (Index i = 1; i <= members.count; ++i) {
         if (i < members.count && (C.uniform() || C.cols(members[i]) == C.cols(members[first]))) continue;
         const bool all = first == 0 && i == members.count;
-        work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first}, C.cols(members[first]));
+        work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first},
+             C.cols(members[first]));
         first = i;
     }
 }
@@ -174,7 +177,8 @@ void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchV
     const Entries<T> entries(ctx, tau, members);
     const BatchEntries<T>& to = entries;
     const T* const from = tau_.data();
-    for_each_element(ctx, k_, members.count, [=, k = k_] __device__(Index i, Index b) { to[b](i, 0) = from[i + b * k]; });
+    for_each_element(ctx, k_, members.count,
+                     [=, k = k_] __device__(Index i, Index b) { to[b](i, 0) = from[i + b * k]; });
 }
 
 template <class T>
@@ -191,7 +195,8 @@ void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, Ba
         const Entries<const T> source(ctx, from, some);
         const Entries<T> target(ctx, to, some);
         const BatchSize size{some.count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
-        apply<T>(ctx, size, X_.data() + first * m_ * n_, tau_.data() + first * k_, op == Op::Transpose, p, source, false, target);
+        apply<T>(ctx, size, X_.data() + first * m_ * n_, tau_.data() + first * k_, op == Op::Transpose, p, source,
+                 false, target);
     });
 }
 

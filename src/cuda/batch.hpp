@@ -18,7 +18,8 @@ public:
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;
     void unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const;
     void form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const;
-    void apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from, BatchView<T, Cuda> to) const;
+    void apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
+                 BatchView<T, Cuda> to) const;
 
 private:
     Index m_, n_, k_, count_;

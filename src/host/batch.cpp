@@ -43,15 +43,16 @@ void SmallBatch<T, Host>::pack(Index cols, BatchView<const T> A, Members members
         const Index b = empty ? 0 : members[first + lane], end = empty ? 0 : std::min(cols, A.cols(b));
         for (Index j = 0; j < cols; ++j) {
             T* const x = X + j * ld_ * lanes_ + lane;
-            for (Index i = 0; i < m_; ++i) x[i * lanes_] = j < end ? A.data(b)[i * A.row_stride(b) + j * A.col_stride(b)] : T(0);
+            for (Index i = 0; i < m_; ++i)
+                x[i * lanes_] = j < end ? A.data(b)[i * A.row_stride(b) + j * A.col_stride(b)] : T(0);
         }
     }
 }
 
 /// B := the first `rows` rows and at most `cols` columns of the members of a group, zeros below the diagonal if `upper`.
 template <class T>
-void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group,
-                                       BatchView<T> B) const {
+void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members,
+                                       Index group, BatchView<T> B) const {
     const Index first = group * lanes_;
     if (B.uniform() && first + lanes_ <= members.count) {
         T* b[most_lanes];
@@ -62,7 +63,8 @@ void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool up
         const Index b = members[first + lane];
         for (Index j = 0; j < std::min(cols, B.cols(b)); ++j) {
             const T* const x = X + j * ld * lanes_ + lane;
-            for (Index i = 0; i < rows; ++i) B.data(b)[i * B.row_stride(b) + j * B.col_stride(b)] = upper && i > j ? T(0) : x[i * lanes_];
+            for (Index i = 0; i < rows; ++i)
+                B.data(b)[i * B.row_stride(b) + j * B.col_stride(b)] = upper && i > j ? T(0) : x[i * lanes_];
         }
     }
 }
@@ -126,9 +128,11 @@ void SmallBatch<T, Host>::form_q(Context<Host>& ctx, Members members, BatchView<
 }
 
 template <class T>
-void SmallBatch<T, Host>::apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const {
+void SmallBatch<T, Host>::apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from,
+                                  BatchView<T> to) const {
     Index p = 0;
-    for (Index i = 0; i < (from.uniform() ? std::min<Index>(members.count, 1) : members.count); ++i) p = std::max(p, from.cols(members[i]));
+    for (Index i = 0; i < (from.uniform() ? std::min<Index>(members.count, 1) : members.count); ++i)
+        p = std::max(p, from.cols(members[i]));
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<T> buffers(frame, ctx.threads(), elements(p));
     for_each_group(ctx, members, 4.0 * m_ * k_ * p, [&](Index group) {

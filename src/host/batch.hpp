@@ -30,7 +30,8 @@ private:
     Index elements(Index p) const { return ld_ * p * lanes_; }
     double flops() const;
     void pack(Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
-    void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group, BatchView<T> B) const;
+    void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group,
+                      BatchView<T> B) const;
     /// work(group) for every group until the context is asked to stop.
     template <class Work>
     void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const;

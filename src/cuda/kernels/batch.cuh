@@ -206,7 +206,8 @@ __device__ void factor_from(int m, int n, int lane, T (&a)[Rows], T (*shared)[Ro
 
 inline constexpr int column_threads = 128;
 template <class T, int Rows>
-inline constexpr int shared_rows = Rows + 16 / int(sizeof(T));  ///< v and tau of a matrix, 16 bytes apart from the next one's banks
+inline constexpr int shared_rows =
+    Rows + 16 / int(sizeof(T));  ///< v and tau of a matrix, 16 bytes apart from the next one's banks
 
 template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
@@ -229,7 +230,8 @@ __global__ void __launch_bounds__(column_threads)
 #pragma unroll
         for (int i = 0; i < Rows; ++i) a[i] = scalbn(a[i], -e);
     }
-    factor_from<T, Rows, Group, 0>(size.m, size.n, lane, a, shared[threadIdx.x / Group], b < size.count ? tau + b * size.k : nullptr);
+    factor_from<T, Rows, Group, 0>(size.m, size.n, lane, a, shared[threadIdx.x / Group],
+                                   b < size.count ? tau + b * size.k : nullptr);
     if (!exists) return;
     if (e != 0) {
 #pragma unroll
@@ -241,8 +243,8 @@ __global__ void __launch_bounds__(column_threads)
 /// C := op(Q) C of p columns, Group at a time; of the unit matrix where `from` has no data.
 template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
-    apply_columns(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from, bool identity,
-                  BatchEntries<T> to) {
+    apply_columns(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
+                  bool identity, BatchEntries<T> to) {
     __shared__ alignas(16) T shared[column_threads / Group][shared_rows<T, Rows>];
     const int lane = threadIdx.x % Group;
     T* const v = shared[threadIdx.x / Group];
@@ -289,7 +291,7 @@ __device__ void sum_lanes(T (&x)[C]) {
     T own = x[0];
 #pragma unroll
     for (; step > 0; step /= 2) own += __shfl_xor_sync(~0u, own, step);
-    // the lanes whose upper bits are those of i, from the highest on, have the sum of x_i
+        // the lanes whose upper bits are those of i, from the highest on, have the sum of x_i
 #pragma unroll
     for (int i = 0; i < C; ++i) {
         int from = 0;
@@ -439,7 +441,8 @@ __global__ void __launch_bounds__(32 * Warps)
 #pragma unroll
             for (int r = 0; r < R; ++r) {
                 const int i = lane + 32 * r;
-                if (i < m && j < n) X[b * m * n + Index(j) * m + i] = e[c] != 0 && i <= j ? scalbn(a[c][r], e[c]) : a[c][r];
+                if (i < m && j < n)
+                    X[b * m * n + Index(j) * m + i] = e[c] != 0 && i <= j ? scalbn(a[c][r], e[c]) : a[c][r];
             }
         }
     }
@@ -448,8 +451,8 @@ __global__ void __launch_bounds__(32 * Warps)
 /// C := op(Q) C, columns c·Warps + w + blockIdx.y·C·Warps of it; of the unit matrix if `identity`.
 template <class T, int R, int C, int Warps>
 __global__ void __launch_bounds__(32 * Warps)
-    apply_block(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from, bool identity,
-                BatchEntries<T> to) {
+    apply_block(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
+                bool identity, BatchEntries<T> to) {
     const int lane = threadIdx.x % 32, first = blockIdx.y * C * Warps + threadIdx.x / 32;
     const int m = size.m, k = size.k;
     for (Index b = blockIdx.x; b < size.count; b += gridDim.x) {

@@ -59,7 +59,8 @@ struct Kernels {
     /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l][i·row_stride + j·col_stride]; and back, zeros below the diagonal
     /// if `upper`.
     void (*gather_lanes)(Index m, Index n, Index ld, const T* const* a, Index row_stride, Index col_stride, T* X);
-    void (*scatter_lanes)(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride, Index col_stride);
+    void (*scatter_lanes)(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride,
+                          Index col_stride);
     /// X (m×n) := V below the diagonal, R on and above it, as ?geqr2; tau k = min(m, n) rows. e: n rows of workspace. Returns the lanes
     /// with NaN or Inf, a bit each.
     unsigned (*factor_lanes)(Index m, Index n, Index ld, T* X, T* tau, int* e);

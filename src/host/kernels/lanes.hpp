@@ -132,7 +132,8 @@ unsigned factor_lanes(Index m, Index n, Index ld, T* X, T* tau, int* e) {
     for (Index l = 0; l < W; ++l) not_finite |= static_cast<unsigned>(!(finite[l] == 0)) << l;
 
     // smaller squares lose digits; larger ones than T's do not occur
-    constexpr T low = std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
+    constexpr T low =
+        std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
     const Index k = m < n ? m : n;
     for (Index j = 0; j < k; ++j) {
         const Index h = m - j - 1;
@@ -203,7 +204,8 @@ void gather_lanes(Index m, Index n, Index ld, const T* const* a, Index row_strid
 }
 
 template <class T>
-void scatter_lanes(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride, Index col_stride) {
+void scatter_lanes(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride,
+                   Index col_stride) {
     constexpr Index W = width<T>;
     for (Index j = 0; j < n; ++j) {
         const Index end = upper && j + 1 < m ? j + 1 : m;
