@@ -3,6 +3,7 @@
 /// All of libquoin: A = QR as fast as the hardware allows, to an accuracy it proves. The applications have headers and libraries of
 /// their own, quoin/robust_pca.hpp and quoin/lyapunov.hpp.
 
+#include "quoin/batch.hpp"
 #include "quoin/context.hpp"
 #include "quoin/error.hpp"
 #include "quoin/file_qr.hpp"

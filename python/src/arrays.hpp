@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,18 @@ public:
         const std::size_t d = array_.ndim();
         return {array_.data() + offset, rows(), cols(), array_.stride(d - 2), array_.stride(d - 1)};
     }
+    /// The distance from each matrix to the next one, or nothing where it is not the same for all.
+    std::optional<Index> stride() const {
+        Index stride = 0, extent = 1;
+        for (std::size_t d = shape_.size(); d-- > 0;) {
+            const Index here = array_.stride(d);
+            if (shape_[d] == 1) continue;
+            if (extent > 1 && here != stride * extent) return std::nullopt;
+            if (extent == 1) stride = here;
+            extent *= static_cast<Index>(shape_[d]);
+        }
+        return stride;
+    }
 
 private:
     const Array<T, D>& array_;
@@ -141,6 +154,13 @@ public:
     BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index)
         : batch_(batch), count_(count), rows_(rows), cols_(cols) {}
     Matrix<T> work(Index, Index, Index) { return {}; }
+    /// The first `rows` rows of all, to be written; the others are zeros.
+    BatchView<T> all(Index rows) {
+        memory_ = Matrix<T>(rows_, cols_ * count_);
+        for (Index j = 0; rows < rows_ && j < memory_.cols(); ++j)
+            std::fill(&memory_(0, j) + rows, &memory_(0, j) + rows_, T(0));
+        return {memory_.data(), rows, cols_, memory_.ld(), rows_ * cols_, count_};
+    }
     /// Matrix b := [M; 0].
     void put(Context<Host>&, Index b, Matrix<T>&& M) {
         if (batch_.empty() && M.rows() == rows_) {

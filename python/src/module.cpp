@@ -75,6 +75,24 @@ QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, c
 }
 #endif
 
+/// A = QR of a stack of matrices.
+template <class T>
+BatchedQR<T> factor_stack(Context<Host>& ctx, const Batch<T, Host>& batch, const Options& options) {
+    const Index m = batch.rows(), n = batch.cols(), count = batch.count();
+    if (const auto stride = batch.stride(); stride && count > 0) {
+        const StridedMatrix<T> A = batch[0];
+        return qr<T, Host>(ctx, BatchView<const T>(A.data, m, n, A.row_stride, A.col_stride, *stride, count), options);
+    }
+    Matrix<T> copies(m, n * count);
+    for (Index b = 0; b < count; ++b) {
+        const StridedMatrix<T> A = batch[b];
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) copies(i, b * n + j) = A.at(i, j);
+        }
+    }
+    return qr<T, Host>(ctx, BatchView<const T>(copies.data(), m, n, copies.ld(), m * n, count), options);
+}
+
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
 template <class T, class D>
 nb::object factor_batch(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
@@ -93,7 +111,31 @@ nb::object factor_batch(const Array<T, D>& array, char mode, const nb::object& m
         first.emplace(where, batch.shape(), count, m, cols, m);
     }
     BatchResult<T, D> second(where, batch.shape(), count, raw || !complete ? k : m, raw ? 1 : n, k);
+    const auto results = [&]() -> nb::object {
+        if (mode == 'r') return second.take();
+        if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
+        return nb::make_tuple(first->take(), second.take());
+    };
     const Home<D> home(where);
+    if constexpr (std::is_same_v<D, Host>) {
+        if (!batch.shape().empty()) {
+            run_released(home, where, flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
+                const BatchedQR<T> f = factor_stack<T>(ctx, batch, options);
+                if (raw) return f.lapack(ctx, first->all(m), second.all(k));
+                f.r(ctx, second.all(k));
+                if (complete) {
+                    const BatchView<T> Q = first->all(m);
+                    for (Index b = 0; b < count; ++b) {
+                        for (Index i = 0; i < m * m; ++i) Q.data(b)[i] = i % (m + 1) == 0;
+                    }
+                    f.apply_q(ctx, Op::None, Q);
+                } else if (mode != 'r') {
+                    f.form_q(ctx, first->all(m));
+                }
+            });
+            return results();
+        }
+    }
     run_released(home, where_for(where, m, n), flops_of_qr(m, n) * count, [&](Context<D>& ctx) {
         for (Index b = 0; b < count; ++b) {
             QR<T, D> f = factor_matrix<T>(ctx, batch[b], options, first ? first->work(b, m, n) : Matrix<T, D>());
@@ -111,9 +153,7 @@ nb::object factor_batch(const Array<T, D>& array, char mode, const nb::object& m
             }
         }
     });
-    if (mode == 'r') return second.take();
-    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
-    return nb::make_tuple(first->take(), second.take());
+    return results();
 }
 
 /// An object of the library with the home of its memory.

@@ -80,9 +80,29 @@ def test_a_batch_is_its_matrices(rng, mode, batch, shape):
     for mine, reference in zip(ours, theirs):
         assert mine.shape == reference.shape
     for index in np.ndindex(batch):
-        alone = quoin.qr(A[index], mode)
+        alone = quoin.qr(A[index][None], mode)
         for mine, one in zip(ours, (alone,) if mode == "r" else alone):
-            assert np.array_equal(mine[index], one)
+            assert np.array_equal(mine[index], one[0])
+        if mode in ("reduced", "complete"):
+            assert_orthonormal(ours[0][index])
+            assert_product(ours[0][index], ours[1][index], A[index])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 3), (16, 8), (8, 16), (70, 66)])
+def test_large_stacks(rng, shape, dtype):
+    A = rng.standard_normal((500,) + shape).astype(dtype)
+    Q, R = quoin.qr(A)
+    assert Q.dtype == R.dtype == dtype
+    for b in (0, 17, 498, 499):
+        assert_orthonormal(Q[b])
+        assert_product(Q[b], R[b], A[b])
+    A[321, 2, 1] = np.nan
+    with pytest.raises(ValueError, match="matrix 321 of the batch holds NaN or Inf, first at row 2, column 1"):
+        quoin.qr(A)
+    lenient = quoin.qr(A, check_finite=False)
+    others = np.arange(500) != 321
+    assert np.array_equal(lenient.R[others], R[others]) and np.isnan(lenient.R[321]).any()
 
 
 def test_a_batch_of_any_strides(rng):

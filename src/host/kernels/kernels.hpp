@@ -14,6 +14,9 @@
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
 //            central forces times `couple_width` vectors at once
 //                X, F: d rows a particle, each row the entries of all vectors, consecutive; lanes along the vectors
+//   gather_lanes, scatter_lanes, factor_lanes, form_lanes, apply_lanes
+//            A = QR, the thin Q and op(Q) C of `lanes` matrices at once, one a lane: element (i, j) of all at X + (i + j·ld)·lanes, row i of tau
+//                at tau + i·lanes
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
 // columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
@@ -52,6 +55,19 @@ struct Kernels {
     void (*scale)(Index m, T alpha, T* x);
     /// 1 <= d <= 3.
     void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
+    Index lanes;
+    /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l][i·row_stride + j·col_stride]; and back, zeros below the diagonal
+    /// if `upper`.
+    void (*gather_lanes)(Index m, Index n, Index ld, const T* const* a, Index row_stride, Index col_stride, T* X);
+    void (*scatter_lanes)(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride,
+                          Index col_stride);
+    /// X (m×n) := V below the diagonal, R on and above it, as ?geqr2; tau k = min(m, n) rows. e: n rows of workspace. Returns the lanes
+    /// with NaN or Inf, a bit each.
+    unsigned (*factor_lanes)(Index m, Index n, Index ld, T* X, T* tau, int* e);
+    /// X (m×k, k <= m) := the thin Q of its reflectors, as ?org2r.
+    void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
+    /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.
+    void (*apply_lanes)(bool transpose, Index m, Index k, Index ld, const T* X, const T* tau, Index p, T* C);
 };
 
 /// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.

@@ -306,8 +306,18 @@ void couple(Index count, const Coupling<T>* pairs, int d, const T* X, T* F) {
     if (d == 3) couple_pairs<T, 3>(count, pairs, X, F);
 }
 
+}  // namespace
+}  // namespace quoin::host
+
+#include "host/kernels/lanes.hpp"
+
+namespace quoin::host {
+namespace {
+
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA, inner<T>, inner_upper<T>, outer<T>, solve<T>, scale<T>, couple<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,       inner<T>,      inner_upper<T>, outer<T>,        solve<T>,
+                                   scale<T>,        couple<T>,     width<T>,       gather_lanes<T>, scatter_lanes<T>,
+                                   factor_lanes<T>, form_lanes<T>, apply_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host

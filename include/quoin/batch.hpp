@@ -1,0 +1,153 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// Many matrices that somebody else owns: of one shape, at equal distances in one array, or of any shapes anywhere.
+///
+/// Entry (i, j) of matrix b of an array is data[b·stride + i·row_stride + j·col_stride].
+template <class T, class D = Host>
+class BatchView {
+public:
+    BatchView() = default;
+    /// `count` m×n matrices, column-major with leading dimension `ld`; `stride` 0: one matrix, which is only read, `count` times.
+    BatchView(T* data, Index rows, Index cols, Index ld, Index stride, Index count)
+        : BatchView(data, rows, cols, 1, ld, stride, count) {}
+    /// Any strides, row-major ones (NumPy's default) among them.
+    BatchView(T* data, Index rows, Index cols, Index row_stride, Index col_stride, Index stride, Index count)
+        : data_(data),
+          rows_(rows),
+          cols_(cols),
+          row_stride_(row_stride),
+          col_stride_(col_stride),
+          stride_(stride),
+          count_(count) {}
+    /// A ragged batch, or an array of pointers.
+    explicit BatchView(std::vector<MatrixView<T, D>> matrices)
+        : list_(std::make_shared<const std::vector<MatrixView<T, D>>>(std::move(matrices))),
+          count_(static_cast<Index>(list_->size())) {}
+    /// A batch that may be written also serves where one is only read.
+    template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>) BatchView(const BatchView<U, D>& other)
+        : BatchView(other.data_, other.rows_, other.cols_, other.row_stride_, other.col_stride_, other.stride_,
+                    other.count_) {
+        if (other.list_) *this = BatchView(std::vector<MatrixView<T, D>>(other.list_->begin(), other.list_->end()));
+    }
+
+    Index count() const { return count_; }
+    /// Whether all have one shape, that of matrix 0.
+    bool uniform() const { return !list_; }
+    Index rows(Index b) const { return list_ ? (*list_)[b].rows : rows_; }
+    Index cols(Index b) const { return list_ ? (*list_)[b].cols : cols_; }
+    Index row_stride(Index) const { return row_stride_; }
+    Index col_stride(Index b) const { return list_ ? (*list_)[b].ld : col_stride_; }
+    T* data(Index b) const { return list_ ? (*list_)[b].data : data_ ? data_ + b * stride_ : nullptr; }
+
+private:
+    template <class, class>
+    friend class BatchView;
+
+    T* data_ = nullptr;
+    std::shared_ptr<const std::vector<MatrixView<T, D>>> list_;
+    Index rows_ = 0, cols_ = 0, row_stride_ = 1, col_stride_ = 1, stride_ = 0, count_ = 0;
+};
+
+/// Matrices that lie one after the other, each column-major with ld = max(1, rows).
+template <class T, class D = Host>
+class Batch {
+public:
+    Batch() = default;
+    Batch(const Context<D>& ctx, Index rows, Index cols, Index count)
+        : memory_(ctx, rows, cols * count), view_(memory_.data(), rows, cols, memory_.ld(), rows * cols, count) {}
+    /// Of the shapes (rows, cols) that are listed.
+    Batch(const Context<D>& ctx, const std::vector<std::pair<Index, Index>>& shapes) {
+        Index size = 0;
+        for (const auto& [rows, cols] : shapes) size += rows * cols;
+        memory_ = Matrix<T, D>(ctx, size, 1);
+        std::vector<MatrixView<T, D>> views;
+        for (T* data = memory_.data(); const auto& [rows, cols] : shapes) {
+            views.emplace_back(data, rows, cols);
+            data += rows * cols;
+        }
+        view_ = BatchView<T, D>(std::move(views));
+    }
+
+    Index count() const { return view_.count(); }
+    const BatchView<T, D>& view() { return view_; }
+    BatchView<const T, D> view() const { return view_; }
+    MatrixView<T, D> operator[](Index b) { return {view_.data(b), view_.rows(b), view_.cols(b)}; }
+    MatrixView<const T, D> operator[](Index b) const { return {view_.data(b), view_.rows(b), view_.cols(b)}; }
+
+private:
+    Matrix<T, D> memory_;
+    BatchView<T, D> view_;
+};
+
+/// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k.
+///
+/// Const members may be called from several threads, each with its own context. What is given to be written has the shapes named
+/// here, and any strides; InvalidArgument otherwise.
+template <class T, class D = Host>
+class BatchedQR {
+public:
+    BatchedQR(BatchedQR&&) noexcept;
+    BatchedQR& operator=(BatchedQR&&) noexcept;
+    ~BatchedQR();
+
+    Index count() const;
+    Index rows(Index b) const;
+    Index cols(Index b) const;
+
+    /// R_b, k×n, exact zeros below the diagonal.
+    void r(Context<D>& ctx, BatchView<T, D> R) const;
+    /// The thin Q_b, m×k. 2mk² − 2k³/3 flops each.
+    void form_q(Context<D>& ctx, BatchView<T, D> Q) const;
+    /// C_b := op(Q_b) C_b for the m×m Q_b, C_b m×p_b. 4mkp − 2k²p flops each.
+    void apply_q(Context<D>& ctx, Op op, BatchView<T, D> C) const;
+    /// LAPACK's format, as ?geqrf has it: V below the diagonal and R on and above it, m×n; tau k×1.
+    void lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, D> tau) const;
+
+    /// The same in memory of their own.
+    Batch<T, D> r(Context<D>& ctx) const;
+    Batch<T, D> form_q(Context<D>& ctx) const;
+    /// op(Q_b) C, one C (m×p) for all.
+    Batch<T, D> apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const;
+
+    /// What was done for matrix b.
+    Report report(Index b) const;
+
+    /// Quoin's own use.
+    struct Impl;
+    explicit BatchedQR(std::unique_ptr<Impl> impl);
+
+private:
+    void apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from, BatchView<T, D> to) const;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
+///
+/// ‖A_b − Q_bR_b‖ = O(nu)‖A_b‖ and ‖I − Q_bᵀQ_b‖ = O(nu) for every finite A_b, by Householder reflectors. Small matrices are factored
+/// several at once, one in each lane of the vector registers; others each by one thread as `qr` does it. The bits of a result depend
+/// on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
+/// Blocks until done. `options`: any that `qr` takes; those other than `method` Auto or BlockedHouseholder, and `verify`, have every
+/// matrix factored by `qr`.
+///
+/// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry that names the first such matrix and its entry; with check_finite = false
+/// NaN and Inf propagate within their matrix.
+///
+///     auto f = qr(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));
+///     Batch<double> R = f.r(ctx);
+template <class T, class D>
+BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options = {});
+template <class T, class D>
+BatchedQR<T, D> qr(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
+    return qr<T, D>(ctx, BatchView<const T, D>(A), options);
+}
+
+}  // namespace quoin

@@ -1,0 +1,80 @@
+#pragma once
+
+// Small matrices of one shape, several at once in the lanes of the vector registers (host/kernels/lanes.hpp). A group is as many
+// matrices as there are lanes: element (i, j) of all of them lies at X + (i + j·ld)·lanes.
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+
+#include "host/parallel.hpp"
+#include "primitives.hpp"
+#include "small_batch.hpp"
+
+namespace quoin {
+
+template <class T>
+class SmallBatch<T, Host> {
+public:
+    static bool fits(Index m, Index n) { return Tuning<Host>::in_lanes(m, n); }
+    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count);
+
+    Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
+    void unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const;
+    void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
+    void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;
+    void apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const;
+
+private:
+    /// Of p columns, a group.
+    Index elements(Index p) const { return ld_ * p * lanes_; }
+    double flops() const;
+    void pack(Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
+    void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group,
+                      BatchView<T> B) const;
+    /// work(group) for every group until the context is asked to stop.
+    template <class Work>
+    void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const;
+
+    Index m_, n_, k_;
+    Index ld_;  ///< odd, so that columns do not share few lines of a cache
+    Index lanes_;
+    Matrix<T> X_, tau_;  // a column for each group
+};
+
+/// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.
+template <class Work>
+void for_each_matrix(Context<Host>& ctx, Index count, double flops, const Work& work) {
+    const int threads = static_cast<int>(std::min<Index>(count, host::team(ctx, flops * static_cast<double>(count))));
+    if (threads <= 1) {
+        for (Index i = 0; i < count; ++i) {
+            throw_if_stopped(ctx);
+            work(ctx, i);
+        }
+        return;
+    }
+    std::mutex mutex;
+    std::exception_ptr failure;
+    Index failed = count;
+#pragma omp parallel num_threads(threads)
+    {
+        Context<Host> mine(1);
+#pragma omp for schedule(dynamic)
+        for (Index i = 0; i < count; ++i) {
+            try {
+                throw_if_stopped(ctx);
+                work(mine, i);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (i < failed) {
+                    failed = i;
+                    failure = std::current_exception();
+                }
+            }
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+    ctx.state().add_flops(flops * static_cast<double>(count));
+}
+
+}  // namespace quoin

@@ -1,0 +1,342 @@
+#include "quoin/batch.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/error.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class BatchTest : public testing::Test {
+protected:
+    using Views = std::vector<MatrixView<T>>;
+    Context<Host> ctx{2};
+
+    static BatchView<const T> of(const std::vector<Matrix<T>>& matrices) {
+        std::vector<MatrixView<const T>> views;
+        for (const auto& A : matrices) views.push_back(A.view());
+        return BatchView<const T>(std::move(views));
+    }
+    /// One array of copies of A.
+    static Matrix<T> repeated(MatrixView<const T> A, Index count) {
+        Matrix<T> all(A.rows, A.cols * count);
+        for (Index b = 0; b < count; ++b) {
+            for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, all.view().at(0, b * A.cols + j));
+        }
+        return all;
+    }
+    static BatchView<const T> in(const Matrix<T>& all, Index n) {
+        const Index m = all.rows();
+        return {all.data(), m, n, all.ld(), m * n, n > 0 ? all.cols() / n : 0};
+    }
+
+    void expect_law(const BatchView<const T>& A, const BatchedQR<T>& f) {
+        const Batch<T> Q = f.form_q(ctx), R = f.r(ctx);
+        for (Index b = 0; b < A.count(); ++b) {
+            SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, A.rows(b), A.cols(b)));
+            const Index k = std::min(A.rows(b), A.cols(b));
+            const MatrixView<const T> M(A.data(b), A.rows(b), A.cols(b), A.col_stride(b));
+            ASSERT_EQ(f.rows(b), M.rows);
+            ASSERT_EQ(f.cols(b), M.cols);
+            ASSERT_TRUE(Q[b].rows == M.rows && Q[b].cols == k && R[b].rows == k && R[b].cols == M.cols);
+            EXPECT_TRUE(is_upper_trapezoidal<T>(R[b]));
+            EXPECT_LE(orthogonality_error<T>(Q[b], k), law);
+            EXPECT_LE(column_residual_error<T>(M, Q[b], R[b]), law);
+        }
+    }
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(BatchTest, Precisions);
+
+struct Shape {
+    Index m, n;
+};
+/// Both sides of every edge of Tuning<Host>::in_lanes, odd and even numbers of rows.
+constexpr Shape shapes[] = {{1, 1},    {3, 3},    {2, 7},    {16, 8},   {5, 1},   {1, 5},
+                            {33, 32},  {64, 64},  {65, 65},  {64, 80},  {80, 64}, {512, 16},
+                            {513, 16}, {128, 64}, {129, 64}, {200, 70}, {70, 200}};
+
+TYPED_TEST(BatchTest, EveryClassAndShapeInOneMixedBatch) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    Index turn = 0;
+    for (const Gallery matrix_class : gallery()) {
+        for (const auto& [m, n] : in_turn(shapes, turn++)) matrices.push_back(generate<T>(matrix_class, m, n));
+        matrices.push_back(generate<T>(matrix_class, 16, 8));
+    }
+    const auto A = this->of(matrices);
+    const auto f = qr<T>(this->ctx, A);
+    this->expect_law(A, f);
+
+    // each has the bits that it has alone
+    const Batch<T> R = f.r(this->ctx), Q = f.form_q(this->ctx);
+    for (Index b = 0; b < A.count(); ++b) {
+        SCOPED_TRACE(b);
+        const auto alone = qr<T>(this->ctx, this->in(matrices[b], matrices[b].cols()));
+        EXPECT_TRUE(same_bits<T>(alone.r(this->ctx)[0], R[b]));
+        EXPECT_TRUE(same_bits<T>(alone.form_q(this->ctx)[0], Q[b]));
+    }
+}
+
+TYPED_TEST(BatchTest, AnyNumberOfMatricesOfOneShape) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        for (const Index count : {1, 2, 3, 4, 5, 15, 16, 17, 33}) {
+            SCOPED_TRACE(fmt::format("{} of {}x{}", count, m, n));
+            const Matrix<T> all = random_normal<T>(m, n * count);
+            this->expect_law(this->in(all, n), qr<T>(this->ctx, this->in(all, n)));
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, HugeTinyAndDenormalEntriesInOneGroup) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(20, 6);
+    std::vector<Matrix<T>> matrices;
+    for (const double factor :
+         {1.0, 1e-3 * std::numeric_limits<T>::max(), 1e3 * std::numeric_limits<T>::min(),
+          8.0 * std::numeric_limits<T>::denorm_min(), std::sqrt(double(std::numeric_limits<T>::min())), 0.0}) {
+        matrices.push_back(copy<T>(A.view()));
+        for (Index i = 0; i < 20 * 6; ++i) matrices.back().data()[i] = static_cast<T>(A.data()[i] * factor);
+    }
+    // what is left of the second column is too small to be squared
+    matrices.push_back(copy<T>(A.view()));
+    for (Index i = 0; i < 20; ++i) {
+        matrices.back()(i, 1) =
+            i == 0 ? T(1) : static_cast<T>(A(i, 1) * std::sqrt(double(std::numeric_limits<T>::min())));
+        matrices.back()(i, 0) = i == 0;
+    }
+    const auto A_all = this->of(matrices);
+    this->expect_law(A_all, qr<T>(this->ctx, A_all));
+}
+
+TYPED_TEST(BatchTest, RIsThatOfLapack) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n), count = 5;
+        const Matrix<T> all = random_normal<T>(m, n * count);
+        const auto f = qr<T>(this->ctx, this->in(all, n));
+        Batch<T> V_R(this->ctx, m, n, count), tau(this->ctx, k, 1, count);
+        f.lapack(this->ctx, V_R.view(), tau.view());
+        const Batch<T> R = f.r(this->ctx), Q = f.form_q(this->ctx);
+        for (Index b = 0; b < count; ++b) {
+            // the same reflectors: signs and all
+            Matrix<double> W(m, n);
+            std::vector<double> t(k);
+            for (Index i = 0; i < m * n; ++i) W.data()[i] = all.data()[b * m * n + i];
+            const double norm = frobenius_norm<double>(W.view());
+            ASSERT_EQ(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, m, n, W.data(), W.ld(), t.data()), 0);
+            // ‖R⁻¹‖ of a random square matrix of 64 columns is in the hundreds
+            const double tolerance = 2000 * law * k * unit_roundoff<T>;
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) EXPECT_NEAR(V_R[b](i, j), W(i, j), tolerance * (i <= j ? norm : 1));
+                for (Index i = 0; i < k; ++i) EXPECT_EQ(R[b](i, j), i <= j ? V_R[b](i, j) : T(0));
+            }
+            // and LAPACK makes the same Q of them
+            Matrix<T> from_lapack = copy<T>(MatrixView<const T>(V_R[b]).col_block({0, k}));
+            int info;
+            if constexpr (sizeof(T) == sizeof(float)) {
+                info = LAPACKE_sorgqr(LAPACK_COL_MAJOR, m, k, k, from_lapack.data(), from_lapack.ld(), tau[b].data);
+            } else {
+                info = LAPACKE_dorgqr(LAPACK_COL_MAJOR, m, k, k, from_lapack.data(), from_lapack.ld(), tau[b].data);
+            }
+            ASSERT_EQ(info, 0);
+            EXPECT_LE(difference<T>(from_lapack.view(), Q[b], k, std::sqrt(double(k))), law);
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, AppliesQ) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices, right_sides;
+    Index p = 0;
+    for (const auto& [m, n] : shapes) {
+        for (int twice = 0; twice < 2; ++twice) {
+            matrices.push_back(random_normal<T>(m, n, p + 1));
+            right_sides.push_back(random_normal<T>(m, p++ % 5));
+        }
+    }
+    const auto f = qr<T>(this->ctx, this->of(matrices));
+    for (const Op op : {Op::None, Op::Transpose}) {
+        std::vector<Padded<T>> C;
+        std::vector<MatrixView<T>> views;
+        C.reserve(right_sides.size());
+        for (const auto& B : right_sides) views.push_back(C.emplace_back(MatrixView<const T>(B.view())).view());
+        f.apply_q(this->ctx, op, BatchView<T>(views));
+        for (std::size_t b = 0; b < matrices.size(); ++b) {
+            SCOPED_TRACE(b);
+            const Index m = matrices[b].rows();
+            // the m×m Q, from the batch's own product with I
+            const auto one = qr<T>(this->ctx, this->in(matrices[b], matrices[b].cols()));
+            const Batch<T> Q = one.apply_q(this->ctx, Op::None, identity<T>(m).view());
+            EXPECT_LE(orthogonality_error<T>(Q[0], std::min(m, matrices[b].cols())), law);
+            EXPECT_LE(product_error<T>(Side::Left, op, Q[0], right_sides[b].view(), views[b],
+                                       std::min(m, matrices[b].cols())),
+                      law);
+            EXPECT_TRUE(C[b].padding_intact());
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, OneRightSideForAll) {
+    using T = TypeParam;
+    const Index m = 20, n = 6, count = 9;
+    const Matrix<T> all = random_normal<T>(m, n * count), C = random_normal<T>(m, 3);
+    const auto f = qr<T>(this->ctx, this->in(all, n));
+    const Batch<T> products = f.apply_q(this->ctx, Op::Transpose, C.view());
+    Batch<T> each(this->ctx, m, 3, count);
+    for (Index b = 0; b < count; ++b) {
+        for (Index i = 0; i < m * 3; ++i) each[b].data[i] = C.data()[i];
+    }
+    f.apply_q(this->ctx, Op::Transpose, each.view());
+    for (Index b = 0; b < count; ++b) EXPECT_TRUE(same_bits<T>(products[b], each[b]));
+}
+
+TYPED_TEST(BatchTest, RowMajorAndOtherStrides) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        const Index count = 5, k = std::min(m, n);
+        const Matrix<T> all = random_normal<T>(m, n * count);
+        const auto expected = qr<T>(this->ctx, this->in(all, n));
+        // C order with a gap behind each row and each matrix
+        Padded<T> rows(filled<T>(n, m * count, T(0)).view());
+        for (Index b = 0; b < count; ++b) {
+            for (Index i = 0; i < m; ++i) {
+                for (Index j = 0; j < n; ++j) rows.view()(j, b * m + i) = all(i, b * n + j);
+            }
+        }
+        const Index ld = rows.view().ld;
+        const auto f = qr<T>(this->ctx, BatchView<const T>(rows.view().data, m, n, ld, 1, m * ld, count));
+        EXPECT_TRUE(rows.padding_intact());
+        const Batch<T> R = f.r(this->ctx), R_expected = expected.r(this->ctx), Q_expected = expected.form_q(this->ctx);
+        // results in C order too
+        Padded<T> Q(k, m * count);
+        f.form_q(this->ctx, BatchView<T>(Q.view().data, m, k, Q.view().ld, 1, m * Q.view().ld, count));
+        EXPECT_TRUE(Q.padding_intact());
+        for (Index b = 0; b < count; ++b) {
+            EXPECT_TRUE(same_bits<T>(R[b], R_expected[b]));
+            EXPECT_TRUE(same_bits<T>(transposed<T>(Q.view().col_block({b * m, (b + 1) * m})).view(), Q_expected[b]));
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, ThreadsDoNotChangeBits) {
+    using T = TypeParam;
+    Context<Host> one(1), four(4);
+    for (const auto& [m, n] : shapes) {
+        const Index count = 37;
+        const Matrix<T> all = random_normal<T>(m, n * count);
+        const auto f = qr<T>(one, this->in(all, n)), g = qr<T>(four, this->in(all, n));
+        const Batch<T> R = f.r(one), S = g.r(four), Q = f.form_q(one), P = g.form_q(four);
+        for (Index b = 0; b < count; ++b) {
+            EXPECT_TRUE(same_bits<T>(R[b], S[b]));
+            EXPECT_TRUE(same_bits<T>(Q[b], P[b]));
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, NothingToDo) {
+    using T = TypeParam;
+    EXPECT_EQ(qr<T>(this->ctx, BatchView<const T>(nullptr, 3, 3, 3, 9, 0)).count(), 0);
+    EXPECT_EQ(qr<T>(this->ctx, BatchView<const T>(std::vector<MatrixView<const T>>{})).r(this->ctx).count(), 0);
+    std::vector<Matrix<T>> matrices;
+    matrices.push_back(random_normal<T>(5, 3));
+    matrices.push_back(Matrix<T>(0, 4));
+    matrices.push_back(Matrix<T>(4, 0));
+    matrices.push_back(Matrix<T>(0, 0));
+    const auto f = qr<T>(this->ctx, this->of(matrices));
+    this->expect_law(this->of(matrices), f);
+}
+
+TYPED_TEST(BatchTest, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}}) {
+        const Index count = 21;
+        Matrix<T> all = random_normal<T>(m, n * count);
+        const auto clean = qr<T>(this->ctx, this->in(all, n));
+        all(m - 1, 18 * n + 1) = std::numeric_limits<T>::infinity();
+        all(2, 17 * n + 3) = std::numeric_limits<T>::quiet_NaN();
+        try {
+            (void)qr<T>(this->ctx, this->in(all, n));
+            FAIL() << "NaN was accepted";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, 2);
+            EXPECT_EQ(e.col, 3);
+            EXPECT_NE(std::string(e.what()).find("matrix 17 of the batch"), std::string::npos) << e.what();
+        }
+        Options options;
+        options.check_finite = false;
+        const auto f = qr<T>(this->ctx, this->in(all, n), options);
+        const Batch<T> R = f.r(this->ctx), R_clean = clean.r(this->ctx);
+        for (Index b = 0; b < count; ++b) {
+            if (b == 17 || b == 18) {
+                EXPECT_FALSE(is_finite<T>(R[b]));
+            } else {
+                EXPECT_TRUE(same_bits<T>(R[b], R_clean[b]));
+            }
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, OtherMethodsFactorEachMatrixAsQrDoes) {
+    using T = TypeParam;
+    const Index m = 60, n = 7, count = 5;
+    const Matrix<T> all = random_normal<T>(m, n * count);
+    for (const Method method : {Method::TSQR, Method::CholeskyQR2}) {
+        Options options;
+        options.method = method;
+        const auto f = qr<T>(this->ctx, this->in(all, n), options);
+        const Batch<T> R = f.r(this->ctx);
+        for (Index b = 0; b < count; ++b) {
+            EXPECT_EQ(f.report(b).method, method);
+            EXPECT_TRUE(same_bits<T>(
+                R[b], qr<T>(this->ctx, all.view().col_block({b * n, (b + 1) * n}), options).r(this->ctx).view()));
+        }
+    }
+    Options verify;
+    verify.verify = true;
+    EXPECT_GE(qr<T>(this->ctx, this->in(all, n), verify).report(3).orthogonality, 0);
+}
+
+TYPED_TEST(BatchTest, RefusesWhatDoesNotFit) {
+    using T = TypeParam;
+    Matrix<T> all = random_normal<T>(6, 4 * 3);
+    const auto f = qr<T>(this->ctx, this->in(all, 4));
+    Batch<T> fewer(this->ctx, 4, 4, 2), wide(this->ctx, 4, 5, 3);
+    EXPECT_THROW(f.r(this->ctx, fewer.view()), InvalidArgument);
+    EXPECT_THROW(f.r(this->ctx, wide.view()), InvalidArgument);
+    EXPECT_THROW(f.form_q(this->ctx, wide.view()), InvalidArgument);
+    EXPECT_THROW(f.apply_q(this->ctx, Op::None, wide.view()), InvalidArgument);
+    EXPECT_THROW((void)f.apply_q(this->ctx, Op::None, Matrix<T>(5, 1).view()), InvalidArgument);
+    EXPECT_THROW(f.lapack(this->ctx, wide.view(), fewer.view()), InvalidArgument);
+    EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(nullptr, 3, 3, 3, 9, 2)), InvalidArgument);
+    EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(all.data(), -1, 3, 3, 9, 2)), InvalidArgument);
+    EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(all.data(), 2, 3, 2, 6, -2)), InvalidArgument);
+    const std::vector<MatrixView<const T>> overlapping = {{all.data(), 6, 2, 5}};
+    EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(overlapping)), InvalidArgument);
+}
+
+TYPED_TEST(BatchTest, Stops) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}}) {
+        const Matrix<T> all = random_normal<T>(m, n * 20);
+        this->ctx.request_stop();
+        EXPECT_THROW((void)qr<T>(this->ctx, this->in(all, n)), Interrupted);
+        this->ctx.clear_stop();
+        EXPECT_EQ(qr<T>(this->ctx, this->in(all, n)).count(), 20);
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
