@@ -53,7 +53,7 @@ private:
 /// Results are the same bits from run to run on one kind of GPU. The arena grows at a plan's first use; its memory, and
 /// that of matrices which are gone, is reused until the context and every matrix made with it are gone.
 ///
-/// `qr` waits once, at its end: for the verdict of a CholeskyQR method, whose steps decide on the device (more often where
+/// `qr` waits once, at its end: for the certificate of a CholeskyQR method, whose steps decide on the device (more often where
 /// it has to go on with another method, or has more than 192 columns), and for what the check of the input found. By
 /// BlockedHouseholder it waits once a panel that is reconstructed, that is, wider than 32 columns and four times as high as
 /// wide, or that the host factors. By reflectors otherwise (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; R alone by TSQR apart) with
@@ -196,13 +196,6 @@ Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
     copy_to_host<T>(ctx, A, B.view());
     return B;
 }
-
-/// B := A, on the device.
-template <class T>
-void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
-/// B := Aᵀ, on the device: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
-template <class T>
-void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
 
 /// As on the host (least_squares.hpp), but κ₁(R) itself from R⁻¹ in double: n³/3 flops and 2n² numbers of workspace. Waits.
 template <class T>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -165,17 +165,17 @@ Method choose_method(Index m, Index n, const Options& options) {
 /// Of the large products: the updates of the planned panels, or the projections of classical Gram-Schmidt.
 template <class T, class D>
 Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
-    const bool on_device = Tuning<D>::corrected_products && sizeof(T) == 4;
+    const bool on_device = Tuning<D>::corrected_products && std::is_same_v<T, float>;
     const bool by_cgs = plan.method == Method::ClassicalGramSchmidt;
     const bool corrected =
         on_device && (by_cgs || (plan.method == Method::BlockedHouseholder && plan.compact_wy == CompactWY::Panels));
     const bool possible = wanted == Arithmetic::Corrected ? corrected : on_device && by_cgs;
     if (wanted != Arithmetic::Auto && wanted != Arithmetic::Native && !possible) {
-        throw InvalidArgument(fmt::format(
-            "arithmetic {} is for f32 on a GPU by cgs{}, and this is {} by {}{}{}", to_string(wanted),
-            wanted == Arithmetic::Corrected ? " or householder with compact_wy panels" : "",
-            sizeof(T) == 4 ? "f32" : "f64", to_string(plan.method), Tuning<D>::corrected_products ? "" : " on the host",
-            plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
+        throw InvalidArgument(
+            fmt::format("arithmetic {} is for f32 on a GPU by cgs{}, and this is {} by {}{}{}", to_string(wanted),
+                        wanted == Arithmetic::Corrected ? " or householder with compact_wy panels" : "",
+                        Scalar<T>::name, to_string(plan.method), Tuning<D>::corrected_products ? "" : " on the host",
+                        plan.compact_wy == CompactWY::Full ? " with compact_wy full" : ""));
     }
     if (wanted != Arithmetic::Auto) return wanted;
     return corrected && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
@@ -184,7 +184,7 @@ Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
 /// Of products with Q.
 template <class T, class D>
 Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
-    const bool possible = Tuning<D>::corrected_products && sizeof(T) == 4 && !is_gram_schmidt(plan.method);
+    const bool possible = Tuning<D>::corrected_products && std::is_same_v<T, float> && !is_gram_schmidt(plan.method);
     const bool asked = wanted == Arithmetic::Auto || wanted == Arithmetic::Corrected;
     return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
 }

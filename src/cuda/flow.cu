@@ -1,7 +1,7 @@
 // Lorenz's systems on a GPU, by the host's method of order 5 (kernels/dormand_prince.cuh).
 
+#include "cuda/device.hpp"
 #include "cuda/kernels/dormand_prince.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 #include "lyapunov/same_system.hpp"
 

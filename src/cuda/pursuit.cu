@@ -3,7 +3,7 @@
 //   chunk kernels     a block takes chunks of 1024 rows of a column in turn, thread x the rows x, x + 256, …; its threads'
 //                     sums are added in a fixed tree, and `sum_blocks` adds the blocks' in order, all in double. shrink_sparse
 //                     reads four matrices and writes two, entry_norms reads one. Bound by memory.
-//   correct_and_shrink   kernels/correct_and_shrink.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
+//   update_multipliers_and_sparse   kernels/update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
 //                     time in workspace, and two chunk kernels do the rest.
 //
 // And n×n:
@@ -19,11 +19,12 @@
 #include <vector>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/kernels/correct_and_shrink.cuh"
 #include "cuda/kernels/jacobi.cuh"
-#include "cuda/primitives.hpp"
+#include "cuda/kernels/update_multipliers_and_sparse.cuh"
 #include "cuda/tuning.hpp"
+#include "primitives/generic/pursuit_in_two_passes.hpp"
 
 namespace quoin {
 namespace {
@@ -234,10 +235,13 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
 
 }  // namespace
 
-PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) { return *ctx.state().read_back(sums.data, 1); }
+template <>
+PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) {
+    return *ctx.state().read_back(sums.data, 1);
+}
 
-template <class T>
-EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const std::uint8_t, Cuda> observed) {
+template <class T, class D>
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed) {
     Arena::Frame frame(ctx);
     EntryNorms* const norms = frame.take<EntryNorms>(1);
     over_chunks(
@@ -258,9 +262,9 @@ EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixVi
     return *ctx.state().read_back(norms, 1);
 }
 
-template <class T>
-void scaled_copy(Context<Cuda>& ctx, double factor, MatrixView<const T, Cuda> A,
-                 MatrixView<const std::uint8_t, Cuda> observed, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
+                 View<T, D> B) {
     const T f = static_cast<T>(factor);
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
         B.data[i + j * B.ld] = seen(observed, i, j) ? f * A.data[i + j * A.ld] : T(0);
@@ -305,10 +309,9 @@ void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<con
 
 }  // namespace
 
-template <class T>
-void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
-                   MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
-                   MatrixView<T, Cuda> S, SumsView<Cuda> sums) {
+template <class T, class D>
+void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
+                   double mu, double threshold, View<T, D> L, View<T, D> S, SumsView<D> sums) {
     PursuitSums* const to = sums.data;
     shrink_pass<T>(ctx, M, Y, observed, static_cast<T>(1 / mu), static_cast<T>(threshold), L, S, L, S,
                    [=] __device__(Triple sums) {
@@ -318,9 +321,8 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
                    });
 }
 
-template <class T>
-void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, SpectrumNeeds needs, std::span<T> s,
-                       MatrixView<T, Cuda> Vt) {
+template <class T, class D>
+void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt) {
     const Index n = X.cols;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -340,10 +342,9 @@ void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, Spectrum
                    [](double square) { return static_cast<T>(std::sqrt(std::max(0.0, square))); });
 }
 
-template <class T>
-void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumNeeds needs, std::span<T> s,
-                            MatrixView<T, Cuda> Vt) {
-    if constexpr (sizeof(T) == 4) {
+template <class T, class D>
+void right_singular_vectors(Context<D>& ctx, View<T, D> R, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt) {
+    if constexpr (std::is_same_v<T, float>) {
         gram_eigenvectors<T>(ctx, R, needs, s, Vt);
     } else {
         Arena::Frame frame(ctx);
@@ -351,9 +352,8 @@ void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumN
     }
 }
 
-template <class T>
-void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::span<const T> weights,
-                        MatrixView<T, Cuda> P) {
+template <class T, class D>
+void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Real<T>> weights, View<T, D> P) {
     const Index n = Vt.cols, rank = Vt.rows;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -381,8 +381,8 @@ constexpr Index slab_rows = Index(1) << 17;
 
 /// Of any width. The sums of a slab are added to those before it.
 template <class T>
-void correct_and_shrink_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
-                             const Correction<T>& by, PursuitSums* to, PursuitSums* next) {
+void update_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, const Correction<T>& by,
+                 PursuitSums* to, PursuitSums* next) {
     Arena::Frame frame(ctx);
     const auto slab = frame.matrix<T>(std::min(X.rows, slab_rows), X.cols);
     for (Index begin = 0; begin < X.rows; begin += slab_rows) {
@@ -424,63 +424,41 @@ void correct_and_shrink_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, Ma
 
 }  // namespace
 
-template <class T>
-void correct_and_shrink(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
-                        MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> S,
-                        MatrixView<const std::uint8_t, Cuda> observed, double mu, double next_mu, double next_threshold,
-                        MatrixView<T, Cuda> Y, MatrixView<T, Cuda> next_X, MatrixView<T, Cuda> next_S,
-                        SumsView<Cuda> sums, SumsView<Cuda> next_sums) {
+template <class T, class D>
+void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<const T, D> P, View<const T, D> M,
+                                   View<const T, D> S, View<const std::uint8_t, D> observed, double mu, double next_mu,
+                                   double next_threshold, View<T, D> Y, View<T, D> next_X, View<T, D> next_S,
+                                   SumsView<D> sums, SumsView<D> next_sums) {
     const Index m = X.rows, n = X.cols;
     const Correction<T> by{
         M, S,      observed, static_cast<T>(mu), static_cast<T>(1 / next_mu), static_cast<T>(next_threshold),
         Y, next_X, next_S};
     if (X.empty()) {
-        for (PursuitSums* of : {sums.data, next_sums.data}) {
-            QUOIN_CUDA_CHECK(cudaMemsetAsync(of, 0, sizeof(PursuitSums), ctx.stream()));
-        }
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(sums.data, 0, sizeof(PursuitSums), ctx.stream()));
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(next_sums.data, 0, sizeof(PursuitSums), ctx.stream()));
         return;
     }
     if (n > correct_max_cols) {
-        correct_and_shrink_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
+        update_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
     } else {
         const int processors = ctx.state().multiprocessors, blocks = correct_blocks(m, processors);
         Arena::Frame frame(ctx);
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
-        QUOIN_CUDA_CHECK(cuda::correct_and_shrink(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by, parts,
-                                                  processors, ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::update_multipliers_and_sparse(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by,
+                                                             parts, processors, ctx.stream()));
         sum_corrections<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
         check_launch("sum_corrections");
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }
 
-template <class T>
-void project(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, MatrixView<T, Cuda> L) {
+template <class T, class D>
+void multiply_right(Context<D>& ctx, View<const T, D> X, View<const T, D> P, View<T, D> L) {
     gemm<T>(ctx, Op::None, Op::None, 1, X, P, 0, L);
     ctx.state().add_flops(2.0 * X.rows * X.cols * P.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template EntryNorms entry_norms<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                                     \
-                                       MatrixView<const std::uint8_t, Cuda>);                                         \
-    template void scaled_copy<T>(Context<Cuda>&, double, MatrixView<const T, Cuda>,                                   \
-                                 MatrixView<const std::uint8_t, Cuda>, MatrixView<T, Cuda>);                          \
-    template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
-                                   MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,         \
-                                   MatrixView<T, Cuda>, SumsView<Cuda>);                                              \
-    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, SpectrumNeeds, std::span<T>,        \
-                                       MatrixView<T, Cuda>);                                                          \
-    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, SpectrumNeeds, std::span<T>,         \
-                                            MatrixView<T, Cuda>);                                                     \
-    template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,                \
-                                        MatrixView<T, Cuda>);                                                         \
-    template void correct_and_shrink<T>(                                                                              \
-        Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
-        MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double, double, double, MatrixView<T, Cuda>, \
-        MatrixView<T, Cuda>, MatrixView<T, Cuda>, SumsView<Cuda>, SumsView<Cuda>);                                    \
-    template void project<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, entry_norms, scaled_copy, shrink_sparse, gram_eigenvectors, right_singular_vectors,
+                weighted_projector, update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "cuda/device.hpp"
 #include "cuda/kernels/verlet_tangents.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 #include "lyapunov/central_force.hpp"
 #include "lyapunov/same_system.hpp"

@@ -1,7 +1,7 @@
 #include "lapack/in_place.hpp"
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 #include "lapack/tuning.hpp"
 
 namespace quoin::lapack {

@@ -13,7 +13,7 @@
 //     │    │  V │    │    └────┴────┴────┘
 //     └────┴────┴────┘  rows < first of a domain are done with
 
-#include "algorithms/tree.hpp"
+#include "primitives/panel_tree.hpp"
 
 namespace quoin::cuda {
 
