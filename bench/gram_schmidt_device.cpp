@@ -10,9 +10,9 @@
 
 #include "accuracy.hpp"
 #include "bench.hpp"
-#include "cuda/primitives.hpp"
 #include "cusolver_qr.hpp"
 #include "device.hpp"
+#include "devices.hpp"
 #include "gram_schmidt_kernels.hpp"
 #include "interrupt.hpp"
 #include "random.hpp"

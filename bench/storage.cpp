@@ -17,12 +17,11 @@
 #include "stopwatch.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cuda/primitives.hpp"
 #include "cusolver_qr.hpp"
 #include "device.hpp"
+#include "devices.hpp"
 #include "random.hpp"
 #endif
-#include "primitives.hpp"
 
 namespace quoin::cli {
 

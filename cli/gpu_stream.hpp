@@ -10,7 +10,7 @@
 #include "stopwatch.hpp"
 #include "streaming_layout.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #endif
 
 namespace quoin::cli {

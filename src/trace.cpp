@@ -17,7 +17,7 @@ const char* to_string(Trace::Row row) {
     switch (row) {
         case Trace::Row::Host: return "host";
         case Trace::Row::Device: return "device, main stream";
-        case Trace::Row::Beside: return "device, side stream";
+        case Trace::Row::SideStream: return "device, side stream";
         case Trace::Row::ToDevice: return "host to device";
         case Trace::Row::ToHost: return "device to host";
     }

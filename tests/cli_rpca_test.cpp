@@ -155,7 +155,7 @@ TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
 
 TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
     using T = TypeParam;
-    const std::string dtype = sizeof(T) == 4 ? " --dtype f32" : " --dtype f64";
+    const std::string dtype = std::is_same_v<T, float> ? " --dtype f32" : " --dtype f64";
     const Outcome outcome = quoin_run(
         "rpca --synthetic --scale 64x48 --frames 50 --window 20 --npy --write-scene scene --out d --json" + dtype);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -11,9 +11,9 @@
 
 #include "cases.hpp"
 #include "checks.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "lapack.hpp"
-#include "primitives.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::test {

@@ -210,8 +210,8 @@ TYPED_TEST(FileQRTest, ColumnsThatTravelGiveTheSameBits) {
             ASSERT_EQ(plan.route, FileRoute::Slabs);
             ASSERT_GE(plan.blocks, 4);
             const std::string expected = this->outputs_of(options);
-            for (const Index chunk : {Index{1}, plan.reach + 1, plan.block, 2 * n}) {
-                if (quick() && chunk != plan.reach + 1) continue;
+            for (const Index chunk : {Index{1}, plan.v_block + 1, plan.block, 2 * n}) {
+                if (quick() && chunk != plan.v_block + 1) continue;
                 SCOPED_TRACE(fmt::format("{}x{} by {}", m, n, chunk));
                 const std::string folder = this->path("out/quoin-journal");
                 io::ByteCounters bytes;

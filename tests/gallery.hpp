@@ -52,7 +52,7 @@ const std::vector<Gallery>& gallery();
 std::string to_string(Gallery matrix_class);
 
 template <class T>
-inline constexpr int graded_exponent = sizeof(T) == 8 ? 300 : 30;
+inline constexpr int graded_exponent = std::is_same_v<T, double> ? 300 : 30;
 
 /// An m×n member of the class, the same for the same arguments.
 template <class T>

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "checks.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin::test {
 namespace {
@@ -244,10 +244,10 @@ TYPED_TEST(HostPrimitives, SmallTriangles) {
                 G(i, j) = static_cast<T>(sum);
             }
         }
-        Matrix<Verdict> verdict(1, 1);
+        Matrix<Certificate> state(1, 1);
         Padded<T> Y(n, n);
-        factor_gram<T>(this->ctx, G.view(), {}, Y.view(), verdict.view());
-        ASSERT_FALSE(verdict(0, 0).closed());
+        factor_gram<T>(this->ctx, G.view(), {}, Y.view(), state.view());
+        ASSERT_FALSE(state(0, 0).refused());
         EXPECT_TRUE(is_upper_trapezoidal<T>(Y.view()));
         const auto y = std::as_const(Y).view();
         Padded<T> YtY(n, n);
@@ -344,6 +344,53 @@ TYPED_TEST(HostPrimitives, Elements) {
             ASSERT_EQ(stored(i, j), i <= j ? A(i, j) : T(7));
         }
     }
+}
+
+/// What a device without a fast version of a primitive runs.
+TYPED_TEST(HostPrimitives, Generic) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    const Index m = 300, n = 8;
+    const Matrix<T> X = random_normal<T>(m, n, 1), M = random_normal<T>(m, n, 2), S = random_normal<T>(m, n, 3);
+    Matrix<T> P = random_normal<T>(n, n, 4);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < j; ++i) P(i, j) = P(j, i);
+    }
+    Padded<T> L(m, n);
+    multiply_right<T>(this->ctx, X.view(), P.view(), L.view());
+    this->expect_sums(L, n, "multiply_right", [&](Index i, Index j, Index l) { return W(X(i, l)) * W(P(l, j)); });
+
+    Matrix<T> Y = random_normal<T>(m, n, 5), Y_by_steps = copy<T>(Y.view()), X_by_steps = copy<T>(X.view());
+    Matrix<T> S_by_steps = copy<T>(S.view());
+    Padded<T> next_X(m, n), next_S(m, n);
+    Matrix<PursuitSums> sums(2, 2);
+    const auto sum = [&](Index i, Index j) { return sums.view().block({i, i + 1}, {j, j + 1}); };
+    update_multipliers_and_sparse<T>(this->ctx, X.view(), P.view(), M.view(), S.view(), {}, 0.7, 1.3, 0.4, Y.view(),
+                                     next_X.view(), next_S.view(), sum(0, 0), sum(0, 1));
+    update_low_rank_and_multipliers<T>(this->ctx, P.view(), M.view(), S.view(), {}, 0.7, X_by_steps.view(),
+                                       Y_by_steps.view(), sum(1, 0));
+    shrink_sparse<T>(this->ctx, M.view(), Y_by_steps.view(), {}, 1.3, 0.4, X_by_steps.view(), S_by_steps.view(),
+                     sum(1, 1));
+    EXPECT_TRUE(same_bits<T>(Y.view(), Y_by_steps.view()));
+    EXPECT_TRUE(same_bits<T>(next_X.view(), X_by_steps.view()));
+    EXPECT_TRUE(same_bits<T>(next_S.view(), S_by_steps.view()));
+    EXPECT_EQ(sums(0, 0).residual, sums(1, 0).residual);
+    EXPECT_EQ(sums(0, 1).sparse, sums(1, 1).sparse);
+
+    Matrix<T> scaled = copy<T>(X.view()), kept = filled<T>(m, n, 0), left = copy<T>(M.view()), R(n, n), R_kept(n, n);
+    for (Index i = 0; i < m; ++i) scaled(i, 1) = 0, scaled(i, 2) = std::ldexp(T(1), 90);
+    scaled(5, 3) = std::numeric_limits<T>::infinity();
+    Matrix<int> exponents(n, 1);
+    norm_exponents<T>(this->ctx, scaled.view(), exponents.view());
+    const int expected[] = {4, 0, 94, 0};  // ‖a‖ = √300 for ones
+    for (Index j = 0; j < 4; ++j) EXPECT_EQ(exponents(j, 0), expected[j]) << j;
+
+    round_columns<T>(this->ctx, Arithmetic::FP16, X.view(), 0, kept.data());
+    block_gram_schmidt_step_rounded<T>(this->ctx, kept.data(), n, left.view(), R_kept.view(), Arithmetic::FP16);
+    scaled = copy<T>(M.view());
+    block_gram_schmidt_step<T>(this->ctx, X.view(), scaled.view(), R.view(), Arithmetic::Native, false);
+    EXPECT_TRUE(same_bits<T>(left.view(), scaled.view()));
+    EXPECT_TRUE(same_bits<T>(R_kept.view(), R.view()));
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ public:
     explicit Remembering(MatrixView<T> A) : A_(A) {}
     Index rows() const { return A_.rows; }
     Index cols() const { return A_.cols; }
-    void move_in(Context<Host>& ctx, Range rows, Range cols, MatrixView<T> to) {
+    void read(Context<Host>& ctx, Range rows, Range cols, MatrixView<T> to) {
         quoin::copy<T>(ctx, A_.block(rows, cols), to);
         in += rows.size() * cols.size();
     }
-    void move_out(Context<Host>& ctx, MatrixView<const T> from, Range rows, Range cols) {
+    void write(Context<Host>& ctx, MatrixView<const T> from, Range rows, Range cols) {
         quoin::copy<T>(ctx, from, A_.block(rows, cols));
         out += rows.size() * cols.size();
     }
@@ -63,7 +63,8 @@ protected:
             Index in = m * n;
             for (Index j = 0; j < qr.count(); ++j) {
                 const Index before = std::min(k, j * slabs.slab);
-                for (Index b = 0; b < before; b += slabs.reach) in += (m - b) * (std::min(before, b + slabs.reach) - b);
+                for (Index b = 0; b < before; b += slabs.v_block)
+                    in += (m - b) * (std::min(before, b + slabs.v_block) - b);
             }
             EXPECT_EQ(slow.in, in);
             EXPECT_EQ(slow.out, m * n);

@@ -331,9 +331,9 @@ TEST_F(OutOfCoreTrace, CountWhatIsUnderWayAtATime) {
     add("A out", Trace::Row::ToHost, 5, 20);
     EXPECT_EQ(out_of_core_times(trace).hidden(), 0);
     add("outer product", Trace::Row::Device, 5, 12);
-    add("panel", Trace::Row::Beside, 10, 15);
-    add("Gram passes", Trace::Row::Beside, 11, 12);
-    add("of the panel", Trace::Row::Beside, 13, 14);
+    add("panel", Trace::Row::SideStream, 10, 15);
+    add("Gram passes", Trace::Row::SideStream, 11, 12);
+    add("of the panel", Trace::Row::SideStream, 13, 14);
     add("of the host", Trace::Row::Host, 0, 100);
     const OutOfCoreTimes times = out_of_core_times(trace);
     EXPECT_NEAR(times.in, 10, 1e-9);

@@ -140,7 +140,7 @@ protected:
     template <class T>
     void check_tall() {
         // in f64 the checker's long double takes most of the time
-        const Index m = quick() ? 3001 : sizeof(T) == sizeof(double) && !every_combination() ? 10000 : 40000;
+        const Index m = quick() ? 3001 : std::is_same_v<T, double> && !every_combination() ? 10000 : 40000;
         Index turn = 0;
         for (Index n : {1, 33}) expect_law_in_turn<T>(ctx, GetParam(), random_normal<T>(m, n, n).view(), turn++);
         // Entries of one sign, so that the roundings of a long sum drift the same way.
@@ -574,7 +574,7 @@ TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {
     using Limits = std::numeric_limits<T>;
     const Matrix<T> A = random_normal<T>(60, 6);
     std::vector<int> exponents;
-    for (int e = 60 + Limits::min_exponent; e < Limits::max_exponent - 10; e += sizeof(T) == 8 ? 17 : 2) {
+    for (int e = 60 + Limits::min_exponent; e < Limits::max_exponent - 10; e += std::is_same_v<T, double> ? 17 : 2) {
         exponents.push_back(e);
     }
     for (int at : {safe_exponent<T>, Limits::max_exponent / 2}) {

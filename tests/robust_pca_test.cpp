@@ -45,7 +45,7 @@ Matrix<T> rounded_to_integers(MatrixView<const T> A) {
 template <class T>
 class RobustPcaTest : public testing::Test {
 protected:
-    static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-5;
+    static constexpr double tolerance = std::is_same_v<T, double> ? 1e-7 : 1e-5;
     Context<Host> ctx{2};
     RobustPcaOptions<T> options;
     RobustPcaTest() { options.tolerance = tolerance; }

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/instantiate.hpp"
-#include "algorithms/work_timer.hpp"
+#include "devices.hpp"
 #include "lyapunov/batch_sums.hpp"
 #include "lyapunov/checkpoint.hpp"
 #include "lyapunov/normal_numbers.hpp"

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <vector>
 
+#include "host/device.hpp"
 #include "host/observed.hpp"
-#include "primitives.hpp"
+#include "primitives/generic/pursuit_in_one_pass.hpp"
 
 namespace quoin {
 namespace {
@@ -20,12 +21,14 @@ Index block_height(Index n) {
 
 }  // namespace
 
-PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) { return *sums.data; }
+template <>
+PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) {
+    return *sums.data;
+}
 
-template <class T>
-void shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T> Y,
-                   MatrixView<const std::uint8_t> observed, double mu, double threshold, MatrixView<T> L,
-                   MatrixView<T> S, SumsView<Host> sums) {
+template <class T, class D>
+void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
+                   double mu, double threshold, View<T, D> L, View<T, D> S, SumsView<D> sums) {
     const T inverse_mu = static_cast<T>(1 / mu), t = static_cast<T>(threshold);
     const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(M.rows, 512), 50.0 * M.rows * M.cols, [&](Range rows) {
         PursuitSums part;
@@ -74,8 +77,8 @@ void shrink_sparse(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const T
     }
 }
 
-template <class T>
-void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
+template <class T, class D>
+void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds, std::span<Real<T>> s, View<T, D> Vt) {
     const Index n = X.cols, h_max = block_height<double>(n);
     if (n == 0) return;
     const double flops = 1.0 * X.rows * n * n;
@@ -84,7 +87,7 @@ void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds,
         Arena::Frame frame(ctx.state().arena);
         const RowChunks chunks(X.rows, n);
         double* const parts = frame.take<double>(chunks.count * n * n);
-        ThreadBuffers<double> buffers(frame, ctx.threads(), sizeof(T) == 8 ? 0 : h_max * n);
+        ThreadBuffers<double> buffers(frame, ctx.threads(), std::is_same_v<T, double> ? 0 : h_max * n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
         for (Index c = 0; c < chunks.count; ++c) {
             double* const part = parts + c * n * n;
@@ -92,7 +95,7 @@ void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds,
             const Range r = chunks[c];
             for (Index i = r.begin; i < r.end; i += h_max) {
                 const Index h = std::min(h_max, r.end - i);
-                if constexpr (sizeof(T) == 8) {
+                if constexpr (std::is_same_v<T, double>) {
                     kernels<double>().inner_upper(n, h, X.at(i, 0), X.ld, part, n);
                 } else {
                     double* const wide = buffers.mine();
@@ -115,14 +118,14 @@ void gram_eigenvectors(Context<Host>& ctx, MatrixView<const T> X, SpectrumNeeds,
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void right_singular_vectors(Context<Host>& ctx, MatrixView<T> R, SpectrumNeeds, std::span<T> s, MatrixView<T> Vt) {
+template <class T, class D>
+void right_singular_vectors(Context<D>& ctx, View<T, D> R, SpectrumNeeds, std::span<Real<T>> s, View<T, D> Vt) {
     Matrix<T> U(R.rows, R.cols);
     small_svd<T>(ctx, R, s, U.view(), Vt);
 }
 
-template <class T>
-void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<const T> weights, MatrixView<T> P) {
+template <class T, class D>
+void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Real<T>> weights, View<T, D> P) {
     const Index r = Vt.rows, n = Vt.cols;
     Matrix<T> weighted(r, n);
     for (Index j = 0; j < n; ++j) {
@@ -131,10 +134,10 @@ void weighted_projector(Context<Host>& ctx, MatrixView<const T> Vt, std::span<co
     multiply_transposed<T>(ctx, Vt, weighted.view(), P);
 }
 
-template <class T>
-void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<const T> M, MatrixView<const T> S,
-                          MatrixView<const std::uint8_t> observed, double mu, MatrixView<T> X, MatrixView<T> Y,
-                          SumsView<Host> sums) {
+template <class T, class D>
+void update_low_rank_and_multipliers(Context<D>& ctx, View<const T, D> P, View<const T, D> M, View<const T, D> S,
+                                     View<const std::uint8_t, D> observed, double mu, View<T, D> X, View<T, D> Y,
+                                     SumsView<D> sums) {
     const Index n = X.cols, h_max = block_height<T>(n);
     const double flops = 2.0 * X.rows * n * n;
     const T m_u = static_cast<T>(mu);
@@ -178,20 +181,7 @@ void multiply_and_correct(Context<Host>& ctx, MatrixView<const T> P, MatrixView<
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void shrink_sparse<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                          \
-                                   MatrixView<const std::uint8_t>, double, double, MatrixView<T>, MatrixView<T>,      \
-                                   SumsView<Host>);                                                                   \
-    template void gram_eigenvectors<T>(Context<Host>&, MatrixView<const T>, SpectrumNeeds, std::span<T>,              \
-                                       MatrixView<T>);                                                                \
-    template void right_singular_vectors<T>(Context<Host>&, MatrixView<T>, SpectrumNeeds, std::span<T>,               \
-                                            MatrixView<T>);                                                           \
-    template void weighted_projector<T>(Context<Host>&, MatrixView<const T>, std::span<const T>, MatrixView<T>);      \
-    template void multiply_and_correct<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>,                   \
-                                          MatrixView<const T>, MatrixView<const std::uint8_t>, double, MatrixView<T>, \
-                                          MatrixView<T>, SumsView<Host>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
+                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/range_scaling.hpp"
+#include "devices.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
@@ -79,7 +79,7 @@ class Passes {
 public:
     Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
         : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
-        if constexpr (keeps_last_step) {
+        if (keeps_last_step) {
             next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
             next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
         }
@@ -91,17 +91,19 @@ public:
     /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
     PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
         const Span span(ctx_, "L, Y and S");
-        if constexpr (keeps_last_step) {
-            correct_and_shrink<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu, f_.lambda / next_mu,
-                                  f_.Y.view(), next_X_.view(), next_S_.view(), sums(now_), sums(1 - now_));
+        if (keeps_last_step) {
+            update_multipliers_and_sparse<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu,
+                                             f_.lambda / next_mu, f_.Y.view(), next_X_.view(), next_S_.view(),
+                                             sums(now_), sums(1 - now_));
         } else {
-            multiply_and_correct<T>(ctx_, P, M_, f_.S.view(), observed_, mu, f_.L.view(), f_.Y.view(), sums(now_));
+            update_low_rank_and_multipliers<T>(ctx_, P, M_, f_.S.view(), observed_, mu, f_.L.view(), f_.Y.view(),
+                                               sums(now_));
         }
         return read_sums(ctx_, sums(now_));
     }
     /// To the S and X of the next iteration.
     void go_on(double next_mu) {
-        if constexpr (keeps_last_step) {
+        if (keeps_last_step) {
             std::swap(f_.L, next_X_);
             std::swap(f_.S, next_S_);
             now_ = 1 - now_;
@@ -111,8 +113,8 @@ public:
     }
     /// L in its place, for the P of the last iteration.
     void end(MatrixView<const T, D> P) {
-        if constexpr (keeps_last_step) {
-            project<T>(ctx_, f_.L.view(), P, next_X_.view());
+        if (keeps_last_step) {
+            multiply_right<T>(ctx_, f_.L.view(), P, next_X_.view());
             std::swap(f_.L, next_X_);
             ctx_.wait();
         }

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "noise.cuh"
 
 using namespace quoin;

@@ -27,6 +27,9 @@ public:
 
     int threads() const { return threads_; }
 
+    /// Does nothing: calls return when their work is done.
+    void wait() const {}
+
     /// Flops finished since `reset_progress`; against `Plan::flops` it says how far a call is. Any thread may ask.
     double flops_done() const;
     void reset_progress();
@@ -48,5 +51,14 @@ private:
     int threads_;
     std::unique_ptr<State> state_;
 };
+
+/// B := A, both in D's memory.
+///
+///     copy<double>(ctx, A.view(), B.view());
+template <class T, class D>
+void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B);
+/// B := Aᵀ, both in D's memory: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
+template <class T, class D>
+void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 
 }  // namespace quoin

@@ -197,13 +197,6 @@ Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
     return B;
 }
 
-/// B := A, on the device.
-template <class T>
-void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
-/// B := Aᵀ, on the device: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
-template <class T>
-void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B);
-
 /// As on the host (least_squares.hpp), but κ₁(R) itself from R⁻¹ in double: n³/3 flops and 2n² numbers of workspace. Waits.
 template <class T>
 double condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);

@@ -45,7 +45,7 @@ struct FilePlan {
     bool stored = false;                         ///< of RowBlocks: SecondPass::Stored
     Index block = 0;                             ///< rows a block (the first one has cols more), or columns a slab
     Index panel = 0;                             ///< of Slabs: columns of a panel
-    Index reach = 0;                             ///< of Slabs: columns of V that come by at a time
+    Index v_block = 0;                           ///< of Slabs: columns of V that come by at a time
     Arithmetic arithmetic = Arithmetic::Native;  ///< of Slabs
     Index blocks = 0;                            ///< of A, or slabs
     Index chunk = 0;                             ///< of Slabs on a GPU: columns at a time in the host's memory, twice

@@ -54,6 +54,10 @@ struct MatrixView {
     bool empty() const { return rows == 0 || cols == 0; }
 };
 
+/// A view as the parameter of a function that takes T and D from elsewhere: a view of T converts to one of const T there.
+template <class T, class D>
+using View = std::type_identity_t<MatrixView<T, D>>;
+
 /// A view of a row-major matrix (C order, NumPy's default): element (i, j) is data[i·ld + j], ld >= max(1, cols).
 template <class T>
 struct RowMajorView {

@@ -25,11 +25,11 @@ class Trace {
 public:
     /// The engines, in the order of the rows.
     enum class Row {
-        Host,      ///< the host's cores
-        Device,    ///< a GPU's main stream
-        Beside,    ///< its side stream
-        ToDevice,  ///< copies from the host to the GPU
-        ToHost,    ///< copies from the GPU to the host
+        Host,        ///< the host's cores
+        Device,      ///< a GPU's main stream
+        SideStream,  ///< its side stream
+        ToDevice,    ///< copies from the host to the GPU
+        ToHost,      ///< copies from the GPU to the host
     };
     /// Microseconds since the trace was made.
     struct Times {

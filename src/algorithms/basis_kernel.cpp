@@ -3,7 +3,7 @@
 //     Yᵀ[W; 0] = (Q₁ − W)ᵀ W = −(I + R_q)ᵀ,     H [W; 0] = [W; 0] + Y = Q,     HᵀH = I.
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

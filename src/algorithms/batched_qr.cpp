@@ -5,12 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
-#include "host/batch.hpp"
-#ifdef QUOIN_HAVE_CUDA
-#include "cuda/batch.hpp"
-#endif
+#include "devices.hpp"
 
 namespace quoin {
 

@@ -4,8 +4,8 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/host_panel.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -16,20 +16,20 @@ namespace {
 /// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
-                       Meanwhile& meanwhile) {
+                       OverlappedWork& overlapped) {
     const Index m = A.rows, n = A.cols, most = Tuning<D>::most_top_cols;
-    if (most > 0 && n > most) {
+    if (n > most) {
         const Range left{0, most}, right{most, n};
         set_zero(ctx, Tf);
-        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left), meanwhile);
+        factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left), overlapped);
         apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
-        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right), meanwhile);
+        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right), overlapped);
         join_two<T, D>(ctx, A, left, right, Tf);
         return;
     }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n);
-    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), meanwhile);
+    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), overlapped);
     if (passes.state == State::Certified) return;
     // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
     if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);
@@ -67,29 +67,29 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     std::optional<HostPanels<T, D>> host;
     if (plan.panel == PanelDevice::Host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
-    const auto factor = [&](Context<D>& where, Index s, Meanwhile meanwhile) {
+    const auto factor = [&](Context<D>& where, Index s, OverlappedWork overlapped) {
         const Panel& panel = forest.panels[s];
         if (host) {
-            meanwhile();
+            overlapped();
             return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
         }
         {
             const Span span(where, "panel", s);
             if (is_tall(m - panel.first)) {
-                factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel), meanwhile);
+                factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel), overlapped);
             } else {
                 factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
             }
         }
-        meanwhile();
+        overlapped();
     };
-    Beside beside(ctx);
+    SideWork beside(ctx);
     const auto leave = [&](Context<D>& where, Index s) {
         if (host) host->leave(where, s, forest.panel_a(forest.panels[s]));
     };
     if (count > 0) {
         leave(ctx, 0);
-        factor(ctx, 0, Meanwhile());
+        factor(ctx, 0, OverlappedWork());
     }
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
@@ -126,7 +126,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             update(C.col_block(next));
             Context<D>& critical = beside.fork();
             leave(critical, s + 1);
-            factor(critical, s + 1, Meanwhile([&] { apply(C.col_block(rest)); }));
+            factor(critical, s + 1, OverlappedWork([&] { apply(C.col_block(rest)); }));
             beside.join();
         } else {
             begin_step();

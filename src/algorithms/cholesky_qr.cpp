@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -16,12 +16,12 @@ namespace {
 
 /// ‖I − G‖_F <= 1/2 puts every singular value of Q₁ into [√½, √(3/2)], so that one more Cholesky step leaves
 /// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
-constexpr double certificate = 0.5;
+constexpr double most_final_departure = 0.5;
 
-/// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < condition_gate·n, D scaling columns to unit norm: that is where
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < condition_limit·n, D scaling columns to unit norm: that is where
 /// κ₂(AD)²u is about O(1), since κ is about √n κ₂. The Gram matrix is known to a small multiple of its u, so that
 /// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
-constexpr double condition_gate = 16;
+constexpr double condition_limit = 16;
 
 /// Steps of a chain, in order.
 enum Step { First, Second, Last };
@@ -34,7 +34,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     using State = typename CholeskyPasses<T, D>::State;
     using S = Sum<T, D>;
     using Factors = std::array<MatrixView<const S, D>, 1>;
-    const double u = std::numeric_limits<T>::epsilon() / 2;
+    const double u = Scalar<T>::u;
     const Index n = A.cols;
     const double nu = static_cast<double>(n) * u;
     CholeskyPasses<T, D> result;
@@ -46,21 +46,23 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     const Span span(ctx, "Gram passes");
     Matrix<S, D> first(ctx, n, n), second(ctx, n, n);
     const auto R1 = first.view(), R2 = second.view();
-    Matrix<Verdict, D> verdict(ctx, 1, 1);
-    const Gate<D> gate = verdict.view();
+    Matrix<Certificate, D> state(ctx, 1, 1);
+    const CertificateView<D> certificate = state.view();
 
     // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
     const auto conclude = [&](MatrixView<const T, D> B, MatrixView<const S, D> Y) {
-        if (!next) send_for_gate(ctx, gate);
-        if (last) solve_and_gram<T>(ctx, B, Factors{Y}, Q1, {}, gate);
-        if (next) next(Y, gate);
-        return receive_gate(ctx, gate);
+        if (!next) request_certificate(ctx, certificate);
+        if (last) solve_and_gram<T>(ctx, B, Factors{Y}, Q1, {}, certificate);
+        if (next) next(Y, certificate);
+        return receive_certificate(ctx, certificate);
     };
     // the chain is through, or all of it but what was to come next
-    const auto is_through = [](const Verdict& found) { return !found.closed() || found.reason == Verdict::Growth; };
-    const auto certified = [&](const Verdict& found, double departure, Matrix<S, D>& Y) {
+    const auto is_through = [](const Certificate& found) {
+        return !found.refused() || found.reason == Certificate::Growth;
+    };
+    const auto certified = [&](const Certificate& found, double departure, Matrix<S, D>& Y) {
         result.state = State::Certified;
-        result.next_refused = found.closed();
+        result.next_refused = found.refused();
         result.gram_departure = departure;
         if (!last) result.R2 = std::move(Y);
     };
@@ -69,58 +71,57 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, gate);
+        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, certificate);
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
-        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
-        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, gate);
+        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
+        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, certificate);
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
-        multiply_upper<S>(ctx, R2, R1, R1, gate);
-        solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, gate);
+        multiply_upper<S>(ctx, R2, R1, R1, certificate);
+        solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, certificate);
     } else {
         const GramPrecision known = gram_precision<T>(ctx, A.rows, n);
-        const double most_condition = std::sqrt(condition_gate * static_cast<double>(n) / known.u);
+        const double most_condition = std::sqrt(condition_limit * static_cast<double>(n) / known.u);
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
         // suffices; κ_F >= n
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
         const double one_pass_condition = std::min(most_condition, std::sqrt(nu / 2 / gamma));
         const bool one_pass = static_cast<double>(n) < one_pass_condition;
         factor_gram<T>(ctx, R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition}, R1,
-                       gate);
+                       certificate);
         if (one_pass) {
             // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
-            multiply_upper<S>(ctx, {}, R1, R, gate);
-            const Verdict found = conclude(A, R1);
+            multiply_upper<S, T>(ctx, {}, R1, R, certificate);
+            const Certificate found = conclude(A, R1);
             if (is_through(found)) {
                 certified(found, found.condition * found.condition * gamma, first);
                 return result;
             }
-            if (found.reason == Verdict::Condition && found.condition < most_condition) write_gate(ctx, gate, {});
+            if (found.reason == Certificate::Condition && found.condition < most_condition)
+                write_certificate(ctx, certificate, {});
         }
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
-        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, gate);
+        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
     }
-    factor_gram<T>(ctx, R2, {.step = Last, .most_departure = certificate}, R2, gate);
+    factor_gram<T>(ctx, R2, {.step = Last, .most_departure = most_final_departure}, R2, certificate);
     // R := R₂ R₁;  Q = Q₁ R₂⁻¹
-    multiply_upper<S>(ctx, R2, R1, R, gate);
-    const Verdict found = conclude(Q1, R2);
+    multiply_upper<S, T>(ctx, R2, R1, R, certificate);
+    const Certificate found = conclude(Q1, R2);
     if (is_through(found)) {
         certified(found, found.departure, second);
         return result;
     }
     result.column = found.column;
     if (found.step == First) {
-        result.state = found.reason == Verdict::Unusable ? State::Unusable : State::Refused;
+        result.state = found.reason == Certificate::Unusable ? State::Unusable : State::Refused;
     } else {
         result.state = State::Improved;
-        multiply_upper<S>(ctx, {}, R1, R);
+        multiply_upper<S, T>(ctx, {}, R1, R);
         if (found.step == Last) result.gram_departure = found.departure;
     }
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                          \
-    template CholeskyPasses<T, D> cholesky_passes<T, D>(Context<D>&, bool, bool, MatrixView<const T, D>, \
-                                                        MatrixView<T, D>, MatrixView<T, D>, const NextStep<T, D>&);
+#define QUOIN_INSTANTIATE(T, D) template decltype(cholesky_passes<T, D>) cholesky_passes<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

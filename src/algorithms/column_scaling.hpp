@@ -3,15 +3,14 @@
 #include <algorithm>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
-#include "algorithms/span.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
 /// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
 /// are 0 where none is needed.
 ///
-/// The columns from `head` on are seen to beside the work on the others: a `Beside` joins the two.
+/// The columns from `head` on are handled on the side stream; `SideWork` joins the two.
 template <class T, class D>
 class ColumnScaling {
 public:
@@ -22,12 +21,10 @@ public:
             const auto exponents = exponents_.view().row_block(cols);
             scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
             // norms from 1 to 2
-            if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-                if (arithmetic != Arithmetic::Native) norm_exponents(where, A.col_block(cols), exponents);
-            }
+            if (arithmetic != Arithmetic::Native) norm_exponents<T>(where, A.col_block(cols), exponents);
         };
         look_at(ctx, head_, 0);
-        if (tail_.size() > 0) look_at(work_beside(ctx), tail_, 1);
+        if (tail_.size() > 0) look_at(side_stream(ctx), tail_, 1);
     }
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
     /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
@@ -58,7 +55,7 @@ public:
             scale_columns<T>(where, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
         };
         scale_part(ctx, head_);
-        if (tail_.size() > 0) scale_part(work_beside(ctx), tail_);
+        if (tail_.size() > 0) scale_part(side_stream(ctx), tail_);
     }
     /// R := R D, of an upper triangle.
     void scale_triangle(Context<D>& ctx, MatrixView<T, D> R) const {
@@ -97,12 +94,10 @@ template <class T, class D>
 class UnitColumns {
 public:
     UnitColumns(Context<D>& ctx, Arithmetic arithmetic, MatrixView<T, D> C) {
-        if constexpr (Tuning<D>::corrected_products && sizeof(T) == 4) {
-            if (arithmetic == Arithmetic::Native) return;
-            exponents_ = Matrix<int, D>(ctx, C.cols, 1);
-            norm_exponents(ctx, C, exponents_.view());
-            scale(ctx, -1, C);
-        }
+        if (arithmetic == Arithmetic::Native) return;
+        exponents_ = Matrix<int, D>(ctx, C.cols, 1);
+        norm_exponents<T>(ctx, C, exponents_.view());
+        scale(ctx, -1, C);
     }
     void restore(Context<D>& ctx, MatrixView<T, D> C) const {
         if (exponents_.rows() > 0) scale(ctx, 1, C);

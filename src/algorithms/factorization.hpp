@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "algorithms/tuning.hpp"
 #include "primitives.hpp"
+#include "primitives/tuning.hpp"
 
 namespace quoin {
 
@@ -141,7 +141,7 @@ struct Inside {
 
 /// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
 template <class T>
-inline constexpr int safe_exponent = sizeof(T) == 8 ? 400 : 30;
+inline constexpr int safe_exponent = std::is_same_v<T, double> ? 400 : 30;
 /// The same for what is rounded to 16 bits; those of f16 end at 15.
 inline constexpr int safe_exponent_of_halves = 10;
 
@@ -234,15 +234,15 @@ struct CholeskyPasses {
         Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
-    bool next_refused = false;   ///< certified, but the next step closed the gate
+    bool next_refused = false;   ///< certified, but the next step refused
     Index column = -1;           ///< where it broke down
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
     Matrix<Sum<T, D>, D> R2;
 };
-/// What is to follow a chain that went through, given R₂, before anybody waits: it may close the gate with reason Growth, and
-/// calls `send_for_gate` when that is decided.
+/// What is to follow a chain that went through, given R₂, before anybody waits: it may refuse the certificate with reason Growth, and
+/// calls `request_certificate` when that is decided.
 template <class T, class D>
-using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, Gate<D> gate)>;
+using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, CertificateView<D> certificate)>;
 
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
@@ -253,22 +253,23 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
 
 /// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns, Q₁ in A, becomes V below the
 /// diagonal of A and Tf (n×n); R (n×n) takes the rows' signs, given in `signs` (n×1), and goes above V. Nothing where the
-/// gate is closed; closes it with reason Growth, and leaves A and R alone, where V and T would not be accurate; sends for it
-/// then. Waits where n > Tuning<D>::most_top_cols.
+/// certificate is refused. Refuses it with reason Growth, and leaves A and R alone, where V and T would not be accurate. Requests the
+/// certificate once that is decided. May wait (`reconstruct_top`).
 template <class T, class D>
-void reconstruct_behind(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                        MatrixView<T, D> Tf, MatrixView<T, D> signs, Gate<D> gate);
+void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2,
+                              MatrixView<T, D> R, MatrixView<T, D> Tf, MatrixView<T, D> signs,
+                              CertificateView<D> certificate);
 
 /// What is left to do then: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
 template <class T, class D>
-void factor_anew(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
-                 MatrixView<T, D> Tf);
+void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
+                             MatrixView<T, D> Tf);
 
-/// What else is to be enqueued, once, when a chain of steps is and before the host waits for its verdict: the device has work
-/// meanwhile, and the chain did not wait for the host to enqueue it.
-class Meanwhile {
+/// Work that is enqueued once, behind a chain of steps and before the host waits for the certificate of the chain: the device
+/// computes while the host waits.
+class OverlappedWork {
 public:
-    explicit Meanwhile(std::function<void()> work = {}) : work_(std::move(work)) {}
+    explicit OverlappedWork(std::function<void()> work = {}) : work_(std::move(work)) {}
     void operator()() {
         if (const auto work = std::exchange(work_, {})) work();
     }
@@ -277,20 +278,15 @@ private:
     std::function<void()> work_;
 };
 
-/// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it behind one gate: `cholesky_passes` and
-/// `reconstruct_behind`. Where the state is not Certified A is as that says, and Tf is not final. Waits.
+/// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it under one certificate: `cholesky_passes` and
+/// `reconstruct_if_certified`. Where the state is not Certified A is as that says, and Tf is not final. Waits.
 template <class T, class D>
 CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
-                                        MatrixView<T, D> R, Meanwhile& meanwhile);
+                                        MatrixView<T, D> R, OverlappedWork& overlapped);
 
-/// Of an orthonormal Q in A, by `reconstruct_behind` or `factor_anew`. R has n or more columns. Waits.
+/// Of an orthonormal Q in A, by `reconstruct_if_certified` or `factor_q_by_householder`. R has n or more columns. Waits.
 template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> R, MatrixView<T, D> Tf);
-
-/// Its T = −U S L⁻ᵀ from Q₁ − S = L U: LU holds L below its diagonal, U the upper triangle with zeros below, all n×n.
-template <class T, class D>
-void reconstruct_t(Context<D>& ctx, MatrixView<const T, D> LU, MatrixView<const T, D> U, MatrixView<const T, D> signs,
-                   MatrixView<T, D> Tf);
 
 /// C := op(Q) C for the m×m Q around the thin Q, C with m rows.
 template <class T, class D>

@@ -1,7 +1,7 @@
 #include "algorithms/flat_tree.hpp"
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

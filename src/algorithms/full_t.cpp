@@ -2,8 +2,8 @@
 // of Q that never form it. Whatever is triangular is multiplied as a triangle, and the zeros of V not at all.
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

@@ -69,7 +69,7 @@ struct GramSchmidtBasis<T, D>::Task {
 
 template <class T, class D>
 GramSchmidtBasis<T, D>::GramSchmidtBasis(Context<D>& ctx, const Plan& plan, Index capacity)
-    : plan_(plan), verdict_(ctx, 1, 1) {
+    : plan_(plan), certificate_(ctx, 1, 1) {
     reserve(ctx, capacity);
 }
 
@@ -102,7 +102,7 @@ typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(
     using Repeat = typename Task::Repeat;
     const Range next{first, Q.cols};
     if (next.size() == 0) return outcome;
-    write_gate(ctx, verdict_.view(), {});
+    write_certificate(ctx, certificate_.view(), {});
     const auto R1 = R.col_block(next);
     const bool always = plan_.gram_schmidt.reorthogonalization == Reorthogonalization::Always;
     if (always && !modified() && !done && next.size() > plan_.panel_width) {
@@ -173,7 +173,7 @@ void GramSchmidtBasis<T, D>::subtract_projection(Context<D>& ctx, MatrixView<con
     const auto subtract_part = [&](Range part, const MatrixView<const T, D>* L) {
         const auto Q_part = Q.col_block(part);
         const auto S_part = S.row_block({part.begin - columns.begin, part.end - columns.begin});
-        if (!L) return project_away<T>(ctx, Q_part, W, S_part, plan_.arithmetic, again);
+        if (!L) return block_gram_schmidt_step<T>(ctx, Q_part, W, S_part, plan_.arithmetic, again);
         multiply_transposed<T>(ctx, Q_part, W, S_part);
         solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, *L, S_part);
         subtract_product<T>(ctx, Q_part, S_part, W);
@@ -216,7 +216,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
         // Q' = A_p − Q S is still orthonormal, R' = I, where ‖S‖_F² <= u
         set_identity<T>(ctx, 0, R.row_block({k, columns.end}));
         const double departure = inspect_remainders<T>(ctx, R).departure;
-        if (departure <= std::numeric_limits<T>::epsilon() / 2) {
+        if (departure <= Scalar<T>::u) {
             task.departure += departure;
             return 0;
         }
@@ -238,7 +238,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
                     k);
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')
-            project_away<T>(ctx, Q, W, C, plan_.arithmetic, true);
+            block_gram_schmidt_step<T>(ctx, Q, W, C, plan_.arithmetic, true);
             const Remainders kept = factor_panel(ctx, W, factors.view(), L, true, certified);
             copy<T>(ctx, R1, minus_R1.view());
             negate<T>(ctx, minus_R1.view());
@@ -288,8 +288,8 @@ void GramSchmidtBasis<T, D>::by_columns(Context<D>& ctx, MatrixView<T, D> W, Mat
     constexpr Index base = Tuning<D>::gram_schmidt_base;
     const Index w = W.cols, k = R.rows - w;
     if (w <= base) {
-        orthonormalize_columns<T>(ctx, W, R, completes(), verdict_.view());
-        if (const Verdict found = read_gate(ctx, verdict_.view()); found.closed()) {
+        orthonormalize_columns<T>(ctx, W, R, completes(), certificate_.view());
+        if (const Certificate found = read_certificate(ctx, certificate_.view()); found.refused()) {
             throw NumericalBreakdown(fmt::format("{}: column {} depends on those before it to working precision",
                                                  to_string(plan_.method), found.column),
                                      found.column);

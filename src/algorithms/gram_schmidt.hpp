@@ -62,7 +62,7 @@ private:
     Plan plan_;
     std::vector<Range> panels_;
     Matrix<T, D> L_;  // panel_width×capacity: L of panel [b, e) in columns b to e; unit lower triangles
-    Matrix<Verdict, D> verdict_;
+    Matrix<Certificate, D> certificate_;
 };
 
 }  // namespace quoin

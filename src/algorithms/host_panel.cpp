@@ -1,6 +1,6 @@
 #include "algorithms/host_panel.hpp"
 
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -19,14 +19,14 @@ void factor_panel_by_all_cores(Context<Host>& ctx, MatrixView<T> A, MatrixView<T
 
 template <class T, class D>
 HostPanels<T, D>::HostPanels(Context<D>& ctx, Index m, Index nb)
-    : host_(host_beside(ctx)),
-      memory_(static_cast<T*>(travelling_memory(ctx, detail::checked_bytes(m + nb, nb, sizeof(T))))) {}
+    : host_(host_context(ctx)),
+      memory_(static_cast<T*>(pinned_staging(ctx, detail::checked_bytes(m + nb, nb, sizeof(T))))) {}
 
 template <class T, class D>
 HostPanels<T, D>::~HostPanels() {
     if (!leaving_) return;
     try {
-        arrive(*leaving_);
+        leaving_->wait();
     } catch (const Error&) {
         // what ended the factorization is on its way to the caller already
     }
@@ -36,21 +36,21 @@ template <class T, class D>
 void HostPanels<T, D>::leave(Context<D>& where, Index step, MatrixView<const T, D> A) {
     const Span span(where, "copy out", step, Trace::Row::ToHost);
     leaving_ = &where;
-    fetch<T>(where, A, panel(A.rows, A.cols));
+    start_copy_to_host<T>(where, A, panel(A.rows, A.cols));
 }
 
 template <class T, class D>
 void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const MatrixView<T> V = panel(A.rows, A.cols), T_of_V(memory_ + A.rows * A.cols, A.cols, A.cols);
-    arrive(where);
+    where.wait();
     leaving_ = nullptr;
     {
         const Span<Host> span(where.trace(), "panel", step);
         factor_panel_by_all_cores<T>(host_, V, T_of_V);
     }
     const Span span(where, "copy in", step, Trace::Row::ToDevice);
-    send<T>(where, V, A);
-    send<T>(where, T_of_V, Tf);
+    start_copy_from_host<T>(where, V, A);
+    start_copy_from_host<T>(where, T_of_V, Tf);
 }
 
 template void factor_panel_by_all_cores<float>(Context<Host>&, MatrixView<float>, MatrixView<float>);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

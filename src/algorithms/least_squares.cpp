@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/range_scaling.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

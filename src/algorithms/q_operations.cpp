@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "algorithms/column_scaling.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 

@@ -11,8 +11,8 @@
 
 #include "algorithms/column_scaling.hpp"
 #include "algorithms/gram_schmidt.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -136,7 +136,7 @@ private:
         const bool shifted = plan_.method == Method::ShiftedCholeskyQR3;
         const bool reflectors = plan_.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();
-        Meanwhile nothing;
+        OverlappedWork nothing;
         const auto passes = reflectors
                                 ? factor_by_cholesky<T, D>(ctx_, shifted, A, forest_.Tf.view(), R.view(), nothing)
                                 : cholesky_passes<T, D>(ctx_, shifted, plan_.q != QForm::None, A, A, R.view());
@@ -327,7 +327,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         const bool by_panels = !at_once && plan.method != Method::BlockedHouseholder;
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     by_panels ? std::min(plan.panel_width, plan.cols) : plan.cols);
-        const Beside beside(ctx);
+        const SideWork beside(ctx);
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
         factorizer.factor(A, true);

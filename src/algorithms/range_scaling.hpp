@@ -73,7 +73,8 @@ private:
         QR<T, D> f = A.rows >= A.cols ? qr<T, D>(ctx, A, options) : qr_of_transpose<T, D>(ctx, A, options);
         timer.stop();
         Matrix<T, D> R = f.r(ctx);
-        const Report report = completed(f.report(), timer);
+        Report report = f.report();
+        if (report.seconds < 0) report.seconds = timer.seconds();
         return {std::move(f), std::move(R), report, e};
     }
 };

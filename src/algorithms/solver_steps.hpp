@@ -5,32 +5,31 @@
 #include <limits>
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
-#include "algorithms/work_timer.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
-/// Work that need not be done before the context's next: it runs beside that on a GPU, and where it is enqueued on the host.
-/// Joined at the end of the scope, whatever ends it: memory given back on `ctx` may still be in use there.
+/// Work on the side stream: beside the context's next work on a GPU, and where it is enqueued on the host. Joined at the end of the
+/// scope, whatever ends it: memory given back on `ctx` may still be in use there.
 template <class D>
-class Beside {
+class SideWork {
 public:
-    explicit Beside(Context<D>& ctx) : ctx_(ctx), beside_(work_beside(ctx)) {}
-    Beside(const Beside&) = delete;
-    ~Beside() {
+    explicit SideWork(Context<D>& ctx) : ctx_(ctx), side_(side_stream(ctx)) {}
+    SideWork(const SideWork&) = delete;
+    ~SideWork() {
         try {
             join();
         } catch (...) {
         }
     }
     /// Behind what is enqueued on the context.
-    Context<D>& fork() { return work_beside(ctx_); }
-    void join() { wait_for(ctx_, beside_); }
-    bool is_apart() const { return &ctx_ != &beside_; }
+    Context<D>& fork() { return side_stream(ctx_); }
+    void join() { wait_for(ctx_, side_); }
+    bool is_apart() const { return &ctx_ != &side_; }
 
 private:
     Context<D>& ctx_;
-    Context<D>& beside_;
+    Context<D>& side_;
 };
 
 /// Throws InvalidArgument. `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next

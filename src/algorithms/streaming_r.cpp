@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 #include "quoin/streaming.hpp"
 
 namespace quoin {

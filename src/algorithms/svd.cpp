@@ -1,7 +1,7 @@
 #include "quoin/svd.hpp"
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/range_scaling.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 namespace {

@@ -2,8 +2,8 @@
 
 // Small matrices of one shape in registers, one kernel for all (kernels/batch.cuh). Matrix i: V and R, column-major, at X + i·m·n.
 
-#include "cuda/primitives.hpp"
-#include "small_batch.hpp"
+#include "cuda/device.hpp"
+#include "primitives/small_batch.hpp"
 
 namespace quoin {
 

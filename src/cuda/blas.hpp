@@ -4,7 +4,7 @@
 
 #include <cublas_v2.h>
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin::cuda {
@@ -29,7 +29,7 @@ void gemm(Context<Cuda>& ctx, Op op_a, Op op_b, T alpha, MatrixView<const T, Cud
     if (C.empty()) return;
     const Index k = op_a == Op::None ? A.cols : A.rows;
     const auto call = [&] {
-        if constexpr (sizeof(T) == 8) {
+        if constexpr (std::is_same_v<T, double>) {
             return cublasDgemm_64(ctx.state().blas(), blas_op(op_a), blas_op(op_b), C.rows, C.cols, k, &alpha, A.data,
                                   A.ld, B.data, B.ld, &beta, C.data, C.ld);
         } else {
@@ -48,7 +48,7 @@ void gemm_of_rows(Context<Cuda>& ctx, Index count, Index h, MatrixView<const T, 
     const Index n = A.cols, p = B.cols;
     if (count == 0) return;
     const auto call = [&] {
-        if constexpr (sizeof(T) == 8) {
+        if constexpr (std::is_same_v<T, double>) {
             return cublasDgemmStridedBatched_64(ctx.state().blas(), CUBLAS_OP_T, CUBLAS_OP_N, n, p, h, &one, A.data,
                                                 A.ld, h, B.data, B.ld, h, &zero, parts, n, n * p, count);
         } else {
@@ -68,7 +68,7 @@ void trsm(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<co
         return routine(ctx.state().blas(), blas_side(side), blas_fill(triangle), blas_op(op), blas_diagonal(triangle),
                        X.rows, X.cols, &one, A.data, A.ld, X.data, X.ld);
     };
-    if constexpr (sizeof(T) == 8) {
+    if constexpr (std::is_same_v<T, double>) {
         check(call(cublasDtrsm_64), "trsm");
     } else {
         check(call(cublasStrsm_64), "trsm");
@@ -84,7 +84,7 @@ void trmm(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, T alpha, Matr
         return routine(ctx.state().blas(), blas_side(side), blas_fill(triangle), blas_op(op), blas_diagonal(triangle),
                        X.rows, X.cols, &alpha, A.data, A.ld, X.data, X.ld, X.data, X.ld);
     };
-    if constexpr (sizeof(T) == 8) {
+    if constexpr (std::is_same_v<T, double>) {
         check(call(cublasDtrmm_64), "trmm");
     } else {
         check(call(cublasStrmm_64), "trmm");

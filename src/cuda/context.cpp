@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/host_blocks.hpp"
-#include "cuda/moves.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/solver.hpp"
+#include "cuda/staged_copies.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {
@@ -202,8 +202,8 @@ Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), queue_(q
 }
 
 Context<Cuda>::State::~State() {
-    // what a panel that the host has factored travels from
-    if (travelling_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
+    // a panel that the host has factored may be on its way from there
+    if (panel_staging_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
     for (auto& one : beside_) one.reset();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
@@ -236,22 +236,22 @@ cuda::Staging& Context<Cuda>::State::staging(std::size_t bytes) {
 }
 
 Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
-    auto& one = beside_[static_cast<int>(of) - static_cast<int>(Trace::Row::Beside)];
+    auto& one = beside_[static_cast<int>(of) - static_cast<int>(Trace::Row::SideStream)];
     if (!one) {
         one.reset(new Context<Cuda>(HighPriority{}));
         one->state().row = of;
         one->state().attach(trace, clock);
-        moves_out_beside_ = moves_out_beside_ || of == Trace::Row::ToHost;
+        copies_out_beside_ = copies_out_beside_ || of == Trace::Row::ToHost;
         for (const auto& each : beside_) {
-            if (each) each->state().moves_out_beside_ = moves_out_beside_;
+            if (each) each->state().copies_out_beside_ = copies_out_beside_;
         }
     }
     return *one;
 }
 
-cuda::StagedMoves& Context<Cuda>::State::moves() {
-    if (!moves_) moves_ = std::make_unique<cuda::StagedMoves>();
-    return *moves_;
+cuda::StagedCopies& Context<Cuda>::State::staged_copies() {
+    if (!staged_copies_) staged_copies_ = std::make_unique<cuda::StagedCopies>();
+    return *staged_copies_;
 }
 
 Context<Host>& Context<Cuda>::State::host() {
@@ -259,9 +259,9 @@ Context<Host>& Context<Cuda>::State::host() {
     return *host_;
 }
 
-void* Context<Cuda>::State::travelling(std::size_t bytes) {
-    if (bytes > travelling_.bytes()) QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
-    return travelling_.at_least(bytes);
+void* Context<Cuda>::State::staging_of_panels(std::size_t bytes) {
+    if (bytes > panel_staging_.bytes()) QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+    return panel_staging_.at_least(bytes);
 }
 
 void Context<Cuda>::State::attach(Trace* to, std::shared_ptr<const cuda::TraceClock> with) {
@@ -292,6 +292,7 @@ double Context<Cuda>::State::flops_done() const {
     return sum;
 }
 
+template <>
 void throw_if_stopped(Context<Cuda>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
@@ -320,24 +321,28 @@ double WorkTimer<Cuda>::seconds() const {
 
 // ---- Order ----------------------------------------------------------------------------------------------------------------
 
-Context<Cuda>& work_beside(Context<Cuda>& ctx) {
-    Context<Cuda>& beside = ctx.state().beside(Trace::Row::Beside);
+template <>
+Context<Cuda>& side_stream(Context<Cuda>& ctx) {
+    Context<Cuda>& beside = ctx.state().beside(Trace::Row::SideStream);
     beside.follow(ctx.stream());
     return beside;
 }
 
-void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) { ctx.follow(beside.stream()); }
+template <>
+void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) {
+    ctx.follow(beside.stream());
+}
 
-Mark<Cuda>::~Mark() {
+Event<Cuda>::~Event() {
     if (event_) cudaEventDestroy(event_);
 }
 
-void Mark<Cuda>::set(Context<Cuda>& ctx) {
+void Event<Cuda>::record(Context<Cuda>& ctx) {
     if (!event_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
     QUOIN_CUDA_CHECK(cudaEventRecord(event_, ctx.stream()));
 }
 
-void Mark<Cuda>::before(Context<Cuda>& ctx) const {
+void Event<Cuda>::precede(Context<Cuda>& ctx) const {
     if (event_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
 }
 
@@ -460,19 +465,13 @@ void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T,
     arrivals.finish();
 }
 
-Context<Host>& host_beside(Context<Cuda>& ctx) { return ctx.state().host(); }
-void* travelling_memory(Context<Cuda>& ctx, std::size_t bytes) { return ctx.state().travelling(bytes); }
-
-template <class T>
-void fetch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
-    enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
+template <>
+Context<Host>& host_context(Context<Cuda>& ctx) {
+    return ctx.state().host();
 }
-
-void arrive(Context<Cuda>& ctx) { ctx.wait(); }
-
-template <class T>
-void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {
-    enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
+template <>
+void* pinned_staging(Context<Cuda>& ctx, std::size_t bytes) {
+    return ctx.state().staging_of_panels(bytes);
 }
 
 template <class T>
@@ -498,11 +497,13 @@ void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Ro
     ctx.wait();
 }
 
+template <>
 MemoryInUse memory_in_use(Context<Cuda>& ctx) {
     const double own = static_cast<double>(ctx.state().held());
     return {own, static_cast<double>(device_memory(ctx).free) + own};
 }
 
+template <>
 void limit_workspace(Context<Cuda>& ctx, double bytes) {
     ctx.state().arena.limit(static_cast<std::size_t>(std::max(0.0, bytes)));
 }
@@ -532,8 +533,6 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 #define QUOIN_INSTANTIATE(T)                                                                            \
     template void copy_to_device<T>(Context<Cuda>&, MatrixView<const T, Host>, MatrixView<T, Cuda>);    \
     template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);      \
-    template void fetch<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T>);                   \
-    template void send<T>(Context<Cuda>&, MatrixView<const T>, MatrixView<T, Cuda>);                    \
     template void copy_rows_to_device<T>(Context<Cuda>&, const RowReader<T>&, MatrixView<T, Cuda>);     \
     template void copy_rows_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, const RowWriter<T>&); \
     template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                        \
@@ -542,7 +541,6 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
-template void fetch<int>(Context<Cuda>&, MatrixView<const int, Cuda>, MatrixView<int>);
 template void copy_to_device<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Host>,
                                            MatrixView<std::uint8_t, Cuda>);
 

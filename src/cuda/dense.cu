@@ -17,12 +17,14 @@
 #include <limits>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/factor_gram.cuh"
 #include "cuda/kernels/multiply_upper.cuh"
 #include "cuda/kernels/reconstruct_top.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/solver.hpp"
+#include "cuda/tuning.hpp"
+#include "primitives/generic/reconstruct_top.hpp"
 
 namespace quoin {
 namespace {
@@ -111,21 +113,24 @@ __global__ void __launch_bounds__(block_threads)
     if (threadIdx.x == 0) found->failed = first < n ? first : -1;
 }
 
-/// The verdict on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
-__global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares, Verdict* verdict) {
-    if (demands.step > 0 && verdict->closed()) return;
-    if (demands.step == 0) *verdict = {};
-    verdict->departure = found->departure;
-    if (found->unusable >= 0) return verdict->close(demands.step, Verdict::Unusable, found->unusable);
-    if (!(found->trace <= demands.most_trace)) return verdict->close(demands.step, Verdict::Trace, -1);
-    if (!(found->departure <= demands.most_departure)) return verdict->close(demands.step, Verdict::Departure, -1);
-    if (found->failed >= 0) return verdict->close(demands.step, Verdict::Pivot, found->failed);
+/// The certificate on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
+__global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares,
+                       Certificate* certificate) {
+    if (demands.step > 0 && certificate->refused()) return;
+    if (demands.step == 0) *certificate = {};
+    certificate->departure = found->departure;
+    if (found->unusable >= 0) return certificate->refuse(demands.step, Certificate::Unusable, found->unusable);
+    if (!(found->trace <= demands.most_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
+    if (!(found->departure <= demands.most_departure))
+        return certificate->refuse(demands.step, Certificate::Departure, -1);
+    if (found->failed >= 0) return certificate->refuse(demands.step, Certificate::Pivot, found->failed);
     if (!demands.asks_condition()) return;
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
     double square = 0;
     for (int j = 0; j < n; ++j) square += squares[j];
-    verdict->condition = sqrt(n * square);
-    if (!(verdict->condition < demands.most_condition)) verdict->close(demands.step, Verdict::Condition, -1);
+    certificate->condition = sqrt(n * square);
+    if (!(certificate->condition < demands.most_condition))
+        certificate->refuse(demands.step, Certificate::Condition, -1);
 }
 
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. One warp a column.
@@ -240,16 +245,24 @@ double largest(const double* x, Index n) {
 
 }  // namespace
 
-void send_for_gate(Context<Cuda>& ctx, Gate<Cuda> gate) { ctx.state().send(gate.data, 1); }
-Verdict receive_gate(Context<Cuda>& ctx, Gate<Cuda>) { return *ctx.state().receive<Verdict>(); }
-
-Verdict read_gate(Context<Cuda>& ctx, Gate<Cuda> gate) {
-    send_for_gate(ctx, gate);
-    return receive_gate(ctx, gate);
+template <>
+void request_certificate(Context<Cuda>& ctx, CertificateView<Cuda> certificate) {
+    ctx.state().send(certificate.data, 1);
+}
+template <>
+Certificate receive_certificate(Context<Cuda>& ctx, CertificateView<Cuda>) {
+    return *ctx.state().receive<Certificate>();
 }
 
-void write_gate(Context<Cuda>& ctx, Gate<Cuda> gate, Verdict verdict) {
-    for_each_element(ctx, 1, 1, [=] __device__(Index, Index) { *gate.data = verdict; });
+template <>
+Certificate read_certificate(Context<Cuda>& ctx, CertificateView<Cuda> certificate) {
+    request_certificate(ctx, certificate);
+    return receive_certificate(ctx, certificate);
+}
+
+template <>
+void write_certificate(Context<Cuda>& ctx, CertificateView<Cuda> certificate, Certificate state) {
+    for_each_element(ctx, 1, 1, [=] __device__(Index, Index) { *certificate.data = state; });
 }
 
 namespace {
@@ -258,10 +271,10 @@ namespace {
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     drop_if_unit(MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> signs,
-                 const Verdict* verdict) {
+                 const Certificate* certificate) {
     const Index m = A.rows, n = A.cols, j = blockIdx.x;
     // tau = 2/vᵀv
-    if (verdict->closed() || !(Tf.data[j + j * Tf.ld] > T(1.5))) return;
+    if (certificate->refused() || !(Tf.data[j + j * Tf.ld] > T(1.5))) return;
     for (Index begin = j + 1; begin < m; begin += block_threads) {
         const Index i = begin + threadIdx.x;
         if (!__syncthreads_and(i >= m || A.data[i + j * A.ld] == 0)) return;
@@ -275,7 +288,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// Of any width, by cuSOLVER and cuBLAS.
 void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high,
-                      const GramDemands& demands, MatrixView<double, Cuda> R, Verdict* verdict) {
+                      const GramDemands& demands, MatrixView<double, Cuda> R, Certificate* certificate) {
     const Index n = G.cols;
     auto& state = ctx.state();
     Arena::Frame frame(ctx);
@@ -294,7 +307,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
     check_launch("find_pivot");
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
-        if (demands.step == 0 || !verdict->closed()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
+        if (demands.step == 0 || !certificate->refused()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
     });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {
@@ -308,29 +321,29 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
             <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
         check_launch("column_sums");
     }
-    decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, verdict);
+    decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
     check_launch("decide");
 }
 
 }  // namespace
 
-template <class T>
-void factor_gram(Context<Cuda>& ctx, MatrixView<double, Cuda> G, GramDemands demands, MatrixView<double, Cuda> R,
-                 Gate<Cuda> gate) {
+template <class T, class D>
+void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, View<Sum<T, D>, D> R,
+                 CertificateView<D> certificate) {
     const Index n = G.cols;
     constexpr double low = smallest_square<T>, high = largest_square<T>;
     if (n == 0) return;
     if (n <= factor_max_cols) {
         QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(n), G.data, G.ld, low, high, demands, R.data, R.ld,
-                                           gate.data, ctx.stream()));
+                                           certificate.data, ctx.stream()));
     } else {
-        factor_gram_wide(ctx, G, low, high, demands, R, gate.data);
+        factor_gram_wide(ctx, G, low, high, demands, R, certificate.data);
     }
     ctx.state().add_flops((demands.asks_condition() ? 2.0 : 1.0) / 3.0 * n * n * n);
 }
 
-template <class T>
-double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
+template <class T, class D>
+double inverse_norm_estimate(Context<D>& ctx, View<const T, D> LU) {
     const Index n = LU.cols;
     if (n == 0) return 0;
     Arena::Frame frame(ctx);
@@ -345,17 +358,17 @@ double inverse_norm_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> LU) {
     return largest(ctx.state().read_back(sums, n), n);
 }
 
-template <class T, class P>
-void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
-                    MatrixView<P, Cuda> to, Gate<Cuda> gate) {
+template <class T, class P, class D>
+void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, View<P, D> to,
+                    CertificateView<D> certificate) {
     const Index n = R.rows;
     if (n == 0) return;
     if (n <= product_rows) {
         QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld,
-                                              gate.data, ctx.stream()));
+                                              certificate.data, ctx.stream()));
     } else {
-        // cuBLAS writes whatever the gate says
-        if (gate.data && read_gate(ctx, gate).closed()) return;
+        // cuBLAS writes whatever the certificate says
+        if (certificate.data && read_certificate(ctx, certificate).refused()) return;
         Arena::Frame frame(ctx);
         const auto X = frame.matrix<T>(n, n);
         copy_triangle<T>(ctx, R, X);
@@ -367,8 +380,8 @@ void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
 
-template <class T>
-void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> signs) {
+template <class T, class D>
+void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
     const Index n = Q.rows;
     for (Index c = 0; c < n; c += lu_width) {
         const Index k = std::min<Index>(lu_width, n - c), rest = n - c - k;
@@ -386,39 +399,40 @@ void signed_lu(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<T, Cuda> si
     ctx.state().add_flops(2.0 / 3.0 * n * n * n);
 }
 
-template <class T>
-void drop_unit_reflectors(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf,
-                          MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
+template <class T, class D>
+void drop_unit_reflectors(Context<D>& ctx, View<T, D> A, View<T, D> R, View<T, D> Tf, View<T, D> signs,
+                          CertificateView<D> certificate) {
     if (A.cols == 0) return;
-    drop_if_unit<T>
-        <<<static_cast<unsigned>(small_size(A.cols)), block_threads, 0, ctx.stream()>>>(A, R, Tf, signs, gate.data);
+    drop_if_unit<T><<<static_cast<unsigned>(small_size(A.cols)), block_threads, 0, ctx.stream()>>>(A, R, Tf, signs,
+                                                                                                   certificate.data);
     check_launch("drop_if_unit");
 }
 
-template <class T>
-void reconstruct_top(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> Y, double limit,
-                     MatrixView<T, Cuda> R, MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf, MatrixView<double, Cuda> U,
-                     MatrixView<T, Cuda> signs, Gate<Cuda> gate) {
+template <class T, class D>
+void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, D> Y, double limit, View<T, D> R,
+                     View<T, D> V, View<T, D> Tf, View<Sum<T, D>, D> U, View<T, D> signs,
+                     CertificateView<D> certificate) {
     const Index n = A.cols;
     if (n == 0) return;
+    if (n > Tuning<Cuda>::most_top_cols)
+        return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
     QUOIN_CUDA_CHECK(
         cuda::reconstruct_top<T>({static_cast<int>(n), A.data, A.ld, Y.data, Y.ld, R.data, R.ld, V.data, V.ld, Tf.data,
-                                  Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, gate.data},
+                                  Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, certificate.data},
                                  ctx.stream()));
     ctx.state().add_flops((Y.data ? 10.0 : 7.0) / 3.0 * n * n * n);
 }
 
-template <class T>
-void solve_triangle(Context<Cuda>& ctx, Triangle triangle, Op op, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> X) {
+template <class T, class D>
+void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     trsm<T>(ctx, Side::Left, triangle, op, A, X);
     ctx.state().add_flops(1.0 * A.rows * A.rows * X.cols);
 }
 
-template <class T>
-void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A,
-                       MatrixView<T, Cuda> X) {
+template <class T, class D>
+void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     const Index n = A.rows, half = n / 2;
     if (X.empty()) return;
     if (n <= copied_width) {
@@ -444,27 +458,11 @@ void multiply_triangle(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, 
     multiply_triangle<T>(ctx, side, triangle, op, A.block(from, from), part(from));
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
-    template void factor_gram<T>(Context<Cuda>&, MatrixView<double, Cuda>, GramDemands, MatrixView<double, Cuda>,  \
-                                 Gate<Cuda>);                                                                      \
-    template double inverse_norm_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                           \
-    template void multiply_upper<T, T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
-                                       MatrixView<T, Cuda>, Gate<Cuda>);                                           \
-    template void signed_lu<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                          \
-    template void drop_unit_reflectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>,                \
-                                          MatrixView<T, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                   \
-    template void reconstruct_top<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const double, Cuda>,    \
-                                     double, MatrixView<T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>,        \
-                                     MatrixView<double, Cuda>, MatrixView<T, Cuda>, Gate<Cuda>);                   \
-    template void solve_triangle<T>(Context<Cuda>&, Triangle, Op, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
-    template void multiply_triangle<T>(Context<Cuda>&, Side, Triangle, Op, MatrixView<const T, Cuda>,              \
-                                       MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
-template void multiply_upper<double, float>(Context<Cuda>&, MatrixView<const double, Cuda>,
-                                            MatrixView<const double, Cuda>, MatrixView<float, Cuda>, Gate<Cuda>);
-template void multiply_upper<float, double>(Context<Cuda>&, MatrixView<const float, Cuda>,
-                                            MatrixView<const float, Cuda>, MatrixView<double, Cuda>, Gate<Cuda>);
+QUOIN_IMPLEMENT(Cuda, factor_gram, inverse_norm_estimate, signed_lu, drop_unit_reflectors, reconstruct_top,
+                solve_triangle, multiply_triangle)
+template decltype(multiply_upper<float, float, Cuda>) multiply_upper<float, float, Cuda>;
+template decltype(multiply_upper<double, double, Cuda>) multiply_upper<double, double, Cuda>;
+template decltype(multiply_upper<double, float, Cuda>) multiply_upper<double, float, Cuda>;
+template decltype(multiply_upper<float, double, Cuda>) multiply_upper<float, double, Cuda>;
 
 }  // namespace quoin

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/primitives.hpp"
+#include "primitives/generic/norm_exponents.hpp"
 
 namespace quoin {
 namespace {
@@ -156,9 +157,8 @@ __global__ void __launch_bounds__(tile* tile_rows) transpose_tiles(MatrixView<co
 
 }  // namespace
 
-template <class T>
-void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<int, Cuda> exponents,
-          MatrixView<Scan, Cuda> found) {
+template <class T, class D>
+void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
     const Index n = A.cols, count = (A.rows + scan_rows - 1) / scan_rows;
     Arena::Frame frame(ctx);
     auto* const largest = frame.take<Bits<T>>(n + 1);  // and a counter of blocks
@@ -170,18 +170,21 @@ void scan(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, int safe, MatrixView<
     check_launch("scan_kernel");
 }
 
-void norm_exponents(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents) {
+template <>
+void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents) {
     if (A.cols == 0) return;
     const unsigned blocks = static_cast<unsigned>(std::min<Index>(A.cols, 1 << 20));
     norm_exponents_kernel<<<blocks, scan_threads, 0, ctx.stream()>>>(A, exponents.data);
     check_launch("norm_exponents_kernel");
 }
 
-Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) { return *ctx.state().read_back(found.data, 1); }
+template <>
+Scan read_scan(Context<Cuda>& ctx, MatrixView<const Scan, Cuda> found) {
+    return *ctx.state().read_back(found.data, 1);
+}
 
-template <class T>
-void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, int sign, Part part,
-                   MatrixView<T, Cuda> A) {
+template <class T, class D>
+void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part part, View<T, D> A) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + scan_threads - 1) / scan_threads, scale_blocks)),
                     static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
@@ -189,14 +192,14 @@ void scale_columns(Context<Cuda>& ctx, MatrixView<const int, Cuda> exponents, in
     check_launch("scale_columns_kernel");
 }
 
-template <class T>
-void copy(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { B.data[i + j * B.ld] = A.data[i + j * A.ld]; });
 }
 
-template <class T>
-void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>((A.rows + tile - 1) / tile),
                     static_cast<unsigned>(std::min<Index>((A.cols + tile - 1) / tile, 65535)));
@@ -204,79 +207,63 @@ void transpose(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cu
     check_launch("transpose_tiles");
 }
 
-template <class T>
-void copy_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> R) {
+template <class T, class D>
+void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R) {
     for_each_element(ctx, R.rows, R.cols,
                      [=] __device__(Index i, Index j) { R.data[i + j * R.ld] = i <= j ? A.data[i + j * A.ld] : T(0); });
 }
 
-template <class T>
-void set_identity(Context<Cuda>& ctx, Index first_col, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { A.data[i + j * A.ld] = i == j - first_col ? T(1) : T(0); });
 }
 
-template <class T>
-void store_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A) {
     for_each_element(ctx, R.rows, R.cols, [=] __device__(Index i, Index j) {
         if (i <= j) A.data[i + j * A.ld] = R.data[i + j * R.ld];
     });
 }
 
-template <class T>
-void copy_diagonal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> d) {
+template <class T, class D>
+void copy_diagonal(Context<D>& ctx, View<const T, D> A, View<T, D> d) {
     for_each_element(ctx, d.rows, 1, [=] __device__(Index i, Index) { d.data[i] = A.data[i + i * A.ld]; });
 }
 
-template <class T>
-void diagonal_signs(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> s) {
+template <class T, class D>
+void diagonal_signs(Context<D>& ctx, View<const T, D> A, View<T, D> s) {
     for_each_element(ctx, s.rows, 1,
                      [=] __device__(Index i, Index) { s.data[i] = A.data[i + i * A.ld] < 0 ? T(-1) : T(1); });
 }
 
-template <class T>
-void add_identity(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void add_identity(Context<D>& ctx, View<T, D> A) {
     for_each_element(ctx, std::min(A.rows, A.cols), 1,
                      [=] __device__(Index i, Index) { A.data[i + i * A.ld] += T(1); });
 }
 
-template <class T>
-void negate(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void negate(Context<D>& ctx, View<T, D> A) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { A.data[i + j * A.ld] = -A.data[i + j * A.ld]; });
 }
 
-template <class T>
-void subtract(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { B.data[i + j * B.ld] -= A.data[i + j * A.ld]; });
 }
 
-template <class T>
-void flip_rows(Context<Cuda>& ctx, MatrixView<const T, Cuda> signs, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) { A.data[i + j * A.ld] *= signs.data[i]; });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                     \
-    template void scan<T>(Context<Cuda>&, MatrixView<const T, Cuda>, int, MatrixView<int, Cuda>,                 \
-                          MatrixView<Scan, Cuda>);                                                               \
-    template void scale_columns<T>(Context<Cuda>&, MatrixView<const int, Cuda>, int, Part, MatrixView<T, Cuda>); \
-    template void copy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                       \
-    template void transpose<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                  \
-    template void copy_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);              \
-    template void set_identity<T>(Context<Cuda>&, Index, MatrixView<T, Cuda>);                                   \
-    template void store_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);             \
-    template void copy_diagonal<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);              \
-    template void diagonal_signs<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);             \
-    template void add_identity<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                          \
-    template void negate<T>(Context<Cuda>&, MatrixView<T, Cuda>);                                                \
-    template void subtract<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                   \
-    template void flip_rows<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
-template void copy<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Cuda>, MatrixView<std::uint8_t, Cuda>);
-template void transpose<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Cuda>,
-                                      MatrixView<std::uint8_t, Cuda>);
+QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
+                diagonal_signs, add_identity, negate, subtract, flip_rows)
+template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
+template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
+template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;
 
 }  // namespace quoin

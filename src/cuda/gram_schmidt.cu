@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/device.hpp"
 #include "cuda/kernels/orthonormalize.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/tuning.hpp"
 
 namespace quoin {
@@ -26,9 +26,9 @@ ColumnSquares* find_squares(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView<
 
 }  // namespace
 
-template <class T>
-void orthonormalize_columns(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, bool complete,
-                            Gate<Cuda> gate) {
+template <class T, class D>
+void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool complete,
+                            CertificateView<D> certificate) {
     const Index m = A.rows, n = A.cols, k = R.rows - n;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -38,8 +38,8 @@ void orthonormalize_columns(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixVie
     const auto blocks = static_cast<unsigned>((m + h - 1) / h);
     const ColumnSquares* const above = find_squares<T>(ctx, frame, R, k, false);
     double* const parts[2] = {frame.take<double>(n * blocks), frame.take<double>(n * blocks)};
-    const SweepOperands<T> operands{
-        m, static_cast<int>(n), A.data, A.ld, R.at(k, 0), R.ld, k, complete, above, h, gate.data};
+    const SweepOperands<T> operands{m, static_cast<int>(n), A.data, A.ld, R.at(k, 0), R.ld, k, complete, above,
+                                    h, certificate.data};
     for (int t = 0; t <= n; ++t) {
         sweep<T><<<blocks, sweep_threads, 0, ctx.stream()>>>(operands, t, dependence<T>(k + t - 1), parts[(t + 1) % 2],
                                                              parts[t % 2]);
@@ -48,8 +48,8 @@ void orthonormalize_columns(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixVie
     ctx.state().add_flops(2.0 * m * n * n);
 }
 
-template <class T>
-Remainders inspect_remainders(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
+template <class T, class D>
+Remainders inspect_remainders(Context<D>& ctx, View<const T, D> R) {
     const Index n = R.cols, k = R.rows - n;
     Remainders remainders;
     if (n == 0) return remainders;
@@ -59,12 +59,6 @@ Remainders inspect_remainders(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
     return remainders;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                \
-    template void orthonormalize_columns<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>, bool, \
-                                            Gate<Cuda>);                                                    \
-    template Remainders inspect_remainders<T>(Context<Cuda>&, MatrixView<const T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, orthonormalize_columns, inspect_remainders)
 
 }  // namespace quoin

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/primitives.hpp"
 
 namespace quoin {
 
@@ -21,8 +21,8 @@ struct AddAndMax {
 
 }  // namespace
 
-template <class T>
-EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const std::uint8_t, Cuda> observed) {
+template <class T, class D>
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed) {
     Arena::Frame frame(ctx);
     EntryNorms* const norms = frame.take<EntryNorms>(1);
     over_chunks(
@@ -43,22 +43,15 @@ EntryNorms entry_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixVi
     return *ctx.state().read_back(norms, 1);
 }
 
-template <class T>
-void scaled_copy(Context<Cuda>& ctx, double factor, MatrixView<const T, Cuda> A,
-                 MatrixView<const std::uint8_t, Cuda> observed, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
+                 View<T, D> B) {
     const T f = static_cast<T>(factor);
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
         B.data[i + j * B.ld] = seen(observed, i, j) ? f * A.data[i + j * A.ld] : T(0);
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                        \
-    template EntryNorms entry_norms<T>(Context<Cuda>&, MatrixView<const T, Cuda>,   \
-                                       MatrixView<const std::uint8_t, Cuda>);       \
-    template void scaled_copy<T>(Context<Cuda>&, double, MatrixView<const T, Cuda>, \
-                                 MatrixView<const std::uint8_t, Cuda>, MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, entry_norms, scaled_copy)
 
 }  // namespace quoin

@@ -3,12 +3,12 @@
 // of V that holds its unit triangle, so that V stays as it is.
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/apply_strip.cuh"
 #include "cuda/kernels/factor_panel.cuh"
 #include "cuda/kernels/join_t.cuh"
 #include "cuda/launch.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
 
@@ -41,7 +41,7 @@ Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
 /// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
 template <class T>
-inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (sizeof(T) == 4 ? 32 : 16);
+inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (std::is_same_v<T, float> ? 32 : 16);
 template <class T>
 inline constexpr Index rows_of_narrow_block = 2 * rows_of_wide_block<T>;
 
@@ -165,8 +165,8 @@ void build_t(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T
 
 }  // namespace
 
-template <class T>
-void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+template <class T, class D>
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
     for (Index c = 0; c < n;) {
@@ -186,12 +186,11 @@ void factor_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
     ctx.state().add_flops(3.0 * m * n * n);
 }
 
-template <class T>
-void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                 MatrixView<T, Cuda> C, Arithmetic arithmetic) {
+template <class T, class D>
+void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
-    if constexpr (sizeof(T) == 4) {
+    if constexpr (std::is_same_v<T, float>) {
         if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols(k)) {
             return apply_by_halves(ctx, op, V, Tf, C);
         }
@@ -204,8 +203,8 @@ void apply_panel(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixV
     }
 }
 
-template <class T>
-void form_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> S) {
+template <class T, class D>
+void form_s(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> S) {
     const Index k = V.cols;
     if (V.empty()) return;
     if (k > Tuning<Cuda>::wy_block) {
@@ -221,9 +220,8 @@ void form_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T,
     ctx.state().add_flops(1.0 * V.rows * k * k);
 }
 
-template <class T>
-void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                      MatrixView<T, Cuda> C, FullTStep<T, Cuda> step) {
+template <class T, class D>
+void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, FullTStep<T, D> step) {
     Arena::Frame frame(ctx);
     const auto unit_v = frame.matrix<T>(V.rows, V.cols);
     copy_unit_lower<T>(ctx, V, unit_v);
@@ -231,9 +229,9 @@ void apply_and_extend(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixVie
     apply_by_s<T>(ctx, unit_v, Tf, step.S, step.S1, step.T12);
 }
 
-template <class T>
-void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                           MatrixView<T, Cuda> C, MatrixView<T, Cuda> next_Tf, FullTStep<T, Cuda> step) {
+template <class T, class D>
+void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
+                           FullTStep<T, D> step) {
     const Index k = V.cols, next = next_Tf.cols;
     const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
         if (step.S.data) {
@@ -244,7 +242,7 @@ void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, Matr
         }
     };
     apply(C.col_block({0, next}), {step.S, {}, {}});
-    Context<Cuda>& beside = work_beside(ctx);
+    Context<Cuda>& beside = side_stream(ctx);
     // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
     wait_for(ctx, beside);
     {
@@ -255,8 +253,8 @@ void apply_and_factor_next(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, Matr
     wait_for(ctx, beside);
 }
 
-template <class T>
-void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf) {
+template <class T, class D>
+void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     const Index m = A.rows, k = A.cols;
     if (k == 0) return;
     const auto A_top = A.row_block({0, k}), A_rest = A.row_block({k, m});
@@ -271,29 +269,14 @@ void form_panel(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<const T, C
     ctx.state().add_flops(2.0 * m * k * k);
 }
 
-template <class T>
-void compact_wy(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> tau,
-                MatrixView<T, Cuda> Tf) {
+template <class T, class D>
+void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf) {
     if (V.cols == 0) return;
     build_t<T>(ctx, V, tau, Tf);
     ctx.state().add_flops(1.0 * V.rows * V.cols * V.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                     \
-    template void factor_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);                     \
-    template void apply_panel<T>(Context<Cuda>&, Op, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,       \
-                                 MatrixView<T, Cuda>, Arithmetic);                                               \
-    template void form_s<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,                \
-                            MatrixView<T, Cuda>);                                                                \
-    template void apply_and_extend<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,      \
-                                      MatrixView<T, Cuda>, FullTStep<T, Cuda>);                                  \
-    template void apply_and_factor_next<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
-                                           MatrixView<T, Cuda>, MatrixView<T, Cuda>, FullTStep<T, Cuda>);        \
-    template void form_panel<T>(Context<Cuda>&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>);                 \
-    template void compact_wy<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,            \
-                                MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
+                compact_wy)
 
 }  // namespace quoin

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(store_threads) store_words(const unsigned* fro
 
 void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
     void* const read = read_back_.at_least(std::max<std::size_t>(4 * count, 1 << 16));
-    if (count > 0 && moves_out_beside_) {
+    if (count > 0 && copies_out_beside_) {
         store_words<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
                                                             static_cast<unsigned*>(read), count);
         cuda::check_launch("store_words");

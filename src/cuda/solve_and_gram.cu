@@ -25,11 +25,11 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     Arena::Frame frame(ctx);
     std::vector<MatrixView<const T, Cuda>> rounded;
     for (const auto& R : factors) {
-        if constexpr (sizeof(T) == 8) {
+        if constexpr (std::is_same_v<T, double>) {
             rounded.push_back(R);
         } else {
             const auto Y = frame.matrix<T>(n, n);
-            multiply_upper<double>(ctx, {}, R, Y);
+            multiply_upper<double, T>(ctx, {}, R, Y);
             rounded.push_back(Y);
         }
     }
@@ -56,24 +56,23 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 
 }  // namespace
 
-template <class T>
-GramPrecision gram_precision(Context<Cuda>& ctx, Index m, Index n) {
+template <class T, class D>
+GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     if (n <= tall_max_cols) {
-        return {std::numeric_limits<double>::epsilon() / 2,
+        return {Scalar<double>::u,
                 static_cast<double>(longest_sum<T>(m, static_cast<int>(n), ctx.state().multiprocessors))};
     }
-    return {std::numeric_limits<T>::epsilon() / 2, static_cast<double>(rows_of_part(ctx, m, n, n))};
+    return {Scalar<T>::u, static_cast<double>(rows_of_part(ctx, m, n, n))};
 }
 
-template <class T>
-void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
-                    std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
-                    MatrixView<double, Cuda> G, Gate<Cuda> gate) {
+template <class T, class D>
+void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
+                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
     if (n > tall_max_cols || factors.size() > narrow_factors) {
-        // cuBLAS writes whatever the gate says
-        if (gate.data && read_gate(ctx, gate).closed()) return;
+        // cuBLAS writes whatever the certificate says
+        if (certificate.data && read_certificate(ctx, certificate).refused()) return;
         solve_and_gram_wide<T>(ctx, A, factors, X, G);
     } else {
         Factors Y;
@@ -85,19 +84,12 @@ void solve_and_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
         Arena::Frame frame(ctx);
         void* work =
             frame.take<char>(tall_workspace<T>(m, width, Y.count, X.data != nullptr, G.data != nullptr, processors));
-        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, gate.data, work,
-                                              processors, ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::solve_and_gram(m, width, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, certificate.data,
+                                              work, processors, ctx.stream()));
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                              \
-    template GramPrecision gram_precision<T>(Context<Cuda>&, Index, Index);                               \
-    template void solve_and_gram<T>(Context<Cuda>&, MatrixView<const T, Cuda>,                            \
-                                    std::span<const MatrixView<const double, Cuda>>, MatrixView<T, Cuda>, \
-                                    MatrixView<double, Cuda>, Gate<Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, gram_precision, solve_and_gram)
 
 }  // namespace quoin

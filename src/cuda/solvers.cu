@@ -16,12 +16,17 @@
 #include <vector>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/solver.hpp"
 #include "cuda/tuning.hpp"
 
 namespace quoin {
+
+// svd_on_host calls the host's small_svd, not the one that this file defines
+extern template decltype(small_svd<float, Host>) small_svd<float, Host>;
+extern template decltype(small_svd<double, Host>) small_svd<double, Host>;
+
 namespace {
 
 using namespace cuda;
@@ -297,8 +302,8 @@ private:
 
 }  // namespace
 
-template <class T>
-TriangleInspection inspect_triangle(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
+template <class T, class D>
+TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     const Index n = R.cols;
     TriangleInspection result;
     if (n == 0) return result;
@@ -346,8 +351,8 @@ double condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R) {
     return inspect_triangle<T>(ctx, R).condition;
 }
 
-template <class T>
-void column_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> norms) {
+template <class T, class D>
+void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms) {
     std::fill(norms.begin(), norms.end(), T(0));
     if (A.empty()) return;
     Arena::Frame frame(ctx);
@@ -360,8 +365,8 @@ void column_norms(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> 
     std::copy_n(ctx.state().read_back(found, A.cols), A.cols, norms.begin());
 }
 
-template <class T>
-bool equal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B) {
+template <class T, class D>
+bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
     Arena::Frame frame(ctx);
     int* differ = frame.take<int>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(differ, 0, sizeof(int), ctx.stream()));
@@ -371,9 +376,8 @@ bool equal(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, 
     return *ctx.state().read_back(differ, 1) == 0;
 }
 
-template <class T>
-void small_svd(Context<Cuda>& ctx, MatrixView<T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
-               MatrixView<T, Cuda> Vt) {
+template <class T, class D>
+void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt) {
     if (A.empty()) return;
     if (A.cols <= Tuning<Cuda>::host_svd_cols(sizeof(T), U.data != nullptr)) {
         svd_on_host<T>(ctx, A, s, U, Vt);
@@ -382,15 +386,8 @@ void small_svd(Context<Cuda>& ctx, MatrixView<T, Cuda> A, std::span<T> s, Matrix
     }
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                           \
-    template TriangleInspection inspect_triangle<T>(Context<Cuda>&, MatrixView<const T, Cuda>);        \
-    template double condition_estimate<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                  \
-    template void column_norms<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<T>);            \
-    template bool equal<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>);      \
-    template void small_svd<T>(Context<Cuda>&, MatrixView<T, Cuda>, std::span<T>, MatrixView<T, Cuda>, \
-                               MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, inspect_triangle, column_norms, equal, small_svd)
+template double condition_estimate<float>(Context<Cuda>&, MatrixView<const float, Cuda>);
+template double condition_estimate<double>(Context<Cuda>&, MatrixView<const double, Cuda>);
 
 }  // namespace quoin

@@ -13,6 +13,7 @@
 #include "cuda/blas.hpp"
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
+#include "primitives/generic/rounded_columns.hpp"
 
 namespace quoin {
 
@@ -374,8 +375,9 @@ void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
 
 }  // namespace cuda
 
-void round_columns(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A, Index first,
-                   float* place) {
+template <>
+void round_columns<float>(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const float, Cuda> A, Index first,
+                          float* place) {
     using namespace cuda;
     const Index ld = RunsOfRows(A.rows).runs.padded();
     const Runs cols(A.cols, A.cols, 8);
@@ -383,13 +385,17 @@ void round_columns(Context<Cuda>& ctx, Arithmetic arithmetic, MatrixView<const f
                 {nullptr, cols, reinterpret_cast<__half*>(place) + first * ld, cols, ld});
 }
 
-void project_away_rounded(Context<Cuda>& ctx, const float* place, Index k, MatrixView<float, Cuda> W,
-                          MatrixView<float, Cuda> S, Arithmetic arithmetic) {
+template <>
+void block_gram_schmidt_step_rounded<float>(Context<Cuda>& ctx, const float* place, Index k, MatrixView<float, Cuda> W,
+                                            MatrixView<float, Cuda> S, Arithmetic arithmetic) {
     using namespace cuda;
     const RunsOfRows by(W.rows);
     const auto* const Q = reinterpret_cast<const __half*>(place);
     project_from(ctx, arithmetic, false, {Q, by, Q, runs_of_cols(Form(arithmetic), k), by.runs.padded()}, W, S);
     ctx.state().add_flops(4.0 * W.rows * k * W.cols);
 }
+
+template decltype(round_columns<double, Cuda>) round_columns<double, Cuda>;
+template decltype(block_gram_schmidt_step_rounded<double, Cuda>) block_gram_schmidt_step_rounded<double, Cuda>;
 
 }  // namespace quoin

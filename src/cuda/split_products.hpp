@@ -2,7 +2,7 @@
 
 // Products of f32 on the tensor cores of 16 bits: at f32's accuracy, or with rounded operands.
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 
 namespace quoin::cuda {
 
@@ -30,7 +30,7 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
                                 MatrixView<const float, Cuda> B, MatrixView<float, Cuda> C);
 
 /// S := QᵀW and W := W − Q S for columns of norms up to 2 in Q, whose halves are made once for both. With `again`, as
-/// `project_away`. False, and nothing done, where they take more than 4 GiB in one layout, or the
+/// `block_gram_schmidt_step`. False, and nothing done, where they take more than 4 GiB in one layout, or the
 /// workspace is limited and has no room for them.
 bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
                        MatrixView<float, Cuda> W, MatrixView<float, Cuda> S);

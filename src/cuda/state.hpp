@@ -77,7 +77,7 @@ private:
     std::vector<void*> extra_;  // taken beyond `size_`
 };
 
-class StagedMoves;
+class StagedCopies;
 
 /// Two pinned buffers between pageable memory and the device, each free again when its event is done.
 struct Staging {
@@ -137,15 +137,15 @@ struct Context<Cuda>::State {
     /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
     /// in or out.
     Context<Cuda>& beside(Trace::Row of);
-    /// Buffers for what moves between pageable memory and this stream.
-    cuda::StagedMoves& moves();
-    cuda::StagedMoves* moves_made() const { return moves_.get(); }
+    /// Buffers between pageable memory and this stream.
+    cuda::StagedCopies& staged_copies();
+    cuda::StagedCopies* staged_copies_made() const { return staged_copies_.get(); }
     /// Bytes that this stream and those beside it hold: their pools, and cuBLAS's workspace of each handle.
     std::size_t held() const;
     /// The host's cores, for the steps that they take.
     Context<Host>& host();
-    /// Pinned memory for what travels between its steps and the device's, the same at every call while it is large enough.
-    void* travelling(std::size_t bytes);
+    /// Pinned memory for a panel between the device and the host, the same at every call while it is large enough.
+    void* staging_of_panels(std::size_t bytes);
     void attach(Trace* trace, std::shared_ptr<const cuda::TraceClock> clock);
     /// From now on `second` runs behind what is enqueued on `first`.
     void order(cudaStream_t first, cudaStream_t second);
@@ -186,12 +186,12 @@ private:
     cublasHandle_t blas_ = nullptr;
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
-    std::unique_ptr<cuda::StagedMoves> moves_;
+    std::unique_ptr<cuda::StagedCopies> staged_copies_;
     std::unique_ptr<Context<Cuda>> beside_[3];
     std::unique_ptr<Context<Host>> host_;
-    bool moves_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
+    bool copies_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
-    cuda::Pinned read_back_, travelling_;
+    cuda::Pinned read_back_, panel_staging_;
 };
 
 inline cuda::Arena::Frame::Frame(Context<Cuda>& ctx)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 
 namespace quoin::cuda {
 

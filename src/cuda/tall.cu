@@ -10,10 +10,10 @@
 #include <type_traits>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/gram.cuh"
 #include "cuda/kernels/subtract_product.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/sum_parts.hpp"
 #include "cuda/tuning.hpp"
@@ -145,11 +145,11 @@ void subtract_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixVie
 
 }  // namespace
 
-template <class T>
-void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                         MatrixView<T, Cuda> C, bool accumulate, Arithmetic arithmetic) {
+template <class T, class D>
+void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, bool accumulate,
+                         Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
-    if constexpr (sizeof(T) == 4) {
+    if constexpr (std::is_same_v<T, float>) {
         if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
             return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
         }
@@ -161,11 +161,10 @@ void multiply_transposed(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matrix
     multiply_split<T>(ctx, A, B, accumulate, false, C);
 }
 
-template <class T>
-void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const T, Cuda> B,
-                      MatrixView<T, Cuda> C, Arithmetic arithmetic) {
+template <class T, class D>
+void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
-    if constexpr (sizeof(T) == 4) {
+    if constexpr (std::is_same_v<T, float>) {
         if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
             return subtract_product_by_halves(ctx, arithmetic, A, B, C);
         }
@@ -177,11 +176,11 @@ void subtract_product(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixVie
     gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
 }
 
-template <class T>
-void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T, Cuda> W, MatrixView<T, Cuda> S,
-                  Arithmetic arithmetic, bool again) {
+template <class T, class D>
+void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, View<T, D> S, Arithmetic arithmetic,
+                             bool again) {
     Index done = 0;  // columns of Q
-    if constexpr (sizeof(T) == 4) {
+    if constexpr (std::is_same_v<T, float>) {
         // as many at a time as there is room for the halves of
         Index width = pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) ? Q.cols : 0;
         while (done < Q.cols && width >= least_halved) {
@@ -202,17 +201,11 @@ void project_away(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T,
 
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
 
-#define QUOIN_INSTANTIATE(T)                                                                                           \
-    template void cuda::multiply_split<T, double>(Context<Cuda>&, MatrixView<const T, Cuda>,                           \
-                                                  MatrixView<const T, Cuda>, bool, bool, MatrixView<double, Cuda>);    \
-    template void multiply_transposed<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,         \
-                                         MatrixView<T, Cuda>, bool, Arithmetic);                                       \
-    template void subtract_product<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,            \
-                                      MatrixView<T, Cuda>, Arithmetic);                                                \
-    template void project_away<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>, MatrixView<T, Cuda>, \
-                                  Arithmetic, bool);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+template void cuda::multiply_split<float, double>(Context<Cuda>&, MatrixView<const float, Cuda>,
+                                                  MatrixView<const float, Cuda>, bool, bool, MatrixView<double, Cuda>);
+template void cuda::multiply_split<double, double>(Context<Cuda>&, MatrixView<const double, Cuda>,
+                                                   MatrixView<const double, Cuda>, bool, bool,
+                                                   MatrixView<double, Cuda>);
+QUOIN_IMPLEMENT(Cuda, multiply_transposed, subtract_product, block_gram_schmidt_step)
 
 }  // namespace quoin

@@ -1,6 +1,6 @@
 // Spans of work on a stream, and the GPU's clock on the host's.
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {

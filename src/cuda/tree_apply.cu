@@ -33,11 +33,9 @@ void apply_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometr
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                     \
-    template void apply_leaves_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, Op,                  \
-                                     MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
-    template void apply_nodes_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, Index, Op,            \
-                                    MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
+#define QUOIN_INSTANTIATE(T)                                  \
+    template decltype(apply_leaves_of<T>) apply_leaves_of<T>; \
+    template decltype(apply_nodes_of<T>) apply_nodes_of<T>;
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

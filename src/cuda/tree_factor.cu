@@ -39,13 +39,10 @@ void factor_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeomet
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template void factor_leaves_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, MatrixView<T, Cuda>, \
-                                      MatrixView<T, Cuda>);                                                       \
-    template void reduce_leaves_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&,                      \
-                                      MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                            \
-    template void factor_nodes_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, Index,                \
-                                     MatrixView<T, Cuda>, MatrixView<T, Cuda>);
+#define QUOIN_INSTANTIATE(T)                                    \
+    template decltype(factor_leaves_of<T>) factor_leaves_of<T>; \
+    template decltype(reduce_leaves_of<T>) reduce_leaves_of<T>; \
+    template decltype(factor_nodes_of<T>) factor_nodes_of<T>;
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

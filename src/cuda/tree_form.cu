@@ -35,11 +35,9 @@ void form_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void form_leaves_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, MatrixView<T, Cuda>,       \
-                                    MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                  \
-    template void form_nodes_of<T>(Context<Cuda>&, const PanelTree&, const TreeGeometry&, Index, MatrixView<T, Cuda>, \
-                                   MatrixView<const T, Cuda>);
+#define QUOIN_INSTANTIATE(T)                                \
+    template decltype(form_leaves_of<T>) form_leaves_of<T>; \
+    template decltype(form_nodes_of<T>) form_nodes_of<T>;
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cuda/device.hpp"
 #include "cuda/kernels/wy_tile.cuh"
 #include "cuda/launch.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin::cuda {

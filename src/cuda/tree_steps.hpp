@@ -3,8 +3,8 @@
 // The steps of a tree over one sub-panel, at most 32 columns of the panel: V are these columns. tree_factor.cu, tree_apply.cu
 // and tree_form.cu hold them, for their kernels take long to compile.
 
+#include "cuda/device.hpp"
 #include "cuda/kernels/geometry.cuh"
-#include "cuda/primitives.hpp"
 
 namespace quoin::cuda {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 #include "cuda/tree_steps.hpp"
 
@@ -56,8 +56,8 @@ Index members(const PanelTree& tree, Index level) {
 
 }  // namespace
 
-template <class T>
-void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+template <class T, class D>
+void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf) {
     for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
         factor_leaves_of<T>(ctx, tree, geometry, V, Tf);
@@ -66,8 +66,8 @@ void factor_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
-template <class T>
-void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> stack) {
+template <class T, class D>
+void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack) {
     check_tree(tree);
     if (tree.width > tile_width) {
         // sub-panels change what is right of them: on a copy
@@ -87,9 +87,8 @@ void reduce_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<const T
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width);
 }
 
-template <class T>
-void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
-                  MatrixView<T, Cuda> Tf) {
+template <class T, class D>
+void factor_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> A, View<T, D> Tf) {
     for_each_sub_panel(tree, true, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
         factor_nodes_of<T>(ctx, tree, geometry, level, V, Tf);
@@ -98,38 +97,36 @@ void factor_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Matrix
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
 
-template <class T>
-void apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, Op op, MatrixView<const T, Cuda> A,
-                  MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+template <class T, class D>
+void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D> A, View<const T, D> Tf,
+                  View<T, D> C) {
     for_each_sub_panel(tree, op == Op::Transpose, [&](const TreeGeometry& geometry, Range own, Range) {
         apply_leaves_of<T>(ctx, tree, geometry, op, A.col_block(own), Tf, C);
     });
     ctx.state().add_flops(4.0 * tree.rows * tree.width * C.cols);
 }
 
-template <class T>
-void factor_nodes_and_apply_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A,
-                                   MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> C) {
+template <class T, class D>
+void factor_nodes_and_apply_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf, View<T, D> C) {
     // the nodes are few and wait for latency: they take turns with the blocks of the leaves
-    auto& side = ctx.state().beside(Trace::Row::Beside);
+    auto& side = ctx.state().beside(Trace::Row::SideStream);
     side.follow(ctx.stream());
     for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
     apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
     ctx.follow(side.stream());
 }
 
-template <class T>
-void apply_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T, Cuda> A,
-                 MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
+template <class T, class D>
+void apply_nodes(Context<D>& ctx, const PanelTree& tree, Index level, Op op, View<const T, D> A, View<const T, D> Tf,
+                 View<T, D> C) {
     for_each_sub_panel(tree, op == Op::Transpose, [&](const TreeGeometry& geometry, Range own, Range) {
         apply_nodes_of<T>(ctx, tree, geometry, level, op, A.col_block(own), Tf, C);
     });
     ctx.state().add_flops(2.0 * members(tree, level) * tree.width * tree.width * C.cols);
 }
 
-template <class T>
-void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixView<T, Cuda> A,
-                MatrixView<const T, Cuda> Tf) {
+template <class T, class D>
+void form_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> A, View<const T, D> Tf) {
     for_each_sub_panel(tree, false, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own);
         // [E; Q_right] := H [E; Q_right] before Q takes the place of V
@@ -139,9 +136,8 @@ void form_nodes(Context<Cuda>& ctx, const PanelTree& tree, Index level, MatrixVi
     ctx.state().add_flops(2.0 / 3.0 * members(tree, level) * tree.width * tree.width * tree.width);
 }
 
-template <class T>
-void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> A, MatrixView<const T, Cuda> Tf,
-                 MatrixView<T, Cuda> C) {
+template <class T, class D>
+void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<const T, D> Tf, View<T, D> C) {
     for_each_sub_panel(tree, false, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own), Q_right = A.col_block(right);
         if (Q_right.cols > 0) apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
@@ -151,30 +147,14 @@ void form_leaves(Context<Cuda>& ctx, const PanelTree& tree, MatrixView<T, Cuda> 
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width + 4.0 * tree.rows * tree.width * C.cols);
 }
 
-template <class T>
-void set_root(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+template <class T, class D>
+void set_root(Context<D>& ctx, View<T, D> A) {
     for_each_element(ctx, std::min(A.rows, A.cols), A.cols, [=] __device__(Index i, Index j) {
         if (i <= j) A.data[i + j * A.ld] = i == j ? T(1) : T(0);
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<T, Cuda>);       \
-    template void reduce_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<const T, Cuda>, MatrixView<T, Cuda>); \
-    template void factor_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>, MatrixView<T, Cuda>); \
-    template void apply_leaves<T>(Context<Cuda>&, const PanelTree&, Op, MatrixView<const T, Cuda>,                    \
-                                  MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                    \
-    template void factor_nodes_and_apply_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>,             \
-                                                   MatrixView<T, Cuda>, MatrixView<T, Cuda>);                         \
-    template void apply_nodes<T>(Context<Cuda>&, const PanelTree&, Index, Op, MatrixView<const T, Cuda>,              \
-                                 MatrixView<const T, Cuda>, MatrixView<T, Cuda>);                                     \
-    template void form_nodes<T>(Context<Cuda>&, const PanelTree&, Index, MatrixView<T, Cuda>,                         \
-                                MatrixView<const T, Cuda>);                                                           \
-    template void form_leaves<T>(Context<Cuda>&, const PanelTree&, MatrixView<T, Cuda>, MatrixView<const T, Cuda>,    \
-                                 MatrixView<T, Cuda>);                                                                \
-    template void set_root<T>(Context<Cuda>&, MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, factor_leaves, reduce_leaves, factor_nodes, apply_leaves, factor_nodes_and_apply_leaves,
+                apply_nodes, form_nodes, form_leaves, set_root)
 
 }  // namespace quoin

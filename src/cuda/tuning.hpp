@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "algorithms/tuning.hpp"
+#include "primitives/tuning.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/options.hpp"
 
@@ -95,7 +95,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr bool r_only_by_tree = false;
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
-    /// Columns up to which there is a primitive `reconstruct_top`.
+    /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
     static constexpr Index most_top_cols = 128;
     /// Gram-Schmidt: columns of a panel. Those of CholeskyQR2 are the widest without a power of two below that its kernels take
     /// whole (192), those of modified Gram-Schmidt wide enough for products of matrices, of which there are (n/nb)²/2.

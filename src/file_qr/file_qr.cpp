@@ -11,7 +11,7 @@
 #include <optional>
 #include <sstream>
 
-#include "algorithms/instantiate.hpp"
+#include "devices.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/run.hpp"
 #include "quoin/version.hpp"
@@ -47,8 +47,8 @@ std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& optio
 }
 
 std::string choices_of(const FilePlan& plan) {
-    return fmt::format("route={} stored={} block={} panel={} reach={} arithmetic={}", static_cast<int>(plan.route),
-                       int{plan.stored}, plan.block, plan.panel, plan.reach, static_cast<int>(plan.arithmetic));
+    return fmt::format("route={} stored={} block={} panel={} v_block={} arithmetic={}", static_cast<int>(plan.route),
+                       int{plan.stored}, plan.block, plan.panel, plan.v_block, static_cast<int>(plan.arithmetic));
 }
 
 /// What differs between two identities, for a person.
@@ -143,7 +143,7 @@ struct FileQR<T, D>::Impl {
         plan.stored = value("stored") != 0;
         plan.block = value("block");
         plan.panel = value("panel");
-        plan.reach = value("reach");
+        plan.v_block = value("v_block");
         plan.arithmetic = static_cast<Arithmetic>(value("arithmetic"));
         count_file_plan<T>(ctx, plan, options);
         require_memory(options, fmt::format("{}: this journal was begun with blocks that need", journal.folder()));

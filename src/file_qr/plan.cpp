@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "algorithms/flat_tree.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/sampled_sum.hpp"
+#include "devices.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 double number(Index n) { return static_cast<double>(n); }
 
-/// Of a context, for each direction (src/cuda/moves.hpp).
+/// Of a context, for each direction (src/cuda/staged_copies.hpp).
 constexpr double pinned_bytes = 512 << 20;
 
 template <class T>
@@ -86,7 +86,7 @@ void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
     options.q = QForm::Reflectors;
     options.panel_width = plan.panel;
     const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
-    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.reach) + 2 * number(plan.panel),
+    const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.v_block) + 2 * number(plan.panel),
                  t = number(plan.panel) * number(std::min(plan.rows, plan.cols));
     plan.memory_bytes = (number(plan.rows) * across + t) * sizeof(T) + slab.workspace_bytes;
 }
@@ -96,7 +96,7 @@ void count_slabs(FilePlan& plan) {
     const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
     const Index q_columns = std::min(plan.rows, plan.cols);
     plan.blocks = (plan.cols + plan.block - 1) / plan.block;
-    const auto passing = [&](Index columns) { return passing_elements(m, number(columns), number(plan.reach)); };
+    const auto passing = [&](Index columns) { return passing_elements(m, number(columns), number(plan.v_block)); };
     double in = m * n, out = m * n + (k + number(plan.panel) * k / n) * n;
     for_each_sampled(plan.blocks,
                      [&](Index slab, double times) { in += times * passing(std::min(slab * plan.block, q_columns)); });
@@ -155,7 +155,7 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
     plan.route = FileRoute::Slabs;
     const auto with = [&](Index panels) {
         plan.block = panels * plan.panel;
-        plan.reach = std::max<Index>(1, panels / 8) * plan.panel;
+        plan.v_block = std::max<Index>(1, panels / 8) * plan.panel;
         count_file_plan<T>(ctx, plan, options);
         return plan;
     };
@@ -232,7 +232,7 @@ FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
     plan.want_q = options.want_q;
     plan.block = slabs.slab;
     plan.panel = slabs.panel;
-    plan.reach = slabs.reach;
+    plan.v_block = slabs.v_block;
     plan.arithmetic = slabs.arithmetic;
     count_passage<T, D>(plan, options);
     count_slabs<T>(plan);

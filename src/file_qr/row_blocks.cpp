@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "algorithms/flat_tree.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 #include "file_qr/run.hpp"
 #include "quoin/io.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <future>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/left_looking.hpp"
+#include "devices.hpp"
 #include "file_qr/run.hpp"
 
 namespace quoin {
@@ -62,7 +62,7 @@ template <class T, class D>
 class Places {
 public:
     Places(const FilePlan& plan)
-        : columns_(std::min(travels(plan) ? plan.chunk : plan.reach, plan.cols)), count_(travels(plan) ? 2 : 1) {
+        : columns_(std::min(travels(plan) ? plan.chunk : plan.v_block, plan.cols)), count_(travels(plan) ? 2 : 1) {
         for (int b = 0; b < count_; ++b) places_[b] = Matrix<T>(plan.rows, columns_);
     }
     /// What travels goes by so many columns.
@@ -80,9 +80,9 @@ public:
         for (Index j = 0; j < from.cols; j += columns_) {
             const Range piece{j, std::min(from.cols, j + columns_)};
             const MatrixView<T> place = next(from.rows, piece.size());
-            move_out<T>(ctx, from.col_block(piece), place);
-            settle(ctx);
-            arrive(ctx);
+            start_copy_to_host<T>(ctx, from.col_block(piece), place);
+            finish_copies(ctx);
+            ctx.wait();
             if (written.valid()) written.get();
             written = std::async(std::launch::async, [&write, j, place] { write(j, MatrixView<const T>(place)); });
             turn();
@@ -140,18 +140,18 @@ public:
     Index rows() const { return run_.plan.rows; }
     Index cols() const { return run_.plan.cols; }
 
-    void move_in(Context<D>& ctx, Range rows, Range cols, MatrixView<T, D> to) {
+    void read(Context<D>& ctx, Range rows, Range cols, MatrixView<T, D> to) {
         const Index step = travels(run_.plan) ? places_.columns() : std::max<Index>(1, cols.size());
         for (Index j = cols.begin; j < cols.end; j += step) {
             const Piece piece{rows, {j, std::min(cols.end, j + step)}};
             const auto there = to.col_block({j - cols.begin, piece.cols.end - cols.begin});
             const MatrixView<T> place = places_.next(rows.size(), std::min(piece.cols.size(), places_.columns()));
             // the other place is left
-            arrive(ctx);
+            ctx.wait();
             const bool here = was_read_ahead(piece);
             if (here || !read_in_place(piece, there)) {
                 if (!here) read(piece, place);
-                quoin::move_in<T>(ctx, place, there);
+                start_copy_from_host<T>(ctx, place, there);
             }
             places_.turn();
             read_ahead(piece.cols.end < cols.end ? Piece{rows, {j + step, std::min(cols.end, j + 2 * step)}}
@@ -161,7 +161,7 @@ public:
     }
 
     /// V and R of whole columns, and R by itself.
-    void move_out(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
+    void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
         behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
@@ -236,15 +236,15 @@ private:
     Piece asked_after(Range rows, Range cols) const {
         if (cols.begin >= slab_.begin && cols.end < slab_.end)
             return {rows, first_of({cols.end, std::min(slab_.end, cols.end + cols.size())})};
-        const Index before = std::min(slab_.begin, R_.rows()), reach = run_.plan.reach;
+        const Index before = std::min(slab_.begin, R_.rows()), v_block = run_.plan.v_block;
         Index next = 0;  // the block's first column
         if (cols.begin >= slab_.begin) {
-            next = to_the_right_ ? 0 : (before - 1) / reach * reach;
+            next = to_the_right_ ? 0 : (before - 1) / v_block * v_block;
         } else {
-            next = to_the_right_ ? cols.end : cols.begin - reach;
+            next = to_the_right_ ? cols.end : cols.begin - v_block;
         }
         if (before == 0 || next < 0 || next >= before) return {};
-        return {{next, run_.plan.rows}, first_of({next, std::min(before, next + reach)})};
+        return {{next, run_.plan.rows}, first_of({next, std::min(before, next + v_block)})};
     }
     Range first_of(Range cols) const { return {cols.begin, std::min(cols.end, cols.begin + places_.columns())}; }
 
@@ -269,8 +269,8 @@ public:
           Q_(npy_columns<T>(run, run.q_path(), run.plan.rows, std::min(run.plan.rows, run.plan.cols))) {}
     Index rows() const { return Q_.rows(); }
     Index cols() const { return Q_.cols(); }
-    void move_in(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
-    void move_out(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
+    void read(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
+    void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
         behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
@@ -306,14 +306,14 @@ public:
         if constexpr (std::is_same_v<D, Host>) {
             if (on_host_.cols() == 0) return file_.read({0, panel_}, J, on_device_.view().col_block(J));
         }
-        Context<D>& in = moving_in(ctx_);
+        Context<D>& in = copy_in_stream(ctx_);
         wait_for(in, ctx_);
         for (Index j = J.begin; j < J.end; j += on_host_.cols()) {
             const Range piece{j, std::min(J.end, j + on_host_.cols())};
             const MatrixView<T> place = on_host_.view().col_block({0, piece.size()});
             file_.read({0, panel_}, piece, place);
-            move_in<T>(in, place, on_device_.view().col_block(piece));
-            arrive(in);
+            start_copy_from_host<T>(in, place, on_device_.view().col_block(piece));
+            in.wait();
         }
     }
     void write(Range J) {
@@ -322,12 +322,12 @@ public:
         if constexpr (std::is_same_v<D, Host>) {
             if (on_host_.cols() == 0) return file_.write(first, from);
         }
-        Context<D>& out = moving_out(ctx_);
+        Context<D>& out = copy_out_stream(ctx_);
         const MatrixView<T> place = on_host_.view().col_block({0, from.cols});
         wait_for(out, ctx_);
-        move_out<T>(out, from, place);
-        settle(out);
-        arrive(out);
+        start_copy_to_host<T>(out, from, place);
+        finish_copies(out);
+        out.wait();
         file_.write(first, place);
     }
     void flush() { file_.flush(); }
@@ -352,7 +352,7 @@ void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
     Places<T, D> places(plan);
     Behind behind;
     FileMatrix<T, D> A(run, places, behind, std::min(n, factored * plan.block));
-    LeftLookingQR<T, D, FileMatrix<T, D>> qr(ctx, A, Slabs{plan.block, plan.panel, plan.reach, plan.arithmetic},
+    LeftLookingQR<T, D, FileMatrix<T, D>> qr(ctx, A, Slabs{plan.block, plan.panel, plan.v_block, plan.arithmetic},
                                              Tf.view());
     const Behind::Scope of_r(behind);
     try {

@@ -9,7 +9,7 @@
 
 #include "host/parallel.hpp"
 #include "primitives.hpp"
-#include "small_batch.hpp"
+#include "primitives/small_batch.hpp"
 
 namespace quoin {
 

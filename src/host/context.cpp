@@ -3,8 +3,8 @@
 #include <omp.h>
 #include <pthread.h>
 
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 
@@ -71,52 +71,56 @@ void Context<Host>::clear_stop() noexcept { state_->stop = false; }
 void Context<Host>::attach(Trace* trace) { state_->trace = trace; }
 Trace* Context<Host>::trace() const { return state_->trace; }
 
+template <>
 void throw_if_stopped(Context<Host>& ctx) {
     if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
-Context<Host>& work_beside(Context<Host>& ctx) { return ctx; }
+template <>
+Context<Host>& side_stream(Context<Host>& ctx) {
+    return ctx;
+}
+template <>
 void wait_for(Context<Host>&, Context<Host>&) {}
 
-Context<Host>& moving_in(Context<Host>& ctx) { return ctx; }
-Context<Host>& moving_out(Context<Host>& ctx) { return ctx; }
-template <class T>
-void move_in(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B) {
+template <>
+Context<Host>& copy_in_stream(Context<Host>& ctx) {
+    return ctx;
+}
+template <>
+Context<Host>& copy_out_stream(Context<Host>& ctx) {
+    return ctx;
+}
+template <class T, class D>
+void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {
     copy<T>(ctx, A, B);
 }
-template <class T>
-void move_out(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B) {
+template <class T, class D>
+void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
     copy<T>(ctx, A, B);
 }
-void settle(Context<Host>&) {}
-MemoryInUse memory_in_use(Context<Host>&) { return {}; }
+template <>
+void finish_copies(Context<Host>&) {}
+template <>
+MemoryInUse memory_in_use(Context<Host>&) {
+    return {};
+}
+template <>
 void limit_workspace(Context<Host>&, double) {}
 
-template void move_in<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
-template void move_in<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
-template void move_out<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
-template void move_out<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
-
-Context<Host>& host_beside(Context<Host>& ctx) { return ctx; }
-void* travelling_memory(Context<Host>& ctx, std::size_t bytes) {
-    Matrix<std::byte>& memory = ctx.state().travelling;
+template <>
+Context<Host>& host_context(Context<Host>& ctx) {
+    return ctx;
+}
+template <>
+void* pinned_staging(Context<Host>& ctx, std::size_t bytes) {
+    Matrix<std::byte>& memory = ctx.state().staging;
     if (static_cast<std::size_t>(memory.rows()) < bytes) memory = Matrix<std::byte>(static_cast<Index>(bytes), 1);
     return memory.data();
 }
 
-template <class T>
-void fetch(Context<Host>& ctx, MatrixView<const T, Host> A, MatrixView<T> B) {
-    copy<T>(ctx, A, B);
-}
-void arrive(Context<Host>&) {}
-template <class T>
-void send(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T, Host> B) {
-    copy<T>(ctx, A, B);
-}
-template void fetch<int>(Context<Host>&, MatrixView<const int>, MatrixView<int>);
-template void fetch<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
-template void fetch<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
-template void send<float>(Context<Host>&, MatrixView<const float>, MatrixView<float>);
-template void send<double>(Context<Host>&, MatrixView<const double>, MatrixView<double>);
+QUOIN_IMPLEMENT(Host, start_copy_from_host, start_copy_to_host)
+template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
+template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
 
 }  // namespace quoin

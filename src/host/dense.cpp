@@ -1,7 +1,8 @@
 #include <vector>
 
+#include "host/condition_estimate.hpp"
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 namespace {
@@ -73,17 +74,28 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
 
 }  // namespace
 
-Verdict read_gate(Context<Host>&, Gate<Host> gate) { return *gate.data; }
-void send_for_gate(Context<Host>&, Gate<Host>) {}
-Verdict receive_gate(Context<Host>&, Gate<Host> gate) { return *gate.data; }
+template <>
+Certificate read_certificate(Context<Host>&, CertificateView<Host> certificate) {
+    return *certificate.data;
+}
+template <>
+void request_certificate(Context<Host>&, CertificateView<Host>) {}
+template <>
+Certificate receive_certificate(Context<Host>&, CertificateView<Host> certificate) {
+    return *certificate.data;
+}
 
-void write_gate(Context<Host>&, Gate<Host> gate, Verdict verdict) { *gate.data = verdict; }
+template <>
+void write_certificate(Context<Host>&, CertificateView<Host> certificate, Certificate state) {
+    *certificate.data = state;
+}
 
-template <class T>
-void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, MatrixView<T> R, Gate<Host> gate) {
-    Verdict& verdict = *gate.data;
-    if (demands.step == 0) verdict = {};
-    if (verdict.closed()) return;
+template <class T, class D>
+void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, View<Sum<T, D>, D> R,
+                 CertificateView<D> certificate) {
+    Certificate& state = *certificate.data;
+    if (demands.step == 0) state = {};
+    if (state.refused()) return;
     Index unusable = -1;
     double square = 0, trace = 0;
     for (Index j = 0; j < G.cols; ++j) {
@@ -93,24 +105,24 @@ void factor_gram(Context<Host>& ctx, MatrixView<T> G, GramDemands demands, Matri
         square += (1.0 - G(j, j)) * (1.0 - G(j, j));
         trace += G(j, j);
     }
-    verdict.departure = std::sqrt(square);
-    if (unusable >= 0) return verdict.close(demands.step, Verdict::Unusable, unusable);
-    if (!(trace <= demands.most_trace)) return verdict.close(demands.step, Verdict::Trace, -1);
-    if (!(verdict.departure <= demands.most_departure)) return verdict.close(demands.step, Verdict::Departure, -1);
+    state.departure = std::sqrt(square);
+    if (unusable >= 0) return state.refuse(demands.step, Certificate::Unusable, unusable);
+    if (!(trace <= demands.most_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
+    if (!(state.departure <= demands.most_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
     if (R.data != G.data) copy<T>(ctx, G, R);
     for (Index j = 0; j < G.cols; ++j) R(j, j) *= 1 + static_cast<T>(demands.shift);
     const Index failed = cholesky(ctx, R);
-    if (failed >= 0) return verdict.close(demands.step, Verdict::Pivot, failed);
+    if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
     if (!demands.asks_condition() || R.cols == 0) return;
-    verdict.condition = scaled_condition_estimate<T>(ctx, R);
-    if (!(verdict.condition < demands.most_condition)) verdict.close(demands.step, Verdict::Condition, -1);
+    state.condition = scaled_condition_estimate<T>(R);
+    if (!(state.condition < demands.most_condition)) state.refuse(demands.step, Certificate::Condition, -1);
 }
 
-template <class T>
-void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<const T> R, MatrixView<T> P,
-                    Gate<Host> gate) {
-    if (gate.data && gate.data->closed()) return;
-    if (!S.data) return copy_triangle<T>(ctx, R, P);
+template <class T, class P, class D>
+void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, View<P, D> to,
+                    CertificateView<D> certificate) {
+    if (certificate.data && certificate.data->refused()) return;
+    if (!S.data) return copy_triangle<T>(ctx, R, to);
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
     ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
@@ -118,18 +130,18 @@ void multiply_upper(Context<Host>& ctx, MatrixView<const T> S, MatrixView<const 
     for (Index t = 0; t < tiles; ++t) {
         const Index j = t * step, q = std::min(step, R.cols - j), rows = std::min(n, j + q);
         T* B = buffers.mine();
-        // P(:, tile) = 0 − S (−R(:, tile))
+        // to(:, tile) = 0 − S (−R(:, tile))
         for (Index l = 0; l < q; ++l) {
             for (Index i = 0; i < rows; ++i) B[i + l * n] = -R(i, j + l);
         }
-        fill_zero(n, q, P.at(0, j), P.ld);
-        kernels<T>().outer(rows, q, rows, S.data, S.ld, B, n, P.at(0, j), P.ld);
+        fill_zero(n, q, to.at(0, j), to.ld);
+        kernels<T>().outer(rows, q, rows, S.data, S.ld, B, n, to.at(0, j), to.ld);
     }
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
 
-template <class T>
-void signed_lu(Context<Host>& ctx, MatrixView<T> Q, MatrixView<T> signs) {
+template <class T, class D>
+void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
     const Index n = Q.rows;
     for (Index c = 0; c < n; c += step) {
         const Index end = std::min(n, c + step);
@@ -156,10 +168,10 @@ void signed_lu(Context<Host>& ctx, MatrixView<T> Q, MatrixView<T> signs) {
     ctx.state().add_flops(2.0 / 3.0 * n * n * n);
 }
 
-template <class T>
-void drop_unit_reflectors(Context<Host>&, MatrixView<T> A, MatrixView<T> R, MatrixView<T> Tf, MatrixView<T> signs,
-                          Gate<Host> gate) {
-    if (gate.data->closed()) return;
+template <class T, class D>
+void drop_unit_reflectors(Context<D>&, View<T, D> A, View<T, D> R, View<T, D> Tf, View<T, D> signs,
+                          CertificateView<D> certificate) {
+    if (certificate.data->refused()) return;
     const Index m = A.rows, n = A.cols;
     for (Index j = 0; j < n; ++j) {
         if (!std::all_of(A.at(j, j) + 1, A.at(j, j) + m - j, [](T v) { return v == 0; })) continue;
@@ -169,8 +181,8 @@ void drop_unit_reflectors(Context<Host>&, MatrixView<T> A, MatrixView<T> R, Matr
     }
 }
 
-template <class T>
-void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<const T> A, MatrixView<T> X) {
+template <class T, class D>
+void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
     const bool unit = triangle == Triangle::UnitLower, lower = triangle != Triangle::Upper;
@@ -205,9 +217,8 @@ void solve_triangle(Context<Host>& ctx, Triangle triangle, Op op, MatrixView<con
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
-template <class T>
-void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T> A,
-                       MatrixView<T> X) {
+template <class T, class D>
+void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     const bool left = side == Side::Left, unit = triangle == Triangle::UnitLower;
     const Index n = A.rows, lines = left ? X.cols : X.rows, width = left ? step : block_rows<T>;
     const Index tiles = (lines + width - 1) / width;
@@ -222,12 +233,12 @@ void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, 
         op = Op::None;
     }
     // A's diagonal blocks with the zeros beside them
-    T* D = frame.take<T>(n * step);
+    T* diagonal = frame.take<T>(n * step);
     for (Index j = 0; j < n; ++j) {
         const Index c = j / step * step, k = std::min(step, n - c);
         for (Index i = 0; i < k; ++i) {
             const bool stored = c + i == j ? !unit : (c + i > j) == lower;
-            D[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
+            diagonal[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
         }
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), n * width);
@@ -245,7 +256,7 @@ void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, 
         fill_zero(X_t.rows, X_t.cols, X_t.data, X_t.ld);
         for (Index c = 0; c < n; c += step) {
             const Index k = std::min(step, n - c), i = lower ? c + k : 0, h = lower ? n - c - k : c;
-            const T *D_c = D + c * step, *A_c = A.at(i, c);  // A_c: h rows beside the diagonal block
+            const T *D_c = diagonal + c * step, *A_c = A.at(i, c);  // A_c: h rows beside the diagonal block
             if (!left) {
                 outer_blocked(q, k, k, B + c * ldb, ldb, D_c, step, X_t.at(0, c), X.ld);
                 outer_blocked(q, k, h, B + i * ldb, ldb, A_c, A.ld, X_t.at(0, c), X.ld);
@@ -261,17 +272,8 @@ void multiply_triangle(Context<Host>& ctx, Side side, Triangle triangle, Op op, 
     ctx.state().add_flops(1.0 * n * n * lines);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void factor_gram<T>(Context<Host>&, MatrixView<T>, GramDemands, MatrixView<T>, Gate<Host>);              \
-    template void multiply_upper<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,          \
-                                    Gate<Host>);                                                                      \
-    template void signed_lu<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                         \
-    template void drop_unit_reflectors<T>(Context<Host>&, MatrixView<T>, MatrixView<T>, MatrixView<T>, MatrixView<T>, \
-                                          Gate<Host>);                                                                \
-    template void solve_triangle<T>(Context<Host>&, Triangle, Op, MatrixView<const T>, MatrixView<T>);                \
-    template void multiply_triangle<T>(Context<Host>&, Side, Triangle, Op, MatrixView<const T>, MatrixView<T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+template decltype(multiply_upper<float, float, Host>) multiply_upper<float, float, Host>;
+template decltype(multiply_upper<double, double, Host>) multiply_upper<double, double, Host>;
+QUOIN_IMPLEMENT(Host, factor_gram, signed_lu, drop_unit_reflectors, solve_triangle, multiply_triangle)
 
 }  // namespace quoin

@@ -3,8 +3,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 namespace {
@@ -28,8 +28,8 @@ Bits<T> magnitude_bits(T x) {
 
 }  // namespace
 
-template <class T>
-void scan(Context<Host>& ctx, MatrixView<const T> A, int safe, MatrixView<int> exponents, MatrixView<Scan> found) {
+template <class T, class D>
+void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
     const Index count = sweeps(A.rows), n = A.cols;
     std::vector<Bits<T>> largest(count * n, 0);
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
@@ -62,10 +62,13 @@ void scan(Context<Host>& ctx, MatrixView<const T> A, int safe, MatrixView<int> e
     *found.data = result;
 }
 
-Scan read_scan(Context<Host>&, MatrixView<const Scan> found) { return *found.data; }
+template <>
+Scan read_scan(Context<Host>&, MatrixView<const Scan> found) {
+    return *found.data;
+}
 
-template <class T>
-void scale_columns(Context<Host>& ctx, MatrixView<const int> exponents, int sign, Part part, MatrixView<T> A) {
+template <class T, class D>
+void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part part, View<T, D> A) {
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index s = 0; s < sweeps(A.rows); ++s) {
@@ -76,8 +79,8 @@ void scale_columns(Context<Host>& ctx, MatrixView<const int> exponents, int sign
     }
 }
 
-template <class T>
-void copy(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> B) {
+template <class T, class D>
+void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index s = 0; s < sweeps(A.rows); ++s) {
@@ -87,8 +90,8 @@ void copy(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> B) {
     }
 }
 
-template <class T>
-void transpose(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> B) {
+template <class T, class D>
+void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     constexpr Index tile = 64;
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index i0 = 0; i0 < A.rows; i0 += tile) {
@@ -100,8 +103,8 @@ void transpose(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> B) {
     }
 }
 
-template <class T>
-void copy_triangle(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> R) {
+template <class T, class D>
+void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < R.cols; ++j) {
         const Index top = std::min(R.rows, j + 1);
@@ -110,8 +113,8 @@ void copy_triangle(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> R) {
     }
 }
 
-template <class T>
-void set_identity(Context<Host>& ctx, Index first_col, MatrixView<T> A) {
+template <class T, class D>
+void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index s = 0; s < sweeps(A.rows); ++s) {
@@ -123,87 +126,71 @@ void set_identity(Context<Host>& ctx, Index first_col, MatrixView<T> A) {
     }
 }
 
-template <class T>
-void set_root(Context<Host>&, MatrixView<T> A) {
+template <class T, class D>
+void set_root(Context<D>&, View<T, D> A) {
     for (Index j = 0; j < A.cols; ++j) {
         std::fill_n(A.at(0, j), j, T(0));
         A(j, j) = 1;
     }
 }
 
-template <class T>
-void store_triangle(Context<Host>& ctx, MatrixView<const T> R, MatrixView<T> A) {
+template <class T, class D>
+void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < R.cols; ++j) std::copy_n(R.at(0, j), std::min(R.rows, j + 1), A.at(0, j));
 }
 
-template <class T>
-void copy_diagonal(Context<Host>&, MatrixView<const T> A, MatrixView<T> d) {
+template <class T, class D>
+void copy_diagonal(Context<D>&, View<const T, D> A, View<T, D> d) {
     for (Index i = 0; i < d.rows; ++i) d(i, 0) = A(i, i);
 }
 
-template <class T>
-void diagonal_signs(Context<Host>&, MatrixView<const T> A, MatrixView<T> s) {
+template <class T, class D>
+void diagonal_signs(Context<D>&, View<const T, D> A, View<T, D> s) {
     for (Index i = 0; i < s.rows; ++i) s(i, 0) = A(i, i) < 0 ? T(-1) : T(1);
 }
 
-template <class T>
-void add_identity(Context<Host>&, MatrixView<T> A) {
+template <class T, class D>
+void add_identity(Context<D>&, View<T, D> A) {
     for (Index i = 0; i < A.rows; ++i) A(i, i) += 1;
 }
 
-template <class T>
-void negate(Context<Host>& ctx, MatrixView<T> A) {
+template <class T, class D>
+void negate(Context<D>& ctx, View<T, D> A) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = -A(i, j);
     }
 }
 
-template <class T>
-void subtract(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> B) {
+template <class T, class D>
+void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) -= A(i, j);
     }
 }
 
-template <class T>
-void flip_rows(Context<Host>& ctx, MatrixView<const T> signs, MatrixView<T> A) {
+template <class T, class D>
+void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) *= signs(i, 0);
     }
 }
 
-template <class T>
-bool equal(Context<Host>&, MatrixView<const T> A, MatrixView<const T> B) {
+template <class T, class D>
+bool equal(Context<D>&, View<const T, D> A, View<const T, D> B) {
     for (Index j = 0; j < A.cols; ++j) {
         if (!std::equal(A.at(0, j), A.at(0, j) + A.rows, B.at(0, j))) return false;
     }
     return true;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                            \
-    template void scan<T>(Context<Host>&, MatrixView<const T>, int, MatrixView<int>, MatrixView<Scan>); \
-    template void scale_columns<T>(Context<Host>&, MatrixView<const int>, int, Part, MatrixView<T>);    \
-    template void copy<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                          \
-    template void transpose<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                     \
-    template void copy_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
-    template void set_identity<T>(Context<Host>&, Index, MatrixView<T>);                                \
-    template void set_root<T>(Context<Host>&, MatrixView<T>);                                           \
-    template void store_triangle<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                \
-    template void copy_diagonal<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                 \
-    template void diagonal_signs<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                \
-    template void add_identity<T>(Context<Host>&, MatrixView<T>);                                       \
-    template void negate<T>(Context<Host>&, MatrixView<T>);                                             \
-    template void subtract<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                      \
-    template void flip_rows<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>);                     \
-    template bool equal<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
-template void copy<int>(Context<Host>&, MatrixView<const int>, MatrixView<int>);
-template void transpose<std::uint8_t>(Context<Host>&, MatrixView<const std::uint8_t>, MatrixView<std::uint8_t>);
+QUOIN_IMPLEMENT(Host, scan, scale_columns, copy, transpose, copy_triangle, set_identity, set_root, store_triangle,
+                copy_diagonal, diagonal_signs, add_identity, negate, subtract)
+QUOIN_IMPLEMENT(Host, flip_rows, equal)
+template decltype(copy<int, Host>) copy<int, Host>;
+template decltype(transpose<std::uint8_t, Host>) transpose<std::uint8_t, Host>;
 
 }  // namespace quoin

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 namespace {
@@ -18,10 +18,11 @@ double column_norm(MatrixView<const T> R, Index j, Index end) {
 
 }  // namespace
 
-template <class T>
-void orthonormalize_columns(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> R, bool complete, Gate<Host> gate) {
+template <class T, class D>
+void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool complete,
+                            CertificateView<D> certificate) {
     const Index m = A.rows, n = A.cols, k = R.rows - n;
-    if (n == 0 || gate.data->closed()) return;
+    if (n == 0 || certificate.data->refused()) return;
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, 1024);
     T* parts = frame.take<T>(chunks.count * n);
@@ -59,7 +60,7 @@ void orthonormalize_columns(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> R
         R(k + j, j) = norm;
         const bool depends = norm <= dependence<T>(k + j) * column_norm<T>(R, j, k + j + 1);
         if (depends) {
-            if (!complete) return gate.data->close(0, Verdict::Pivot, k + j);
+            if (!complete) return certificate.data->refuse(0, Certificate::Pivot, k + j);
             fill_random(j);
             sweep(j, 1, false);
             norm = std::sqrt(products[0]);
@@ -73,8 +74,8 @@ void orthonormalize_columns(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> R
     ctx.state().add_flops(2.0 * static_cast<double>(m) * static_cast<double>(n * n));
 }
 
-template <class T>
-Remainders inspect_remainders(Context<Host>&, MatrixView<const T> R) {
+template <class T, class D>
+Remainders inspect_remainders(Context<D>&, View<const T, D> R) {
     const Index n = R.cols, k = R.rows - n;
     Remainders found;
     for (Index j = 0; j < n; ++j) {
@@ -83,11 +84,6 @@ Remainders inspect_remainders(Context<Host>&, MatrixView<const T> R) {
     return found;
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                 \
-    template void orthonormalize_columns<T>(Context<Host>&, MatrixView<T>, MatrixView<T>, bool, Gate<Host>); \
-    template Remainders inspect_remainders<T>(Context<Host>&, MatrixView<const T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, orthonormalize_columns, inspect_remainders)
 
 }  // namespace quoin

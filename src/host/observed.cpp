@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "primitives.hpp"
+#include "host/device.hpp"
 
 namespace quoin {
 
 using namespace host;
 
-template <class T>
-EntryNorms entry_norms(Context<Host>& ctx, MatrixView<const T> M, MatrixView<const std::uint8_t> observed) {
+template <class T, class D>
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed) {
     const auto parts = over_chunks<EntryNorms>(ctx, RowChunks(M.rows, 512), 20.0 * M.rows * M.cols, [&](Range rows) {
         EntryNorms norms;
         for (Index j = 0; j < M.cols; ++j) {
@@ -32,9 +32,9 @@ EntryNorms entry_norms(Context<Host>& ctx, MatrixView<const T> M, MatrixView<con
     return norms;
 }
 
-template <class T>
-void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T> A, MatrixView<const std::uint8_t> observed,
-                 MatrixView<T> B) {
+template <class T, class D>
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
+                 View<T, D> B) {
     const T f = static_cast<T>(factor);
     over_chunks<char>(ctx, RowChunks(A.rows, 512), 20.0 * A.rows * A.cols, [&](Range rows) {
         for (Index j = 0; j < A.cols; ++j) {
@@ -46,12 +46,6 @@ void scaled_copy(Context<Host>& ctx, double factor, MatrixView<const T> A, Matri
     });
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                  \
-    template EntryNorms entry_norms<T>(Context<Host>&, MatrixView<const T>, MatrixView<const std::uint8_t>);  \
-    template void scaled_copy<T>(Context<Host>&, double, MatrixView<const T>, MatrixView<const std::uint8_t>, \
-                                 MatrixView<T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, entry_norms, scaled_copy)
 
 }  // namespace quoin

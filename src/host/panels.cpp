@@ -1,8 +1,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 namespace {
@@ -164,29 +164,27 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
 
 }  // namespace
 
-template <class T>
-void factor_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
+template <class T, class D>
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
     Arena::Frame frame(ctx.state().arena);
     factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
     ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
 }
 
-template <class T>
-void apply_panel(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
-                 Arithmetic) {
+template <class T, class D>
+void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic) {
     apply_tall<T>(ctx, op, V, Tf, {}, C, {});
 }
 
-template <class T>
-void form_s(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> S) {
+template <class T, class D>
+void form_s(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> S) {
     copy<T>(ctx, V, S);
     set_root<T>(ctx, S);
     multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::Transpose, Tf, S);
 }
 
-template <class T>
-void apply_and_extend(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
-                      FullTStep<T, Host> step) {
+template <class T, class D>
+void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, FullTStep<T, D> step) {
     {
         const Span span(ctx, "update");
         apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, C, {});
@@ -195,9 +193,9 @@ void apply_and_extend(Context<Host>& ctx, MatrixView<const T> V, MatrixView<cons
     apply_tall<T>(ctx, Op::Transpose, V, Tf, step.S, step.S1, step.T12);
 }
 
-template <class T>
-void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<T> C,
-                           MatrixView<T> next_Tf, FullTStep<T, Host> step) {
+template <class T, class D>
+void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
+                           FullTStep<T, D> step) {
     const Span span(ctx, step.S.data ? "update, T, S and next panel" : "update and next panel");
     const Index k = V.cols, next = next_Tf.cols;
     const auto C_next = C.col_block({0, next}), C_rest = C.col_block({next, C.cols});
@@ -228,8 +226,8 @@ void apply_and_factor_next(Context<Host>& ctx, MatrixView<const T> V, MatrixView
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void form_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<const T> Tf) {
+template <class T, class D>
+void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     const Index k = A.cols, m = A.rows;
     if (k == 0) return;
     const double flops = 2.0 * m * k * k;
@@ -257,8 +255,8 @@ void form_panel(Context<Host>& ctx, MatrixView<T> A, MatrixView<const T> Tf) {
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> tau, MatrixView<T> Tf) {
+template <class T, class D>
+void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf) {
     const Index k = V.cols;
     if (k == 0) return;
     const double flops = 1.0 * V.rows * k * k;
@@ -285,19 +283,7 @@ void compact_wy(Context<Host>& ctx, MatrixView<const T> V, MatrixView<const T> t
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                        \
-    template void factor_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<T>);                                    \
-    template void apply_panel<T>(Context<Host>&, Op, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,       \
-                                 Arithmetic);                                                                       \
-    template void form_s<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);               \
-    template void apply_and_extend<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,      \
-                                      FullTStep<T, Host>);                                                          \
-    template void apply_and_factor_next<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                           MatrixView<T>, FullTStep<T, Host>);                                      \
-    template void form_panel<T>(Context<Host>&, MatrixView<T>, MatrixView<const T>);                                \
-    template void compact_wy<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
+                compact_wy)
 
 }  // namespace quoin

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "primitives.hpp"
+#include "host/device.hpp"
 
 namespace quoin {
 namespace {
@@ -42,9 +42,8 @@ private:
 
 }  // namespace
 
-template <class T>
-void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, MatrixView<T, Host> U,
-               MatrixView<T, Host> Vt) {
+template <class T, class D>
+void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt) {
     if (A.empty()) return;
     // of Inf LAPACK's QR iteration never ends
     for (Index j = 0; j < A.cols; ++j) {
@@ -81,9 +80,6 @@ void small_svd(Context<Host>& ctx, MatrixView<T, Host> A, std::span<T> s, Matrix
     }
 }
 
-template void small_svd<float>(Context<Host>&, MatrixView<float, Host>, std::span<float>, MatrixView<float, Host>,
-                               MatrixView<float, Host>);
-template void small_svd<double>(Context<Host>&, MatrixView<double, Host>, std::span<double>, MatrixView<double, Host>,
-                                MatrixView<double, Host>);
+QUOIN_IMPLEMENT(Host, small_svd)
 
 }  // namespace quoin

@@ -46,7 +46,7 @@ struct Context<Host>::State {
     std::atomic<double> flops{0};
     std::atomic<bool> stop{false};
     Trace* trace = nullptr;
-    Matrix<std::byte> travelling;  ///< a panel between its place and where it is factored
+    Matrix<std::byte> staging;  ///< a panel between its place and where it is factored
 
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
 };

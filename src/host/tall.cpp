@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "host/cache_block.hpp"
+#include "host/device.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 namespace {
@@ -27,20 +27,19 @@ constexpr Index direct_cols = 16;
 
 }  // namespace
 
-template <class T>
-GramPrecision gram_precision(Context<Host>&, Index m, Index n) {
+template <class T, class D>
+GramPrecision gram_precision(Context<D>&, Index m, Index n) {
     // docs/algorithms.md, section 6: a lane of a block, the runs of a chunk in the narrowest vectors, the chunks in pairs
     const double block = block_rows<T>, run = longest_chain * 16 / sizeof(T);
     const double chunks = static_cast<double>(RowChunks(m, n).count);
-    return {std::numeric_limits<T>::epsilon() / 2,
-            block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks))};
+    return {Scalar<T>::u, block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks))};
 }
 
-template <class T>
-void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const MatrixView<const T>> factors,
-                    MatrixView<T> X, MatrixView<T> G, Gate<Host> gate) {
+template <class T, class D>
+void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
+                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
     const Index n = A.cols, m = A.rows;
-    if (n == 0 || (gate.data && gate.data->closed())) return;
+    if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
@@ -79,9 +78,9 @@ void solve_and_gram(Context<Host>& ctx, MatrixView<const T> A, std::span<const M
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C,
-                         bool accumulate, Arithmetic) {
+template <class T, class D>
+void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, bool accumulate,
+                         Arithmetic) {
     const Index n = A.cols, p = B.cols, tiles = (p + tile_cols - 1) / tile_cols;
     if (n == 0 || p == 0) return;
     const double flops = 2.0 * A.rows * n * p;
@@ -111,8 +110,8 @@ void multiply_transposed(Context<Host>& ctx, MatrixView<const T> A, MatrixView<c
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> B, MatrixView<T> C, Arithmetic) {
+template <class T, class D>
+void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, Arithmetic) {
     const Index tiles = (C.cols + tile_cols - 1) / tile_cols;
     const double flops = 2.0 * C.rows * C.cols * A.cols;
     // no sum runs over rows: how they are cut changes no bits
@@ -129,23 +128,12 @@ void subtract_product(Context<Host>& ctx, MatrixView<const T> A, MatrixView<cons
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void project_away(Context<Host>& ctx, MatrixView<const T> Q, MatrixView<T> W, MatrixView<T> S, Arithmetic, bool) {
+template <class T, class D>
+void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, View<T, D> S, Arithmetic, bool) {
     multiply_transposed<T>(ctx, Q, W, S);
     subtract_product<T>(ctx, Q, S, W);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                      \
-    template void solve_and_gram<T>(Context<Host>&, MatrixView<const T>, std::span<const MatrixView<const T>>,    \
-                                    MatrixView<T>, MatrixView<T>, Gate<Host>);                                    \
-    template GramPrecision gram_precision<T>(Context<Host>&, Index, Index);                                       \
-    template void multiply_transposed<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                         bool, Arithmetic);                                                       \
-    template void subtract_product<T>(Context<Host>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>,    \
-                                      Arithmetic);                                                                \
-    template void project_away<T>(Context<Host>&, MatrixView<const T>, MatrixView<T>, MatrixView<T>, Arithmetic, bool);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, solve_and_gram, gram_precision, multiply_transposed, subtract_product, block_gram_schmidt_step)
 
 }  // namespace quoin

@@ -1,6 +1,6 @@
+#include "host/device.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
-#include "primitives.hpp"
 
 namespace quoin {
 
@@ -36,8 +36,8 @@ void factor_domain(const PanelTree& tree, Index d, MatrixView<std::conditional_t
 
 }  // namespace
 
-template <class T>
-void factor_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<T> Tf) {
+template <class T, class D>
+void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
@@ -53,8 +53,8 @@ void factor_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, M
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void reduce_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<const T> A, MatrixView<T> stack) {
+template <class T, class D>
+void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
@@ -69,8 +69,8 @@ void reduce_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<const T
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void factor_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T> A, MatrixView<T> Tf) {
+template <class T, class D>
+void factor_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> A, View<T, D> Tf) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index stride = tree.stride(level), span = stride * tree.fan_in;
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
@@ -92,9 +92,9 @@ void factor_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Matrix
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<const T> A, MatrixView<const T> Tf,
-                  MatrixView<T> C) {
+template <class T, class D>
+void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D> A, View<const T, D> Tf,
+                  View<T, D> C) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains(), p = C.cols;
     const Index tiles = (p + tile_cols - 1) / tile_cols;
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * tile_cols;
@@ -132,16 +132,15 @@ void apply_leaves(Context<Host>& ctx, const PanelTree& tree, Op op, MatrixView<c
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void factor_nodes_and_apply_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<T> Tf,
-                                   MatrixView<T> C) {
+template <class T, class D>
+void factor_nodes_and_apply_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf, View<T, D> C) {
     for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(ctx, tree, level, A, Tf);
     apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
 }
 
-template <class T>
-void apply_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Op op, MatrixView<const T> A,
-                 MatrixView<const T> Tf, MatrixView<T> C) {
+template <class T, class D>
+void apply_nodes(Context<D>& ctx, const PanelTree& tree, Index level, Op op, View<const T, D> A, View<const T, D> Tf,
+                 View<T, D> C) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains(), p = C.cols;
     const Index tiles = (p + tile_cols - 1) / tile_cols;
     const Index stride = tree.stride(level), span = stride * tree.fan_in, nodes = tree.nodes(level);
@@ -174,8 +173,8 @@ void apply_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, Op op, 
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixView<T> A, MatrixView<const T> Tf) {
+template <class T, class D>
+void form_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> A, View<const T, D> Tf) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index stride = tree.stride(level), span = stride * tree.fan_in, nodes = tree.nodes(level);
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
@@ -202,8 +201,8 @@ void form_nodes(Context<Host>& ctx, const PanelTree& tree, Index level, MatrixVi
     ctx.state().add_flops(flops);
 }
 
-template <class T>
-void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, MatrixView<const T> Tf, MatrixView<T> C) {
+template <class T, class D>
+void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<const T, D> Tf, View<T, D> C) {
     if (C.cols > 0) apply_leaves<T>(ctx, tree, Op::None, A, Tf, C);
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
@@ -232,20 +231,7 @@ void form_leaves(Context<Host>& ctx, const PanelTree& tree, MatrixView<T> A, Mat
     ctx.state().add_flops(flops);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                       \
-    template void factor_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>);                \
-    template void reduce_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<const T>, MatrixView<T>);          \
-    template void factor_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<T>);          \
-    template void apply_leaves<T>(Context<Host>&, const PanelTree&, Op, MatrixView<const T>, MatrixView<const T>,  \
-                                  MatrixView<T>);                                                                  \
-    template void factor_nodes_and_apply_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<T>, \
-                                                   MatrixView<T>);                                                 \
-    template void apply_nodes<T>(Context<Host>&, const PanelTree&, Index, Op, MatrixView<const T>,                 \
-                                 MatrixView<const T>, MatrixView<T>);                                              \
-    template void form_nodes<T>(Context<Host>&, const PanelTree&, Index, MatrixView<T>, MatrixView<const T>);      \
-    template void form_leaves<T>(Context<Host>&, const PanelTree&, MatrixView<T>, MatrixView<const T>, MatrixView<T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Host, factor_leaves, reduce_leaves, factor_nodes, apply_leaves, factor_nodes_and_apply_leaves,
+                apply_nodes, form_nodes, form_leaves)
 
 }  // namespace quoin

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "algorithms/tuning.hpp"
+#include "primitives/tuning.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -62,8 +62,8 @@ struct Tuning<Host> : CommonTuning {
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
-    /// Columns up to which there is a primitive `reconstruct_top`.
-    static constexpr Index most_top_cols = 0;
+    /// Columns of a panel that is reconstructed at once.
+    static constexpr Index most_top_cols = std::numeric_limits<Index>::max();
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt 1024x1024
     /// 2048x2048` prints the table), mgs / cgs:
     ///                  32          48          64          96         128         192

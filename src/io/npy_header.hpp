@@ -37,7 +37,12 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& path);
 /// The header of m×n elements T in this machine's byte order, from byte `data_offset` on.
 template <class T>
 NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_offset) {
-    return {sizeof(T) == 4 ? NpyType::F4 : NpyType::F8, sizeof(T), false, fortran_order, rows, cols,
+    return {std::is_same_v<T, float> ? NpyType::F4 : NpyType::F8,
+            sizeof(T),
+            false,
+            fortran_order,
+            rows,
+            cols,
             static_cast<std::size_t>(data_offset)};
 }
 

@@ -12,7 +12,7 @@ namespace quoin {
 
 namespace {
 
-constexpr Trace::Row rows[] = {Trace::Row::Host, Trace::Row::Device, Trace::Row::Beside, Trace::Row::ToDevice,
+constexpr Trace::Row rows[] = {Trace::Row::Host, Trace::Row::Device, Trace::Row::SideStream, Trace::Row::ToDevice,
                                Trace::Row::ToHost};
 
 /// The thread that stands for a row.

@@ -3,8 +3,10 @@
 #include <array>
 
 #include "algorithms/factorization.hpp"
+#include "host/device.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/tuning.hpp"
+#include "primitives/generic/reconstruct_top.hpp"
 
 namespace quoin::lapack {
 
@@ -21,8 +23,7 @@ void reconstruct(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf
     solve_and_gram<T>(ctx, V2, std::array<MatrixView<const T>, 1>{U.view()}, V2, {});
     for (Index j = 0; j < n; j += nb) {
         const Range b{j, std::min(n, j + nb)};
-        reconstruct_t<T, Host>(ctx, LU.block(b, b), U.view().block(b, b), signs.row_block(b),
-                               Tf.block({0, b.size()}, b));
+        reconstruct_t<T>(ctx, LU.block(b, b), U.view().block(b, b), signs.row_block(b), Tf.block({0, b.size()}, b));
     }
 }
 

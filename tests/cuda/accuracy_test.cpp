@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gpu.hpp"
 #include "random.hpp"
 
@@ -42,7 +42,7 @@ TYPED_TEST(GpuMeasures, ErrorsAcrossBlocksOfColumns) {
     // beside Q two blocks in double and one of float, or one in double, and what the pool does not fit together; A − QR as a whole
     // would take 4.4 GiB, and Q in double as much
     const double GiB = 1 << 30, of_q = sizeof(T) * static_cast<double>(m) * n;
-    EXPECT_LE(memory_in_use(ctx).own, of_q + (sizeof(T) == 4 ? 7.5 : 4.25) * GiB);
+    EXPECT_LE(memory_in_use(ctx).own, of_q + (std::is_same_v<T, float> ? 7.5 : 4.25) * GiB);
 }
 
 TYPED_TEST(GpuMeasures, ColumnsAreMadeAgain) {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "cases.hpp"
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 

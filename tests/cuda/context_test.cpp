@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cases.hpp"
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "quoin/qr.hpp"

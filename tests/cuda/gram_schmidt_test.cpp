@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gpu.hpp"
 #include "gram_schmidt_law.hpp"
 #include "quoin/quoin.hpp"
@@ -20,7 +20,7 @@ template <class T>
 class GpuGramSchmidt : public OnGpu {
 protected:
     static constexpr double u = unit_roundoff<T>;
-    const double largest_kappa = sizeof(T) == 8 ? 1e15 : 1e6;
+    const double largest_kappa = std::is_same_v<T, double> ? 1e15 : 1e6;
 
     struct Factors {
         Matrix<T> Q, R;
@@ -63,10 +63,10 @@ TYPED_TEST(GpuGramSchmidt, ColumnsAreOrthonormalizedOneByOne) {
             const Matrix<T> above = random_normal<T>(k, n, 3);
             GpuPadded<T> gA(this->gpu(), A.view()), gR(this->gpu(), k + n, n);
             if (k > 0) copy_to_device<T>(this->gpu(), above.view(), gR.view().row_block({0, k}));
-            Matrix<Verdict, Cuda> gate(this->gpu(), 1, 1);
-            write_gate(this->gpu(), gate.view(), {});
-            orthonormalize_columns<T>(this->gpu(), gA.view(), gR.view(), false, gate.view());
-            EXPECT_FALSE(read_gate(this->gpu(), gate.view()).closed());
+            Matrix<Certificate, Cuda> certificate(this->gpu(), 1, 1);
+            write_certificate(this->gpu(), certificate.view(), {});
+            orthonormalize_columns<T>(this->gpu(), gA.view(), gR.view(), false, certificate.view());
+            EXPECT_FALSE(read_certificate(this->gpu(), certificate.view()).refused());
             const Remainders found = inspect_remainders<T>(this->gpu(), gR.view());
             const Matrix<T> Q = gA.fetch(this->gpu()), R = gR.fetch(this->gpu());
             EXPECT_TRUE(same_bits<T>(R.view().row_block({0, k}), above.view()));
@@ -86,16 +86,16 @@ TYPED_TEST(GpuGramSchmidt, DependentColumnsCloseTheGateOrAreReplaced) {
         Matrix<T> A = random_normal<T>(m, n);
         for (Index i = 0; i < m; ++i) A(i, bad) = bad == 0 ? T(0) : A(i, 3) - 2 * A(i, 5);
         GpuPadded<T> gR(this->gpu(), filled<T>(k + n, n, T(0)).view());
-        Matrix<Verdict, Cuda> gate(this->gpu(), 1, 1);
+        Matrix<Certificate, Cuda> certificate(this->gpu(), 1, 1);
         for (bool complete : {false, true}) {
             GpuPadded<T> gA(this->gpu(), A.view());
-            write_gate(this->gpu(), gate.view(), {});
-            orthonormalize_columns<T>(this->gpu(), gA.view(), gR.view(), complete, gate.view());
-            const Verdict verdict = read_gate(this->gpu(), gate.view());
-            EXPECT_EQ(verdict.closed(), !complete);
+            write_certificate(this->gpu(), certificate.view(), {});
+            orthonormalize_columns<T>(this->gpu(), gA.view(), gR.view(), complete, certificate.view());
+            const Certificate state = read_certificate(this->gpu(), certificate.view());
+            EXPECT_EQ(state.refused(), !complete);
             if (!complete) {
-                EXPECT_EQ(verdict.reason, Verdict::Pivot);
-                EXPECT_EQ(verdict.column, k + bad);
+                EXPECT_EQ(state.reason, Certificate::Pivot);
+                EXPECT_EQ(state.column, k + bad);
                 continue;
             }
             const Matrix<T> Q = gA.fetch(this->gpu()), R = gR.fetch(this->gpu());
@@ -214,7 +214,7 @@ TYPED_TEST(GpuGramSchmidt, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     Matrix<T> A = with_condition<T>(m, n, 1e3);
     // columns far from each other's scale
     for (Index j = 0; j < n; j += 3) {
-        for (Index i = 0; i < m; ++i) A(i, j) = std::ldexp(A(i, j), sizeof(T) == 8 ? 900 : 90);
+        for (Index i = 0; i < m; ++i) A(i, j) = std::ldexp(A(i, j), std::is_same_v<T, double> ? 900 : 90);
     }
     const Matrix<T, Cuda> gA = copy_to_device<T>(this->gpu(), A.view());
     for (const auto& scheme : gram_schmidt_cases)

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "least_squares_law.hpp"

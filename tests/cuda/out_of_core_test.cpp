@@ -14,8 +14,8 @@
 #include "accuracy.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/tuning.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "out_of_core_law.hpp"
@@ -69,7 +69,7 @@ TYPED_TEST_SUITE(GpuOutOfCore, Types);
 TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
     using T = TypeParam;
     auto& ctx = this->gpu();
-    auto &in = moving_in(ctx), &out = moving_out(ctx);
+    auto &in = copy_in_stream(ctx), &out = copy_out_stream(ctx);
     // the largest are more than the buffers hold at a time
     const std::pair<Index, Index> shapes[] = {{1, 1},     {5, 3},       {1000, 77},   {1, 3000},
                                               {70001, 5}, {9000001, 9}, {4097, 20011}};
@@ -91,13 +91,13 @@ TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
             }
             Matrix<T, Cuda> there(ctx, m + 1, n);
             wait_for(in, ctx);
-            move_in<T>(in, std::as_const(A).view().row_block({0, m}), there.view().row_block({0, m}));
+            start_copy_from_host<T>(in, std::as_const(A).view().row_block({0, m}), there.view().row_block({0, m}));
             wait_for(out, in);
-            move_out<T>(out, there.view().row_block({0, m}), B.view().row_block({0, m}));
-            // what comes behind a settled move out finds it
-            settle(out);
+            start_copy_to_host<T>(out, there.view().row_block({0, m}), B.view().row_block({0, m}));
+            // what comes behind a finished copy finds it
+            finish_copies(out);
             wait_for(in, out);
-            move_in<T>(in, std::as_const(B).view().row_block({0, m}), there.view().row_block({0, m}));
+            start_copy_from_host<T>(in, std::as_const(B).view().row_block({0, m}), there.view().row_block({0, m}));
             wait_for(ctx, in);
             ctx.wait();
             const Matrix<T> back = copy_to_host<T>(ctx, there.view().row_block({0, m}));
@@ -119,7 +119,7 @@ TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
 
 TYPED_TEST(GpuOutOfCore, ObeysTheLawWithinTheCap) {
     using T = TypeParam;
-    constexpr bool single = sizeof(T) == 4;
+    constexpr bool single = std::is_same_v<T, float>;
     const std::pair<Index, Index> shapes[] = {{900, 500}, {411, 411}, {1500, 233}};
     for (const auto& [m, n] : shapes) {
         const Matrix<T> A = random_normal<T>(m, n);

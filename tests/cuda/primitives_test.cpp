@@ -4,10 +4,11 @@
 #include <functional>
 
 #include "algorithms/factorization.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/tuning.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
+#include "primitives/generic/reconstruct_top.hpp"
 
 namespace quoin::test {
 namespace {
@@ -47,12 +48,12 @@ protected:
         return B;
     }
     /// One step of a chain on the GPU, in place or not, behind a first one that went well.
-    Verdict step(GpuPadded<double>& G, GpuPadded<double>& R, GramDemands demands) {
-        Matrix<Verdict, Cuda> gate(gpu(), 1, 1);
+    Certificate step(GpuPadded<double>& G, GpuPadded<double>& R, GramDemands demands) {
+        Matrix<Certificate, Cuda> certificate(gpu(), 1, 1);
         GpuPadded<double> one(gpu(), filled<double>(1, 1, 1).view());
-        if (demands.step > 0) factor_gram<T>(gpu(), one.view(), {}, one.view(), gate.view());
-        factor_gram<T>(gpu(), G.view(), demands, R.view(), gate.view());
-        return read_gate(gpu(), gate.view());
+        if (demands.step > 0) factor_gram<T>(gpu(), one.view(), {}, one.view(), certificate.view());
+        factor_gram<T>(gpu(), G.view(), demands, R.view(), certificate.view());
+        return read_certificate(gpu(), certificate.view());
     }
     void expect_close(const Matrix<T>& X, const Matrix<T>& Y, Index k, double scale, const char* what) {
         ASSERT_EQ(X.rows(), Y.rows());
@@ -179,9 +180,9 @@ TYPED_TEST(GpuPrimitive, FactorGram) {
                 GramDemands demands{.shift = shift};
                 if (condition) demands.most_condition = 1e30;
                 GpuPadded<double> gG(g, G.view()), gR(g, n, n);
-                const Verdict found = this->step(gG, gR, demands), again = this->step(gG, gG, demands);
+                const Certificate found = this->step(gG, gR, demands), again = this->step(gG, gG, demands);
                 const Matrix<double> R = gR.fetch(g);
-                EXPECT_FALSE(found.closed());
+                EXPECT_FALSE(found.refused());
                 EXPECT_TRUE(same_bits<double>(gG.fetch(g).view(), R.view())) << "in place";
                 EXPECT_EQ(found.condition, again.condition);
                 EXPECT_EQ(found.departure, again.departure);
@@ -189,12 +190,12 @@ TYPED_TEST(GpuPrimitive, FactorGram) {
 
                 // the host's steps, and κ from R⁻¹
                 Matrix<double> expected(n, n), inverse = identity<double>(n);
-                Verdict verdict;
+                Certificate state;
                 factor_gram<double>(this->host, copy<double>(G.view()).view(), demands, expected.view(),
-                                    {&verdict, 1, 1});
+                                    {&state, 1, 1});
                 EXPECT_LE(difference<double>(R.view(), expected.view(), n, frobenius_norm<double>(expected.view())),
                           law);
-                EXPECT_NEAR(found.departure, verdict.departure, 1e-12 * verdict.departure);
+                EXPECT_NEAR(found.departure, state.departure, 1e-12 * state.departure);
                 solve_triangle<double>(this->host, Triangle::Upper, Op::None, expected.view(), inverse.view());
                 double square = 0;
                 for (Index i = 0; i < n; ++i) {
@@ -214,10 +215,11 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
     const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     for (Index n : {100, 110, 120, 300, 301}) {
         SCOPED_TRACE(n);
-        const auto expect = [&](const Matrix<double>& G, GramDemands demands, Verdict::Reason reason, Index column) {
+        const auto expect = [&](const Matrix<double>& G, GramDemands demands, Certificate::Reason reason,
+                                Index column) {
             demands.step = static_cast<int>(n) % 3;
             GpuPadded<double> gG(g, G.view()), gR(g, n, n);
-            const Verdict found = this->step(gG, gR, demands);
+            const Certificate found = this->step(gG, gR, demands);
             EXPECT_EQ(found.reason, reason);
             EXPECT_EQ(found.step, demands.step);
             EXPECT_EQ(found.column, column);
@@ -226,7 +228,7 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
             for (double value : {0.0, inf, nan, 1e-3 * smallest_square<T>, 10 * largest_square<T>}) {
                 Matrix<double> G = this->gram(n);
                 G(bad, bad) = value;
-                expect(G, {}, Verdict::Unusable, bad);
+                expect(G, {}, Certificate::Unusable, bad);
             }
             // a column that is the sum of those before it, and a little less
             Matrix<double> G = this->gram(n);
@@ -237,22 +239,22 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
             }
             G(bad, bad) = -1e-3;
             for (Index i = 0; i < bad; ++i) G(bad, bad) += G(i, bad);
-            expect(G, {}, Verdict::Pivot, bad);
-            expect(G, {.most_condition = 1e9}, Verdict::Pivot, bad);
+            expect(G, {}, Certificate::Pivot, bad);
+            expect(G, {.most_condition = 1e9}, Certificate::Pivot, bad);
         }
         const Matrix<double> G = this->gram(n);
-        expect(G, {.most_trace = 2.0 * n}, Verdict::Trace, -1);
-        expect(G, {.most_departure = 0.5}, Verdict::Departure, -1);
-        expect(G, {.most_condition = 0.9 * n}, Verdict::Condition, -1);
+        expect(G, {.most_trace = 2.0 * n}, Certificate::Trace, -1);
+        expect(G, {.most_departure = 0.5}, Certificate::Departure, -1);
+        expect(G, {.most_condition = 0.9 * n}, Certificate::Condition, -1);
     }
 }
 
 TYPED_TEST(GpuPrimitive, NothingIsWrittenBehindAClosedGate) {
     using T = TypeParam;
     auto& g = this->gpu();
-    Matrix<Verdict, Cuda> gate(g, 1, 1);
+    Matrix<Certificate, Cuda> certificate(g, 1, 1);
     GpuPadded<double> g_zero(g, filled<double>(4, 4, 0).view());
-    factor_gram<T>(g, g_zero.view(), {}, g_zero.view(), gate.view());
+    factor_gram<T>(g, g_zero.view(), {}, g_zero.view(), certificate.view());
     for (auto [m, n] : {std::pair<Index, Index>{300, 20}, {300, 100}, {500, 200}}) {
         SCOPED_TRACE(n);
         const Matrix<T> A = random_normal<T>(m, n, 1);
@@ -260,14 +262,14 @@ TYPED_TEST(GpuPrimitive, NothingIsWrittenBehindAClosedGate) {
         GpuPadded<T> gA(g, A.view()), gP(g, A.view().row_block({0, n}));
         GpuPadded<double> gR(g, R.view()), gG(g, R.view());
         solve_and_gram<T>(g, gA.view(), std::array<MatrixView<const double, Cuda>, 1>{gR.view()}, gA.view(), gG.view(),
-                          gate.view());
+                          certificate.view());
         EXPECT_TRUE(same_bits<T>(gA.fetch(g).view(), A.view()));
-        factor_gram<T>(g, gR.view(), {.step = 1}, gR.view(), gate.view());
+        factor_gram<T>(g, gR.view(), {.step = 1}, gR.view(), certificate.view());
         EXPECT_TRUE(same_bits<double>(gR.fetch(g).view(), R.view()));
-        multiply_upper<double>(g, gR.view(), gR.view(), gP.view(), gate.view());
+        multiply_upper<double, T>(g, gR.view(), gR.view(), gP.view(), certificate.view());
         EXPECT_TRUE(same_bits<T>(gP.fetch(g).view(), A.view().row_block({0, n})));
     }
-    EXPECT_EQ(read_gate(g, gate.view()).reason, Verdict::Unusable);
+    EXPECT_EQ(read_certificate(g, certificate.view()).reason, Certificate::Unusable);
 }
 
 TYPED_TEST(GpuPrimitive, InverseNorm) {
@@ -295,7 +297,7 @@ TYPED_TEST(GpuPrimitive, TrianglesAndSignedLu) {
         Matrix<T> R = this->triangle(n, 4), X = random_normal<T>(n, 37, 6);
         GpuPadded<T> gS(this->gpu(), S.view()), gR(this->gpu(), R.view());
         GpuPadded<double> g_wide(this->gpu(), n, n);
-        multiply_upper<T>(this->gpu(), {}, gR.view(), g_wide.view());
+        multiply_upper<T, double>(this->gpu(), {}, gR.view(), g_wide.view());
         EXPECT_TRUE(same_bits<double>(g_wide.fetch(this->gpu()).view(), this->widened(R.view()).view()));
         multiply_upper<T>(this->gpu(), gS.view(), gR.view(), gR.view());
         multiply_upper<T>(this->host, S.view(), R.view(), R.view());
@@ -320,8 +322,8 @@ TYPED_TEST(GpuPrimitive, TrianglesAndSignedLu) {
     }
 }
 
-/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; behind a closed
-/// gate nothing, and where (Q − S)⁻¹ has grown no more than the verdict.
+/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; with a refused
+/// certificate nothing, and where (Q − S)⁻¹ has grown only the refusal.
 TYPED_TEST(GpuPrimitive, ReconstructTop) {
     using T = TypeParam;
     auto& g = this->gpu();
@@ -333,7 +335,7 @@ TYPED_TEST(GpuPrimitive, ReconstructTop) {
             Matrix<T> U(n, n), Tf(n, n), signs(n, 1);
             signed_lu<T>(this->host, LU.view(), signs.view());
             copy_triangle<T>(this->host, LU.view(), U.view());
-            reconstruct_t<T, Host>(this->host, LU.view(), U.view(), signs.view(), Tf.view());
+            reconstruct_t<T>(this->host, LU.view(), U.view(), signs.view(), Tf.view());
             flip_rows<T>(this->host, signs.view(), SR.view());
             store_triangle<T>(this->host, SR.view(), LU.view());
             // A = Q Y
@@ -349,22 +351,22 @@ TYPED_TEST(GpuPrimitive, ReconstructTop) {
             }
             GpuPadded<T> gA(g, A.view()), gV(g, n, n), gR(g, R.view()), gT(g, n, n), g_signs(g, n, 1);
             GpuPadded<double> gU(g, n, n), gY(g, Y.view());
-            Matrix<Verdict, Cuda> verdict(g, 1, 1);
+            Matrix<Certificate, Cuda> state(g, 1, 1);
             auto& V = with_y ? gV : gA;
             const auto step = [&](double limit) {
                 reconstruct_top<T>(g, gA.view(), with_y ? gY.view() : MatrixView<double, Cuda>{}, limit, gR.view(),
-                                   V.view(), gT.view(), gU.view(), g_signs.view(), verdict.view());
-                return read_gate(g, verdict.view()).reason;
+                                   V.view(), gT.view(), gU.view(), g_signs.view(), state.view());
+                return read_certificate(g, state.view()).reason;
             };
             const Matrix<T> before = V.fetch(g);
-            write_gate(g, verdict.view(), {.reason = Verdict::Pivot});
-            EXPECT_EQ(step(1e30), Verdict::Pivot);
-            write_gate(g, verdict.view(), {});
-            EXPECT_EQ(step(0.25), Verdict::Growth) << "‖Q − S‖₂ <= 2";
+            write_certificate(g, state.view(), {.reason = Certificate::Pivot});
+            EXPECT_EQ(step(1e30), Certificate::Pivot);
+            write_certificate(g, state.view(), {});
+            EXPECT_EQ(step(0.25), Certificate::Growth) << "‖Q − S‖₂ <= 2";
             EXPECT_TRUE(same_bits<T>(V.fetch(g).view(), before.view()));
             EXPECT_TRUE(same_bits<T>(gR.fetch(g).view(), R.view()));
-            write_gate(g, verdict.view(), {});
-            EXPECT_EQ(step(8 * std::sqrt(double(n))), Verdict::Open);
+            write_certificate(g, state.view(), {});
+            EXPECT_EQ(step(8 * std::sqrt(double(n))), Certificate::Valid);
             EXPECT_TRUE(same_bits<T>(g_signs.fetch(g).view(), signs.view()));
             this->expect_close(V.fetch(g), LU, 4 * n, "L below S R");
             this->expect_close(gR.fetch(g), SR, 1, "S R");
@@ -380,11 +382,11 @@ TYPED_TEST(GpuPrimitive, ReconstructTop) {
     const Matrix<T> Q = generate<T>(Gallery::OrthogonalGrowth, n, n);
     GpuPadded<T> gQ(g, Q.view()), gR(g, this->triangle(n).view()), gT(g, n, n), g_signs(g, n, 1);
     GpuPadded<double> gU(g, n, n);
-    Matrix<Verdict, Cuda> verdict(g, 1, 1);
-    write_gate(g, verdict.view(), {});
+    Matrix<Certificate, Cuda> state(g, 1, 1);
+    write_certificate(g, state.view(), {});
     reconstruct_top<T>(g, gQ.view(), {}, 8 * std::sqrt(double(n)), gR.view(), gQ.view(), gT.view(), gU.view(),
-                       g_signs.view(), verdict.view());
-    EXPECT_EQ(read_gate(g, verdict.view()).reason, Verdict::Growth);
+                       g_signs.view(), state.view());
+    EXPECT_EQ(read_certificate(g, state.view()).reason, Certificate::Growth);
     EXPECT_TRUE(same_bits<T>(gQ.fetch(g).view(), Q.view()));
 }
 
@@ -440,7 +442,7 @@ TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
         // columns at every scale whose square is a number
         Matrix<T> A = random_normal<T>(m, n, 1), R = this->triangle(n), X(m, n);
         Matrix<int> exponents(n, 1);
-        const int range = sizeof(T) == 4 ? 40 : 400;
+        const int range = std::is_same_v<T, float> ? 40 : 400;
         for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j * 7 % 16 - 8) * range / 8;
         scale_columns<T>(this->host, exponents.view(), 1, Part::All, A.view());
         scale_columns<T>(this->host, exponents.view(), 1, Part::Upper, R.view());
@@ -716,7 +718,7 @@ TEST_F(GpuArithmetic, ProjectionsObeyTheLawOfEach) {
             for (bool again : {false, true}) {
                 GpuPadded<float> gW(gpu(), W.view()), gS(gpu(), k, p);
                 if (again) limit_workspace(gpu(), law.arithmetic == Arithmetic::Corrected ? c.corrected : c.rounded);
-                project_away<float>(gpu(), gQ.view(), gW.view(), gS.view(), law.arithmetic, again);
+                block_gram_schmidt_step<float>(gpu(), gQ.view(), gW.view(), gS.view(), law.arithmetic, again);
                 limit_workspace(gpu(), 0);
                 const Matrix<float> S = gS.fetch(gpu()), left = gW.fetch(gpu());
                 EXPECT_LE(most_error(S, inner(Q, W, false), inner(Q, W, true), law.u), most(law, m)) << again;

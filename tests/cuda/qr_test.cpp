@@ -3,9 +3,9 @@
 #include "quoin/qr.hpp"
 
 #include "cases.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
-#include "primitives.hpp"
 
 namespace quoin::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "mixture.hpp"
@@ -212,17 +212,18 @@ TYPED_TEST(GpuPursuit, CorrectsAndShrinksAsTheHost) {
                 const double mu = 0.7, next_mu = 1.3, threshold = 0.4;
                 Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
                 const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
-                correct_and_shrink<T>(this->gpu(), gX.view(), gP.view(), gM.view(), gS.view(), gseen, mu, next_mu,
-                                      threshold, gY.view(), next_X.view(), next_S.view(), now, next);
-                project<T>(this->gpu(), gX.view(), gP.view(), projected.view());
+                update_multipliers_and_sparse<T>(this->gpu(), gX.view(), gP.view(), gM.view(), gS.view(), gseen, mu,
+                                                 next_mu, threshold, gY.view(), next_X.view(), next_S.view(), now,
+                                                 next);
+                multiply_right<T>(this->gpu(), gX.view(), gP.view(), projected.view());
                 EXPECT_TRUE(same_bits<T>(gX.fetch(this->gpu()).view(), X.view())) << "X";
                 EXPECT_TRUE(same_bits<T>(gS.fetch(this->gpu()).view(), S.view())) << "S";
                 const PursuitSums found = read_sums(this->gpu(), now), next_found = read_sums(this->gpu(), next);
 
                 PursuitSums expected;
                 Matrix<T> expected_S = copy<T>(S.view());
-                multiply_and_correct<T>(this->host, P.view(), M.view(), S.view(), seen, mu, X.view(), Y.view(),
-                                        {&expected, 1, 1});
+                update_low_rank_and_multipliers<T>(this->host, P.view(), M.view(), S.view(), seen, mu, X.view(),
+                                                   Y.view(), {&expected, 1, 1});
                 this->expect_close(projected.fetch(this->gpu()), X, n, scale, "L");
                 shrink_sparse<T>(this->host, M.view(), Y.view(), seen, next_mu, threshold, X.view(), expected_S.view(),
                                  {&expected, 1, 1});
@@ -258,8 +259,8 @@ TYPED_TEST(GpuPursuit, CorrectsInSlabsWithoutAMask) {
     Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
     const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
     // S' = shrink(3X − X + μX/μ', t) = 2X and X' = 3.5X − 2X for μ = 1, μ' = 2, t = 0.5
-    correct_and_shrink<T>(this->gpu(), X.view(), P.view(), M.view(), S.view(), {}, 1, 2, 0.5, Y.view(), next_X.view(),
-                          next_S.view(), now, next);
+    update_multipliers_and_sparse<T>(this->gpu(), X.view(), P.view(), M.view(), S.view(), {}, 1, 2, 0.5, Y.view(),
+                                     next_X.view(), next_S.view(), now, next);
     const double rows = static_cast<double>(m);
     const PursuitSums found = read_sums(this->gpu(), now), next_found = read_sums(this->gpu(), next);
     EXPECT_EQ(found.residual, rows);
@@ -326,7 +327,7 @@ TYPED_TEST(GpuPursuit, DecomposesWhateverTheMatrix) {
 
 TYPED_TEST(GpuPursuit, DecomposesTheTinyAndTheHuge) {
     using T = TypeParam;
-    for (const double factor : {sizeof(T) == 8 ? 1e-140 : 1e-30, sizeof(T) == 8 ? 1e140 : 1e30}) {
+    for (const double factor : {std::is_same_v<T, double> ? 1e-140 : 1e-30, std::is_same_v<T, double> ? 1e140 : 1e30}) {
         SCOPED_TRACE(factor);
         Matrix<T> X = random_normal<T>(60, 60);
         for (Index i = 0; i < 60 * 60; ++i) X.data()[i] *= static_cast<T>(factor);
@@ -396,7 +397,7 @@ TYPED_TEST(GpuPursuit, RefusesToDecomposeNaN) {
 template <class T>
 class GpuRobustPca : public OnGpu {
 protected:
-    static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-5;
+    static constexpr double tolerance = std::is_same_v<T, double> ? 1e-7 : 1e-5;
     RobustPcaOptions<T, Cuda> options;
     GpuRobustPca() { options.tolerance = tolerance; }
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cases.hpp"
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "quoin/lyapunov.hpp"
@@ -64,7 +64,7 @@ Job products(Index m, Index k, Index p) {
             }};
 }
 
-/// correct_and_shrink, and jacobi.
+/// update_multipliers_and_sparse, and jacobi.
 template <class T>
 Job pursuit(Index m, Index n) {
     return {fmt::format("pursuit {}x{}", m, n), [=, M = random<T>(m, n)](Context<Cuda>& ctx) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "quoin/svd.hpp"
@@ -145,7 +145,7 @@ TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
             if (!is_step(span)) continue;
             begin = std::min(begin, span.times.begin);
             end = std::max(end, span.times.end);
-            (span.row == Row::Device || span.row == Row::Beside ? device : host) += length(span.times);
+            (span.row == Row::Device || span.row == Row::SideStream ? device : host) += length(span.times);
             if (span.row == Row::Host) of_host.push_back(span.times);
             if (span.row == Row::Device) of_device.push_back(span.times);
         }

@@ -1,7 +1,7 @@
 // The tree primitives on the GPU: the reflectors they leave are LAPACK's, since the host applies them; and what they
 // compute from given reflectors is what the host computes.
 
-#include "cuda/primitives.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 

@@ -37,7 +37,8 @@ private:
     F* find(const std::string& name) const {
         const bool wide = sizeof(Int) == 8;
         const std::string symbol = (ilp64 && !wide && owner_ == Owner::Quoin ? "scipy_" : "") +
-                                   std::string(sizeof(T) == 8 ? "d" : "s") + name + (wide && !ilp64 ? "_64_" : "_");
+                                   std::string(std::is_same_v<T, double> ? "d" : "s") + name +
+                                   (wide && !ilp64 ? "_64_" : "_");
         void* address = dlsym(library_, symbol.c_str());
         EXPECT_NE(address, nullptr) << symbol << " is not exported";
         return reinterpret_cast<F*>(address);

@@ -1,6 +1,6 @@
 // Lorenz's systems on a GPU, by the host's method of order 5 (dormand_prince.cuh).
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 #include "cuda/state.hpp"
 #include "lyapunov/cuda/dormand_prince.cuh"
 #include "lyapunov/same_system.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "cuda/primitives.hpp"
+#include "cuda/device.hpp"
 #include "cuda/state.hpp"
 #include "lyapunov/central_force.hpp"
 #include "lyapunov/cuda/verlet_tangents.cuh"

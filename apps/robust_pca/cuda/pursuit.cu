@@ -1,7 +1,7 @@
 // The steps of principal component pursuit. What passes over m×n matrices:
 //
 //   shrink_sparse     chunk kernels (cuda/observed.cuh): four matrices read, two written. Bound by memory.
-//   correct_and_shrink   correct_and_shrink.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
+//   update_multipliers_and_sparse   update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
 //                     time in workspace, and two chunk kernels do the rest.
 //
 // And n×n:
@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "cuda/blas.hpp"
+#include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/observed.cuh"
-#include "cuda/primitives.hpp"
-#include "robust_pca/cuda/correct_and_shrink.cuh"
+#include "primitives/generic/pursuit_in_two_passes.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
+#include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
@@ -145,7 +146,10 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
 
 }  // namespace
 
-PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) { return *ctx.state().read_back(sums.data, 1); }
+template <>
+PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) {
+    return *ctx.state().read_back(sums.data, 1);
+}
 
 namespace {
 
@@ -185,10 +189,9 @@ void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<con
 
 }  // namespace
 
-template <class T>
-void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
-                   MatrixView<const std::uint8_t, Cuda> observed, double mu, double threshold, MatrixView<T, Cuda> L,
-                   MatrixView<T, Cuda> S, SumsView<Cuda> sums) {
+template <class T, class D>
+void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
+                   double mu, double threshold, View<T, D> L, View<T, D> S, SumsView<D> sums) {
     PursuitSums* const to = sums.data;
     shrink_pass<T>(ctx, M, Y, observed, static_cast<T>(1 / mu), static_cast<T>(threshold), L, S, L, S,
                    [=] __device__(Triple sums) {
@@ -198,9 +201,8 @@ void shrink_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<c
                    });
 }
 
-template <class T>
-void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, SpectrumNeeds needs, std::span<T> s,
-                       MatrixView<T, Cuda> Vt) {
+template <class T, class D>
+void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt) {
     const Index n = X.cols;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -220,10 +222,9 @@ void gram_eigenvectors(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, Spectrum
                    [](double square) { return static_cast<T>(std::sqrt(std::max(0.0, square))); });
 }
 
-template <class T>
-void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumNeeds needs, std::span<T> s,
-                            MatrixView<T, Cuda> Vt) {
-    if constexpr (sizeof(T) == 4) {
+template <class T, class D>
+void right_singular_vectors(Context<D>& ctx, View<T, D> R, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt) {
+    if constexpr (std::is_same_v<T, float>) {
         gram_eigenvectors<T>(ctx, R, needs, s, Vt);
     } else {
         Arena::Frame frame(ctx);
@@ -231,9 +232,8 @@ void right_singular_vectors(Context<Cuda>& ctx, MatrixView<T, Cuda> R, SpectrumN
     }
 }
 
-template <class T>
-void weighted_projector(Context<Cuda>& ctx, MatrixView<const T, Cuda> Vt, std::span<const T> weights,
-                        MatrixView<T, Cuda> P) {
+template <class T, class D>
+void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Real<T>> weights, View<T, D> P) {
     const Index n = Vt.cols, rank = Vt.rows;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -261,8 +261,8 @@ constexpr Index slab_rows = Index(1) << 17;
 
 /// Of any width. The sums of a slab are added to those before it.
 template <class T>
-void correct_and_shrink_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
-                             const Correction<T>& by, PursuitSums* to, PursuitSums* next) {
+void update_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, const Correction<T>& by,
+                 PursuitSums* to, PursuitSums* next) {
     Arena::Frame frame(ctx);
     const auto slab = frame.matrix<T>(std::min(X.rows, slab_rows), X.cols);
     for (Index begin = 0; begin < X.rows; begin += slab_rows) {
@@ -304,59 +304,41 @@ void correct_and_shrink_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, Ma
 
 }  // namespace
 
-template <class T>
-void correct_and_shrink(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
-                        MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> S,
-                        MatrixView<const std::uint8_t, Cuda> observed, double mu, double next_mu, double next_threshold,
-                        MatrixView<T, Cuda> Y, MatrixView<T, Cuda> next_X, MatrixView<T, Cuda> next_S,
-                        SumsView<Cuda> sums, SumsView<Cuda> next_sums) {
+template <class T, class D>
+void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<const T, D> P, View<const T, D> M,
+                                   View<const T, D> S, View<const std::uint8_t, D> observed, double mu, double next_mu,
+                                   double next_threshold, View<T, D> Y, View<T, D> next_X, View<T, D> next_S,
+                                   SumsView<D> sums, SumsView<D> next_sums) {
     const Index m = X.rows, n = X.cols;
     const Correction<T> by{
         M, S,      observed, static_cast<T>(mu), static_cast<T>(1 / next_mu), static_cast<T>(next_threshold),
         Y, next_X, next_S};
     if (X.empty()) {
-        for (PursuitSums* of : {sums.data, next_sums.data}) {
-            QUOIN_CUDA_CHECK(cudaMemsetAsync(of, 0, sizeof(PursuitSums), ctx.stream()));
-        }
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(sums.data, 0, sizeof(PursuitSums), ctx.stream()));
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(next_sums.data, 0, sizeof(PursuitSums), ctx.stream()));
         return;
     }
     if (n > correct_max_cols) {
-        correct_and_shrink_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
+        update_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
     } else {
         const int processors = ctx.state().multiprocessors, blocks = correct_blocks(m, processors);
         Arena::Frame frame(ctx);
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
-        QUOIN_CUDA_CHECK(cuda::correct_and_shrink(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by, parts,
-                                                  processors, ctx.stream()));
+        QUOIN_CUDA_CHECK(cuda::update_multipliers_and_sparse(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by,
+                                                             parts, processors, ctx.stream()));
         sum_corrections<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
         check_launch("sum_corrections");
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }
 
-template <class T>
-void project(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, MatrixView<T, Cuda> L) {
+template <class T, class D>
+void multiply_right(Context<D>& ctx, View<const T, D> X, View<const T, D> P, View<T, D> L) {
     gemm<T>(ctx, Op::None, Op::None, 1, X, P, 0, L);
     ctx.state().add_flops(2.0 * X.rows * X.cols * P.cols);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                          \
-    template void shrink_sparse<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
-                                   MatrixView<const std::uint8_t, Cuda>, double, double, MatrixView<T, Cuda>,         \
-                                   MatrixView<T, Cuda>, SumsView<Cuda>);                                              \
-    template void gram_eigenvectors<T>(Context<Cuda>&, MatrixView<const T, Cuda>, SpectrumNeeds, std::span<T>,        \
-                                       MatrixView<T, Cuda>);                                                          \
-    template void right_singular_vectors<T>(Context<Cuda>&, MatrixView<T, Cuda>, SpectrumNeeds, std::span<T>,         \
-                                            MatrixView<T, Cuda>);                                                     \
-    template void weighted_projector<T>(Context<Cuda>&, MatrixView<const T, Cuda>, std::span<const T>,                \
-                                        MatrixView<T, Cuda>);                                                         \
-    template void correct_and_shrink<T>(                                                                              \
-        Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,              \
-        MatrixView<const T, Cuda>, MatrixView<const std::uint8_t, Cuda>, double, double, double, MatrixView<T, Cuda>, \
-        MatrixView<T, Cuda>, MatrixView<T, Cuda>, SumsView<Cuda>, SumsView<Cuda>);                                    \
-    template void project<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, MatrixView<T, Cuda>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
+                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin

@@ -67,16 +67,15 @@ public:
     /// The e_j of A D, D = diag(2^-e_j), whose R has been written; all 0 where no column was out of range.
     Matrix<int> exponents() {
         Matrix<int> on_host(n_, 1);
-        fetch<int>(ctx_, exponents_.view(), on_host.view());
-        arrive(ctx_);
+        wait_for(pipeline_.out, ctx_);
+        start_copy_to_host<int>(pipeline_.out, exponents_.view(), on_host.view());
+        pipeline_.finish();
         return on_host;
     }
     /// Whether they are not.
     bool scaled() const { return scaled_; }
 
 private:
-    static constexpr bool rounds = Tuning<D>::corrected_products && sizeof(T) == 4;
-
     /// Hands out fast memory from the beginning, or from behind Q and R of the leaf.
     class Places {
     public:
@@ -131,10 +130,10 @@ private:
         const std::vector<Range> parts = tiles_.arriving(w);
         const bool again = tiles_.again && J.begin > 0;
         const auto take_away = [&](const Range& part) {
-            if (part.end == w) all_but_last_left_.set(pipeline_.out);
+            if (part.end == w) all_but_last_left_.record(pipeline_.out);
             {
                 const Span span(pipeline_.out, "panel out", J.begin + part.begin);
-                A_.move_out(pipeline_.out, Q.col_block(part), {0, m_}, shifted(part, J.begin));
+                A_.write(pipeline_.out, Q.col_block(part), {0, m_}, shifted(part, J.begin));
             }
             // what lies below these blocks of columns is zero there already
             const Range rows{0, part.end};
@@ -149,7 +148,7 @@ private:
                     if (parts[i].end <= stayed) return;
                     const Range come{std::max(stayed, parts[i].begin), parts[i].end};
                     const Span span(pipeline_.in, "panel in", J.begin + come.begin);
-                    A_.move_in(pipeline_.in, {0, m_}, shifted(come, J.begin), Q.col_block(come));
+                    A_.read(pipeline_.in, {0, m_}, shifted(come, J.begin), Q.col_block(come));
                 },
                 [&](Index i) {
                     if (J.begin == 0) {
@@ -189,14 +188,14 @@ private:
             size_of(blocks),
             [&](Index i) {
                 const Span span(pipeline_.in, "Q in", blocks[i].begin);
-                A_.move_in(pipeline_.in, {0, m_}, blocks[i], Q0[i % 2].col_block({0, blocks[i].size()}));
-                R_.move_in(pipeline_.in, blocks[i], J, top(R0[i % 2], blocks[i].size()));
+                A_.read(pipeline_.in, {0, m_}, blocks[i], Q0[i % 2].col_block({0, blocks[i].size()}));
+                R_.read(pipeline_.in, blocks[i], J, top(R0[i % 2], blocks[i].size()));
             },
             [&](Index i) {
                 const Span span(ctx_, "reorthogonalization", blocks[i].begin);
                 const Index b = blocks[i].size();
                 const auto Q = Q0[i % 2].col_block({0, b}), minus_s = top(S_memory, b);
-                project_away<T>(ctx_, Q, W, minus_s, arithmetic_, true);
+                block_gram_schmidt_step<T>(ctx_, Q, W, minus_s, arithmetic_, true);
                 negate<T>(ctx_, minus_s);
                 subtract_product<T>(ctx_, minus_s, R, top(R0[i % 2], b), arithmetic_);
             },
@@ -206,7 +205,7 @@ private:
             },
             [&](Index i) {
                 const Span span(pipeline_.out, "R out", blocks[i].begin);
-                R_.move_out(pipeline_.out, top(R0_out, blocks[i].size()), blocks[i], J);
+                R_.write(pipeline_.out, top(R0_out, blocks[i].size()), blocks[i], J);
             });
         set_zero(ctx_, R2);
         naming_columns(J, [&] {
@@ -236,7 +235,7 @@ private:
             [&](Index i) {
                 if (left.begin == 0) look_at(parts[i], cut(A2[i % 2], i));
                 const Span span(ctx_, "projection", parts[i].begin);
-                project_away<T>(ctx_, Q, cut(A2[i % 2], i), cut(R12, i), arithmetic_, false);
+                block_gram_schmidt_step<T>(ctx_, Q, cut(A2[i % 2], i), cut(R12, i), arithmetic_, false);
             },
             [&](Index i) {
                 copy<T>(ctx_, cut(A2[i % 2], i), cut(A2_out, i));
@@ -326,55 +325,55 @@ private:
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
-        std::array<Mark<D>, passing_places> q_came, q_used;       // by places
-        std::array<Mark<D>, passing_parts> part_came, part_left;  // of a tile
+        std::array<Event<D>, passing_places> q_came, q_used;       // by places
+        std::array<Event<D>, passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         // A₂ comes in the place of the leaf's columns while the last ones leave, where nothing reads them any more; all else comes
         // when the leaf has left and its blocks are kept, and those of Q₁ when it is in slow memory
         wait_for(pipeline_.in, ctx_);
-        all_but_last_left_.before(pipeline_.in);
-        Mark<D> kept, gone, settled;
-        gone.set(pipeline_.out);
+        all_but_last_left_.precede(pipeline_.in);
+        Event<D> kept, gone, settled;
+        gone.record(pipeline_.out);
         // the leaf, or what was taken away beside it, may lie where its blocks are kept
         if (tiles_.again || place_at(passing_places - 1) < leaf_end()) wait_for(ctx_, pipeline_.out);
         for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_at(b));
-        kept.set(ctx_);
+        kept.record(ctx_);
         // and R₁₂ where the leaf does
         wait_for(ctx_, pipeline_.out);
         const Index not_kept = tiles_.leaf - sizes.kept * sizes.step;
         const Index last_left = tiles_.arriving(tiles_.leaf).back().begin;
-        settle(pipeline_.out);
-        settled.set(pipeline_.out);
+        finish_copies(pipeline_.out);
+        settled.record(pipeline_.out);
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
                 const Index place = steps[i].block % passing_places;
-                if (steps[i].brings || steps[i].columns.end > not_kept) kept.before(pipeline_.in);
-                if (steps[i].brings || steps[i].columns.end > last_left) gone.before(pipeline_.in);
+                if (steps[i].brings || steps[i].columns.end > not_kept) kept.precede(pipeline_.in);
+                if (steps[i].brings || steps[i].columns.end > last_left) gone.precede(pipeline_.in);
                 if (steps[i].brings) {
-                    settled.before(pipeline_.in);
-                    q_used[place].before(pipeline_.in);
+                    settled.precede(pipeline_.in);
+                    q_used[place].precede(pipeline_.in);
                     const Span span(pipeline_.in, "Q in", rows_of(i).begin);
                     bring_q(rows_of(i), sizes.rounded, place_at(place), pieces);
-                    q_came[place].set(pipeline_.in);
+                    q_came[place].record(pipeline_.in);
                 }
                 if (!steps[i].arrives) return;
-                part_left[part_of(i)].before(pipeline_.in);
+                part_left[part_of(i)].precede(pipeline_.in);
                 bring({0, m_}, columns_of(i), tile.col_block(steps[i].columns));
-                part_came[part_of(i)].set(pipeline_.in);
+                part_came[part_of(i)].record(pipeline_.in);
             },
             [&](Index i) {
                 if (steps[i].columns.size() == 0) return;
                 const auto A2 = tile.col_block(steps[i].columns);
                 const Index place = steps[i].block % passing_places;
-                q_came[place].before(ctx_);
-                if (steps[i].arrives) part_came[part_of(i)].before(ctx_);
+                q_came[place].precede(ctx_);
+                if (steps[i].arrives) part_came[part_of(i)].precede(ctx_);
                 if (steps[i].arrives && left.begin == 0) look_at(columns_of(i), A2);
                 {
                     const Span span(ctx_, "projection", columns_of(i).begin);
                     project_from(sizes.rounded, place_at(place), rows_of(i).size(), A2, r_in(R12, i));
                 }
-                q_used[place].set(ctx_);
+                q_used[place].record(ctx_);
             },
             [&](Index i) { copy<T>(ctx_, r_in(R12, i), r_in(R12_out[i % 2], i)); },
             [&](Index i) {
@@ -382,7 +381,7 @@ private:
                 take_away_r(r_in(R12_out[i % 2], i), rows_of(i), columns_of(i));
                 if (steps[i].leaves.size() == 0) return;
                 take_away_a(tile.col_block(steps[i].leaves), {0, m_}, of_a2(steps[i].leaves, i));
-                part_left[part_of(i)].set(pipeline_.out);
+                part_left[part_of(i)].record(pipeline_.out);
             },
             {0, 2});
         stayed_ = sizes.stay;
@@ -392,55 +391,49 @@ private:
     void keep(Index b, const Tiles::Passing& sizes, T* place) {
         const Index behind = tiles_.leaf - b * sizes.step;
         const auto Q = leaf_q(tiles_.leaf).col_block({std::max<Index>(0, behind - sizes.step), behind});
-        if constexpr (rounds) {
-            if (sizes.rounded) return round_columns(ctx_, arithmetic_, Q, 0, place);
-        }
+        if (sizes.rounded) return round_columns<T>(ctx_, arithmetic_, Q, 0, place);
         copy<T>(ctx_, Q, {place, m_, Q.cols});
     }
 
     /// Columns of Q, as they are or rounded.
     void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
-        if constexpr (rounds) {
-            if (rounded) return bring_rounded(columns, place, pieces);
-        }
-        A_.move_in(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
+        if (rounded) return bring_rounded(columns, place, pieces);
+        A_.read(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
     }
     /// One of two pieces is rounded while the other one comes.
     void bring_rounded(Range columns, T* place, MatrixView<T, D> pieces) {
-        std::array<Mark<D>, 2> read;
+        std::array<Event<D>, 2> read;
         const Index width = pieces.cols / 2;
         for (Index i = 0; i * width < columns.size(); ++i) {
             const Range piece{i * width, std::min(columns.size(), (i + 1) * width)};
             const auto Q = pieces.col_block({i % 2 * width, i % 2 * width + piece.size()});
-            read[i % 2].before(pipeline_.in);
-            A_.move_in(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
-            Context<D>& beside = work_beside(pipeline_.in);
-            round_columns(beside, arithmetic_, Q, piece.begin, place);
-            read[i % 2].set(beside);
+            read[i % 2].precede(pipeline_.in);
+            A_.read(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
+            Context<D>& beside = side_stream(pipeline_.in);
+            round_columns<T>(beside, arithmetic_, Q, piece.begin, place);
+            read[i % 2].record(beside);
             if (piece.end == columns.size()) wait_for(pipeline_.in, beside);
         }
     }
     /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
     void project_from(bool rounded, T* place, Index k, MatrixView<T, D> A2, MatrixView<T, D> R12) {
-        if constexpr (rounds) {
-            if (rounded) return project_away_rounded(ctx_, place, k, A2, R12, arithmetic_);
-        }
-        project_away<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
+        if (rounded) return block_gram_schmidt_step_rounded<T>(ctx_, place, k, A2, R12, arithmetic_);
+        block_gram_schmidt_step<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
     }
 
     // ---- Steps ------------------------------------------------------------------------------------------------------------
 
     void bring(Range rows, Range columns, MatrixView<T, D> to) {
         const Span span(pipeline_.in, "A in", columns.begin);
-        A_.move_in(pipeline_.in, rows, columns, to);
+        A_.read(pipeline_.in, rows, columns, to);
     }
     void take_away_a(MatrixView<const T, D> from, Range rows, Range columns) {
         const Span span(pipeline_.out, "A out", columns.begin);
-        A_.move_out(pipeline_.out, from, rows, columns);
+        A_.write(pipeline_.out, from, rows, columns);
     }
     void take_away_r(MatrixView<const T, D> from, Range rows, Range columns, const char* name = "R out") {
         const Span span(pipeline_.out, name, columns.begin);
-        R_.move_out(pipeline_.out, from, rows, columns);
+        R_.write(pipeline_.out, from, rows, columns);
     }
     void inner_product(MatrixView<const T, D> Q, MatrixView<const T, D> A2, MatrixView<T, D> R12, Index step) {
         const Span span(ctx_, "inner product", step);
@@ -521,9 +514,9 @@ private:
     std::vector<Range> looked_at_;  // columns of each scan
     Index concluded_ = 0;           // scans
     bool scaled_ = false;
-    Mark<D> all_but_last_left_;  // of the parts of the leaf
-    Index stayed_ = 0;           // columns of the next leaf that are in their place
-    Pipeline<D> pipeline_;       // waits before the memory goes
+    Event<D> all_but_last_left_;  // of the parts of the leaf
+    Index stayed_ = 0;            // columns of the next leaf that are in their place
+    Pipeline<D> pipeline_;        // waits before the memory goes
 };
 
 }  // namespace quoin

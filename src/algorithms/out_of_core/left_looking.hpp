@@ -38,7 +38,7 @@ public:
           k_(std::min(m_, n_)),
           slab_(ctx, m_, std::min(slabs.slab, n_)),
           pipeline_(ctx) {
-        for (auto& V : passing_) V = Matrix<T, D>(ctx, m_, std::min(slabs_.reach, k_));
+        for (auto& V : passing_) V = Matrix<T, D>(ctx, m_, std::min(slabs_.v_block, k_));
         pipeline_.turn();
     }
     LeftLookingQR(const LeftLookingQR&) = delete;
@@ -119,14 +119,14 @@ private:
     void bring(Range J, Range rows, MatrixView<T, D> to) {
         wait_for(pipeline_.in, ctx_);
         for (Index p = 0; p < parts; ++p) {
-            left_[p].before(pipeline_.in);
+            left_[p].precede(pipeline_.in);
             const Range part = part_of(J, p);
             if (part.size() == 0) continue;
             const Span span(pipeline_.in, "slab in", J.begin / slabs_.slab);
-            A_.move_in(pipeline_.in, rows, {J.begin + part.begin, J.begin + part.end}, to.col_block(part));
+            A_.read(pipeline_.in, rows, {J.begin + part.begin, J.begin + part.end}, to.col_block(part));
         }
         wait_for(ctx_, pipeline_.in);
-        settle(pipeline_.out);
+        finish_copies(pipeline_.out);
         wait_for(pipeline_.in, pipeline_.out);
     }
     template <class To>
@@ -136,17 +136,17 @@ private:
             const Range part = part_of(J, p);
             if (part.size() == 0) continue;
             const Span span(pipeline_.out, "slab out", J.begin / slabs_.slab);
-            to.move_out(pipeline_.out, from.col_block(part), rows, {J.begin + part.begin, J.begin + part.end});
-            left_[p].set(pipeline_.out);
+            to.write(pipeline_.out, from.col_block(part), rows, {J.begin + part.begin, J.begin + part.end});
+            left_[p].record(pipeline_.out);
         }
     }
 
     /// C := op(H₁ H₂ …) C for the reflectors of the given columns. One block of V is applied while the next one comes.
     void apply_passing(Op op, Range columns, MatrixView<T, D> C) {
-        const Index reach = slabs_.reach, blocks = (columns.size() + reach - 1) / reach;
+        const Index v_block = slabs_.v_block, blocks = (columns.size() + v_block - 1) / v_block;
         const auto block = [&](Index i) {
             const Index b = op == Op::Transpose ? i : blocks - 1 - i;
-            return Range{b * reach, std::min(columns.end, (b + 1) * reach)};
+            return Range{b * v_block, std::min(columns.end, (b + 1) * v_block)};
         };
         const auto place = [&](Index i) {
             const Range B = block(i);
@@ -157,7 +157,7 @@ private:
             [&](Index i) {
                 const Range B = block(i);
                 const Span span(pipeline_.in, "V in", B.begin / slabs_.panel);
-                A_.move_in(pipeline_.in, {B.begin, m_}, B, place(i));
+                A_.read(pipeline_.in, {B.begin, m_}, B, place(i));
             },
             [&](Index i) {
                 const Span span(ctx_, "update", block(i).begin / slabs_.panel);
@@ -190,7 +190,7 @@ private:
     const MatrixView<T, D> Tf_;
     const Index m_, n_, k_;
     Matrix<T, D> slab_, passing_[2];
-    Mark<D> left_[parts];   // parts of the slab that was there last
+    Event<D> left_[parts];  // parts of the slab that was there last
     Pipeline<D> pipeline_;  // waits before their memory goes
 };
 

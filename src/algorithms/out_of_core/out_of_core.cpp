@@ -9,9 +9,9 @@
 #include <chrono>
 #include <vector>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/gram_schmidt.hpp"
 #include "algorithms/out_of_core/left_looking.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -94,7 +94,7 @@ BytesMoved by_gram_schmidt(Context<D>& ctx, const OutOfCorePlan& plan, MatrixVie
         }
         // R := R D⁻¹
         if (gram_schmidt.scaled()) {
-            scale_columns<T>(host_beside(ctx), gram_schmidt.exponents().view(), 1, Part::Upper, R);
+            scale_columns<T>(host_context(ctx), gram_schmidt.exponents().view(), 1, Part::Upper, R);
         }
     }
     return {slow_a.moved().in + slow_r.moved().in, slow_a.moved().out + slow_r.moved().out};
@@ -123,7 +123,7 @@ OutOfCoreReport qr_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> R
             progress();
         }
         qr.finish();
-        store_triangle<T>(host_beside(ctx), A.row_block({0, k}), R);
+        store_triangle<T>(host_context(ctx), A.row_block({0, k}), R);
         for (Index j = qr.q_count() - 1; j >= 0; --j) {
             qr.form_q(j, slow);
             progress();
@@ -159,8 +159,8 @@ OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<
             const Range P{j, std::min(k, j + plan.panel)};
             copy_diagonal<T>(ctx, Tf.view().block({0, P.size()}, P), taus.view().row_block(P));
         }
-        wait_for(moving_out(ctx), ctx);
-        move_out<T>(moving_out(ctx), taus.view(), tau);
+        wait_for(copy_out_stream(ctx), ctx);
+        start_copy_to_host<T>(copy_out_stream(ctx), taus.view(), tau);
         qr.finish();
     }
     return measured.finish(slow.moved());
@@ -187,7 +187,7 @@ OutOfCoreTimes out_of_core_times(const Trace& trace, double since) {
         switch (span.row) {
             case Trace::Row::Host: break;
             case Trace::Row::Device: count(panel ? MainPanel : Main); break;
-            case Trace::Row::Beside: count(panel ? BesidePanel : Beside); break;
+            case Trace::Row::SideStream: count(panel ? BesidePanel : Beside); break;
             case Trace::Row::ToDevice: count(In); break;
             case Trace::Row::ToHost: count(Out); break;
         }

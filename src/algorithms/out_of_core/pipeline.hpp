@@ -1,7 +1,6 @@
 #pragma once
 
 #include "algorithms/solver_steps.hpp"
-#include "algorithms/span.hpp"
 #include "primitives.hpp"
 
 namespace quoin {
@@ -15,7 +14,7 @@ namespace quoin {
 template <class D>
 class Pipeline {
 public:
-    explicit Pipeline(Context<D>& ctx) : ctx(ctx), in(moving_in(ctx)), out(moving_out(ctx)) {}
+    explicit Pipeline(Context<D>& ctx) : ctx(ctx), in(copy_in_stream(ctx)), out(copy_out_stream(ctx)) {}
     Pipeline(const Pipeline&) = delete;
     /// Waits: whatever ends the work, nothing moves in the caller's memory any more.
     ~Pipeline() {
@@ -28,15 +27,15 @@ public:
 
     /// What moves in from now on finds all that was moved out, and takes the place of what has been used.
     void turn() {
-        settle(out);
+        finish_copies(out);
         wait_for(in, out);
         wait_for(in, ctx);
     }
     /// Waits until what was asked for is done, slow memory included.
     void finish() {
-        settle(out);
+        finish_copies(out);
         wait_for(ctx, out);
-        arrive(ctx);
+        ctx.wait();
     }
 
     /// By turns; none for what comes: `come` sees to it that its place is free, and `compute` that it is there.
@@ -49,7 +48,7 @@ public:
     template <class Come, class Compute, class Stage, class Leave>
     void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Places places = {2, 1}) {
         if (steps == 0) return;
-        Mark<D> left[2];
+        Event<D> left[2];
         come(Index(0));
         for (Index i = 0; i < steps; ++i) {
             throw_if_stopped(ctx);
@@ -60,11 +59,11 @@ public:
                 come(i + 1);
             }
             compute(i);
-            left[(i + places.out) % 2].before(ctx);
+            left[(i + places.out) % 2].precede(ctx);
             stage(i);
             wait_for(out, ctx);
             leave(i);
-            left[i % 2].set(out);
+            left[i % 2].record(out);
         }
     }
     /// The same where nothing goes out.

@@ -7,10 +7,10 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/instantiate.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "algorithms/sampled_sum.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -143,7 +143,9 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
     const Index k = std::min(m, n);
     const auto slabs_over = [&](Index columns) { return (columns + slabs.slab - 1) / slabs.slab; };
     // V of columns [0, before), in blocks as it comes by; 4 (rows) flops for each of its columns and one of the slab
-    const auto passing = [&](Index before) { return passing_elements(number(m), number(before), number(slabs.reach)); };
+    const auto passing = [&](Index before) {
+        return passing_elements(number(m), number(before), number(slabs.v_block));
+    };
     for_each_sampled(slabs_over(n), [&](Index slab, double times) {
         const Index j = slab * slabs.slab, w = std::min(slabs.slab, n - j), rows = m - std::min(m, j);
         const double V = passing(std::min(j, k)), r = number(rows), q = number(std::min(w, rows));
@@ -263,7 +265,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     plan.check_finite = options.check_finite;
     plan.form_q = options.form_q;
     plan.memory_bytes = options.memory_bytes;
-    const bool corrected = Tuning<D>::corrected_products && sizeof(T) == 4;
+    const bool corrected = Tuning<D>::corrected_products && std::is_same_v<T, float>;
     plan.arithmetic = options.arithmetic != Arithmetic::Auto ? options.arithmetic
                       : corrected && !gram_schmidt           ? Arithmetic::Corrected
                                                              : Arithmetic::Native;

@@ -13,8 +13,8 @@ template <class S, class T, class D>
 concept Slow = requires(S& A, Context<D>& ctx, Range r, MatrixView<T, D> to, MatrixView<const T, D> from) {
     { A.rows() } -> std::convertible_to<Index>;
     { A.cols() } -> std::convertible_to<Index>;
-    A.move_in(ctx, r, r, to);     // to := A(rows, cols)
-    A.move_out(ctx, from, r, r);  // A(rows, cols) := from
+    A.read(ctx, r, r, to);     // to := A(rows, cols)
+    A.write(ctx, from, r, r);  // A(rows, cols) := from
 };
 
 /// Bytes that have been asked for in each direction.
@@ -31,14 +31,14 @@ public:
     Index cols() const { return A_.cols; }
 
     template <class D>
-    void move_in(Context<D>& ctx, Range rows, Range cols, MatrixView<T, std::type_identity_t<D>> to) {
+    void read(Context<D>& ctx, Range rows, Range cols, MatrixView<T, std::type_identity_t<D>> to) {
         moved_.in += bytes(rows, cols);
-        quoin::move_in<T>(ctx, A_.block(rows, cols), to);
+        start_copy_from_host<T>(ctx, A_.block(rows, cols), to);
     }
     template <class D>
-    void move_out(Context<D>& ctx, MatrixView<const T, std::type_identity_t<D>> from, Range rows, Range cols) {
+    void write(Context<D>& ctx, MatrixView<const T, std::type_identity_t<D>> from, Range rows, Range cols) {
         moved_.out += bytes(rows, cols);
-        quoin::move_out<T>(ctx, from, A_.block(rows, cols));
+        start_copy_to_host<T>(ctx, from, A_.block(rows, cols));
     }
     const BytesMoved& moved() const { return moved_; }
 

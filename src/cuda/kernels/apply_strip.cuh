@@ -13,7 +13,7 @@
 namespace quoin::cuda {
 
 template <class T>
-inline constexpr int strip_chunk = sizeof(T) == 4 ? 512 : 192;
+inline constexpr int strip_chunk = std::is_same_v<T, float> ? 512 : 192;
 
 template <class T>
 using ApplyShared = StripShared<T, strip_chunk<T>>;

@@ -208,9 +208,9 @@ __device__ __forceinline__ double tile_sum(FactorShared& shared, int slot, doubl
 template <int units>
 __global__ void __launch_bounds__(factor_threads, 1)
     factor_gram_kernel(int n, const double* G, Index ldg, double low, double high,
-                       const __grid_constant__ GramDemands demands, double* R, Index ldr, Verdict* verdict) {
+                       const __grid_constant__ GramDemands demands, double* R, Index ldr, Certificate* certificate) {
     __shared__ __align__(16) FactorShared shared;
-    if (demands.step > 0 && verdict->closed()) return;
+    if (demands.step > 0 && certificate->refused()) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int steps = ceil_div(n, 8);
     const bool tiles_here = warp < tile_warps, inverse = demands.asks_condition();
@@ -246,15 +246,15 @@ __global__ void __launch_bounds__(factor_threads, 1)
     trace = tile_sum(shared, 1, trace);
     const double departure = sqrt(square);
     if (threadIdx.x == 0) {
-        if (demands.step == 0) *verdict = {};
-        verdict->departure = departure;
+        if (demands.step == 0) *certificate = {};
+        certificate->departure = departure;
     }
-    const auto close = [&](Verdict::Reason reason, Index column) {
-        if (threadIdx.x == 0) verdict->close(demands.step, reason, column);
+    const auto refuse = [&](Certificate::Reason reason, Index column) {
+        if (threadIdx.x == 0) certificate->refuse(demands.step, reason, column);
     };
-    if (shared.unusable < n) return close(Verdict::Unusable, shared.unusable);
-    if (!(trace <= demands.most_trace)) return close(Verdict::Trace, -1);
-    if (!(departure <= demands.most_departure)) return close(Verdict::Departure, -1);
+    if (shared.unusable < n) return refuse(Certificate::Unusable, shared.unusable);
+    if (!(trace <= demands.most_trace)) return refuse(Certificate::Trace, -1);
+    if (!(departure <= demands.most_departure)) return refuse(Certificate::Departure, -1);
     const auto clear_below = [&] {
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -339,21 +339,21 @@ __global__ void __launch_bounds__(factor_threads, 1)
         }
     }
     __syncthreads();
-    if (shared.failed >= 0) return close(Verdict::Pivot, shared.failed);
+    if (shared.failed >= 0) return refuse(Certificate::Pivot, shared.failed);
     if (!inverse) return;
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n Σ_x g_xx ‖(R⁻¹)(x, :)‖²
     const double weight = threadIdx.x < n ? shared.diagonal[threadIdx.x] : 0.0;
     const double condition = sqrt(n * tile_sum(shared, 0, weight * inverse_square));
-    if (threadIdx.x == 0) verdict->condition = condition;
-    if (!(condition < demands.most_condition)) close(Verdict::Condition, -1);
+    if (threadIdx.x == 0) certificate->condition = condition;
+    if (!(condition < demands.most_condition)) refuse(Certificate::Condition, -1);
 }
 
-/// R (n×n, zeros below; may be G) and the verdict; nothing where that is closed. low < diag(G) < high is demanded first.
+/// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded first.
 /// 0 < n <= 192. Does not wait.
 inline cudaError_t factor_gram(int n, const double* G, Index ldg, double low, double high, const GramDemands& demands,
-                               double* R, Index ldr, Verdict* verdict, cudaStream_t stream) {
+                               double* R, Index ldr, Certificate* certificate, cudaStream_t stream) {
     const auto launch = [&]<int units>() {
-        factor_gram_kernel<units><<<1, factor_threads, 0, stream>>>(n, G, ldg, low, high, demands, R, ldr, verdict);
+        factor_gram_kernel<units><<<1, factor_threads, 0, stream>>>(n, G, ldg, low, high, demands, R, ldr, certificate);
         return cudaGetLastError();
     };
     const int units = tiles_of_warp(ceil_div(n, 8));

@@ -19,7 +19,7 @@ namespace quoin::cuda {
 
 /// Rows a warp: what its registers hold.
 template <class T>
-inline constexpr int leaf_height = sizeof(T) == 4 ? 64 : 32;
+inline constexpr int leaf_height = std::is_same_v<T, float> ? 64 : 32;
 
 /// V, T and R in place of A where `keep`; otherwise A is only read and `stack` receives R_0, R_1, …, zeros below.
 template <class T, int warps, bool keep>

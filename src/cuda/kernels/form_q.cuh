@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
 inline constexpr int form_groups = 2, form_warps = form_groups * (tile_width / strip_cols);
 
 template <class T, int rows>
-__global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (sizeof(T) == 4))
+__global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (std::is_same_v<T, float>))
     form_leaf(TreeGeometry tree, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     double* const V = reinterpret_cast<double*>(memory);

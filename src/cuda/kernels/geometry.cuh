@@ -1,6 +1,6 @@
 #pragma once
 
-// PanelTree (algorithms/tree.hpp) as kernels take it: a plain value with its counts worked out on the host.
+// PanelTree (primitives/panel_tree.hpp) as kernels take it: a plain value with its counts worked out on the host.
 //
 // The kernels compute on tiles of 32 columns. A wider panel is a list of sub-panels, each over the whole tree: those of a level
 // (the leaves, or the nodes of one level) in order, each applied to what is right of it before the next is factored.
@@ -13,7 +13,7 @@
 //     │    │  V │    │    └────┴────┴────┘
 //     └────┴────┴────┘  rows < first of a domain are done with
 
-#include "algorithms/tree.hpp"
+#include "primitives/panel_tree.hpp"
 
 namespace quoin::cuda {
 

@@ -17,9 +17,10 @@ constexpr int product_cols = 4, product_rows = 192;
 
 template <int rows, int groups, class T, class P>
 __global__ void __launch_bounds__(rows* groups)
-    multiply_upper_kernel(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp, const Verdict* gate) {
+    multiply_upper_kernel(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp,
+                          const Certificate* certificate) {
     __shared__ double strip[rows][product_cols], sums[groups - 1][product_cols][rows];
-    if (gate && gate->closed()) return;
+    if (certificate && certificate->refused()) return;
     const int i = threadIdx.x, h = threadIdx.y, first = blockIdx.x * product_cols;
     const int last = min(first + product_cols, n) - 1, mine = first + h;
     if (i < n && h < product_cols) strip[i][h] = i <= mine && mine < n ? static_cast<double>(R[i + mine * ldr]) : 0.0;
@@ -49,13 +50,13 @@ __global__ void __launch_bounds__(rows* groups)
     }
 }
 
-/// 0 < n <= 192; S and gate may be null. Does not wait.
+/// 0 < n <= 192; S and certificate may be null. Does not wait.
 template <class T, class P>
-cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp, const Verdict* gate,
-                           cudaStream_t stream) {
+cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp,
+                           const Certificate* certificate, cudaStream_t stream) {
     const auto launch = [&]<int rows, int groups>() {
         multiply_upper_kernel<rows, groups>
-            <<<ceil_div(n, product_cols), dim3(rows, groups), 0, stream>>>(n, S, lds, R, ldr, to, ldp, gate);
+            <<<ceil_div(n, product_cols), dim3(rows, groups), 0, stream>>>(n, S, lds, R, ldr, to, ldp, certificate);
     };
     if (n <= 64) {
         launch.template operator()<64, 8>();

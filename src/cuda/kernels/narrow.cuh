@@ -130,9 +130,9 @@ __device__ __forceinline__ void add_gram(Tile16x8 (&acc)[tiles], const T* slot) 
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
     narrow_kernel(Index m, int n, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
-                  double* parts, const Verdict* gate) {
+                  double* parts, const Certificate* certificate) {
     extern __shared__ __align__(16) unsigned char shared[];
-    if (gate && gate->closed()) return;
+    if (certificate && certificate->refused()) return;
     constexpr int rows = narrow_rows<T>, slot_size = 8 * col_tiles * narrow_ld<T>;
     constexpr int factor_size = factor_block_count(col_tiles) * 64, tiles = unit_count(col_tiles, narrow_height);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -194,10 +194,10 @@ int narrow_grid(Index m, int n, int multiprocessors) {
     return static_cast<int>(std::min<Index>(Index(multiprocessors) * narrow_blocks(col_tiles), ceil_div(m, rows)));
 }
 
-/// m > 0, 0 < n <= 64, at most `narrow_factors` factors; X, parts and gate may each be null.
+/// m > 0, 0 < n <= 64, at most `narrow_factors` factors; X, parts and certificate may each be null.
 template <class T>
 cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
-                   const Verdict* gate, int multiprocessors, cudaStream_t stream) {
+                   const Certificate* certificate, int multiprocessors, cudaStream_t stream) {
     return with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
         constexpr int col_tiles = tiles;
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
@@ -205,7 +205,7 @@ cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
         const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, multiprocessors));
         return launch(narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, stream, m, n, A, lda, factors, X,
-                      ldx, parts, gate);
+                      ldx, parts, certificate);
     });
 }
 

@@ -9,7 +9,7 @@
 //     ┌─┬─┬──────┐ b h    registers. Every block adds the parts of the sweep before, a warp a product, in one order, and so all
 //     │ │ │      │        come to the same r. The parts of the next products go where this sweep's are not (every second time):
 //     ├─┼─┼──────┤        blocks read those as long as it lasts.
-//     └─┴─┴──────┘        Block 0 writes row j of R and closes the gate. Sums in double, of a block's threads through 33 KiB
+//     └─┴─┴──────┘        Block 0 writes row j of R and refuses the certificate. Sums in double, of a block's threads through 33 KiB
 //                          of shared memory.
 //
 //   column_squares  one block a column; what R says of the norms of A's columns before.
@@ -43,7 +43,7 @@ struct SweepOperands {
     bool complete;
     const ColumnSquares* above;  ///< over the rows before k
     Index h;
-    Verdict* gate;
+    Certificate* certificate;
 };
 
 __device__ __forceinline__ double warp_sum(double x) {
@@ -67,9 +67,9 @@ __global__ void __launch_bounds__(sweep_threads)
     const int n = s.n, j = t - 1, lane = threadIdx.x % 32;
     const int product = threadIdx.x / adders, adder = threadIdx.x % adders;
     const unsigned blocks = gridDim.x;
-    const volatile int& reason = reinterpret_cast<const volatile int&>(s.gate->reason);
+    const volatile int& reason = reinterpret_cast<const volatile int&>(s.certificate->reason);
     // another block may be closing it
-    if (__syncthreads_or(reason != Verdict::Open)) return;
+    if (__syncthreads_or(reason != Certificate::Valid)) return;
 
     T scale = 1, r[sweep_cols];
     bool depends = false;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(sweep_threads)
         const double norm = sqrt(products[j]), inverse = 1 / norm;
         depends = norm <= tolerance * sqrt(s.above[j].square + before + norm * norm);
         if (depends && !s.complete) {
-            if (blockIdx.x == 0 && threadIdx.x == 0) s.gate->close(0, Verdict::Pivot, s.k + j);
+            if (blockIdx.x == 0 && threadIdx.x == 0) s.certificate->refuse(0, Certificate::Pivot, s.k + j);
             return;
         }
         scale = static_cast<T>(inverse);

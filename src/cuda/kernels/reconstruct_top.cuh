@@ -53,7 +53,7 @@ struct TopOperands {
     Index ldl;
     T* signs;
     double limit;
-    Verdict* verdict;
+    Certificate* certificate;
 };
 
 template <int col_tiles>
@@ -72,7 +72,7 @@ constexpr int top_threads(int col_tiles) { return 16 * col_tiles; }
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_kernel(TopOperands<T> p) {
     extern __shared__ __align__(16) unsigned char memory[];
-    if (p.verdict->closed()) return;
+    if (p.certificate->refused()) return;
     auto& shared = *reinterpret_cast<TopShared<col_tiles>*>(memory);
     constexpr int warps = col_tiles / 2;
     const int n = p.n, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
     square = 0;
     for (int w = 0; w < warps; ++w) square += shared.squares[w];
     if (!(square <= p.limit * p.limit)) {
-        if (threadIdx.x == 0) p.verdict->close(p.verdict->step, Verdict::Growth, -1);
+        if (threadIdx.x == 0) p.certificate->refuse(p.certificate->step, Certificate::Growth, -1);
         return;
     }
 

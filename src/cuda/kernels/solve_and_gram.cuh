@@ -45,10 +45,11 @@ Index longest_sum(Index m, int n, int multiprocessors) {
 }
 
 /// 0 <= n <= 192, at most `narrow_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
-/// factor. Where the gate (null: none) is closed X stays as it is and G is unspecified. Allocates nothing and does not wait.
+/// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified. Allocates nothing and does not wait.
 template <class T>
 cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
-                           Index ldg, const Verdict* gate, void* workspace, int multiprocessors, cudaStream_t stream) {
+                           Index ldg, const Certificate* certificate, void* workspace, int multiprocessors,
+                           cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
     if (n > tall_max_cols || factors.count > narrow_factors) return cudaErrorInvalidValue;
     double* const parts = static_cast<double*>(workspace);
@@ -56,7 +57,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     cudaError_t error = cudaSuccess;
 
     if (n <= narrow_cols) {
-        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, gate, multiprocessors, stream);
+        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
         return sum_gram_parts(n, narrow_height, narrow_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
@@ -64,7 +65,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
-            error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, gate,
+            error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, certificate,
                                 multiprocessors, stream);
             from = to;
             ld_from = ld_to;

@@ -26,7 +26,7 @@ __host__ __device__ constexpr int solve_warps(int col_tiles) { return col_tiles 
 
 /// Whether warps take turns.
 template <class T>
-constexpr bool take_turns = sizeof(T) == 4;
+constexpr bool take_turns = std::is_same_v<T, float>;
 
 /// Turns of the warps w, w + 4, w + 8, … (one scheduler's) of a block; barrier w + 1 is warp w's turn.
 template <int warps>
@@ -47,9 +47,9 @@ struct Turns {
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
     solve_right_kernel(Index m, int n, const T* A, Index lda, const double* __restrict__ R, Index ldr, T* X, Index ldx,
-                       const Verdict* gate) {
+                       const Certificate* certificate) {
     extern __shared__ __align__(16) unsigned char shared[];
-    if (gate && gate->closed()) return;
+    if (certificate && certificate->refused()) return;
     double* const blocks = reinterpret_cast<double*>(shared);
     constexpr int warps = solve_warps(col_tiles);
     load_factor<col_tiles, warps * 32>(blocks, n, R, ldr);
@@ -71,16 +71,16 @@ __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
     if constexpr (take_turns<T>) turns.end();
 }
 
-/// X is left as it is where the gate (null: none) is closed.
+/// X is left as it is where the certificate (null: none) is refused.
 template <class T>
 cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
-                        const Verdict* gate, int multiprocessors, cudaStream_t stream) {
+                        const Certificate* certificate, int multiprocessors, cudaStream_t stream) {
     const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
     return with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);
         return launch(solve_right_kernel<T, col_tiles>, {blocks, solve_warps(col_tiles) * 32, bytes}, stream, m, n, A,
-                      lda, R, ldr, X, ldx, gate);
+                      lda, R, ldr, X, ldx, certificate);
     });
 }
 

@@ -218,7 +218,7 @@ struct Strip {
     T* lane_c;  // C(2t, g): what the lane holds lies at constant distances from here and from 8 columns on
     Index ld;
     int cols;
-    using Pair = std::conditional_t<sizeof(T) == 4, float2, double2>;
+    using Pair = std::conditional_t<std::is_same_v<T, float>, float2, double2>;
 
     __device__ Strip(T* C, Index ld_, int cols_) : lane_c(C + row(0, 0) + col(0) * ld_), ld(ld_), cols(cols_) {}
 

@@ -1,3 +1,5 @@
+#include "host/condition_estimate.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,9 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "host/device.hpp"
 #include "quoin/least_squares.hpp"
 
 namespace quoin {
@@ -116,8 +116,8 @@ T column_norm(MatrixView<const T, Host> x) {
 
 }  // namespace
 
-template <class T>
-void column_norms(Context<Host>&, MatrixView<const T, Host> A, std::span<T> norms) {
+template <class T, class D>
+void column_norms(Context<D>&, View<const T, D> A, std::span<Real<T>> norms) {
     for (Index j = 0; j < A.cols; ++j) norms[j] = column_norm<T>(A.col_block({j, j + 1}));
 }
 
@@ -147,7 +147,7 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
 }
 
 template <class T>
-double scaled_condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
+double scaled_condition_estimate(MatrixView<const T, Host> R) {
     Matrix<double> S = widened_triangle(R);
     for (Index j = 0; j < R.cols; ++j) {
         double largest = 0;
@@ -163,8 +163,8 @@ double scaled_condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     return rcond == 0 ? std::numeric_limits<double>::infinity() : 1 / rcond;
 }
 
-template <class T>
-double inverse_norm_estimate(Context<Host>&, MatrixView<const T, Host> LU) {
+template <class T, class D>
+double inverse_norm_estimate(Context<D>&, View<const T, D> LU) {
     if (LU.rows == 0) return 0;
     Matrix<double> X(LU.rows, LU.cols);
     for (Index j = 0; j < LU.cols; ++j) {
@@ -178,66 +178,23 @@ double inverse_norm_estimate(Context<Host>&, MatrixView<const T, Host> LU) {
     return std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
 }
 
-template <class T>
-TriangleInspection inspect_triangle(Context<Host>& ctx, MatrixView<const T, Host> R) {
+template <class T, class D>
+TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     TriangleInspection found;
     for (Index j = R.cols; j-- > 0;) {
         if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) found.zero_column = j;
     }
     found.condition = condition_estimate<T>(ctx, R);
-    found.scaled_condition = scaled_condition_estimate<T>(ctx, R);
+    found.scaled_condition = scaled_condition_estimate<T>(R);
     return found;
 }
 
-template <class T>
-double rank_tolerance(double rcond) {
-    if (rcond == -1) return 10 * std::numeric_limits<T>::epsilon() / 2;
-    if (rcond >= 0 && rcond <= 1) return rcond;
-    throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", rcond));
-}
-template double rank_tolerance<float>(double);
-template double rank_tolerance<double>(double);
-
-template <class T, class D>
-double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked) {
-    const TriangleInspection found = inspect_triangle<T>(ctx, R);
-    if (std::isnan(found.condition)) {
-        if (!checked) return found.condition;
-        throw NumericalBreakdown(
-            fmt::format(
-                "the triangular factor of the {}x{} matrix holds NaN or Inf: its entries are too large for their "
-                "norm",
-                m, n),
-            0);
-    }
-    if (found.zero_column >= 0) {
-        throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
-                                        m < n ? "row" : "column", found.zero_column, m, n),
-                            0);
-    }
-    const double estimate = 1 / found.scaled_condition;
-    if (estimate <= rcond) {
-        throw RankDeficient(
-            fmt::format("the {}x{} matrix is numerically rank-deficient: with {} of unit norm its reciprocal condition "
-                        "number is about {:.1e}, and must be above {:.1e}",
-                        m, n, m < n ? "rows" : "columns", estimate, rcond),
-            estimate);
-    }
-    return found.condition;
-}
-
-#define QUOIN_INSTANTIATE(T, D)                                                        \
-    template void column_norms<T>(Context<D>&, MatrixView<const T, D>, std::span<T>);  \
-    template double condition_estimate<T>(Context<D>&, MatrixView<const T, D>);        \
-    template double scaled_condition_estimate<T>(Context<D>&, MatrixView<const T, D>); \
-    template double inverse_norm_estimate<T>(Context<D>&, MatrixView<const T, D>);     \
-    template TriangleInspection inspect_triangle<T>(Context<D>&, MatrixView<const T, D>);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
-#undef QUOIN_INSTANTIATE
-
-#define QUOIN_INSTANTIATE(T, D) \
-    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double, bool);
-QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+QUOIN_IMPLEMENT(Host, column_norms, inverse_norm_estimate, inspect_triangle)
+#define QUOIN_INSTANTIATE(T)                                                          \
+    template double condition_estimate<T>(Context<Host>&, MatrixView<const T, Host>); \
+    template double scaled_condition_estimate<T>(MatrixView<const T, Host>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

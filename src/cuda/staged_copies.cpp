@@ -2,12 +2,12 @@
 // Pageable memory is copied to and from a bounded pool of pinned buffers by the host's cores: to pin it would cost a GiB a tenth
 // of a second or more in pages of 4 KiB, as long as six times its way over the bus, and take all of it from the system.
 
-#include "cuda/moves.hpp"
+#include "cuda/staged_copies.hpp"
 
 #include <memory>
 
+#include "cuda/device.hpp"
 #include "cuda/host_blocks.hpp"
-#include "cuda/primitives.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {
@@ -36,7 +36,7 @@ struct HostCopy {
 
 }  // namespace
 
-StagedMoves::StagedMoves() : memory_(static_cast<Index>(bytes), count) {
+StagedCopies::StagedCopies() : memory_(static_cast<Index>(bytes), count) {
     try {
         // large pages touched by all cores are pinned in a tenth of the time that cudaHostAlloc takes
         constexpr Index page = 4096;
@@ -57,7 +57,7 @@ StagedMoves::StagedMoves() : memory_(static_cast<Index>(bytes), count) {
     }
 }
 
-StagedMoves::~StagedMoves() {
+StagedCopies::~StagedCopies() {
     cudaStreamSynchronize(host_);
     for (const Buffer& buffer : buffers_) {
         cudaEventSynchronize(buffer.filled);
@@ -66,7 +66,7 @@ StagedMoves::~StagedMoves() {
     release();
 }
 
-void StagedMoves::release() noexcept {
+void StagedCopies::release() noexcept {
     for (const Buffer& buffer : buffers_) {
         if (buffer.filled) cudaEventDestroy(buffer.filled);
         if (buffer.emptied) cudaEventDestroy(buffer.emptied);
@@ -76,13 +76,13 @@ void StagedMoves::release() noexcept {
     if (host_) cudaStreamDestroy(host_);
 }
 
-void StagedMoves::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
+void StagedCopies::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
     QUOIN_CUDA_CHECK(cudaEventRecord(event, first));
     QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event, 0));
 }
 
 template <class T>
-void StagedMoves::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, Cuda> B) {
+void StagedCopies::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, Cuda> B) {
     order(begun_, stream, host_);
     for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
         Buffer& buffer = next();
@@ -97,7 +97,7 @@ void StagedMoves::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, C
 }
 
 template <class T>
-void StagedMoves::out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B) {
+void StagedCopies::out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B) {
     for_each_block(A.rows, A.cols, Index(bytes / sizeof(T)), [&](Range r, Range c) {
         Buffer& buffer = next();
         const MatrixView<T> staged(reinterpret_cast<T*>(buffer.data), r.size(), c.size());
@@ -110,15 +110,22 @@ void StagedMoves::out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixVi
     });
 }
 
-void StagedMoves::settle(cudaStream_t stream) { order(begun_, host_, stream); }
+void StagedCopies::finish(cudaStream_t stream) { order(begun_, host_, stream); }
 
 }  // namespace cuda
 
-Context<Cuda>& moving_in(Context<Cuda>& ctx) { return ctx.state().beside(Trace::Row::ToDevice); }
-Context<Cuda>& moving_out(Context<Cuda>& ctx) { return ctx.state().beside(Trace::Row::ToHost); }
+template <>
+Context<Cuda>& copy_in_stream(Context<Cuda>& ctx) {
+    return ctx.state().beside(Trace::Row::ToDevice);
+}
+template <>
+Context<Cuda>& copy_out_stream(Context<Cuda>& ctx) {
+    return ctx.state().beside(Trace::Row::ToHost);
+}
 
-void settle(Context<Cuda>& ctx) {
-    if (cuda::StagedMoves* const moves = ctx.state().moves_made()) moves->settle(ctx.stream());
+template <>
+void finish_copies(Context<Cuda>& ctx) {
+    if (cuda::StagedCopies* const copies = ctx.state().staged_copies_made()) copies->finish(ctx.stream());
 }
 
 namespace {
@@ -128,7 +135,7 @@ namespace {
 template <class T>
 void copy_in_pieces(T* to, Index to_ld, const T* from, Index from_ld, Index h, Index q, cudaMemcpyKind kind,
                     cudaStream_t stream) {
-    cuda::for_each_block(h, q, Index(cuda::StagedMoves::bytes / sizeof(T)), [&](Range r, Range c) {
+    cuda::for_each_block(h, q, Index(cuda::StagedCopies::bytes / sizeof(T)), [&](Range r, Range c) {
         cuda::enqueue_copy(to + r.begin + c.begin * to_ld, to_ld, from + r.begin + c.begin * from_ld, from_ld, r.size(),
                            c.size(), kind, stream);
     });
@@ -136,25 +143,22 @@ void copy_in_pieces(T* to, Index to_ld, const T* from, Index from_ld, Index h, I
 
 }  // namespace
 
-template <class T>
-void move_in(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> B) {
+template <class T, class D>
+void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {
     if (A.empty()) return;
-    if (!cuda::is_pinned(A.data)) return ctx.state().moves().in<T>(ctx.stream(), A, B);
+    if (!cuda::is_pinned(A.data)) return ctx.state().staged_copies().template in<T>(ctx.stream(), A, B);
     copy_in_pieces(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
 }
 
-template <class T>
-void move_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> B) {
+template <class T, class D>
+void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
     if (A.empty()) return;
-    if (!cuda::is_pinned(B.data)) return ctx.state().moves().out<T>(ctx.stream(), A, B);
+    if (!cuda::is_pinned(B.data)) return ctx.state().staged_copies().template out<T>(ctx.stream(), A, B);
     copy_in_pieces(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
 }
 
-#define QUOIN_INSTANTIATE(T)                                                            \
-    template void move_in<T>(Context<Cuda>&, MatrixView<const T>, MatrixView<T, Cuda>); \
-    template void move_out<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
-#undef QUOIN_INSTANTIATE
+QUOIN_IMPLEMENT(Cuda, start_copy_from_host, start_copy_to_host)
+template decltype(start_copy_from_host<int, Cuda>) start_copy_from_host<int, Cuda>;
+template decltype(start_copy_to_host<int, Cuda>) start_copy_to_host<int, Cuda>;
 
 }  // namespace quoin

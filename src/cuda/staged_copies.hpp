@@ -7,15 +7,15 @@ namespace quoin::cuda {
 
 /// A few pinned buffers between pageable memory and one stream, with a second stream on which the host's cores fill or empty them
 /// in its order: neither the caller nor the device waits for the other.
-class StagedMoves {
+class StagedCopies {
 public:
     static constexpr int count = 8;
     static constexpr std::size_t bytes = std::size_t(32) << 20;  ///< of each
 
-    StagedMoves();
-    StagedMoves(const StagedMoves&) = delete;
+    StagedCopies();
+    StagedCopies(const StagedCopies&) = delete;
     /// Waits for what is on its way.
-    ~StagedMoves();
+    ~StagedCopies();
 
     /// B := A behind what is on `stream`.
     template <class T>
@@ -23,8 +23,8 @@ public:
     /// B := A behind what is on `stream`, which goes on when A is in the buffers.
     template <class T>
     void out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B);
-    /// What comes behind on `stream` finds what was moved out.
-    void settle(cudaStream_t stream);
+    /// What comes behind on `stream` finds what was copied out.
+    void finish(cudaStream_t stream);
 
 private:
     struct Buffer {

@@ -1,15 +1,37 @@
 #pragma once
 
+// The types that the contract leaves to a device.
+
+#include <chrono>
 #include <new>
 
-#include "quoin/context.hpp"
+#include "primitives.hpp"
 
 namespace quoin {
 
-/// A span of the context's work on its trace, from its making to its end; nothing where none is attached. `name` must outlive
-/// it. On a GPU it is of the work that is enqueued on the stream meanwhile, on `row` or that of the stream.
-template <class D>
-class Span;
+template <class T>
+struct SumOf<T, Host> {
+    using Type = T;
+};
+
+template <>
+class Event<Host> {
+public:
+    void record(Context<Host>&) {}
+    void precede(Context<Host>&) const {}
+};
+
+template <>
+class WorkTimer<Host> {
+public:
+    explicit WorkTimer(Context<Host>&) {}
+    void stop() { stop_ = Clock::now(); }
+    double seconds() const { return std::chrono::duration<double>(stop_ - start_).count(); }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point start_ = Clock::now(), stop_ = start_;
+};
 
 template <>
 class Span<Host> {
@@ -36,8 +58,5 @@ private:
     Trace::Row row_;
     double begin_;
 };
-
-template <class D, class... Arguments>
-Span(Context<D>&, Arguments...) -> Span<D>;
 
 }  // namespace quoin

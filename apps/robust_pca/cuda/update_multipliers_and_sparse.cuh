@@ -30,7 +30,7 @@ constexpr int correct_max_cols = 160;
 /// Warps of a block: as many as registers hold.
 template <class T>
 __host__ __device__ constexpr int correct_warps(int col_tiles) {
-    return sizeof(T) == 8 || col_tiles > 14 ? 8 : col_tiles > 6 ? 12 : 16;
+    return std::is_same_v<T, double> || col_tiles > 14 ? 8 : col_tiles > 6 ? 12 : 16;
 }
 
 /// x moved to 0 by t, 0 where it is nearer. NaN for t = ∞ is 0.
@@ -202,8 +202,9 @@ inline int correct_blocks(Index m, int multiprocessors) {
 
 /// parts (one a block, `correct_blocks`) := the sums of its rows. 0 < n <= 160, m > 0.
 template <class T>
-cudaError_t correct_and_shrink(Index m, int n, const T* X, Index ldx, const T* P, Index ldp, const Correction<T>& by,
-                               CorrectionSums* parts, int multiprocessors, cudaStream_t stream) {
+cudaError_t update_multipliers_and_sparse(Index m, int n, const T* X, Index ldx, const T* P, Index ldp,
+                                          const Correction<T>& by, CorrectionSums* parts, int multiprocessors,
+                                          cudaStream_t stream) {
     const auto blocks = static_cast<unsigned>(correct_blocks(m, multiprocessors));
     return with_constant<1, correct_max_cols / 16>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;

@@ -1,16 +1,18 @@
 #pragma once
 
-// Every type and device that algorithms are compiled for, and every device's overloads of the primitives they call.
+// Every type and device that algorithms are compiled for. No other file of the algorithms knows the devices.
 
+#include "host/batch.hpp"
+#include "host/device.hpp"
 #include "host/tuning.hpp"
-#include "primitives.hpp"
 
 #define QUOIN_FOR_EACH_HOST_TYPE(INSTANTIATE) \
     INSTANTIATE(float, Host)                  \
     INSTANTIATE(double, Host)
 
 #ifdef QUOIN_HAVE_CUDA
-#include "cuda/primitives.hpp"
+#include "cuda/batch.hpp"
+#include "cuda/device.hpp"
 #include "cuda/tuning.hpp"
 
 #define QUOIN_FOR_EACH_TYPE(INSTANTIATE)  \

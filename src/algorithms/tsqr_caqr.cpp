@@ -1,8 +1,8 @@
 // TSQR and CAQR (Demmel, Grigori, Hoemmen, Langou 2012; Anderson, Ballard, Demmel, Keutzer 2011): one loop over panels.
 
 #include "algorithms/factorization.hpp"
-#include "algorithms/instantiate.hpp"
 #include "algorithms/solver_steps.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -22,7 +22,7 @@ void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<cons
 
 /// C := op(Q_panel) C, C with the panel's rows.
 template <class T, class D>
-void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
+void tsqr_apply(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
                 MatrixView<T, D> C, Arithmetic arithmetic = Arithmetic::Native) {
     if (C.cols == 0) return;
     if (tree.lapack_panel()) return apply_panel<T>(ctx, op, V, Tf, C, arithmetic);
@@ -70,7 +70,7 @@ void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& fo
 
 template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
-    Beside beside(ctx);
+    SideWork beside(ctx);
     const Index count = static_cast<Index>(forest.panels.size());
     Context<D>* critical = &ctx;
     for (Index s = 0; s < count; ++s) {
@@ -130,7 +130,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
         throw_if_stopped(ctx);
         // Qᵀ = … H₂ᵀ H₁ᵀ, Q = H₁ H₂ …
         const Panel& panel = forest.panels[op == Op::Transpose ? s : count - 1 - s];
-        apply_tree<T, D>(ctx, panel.tree, op, forest.panel_a(panel), forest.panel_t(panel),
+        tsqr_apply<T, D>(ctx, panel.tree, op, forest.panel_a(panel), forest.panel_t(panel),
                          C.row_block({panel.first, C.rows}), arithmetic);
     }
 }
@@ -139,7 +139,7 @@ template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic) {
     const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
-    Beside beside(ctx);
+    SideWork beside(ctx);
     for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
         throw_if_stopped(ctx);
         const Panel& panel = *it;
@@ -150,7 +150,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
         const auto C = forest.A.block({panel.first, m}, {panel.first + tree.width, k});
         set_identity<T>(ctx, C.cols, C.row_block({0, tree.width}));
         if (tree.lapack_panel()) {
-            apply_tree<T, D>(ctx, tree, Op::None, A, Tf, C, arithmetic);
+            tsqr_apply<T, D>(ctx, tree, Op::None, A, Tf, C, arithmetic);
             form_panel<T>(ctx, A, Tf);
             continue;
         }

@@ -1,0 +1,73 @@
+#pragma once
+
+// Element-wise steps and passes over matrices. `copy` and `transpose` are in quoin/context.hpp.
+
+#include <cstdint>
+#include <span>
+
+#include "primitives/context.hpp"
+
+namespace quoin {
+
+/// ‖a_j‖₂ of every column of A, without overflow or underflow on the way. Waits.
+template <class T, class D>
+void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms);
+struct EntryNorms {
+    double squares = 0, sum = 0, largest = 0;  ///< ‖M‖_F², ‖M‖₁ entrywise, max |m_ij|, over the observed entries
+};
+/// Over all entries, or where observed. Waits.
+template <class T, class D>
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed);
+/// B := factor A where observed, 0 elsewhere.
+template <class T, class D>
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
+                 View<T, D> B);
+/// Whether all entries of A and B, of one shape, are equal. Waits.
+template <class T, class D>
+bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B);
+/// What one pass over a matrix says of its entries.
+struct Scan {
+    Index bad_row = -1, bad_col = -1;  ///< first NaN or Inf in column-major order, or −1
+    bool scaled = false;               ///< whether some exponent is not 0
+};
+/// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of them
+/// is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
+template <class T, class D>
+void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found);
+/// What it found. Waits.
+template <class D>
+Scan read_scan(Context<D>& ctx, View<const Scan, D> found);
+/// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite. Waits but for f32 on a GPU.
+template <class T, class D>
+void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents);
+/// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
+/// under- or overflows.
+enum class Part { All, Upper };
+template <class T, class D>
+void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part part, View<T, D> A);
+/// R := the upper triangle or trapezoid of A, exact zeros below it. R may be A.
+template <class T, class D>
+void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R);
+/// A := [I; 0], with ones on the diagonal that starts at (0, first_col); first_col may be negative.
+template <class T, class D>
+void set_identity(Context<D>& ctx, Index first_col, View<T, D> A);
+/// d (n×1) := the diagonal of A.
+template <class T, class D>
+void copy_diagonal(Context<D>& ctx, View<const T, D> A, View<T, D> d);
+/// s (n×1) := the signs of the diagonal of A, 1 for zeros.
+template <class T, class D>
+void diagonal_signs(Context<D>& ctx, View<const T, D> A, View<T, D> s);
+/// A := A + I.
+template <class T, class D>
+void add_identity(Context<D>& ctx, View<T, D> A);
+/// A := −A.
+template <class T, class D>
+void negate(Context<D>& ctx, View<T, D> A);
+/// B := B − A.
+template <class T, class D>
+void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B);
+/// A := diag(signs) A, signs of length A.rows.
+template <class T, class D>
+void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A);
+
+}  // namespace quoin

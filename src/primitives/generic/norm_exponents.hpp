@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "primitives.hpp"
+
+namespace quoin {
+
+template <class T, class D>
+void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents) {
+    std::vector<Real<T>> norms(A.cols);
+    column_norms<T>(ctx, A, norms);
+    Matrix<int> e(A.cols, 1);
+    for (Index j = 0; j < A.cols; ++j) e(j, 0) = norms[j] > 0 && std::isfinite(norms[j]) ? std::ilogb(norms[j]) : 0;
+    start_copy_from_host<int>(ctx, e.view(), exponents);
+    ctx.wait();
+}
+
+}  // namespace quoin

@@ -1,0 +1,50 @@
+#pragma once
+
+// Panels in LAPACK's format: one leaf of any height.
+
+#include "primitives/context.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops.
+template <class T, class D>
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf);
+/// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops. With
+/// Corrected arithmetic, which the host does not have, the columns of C must have norms up to 2.
+template <class T, class D>
+void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C,
+                 Arithmetic arithmetic = Arithmetic::Native);
+
+/// S := V Tᵀ for V and T from `factor_panel`, m×n, zeros above its diagonal. mn² flops.
+template <class T, class D>
+void form_s(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> S);
+
+/// What a step of the recurrence for the full T (docs/algorithms.md, section 5) reads and updates besides the trailing
+/// matrix.
+template <class T, class D>
+struct FullTStep {
+    MatrixView<const T, D> S;  ///< V Tᵀ of this panel, m×n, zeros above its diagonal: HᵀC = C − S (VᵀC)
+    MatrixView<T, D> S1;       ///< of the panels before it, the same rows: S₁ := HᵀS₁ = S₁ + V T₁₂ᵀ
+    MatrixView<T, D> T12;      ///< := −S₁ᵀV T, of the S₁ on entry
+};
+/// C := HᵀC by S, and S₁ and T₁₂. 4mn(p + p₁) flops for p columns of C and p₁ of S₁.
+template <class T, class D>
+void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, FullTStep<T, D> step);
+
+/// One look-ahead step. With H = (V, Tf): C := HᵀC, and the first `next.cols` columns of C below its top V.cols rows are
+/// factored into `next`'s Tf as soon as they are updated, while the rest of C is updated; on a GPU on the side stream. Where
+/// the step's S has data, as `apply_and_extend`.
+template <class T, class D>
+void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
+                           FullTStep<T, D> step = {});
+
+/// A := H [I; 0], the panel's own columns of Q, in place of V. 2mn² flops.
+template <class T, class D>
+void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf);
+
+/// T of given reflectors: T⁻¹ + T⁻ᵀ = VᵀV (Puglisi 1992), column by column as larft; tau n×1. mn² flops.
+template <class T, class D>
+void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf);
+
+}  // namespace quoin

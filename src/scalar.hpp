@@ -1,0 +1,27 @@
+#pragma once
+
+#include <limits>
+
+namespace quoin {
+
+/// What Quoin knows of a scalar: its real type, its name in messages and the unit roundoff.
+template <class T>
+struct Scalar;
+
+template <>
+struct Scalar<float> {
+    using Real = float;
+    static constexpr const char* name = "f32";
+    static constexpr double u = std::numeric_limits<float>::epsilon() / 2;
+};
+template <>
+struct Scalar<double> {
+    using Real = double;
+    static constexpr const char* name = "f64";
+    static constexpr double u = std::numeric_limits<double>::epsilon() / 2;
+};
+
+template <class T>
+using Real = typename Scalar<T>::Real;
+
+}  // namespace quoin
