@@ -28,7 +28,7 @@ struct OutOfCoreOptions {
     bool check_finite = true;  ///< NaN or Inf in A is an error
     bool form_q = true;        ///< of a plan for Householder: whether Q is formed
     /// Called now and then, on the calling thread, with the share that is done, from 0 to 1.
-    std::function<void(double)> progress;
+    std::function<void(double)> progress{};
 };
 
 /// What one kind of machine does in a second, for predictions. The defaults are those of an H100 on PCIe 5.
