@@ -176,7 +176,7 @@ private:
 
     void hold_r(Matrix<T, D>&& R) {
         forest_ = {};
-        f_.holder.template emplace<RAlone<T, D>>(std::move(R));
+        f_.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
     }
 
     /// The first k columns of the forest's A are those of the thin Q.
@@ -195,7 +195,7 @@ private:
     /// With T or S where the plan wants them; `ST` has both from the recurrence, or no data.
     void hold_reflectors(Matrix<T, D>&& ST) {
         Matrix<T, D> full_t = plan_.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
-        f_.holder.template emplace<ReflectorQ<T, D>>(std::move(forest_), std::move(full_t));
+        f_.holder.template emplace<ReflectorQ<T, D>>(ReflectorQ<T, D>{std::move(forest_), std::move(full_t)});
     }
 
     Matrix<T, D> full_t_of(Matrix<T, D>&& ST) {
