@@ -24,21 +24,24 @@ struct ShapeClass {
     Members members() const { return {list, count}; }
 };
 
-/// B := A and A := B for a matrix of a batch, of any strides.
+/// A copy of matrix b of a batch of any strides.
 template <class T, class D>
-void gather(Context<D>& ctx, BatchView<const T, D> A, Index b, MatrixView<T, D> B) {
+Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
+    Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
     if (A.row_stride(b) == 1) {
-        copy<T>(ctx, MatrixView<const T, D>(A.data(b), B.rows, B.cols, A.col_stride(b)), B);
+        copy<T>(ctx, MatrixView<const T, D>(A.data(b), B.rows(), B.cols(), A.col_stride(b)), B.view());
     } else if (A.col_stride(b) == 1) {
-        transpose<T>(ctx, MatrixView<const T, D>(A.data(b), B.cols, B.rows, A.row_stride(b)), B);
+        transpose<T>(ctx, MatrixView<const T, D>(A.data(b), B.cols(), B.rows(), A.row_stride(b)), B.view());
     } else {
         // column by column, each a row of a matrix with that leading dimension
-        for (Index j = 0; j < B.cols; ++j) {
-            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows, A.row_stride(b)),
-                         B.col_block({j, j + 1}));
+        for (Index j = 0; j < B.cols(); ++j) {
+            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows(), A.row_stride(b)),
+                         B.view().col_block({j, j + 1}));
         }
     }
+    return B;
 }
+/// Matrix b of a batch of any strides := A.
 template <class T, class D>
 void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
     if (B.row_stride(b) == 1) {
@@ -52,13 +55,6 @@ void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index
         }
     }
 }
-template <class T, class D>
-Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
-    Matrix<T, D> M(ctx, A.rows(b), A.cols(b));
-    gather<T, D>(ctx, A, b, M.view());
-    return M;
-}
-
 /// Throws InvalidArgument unless batch B, which the caller names, has so many matrices of the shapes that are asked for.
 template <class T, class D, class RowsOf, class ColsOf>
 void require_shapes(const char* name, BatchView<const T, D> B, Index count, RowsOf rows, ColsOf cols) {
@@ -73,7 +69,7 @@ void require_shapes(const char* name, BatchView<const T, D> B, Index count, Rows
     }
 }
 
-/// The same for batches of which each matrix may have a shape of its own.
+/// Throws InvalidArgument for a batch that no memory can hold, naming the matrix.
 template <class T, class D>
 void require_storage(BatchView<const T, D> A) {
     const auto refuse = [](Index b, const char* why) {
@@ -83,12 +79,13 @@ void require_storage(BatchView<const T, D> A) {
     for (Index b = 0; b < (A.uniform() ? std::min<Index>(A.count(), 1) : A.count()); ++b) {
         if (A.rows(b) < 0 || A.cols(b) < 0) refuse(b, "has a negative size");
         if (!A.data(b) && A.rows(b) > 0 && A.cols(b) > 0) refuse(b, "has no data");
-        if (A.row_stride(b) == 1 && A.cols(b) > 1 && A.col_stride(b) < A.rows(b) && A.col_stride(b) >= 0 &&
-            !A.uniform()) {
-            refuse(b, "has an ld below its number of rows");
-        }
+        const Index ld = A.col_stride(b);
+        if (!A.uniform() && A.cols(b) > 1 && ld >= 0 && ld < A.rows(b)) refuse(b, "has an ld below its number of rows");
     }
 }
+
+/// In messages.
+std::string name_of(Index b) { return fmt::format("matrix {} of the batch", b); }
 
 /// Whether the options leave the method to the device.
 bool any_reflectors(const Options& options) {
@@ -115,9 +112,7 @@ void factor_class(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
     if (any_reflectors(options) && SmallBatch<T, D>::fits(c.m, c.n)) {
         c.small.emplace(ctx, c.m, c.n, c.count);
         const Index bad = c.small->factor(ctx, A, c.members(), options.check_finite);
-        if (bad >= 0)
-            require_finite<T, D>(ctx, gathered<T, D>(ctx, A, bad).view(),
-                                 fmt::format("matrix {} of the batch", bad).c_str());
+        if (bad >= 0) require_finite<T, D>(ctx, gathered<T, D>(ctx, A, bad).view(), name_of(bad).c_str());
         return;
     }
     const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
@@ -127,9 +122,9 @@ void factor_class(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
         try {
             c.each[i] = qr<T, D>(mine, gathered<T, D>(mine, A, b), plan);
         } catch (const NonFiniteEntry& e) {
-            throw NonFiniteEntry(e.row, e.col, fmt::format("matrix {} of the batch", b));
+            throw NonFiniteEntry(e.row, e.col, name_of(b));
         } catch (const NumericalBreakdown& e) {
-            throw NumericalBreakdown(fmt::format("matrix {} of the batch: {}", b, e.what()), e.column);
+            throw NumericalBreakdown(name_of(b) + ": " + e.what(), e.column);
         }
     });
 }

@@ -25,9 +25,9 @@ template <class T>
         Vector<T> even = {}, odd = {};
         Index i = first;
         for (; i + 2 <= end; i += 2) {
-            const Vector<T> a = load(x + i * W), b = load(x + (i + 1) * W);
-            even += a * a;
-            odd += b * b;
+            const Vector<T> x0 = load(x + i * W), x1 = load(x + (i + 1) * W);
+            even += x0 * x0;
+            odd += x1 * x1;
         }
         if (i < end) even += load(x + i * W) * load(x + i * W);
         total += even + odd;
