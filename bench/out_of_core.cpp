@@ -22,13 +22,13 @@ namespace quoin::cli {
 namespace {
 
 /// Seconds on a V100 PCIe, GEMMs by FP16: Table 4, and Table 3 for 131072². −1: not printed.
-struct Published {
+struct PublishedRun {
     Shape shape;
     OutOfCoreMethod method;
     Index block = -1;
     double products = -1, panels = -1, in = -1, out = -1;
 };
-constexpr Published published[] = {
+constexpr PublishedRun published_runs[] = {
     {{65536, 65536}, OutOfCoreMethod::Recursive, 8192, 10.5, 2.7},
     {{65536, 65536}, OutOfCoreMethod::Blocking, 8192, 18.9, 2.7},
     {{262144, 65536}, OutOfCoreMethod::Recursive, 8192, 38.5, 9.0},
@@ -38,8 +38,8 @@ constexpr Published published[] = {
 };
 
 /// What they print for this shape by this method; nothing but −1 where they do not.
-Published published_for(Shape shape, const OutOfCorePlan& plan) {
-    for (const Published& row : published) {
+PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
+    for (const PublishedRun& row : published_runs) {
         if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == plan.method &&
             plan.arithmetic == Arithmetic::FP16 && !plan.reorthogonalize) {
             return row;
@@ -127,7 +127,7 @@ private:
             if (!trace_path.empty()) trace.write(trace_path);
         }
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
-        const Published paper = published_for(shape, report.plan);
+        const PublishedRun paper = published_for(shape, report.plan);
         const OutOfCorePlan& plan = report.plan;
         constexpr double GiB = 1 << 30;
         const double tflops = 1e-12 * plan.flops / report.seconds;

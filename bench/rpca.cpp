@@ -23,7 +23,7 @@ struct PublishedRate {
     const char* code;
     double iterations_per_second;
 };
-constexpr PublishedRate published[] = {{"MKL SVD (4 cores)", 0.9}, {"BLAS2 QR (GTX480)", 8.7}, {"CAQR (GTX480)", 27.0}};
+constexpr PublishedRate published_rates[] = {{"MKL SVD (4 cores)", 0.9}, {"BLAS2 QR (GTX480)", 8.7}, {"CAQR (GTX480)", 27.0}};
 
 /// When a tolerance was first met; nothing: not at all.
 struct Reached {
@@ -115,7 +115,7 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
             print_row(results, row);
         }
     }
-    for (const PublishedRate& row : published)
+    for (const PublishedRate& row : published_rates)
         results.say("{:<40}  {:>12.1f}\n", fmt::format("2011: {}", row.code), row.iterations_per_second);
     results.say(
         "\nseconds, and iterations in parentheses, to ‖M − L − S‖ / ‖M‖, with constant μ to the dual residual as well, "

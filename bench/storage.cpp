@@ -28,11 +28,11 @@ namespace quoin::cli {
 namespace {
 
 /// Dual Xeon E5-2640 v3 with OpenBLAS's GEQRT3, and with a Tesla K20m, in seconds, f64.
-struct Published {
+struct PublishedTimes {
     Index n;
     double cpu, gpu;
 };
-constexpr Published published[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
+constexpr PublishedTimes published_times[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
                                    {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
                                    {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
                                    {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
@@ -198,7 +198,7 @@ private:
     void factorizations(DType dtype) {
         std::vector<Shape> shapes = arguments_.shapes;
         if (shapes.empty()) {
-            for (const Published& row : published) shapes.push_back({row.n, row.n});
+            for (const PublishedTimes& row : published_times) shapes.push_back({row.n, row.n});
         }
         const char* const rival_name = Rival<T, D>::name;
         results_.say(
@@ -242,9 +242,9 @@ private:
                     return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
                 };
                 const char* const reference = on_host ? "geqrt3" : "geqrf";
-                const auto row = std::find_if(std::begin(published), std::end(published),
-                                              [&, m = m, n = n](const Published& p) { return p.n == n && m == n; });
-                const bool has_row = row != std::end(published);
+                const auto row = std::find_if(std::begin(published_times), std::end(published_times),
+                                              [&, m = m, n = n](const PublishedTimes& p) { return p.n == n && m == n; });
+                const bool has_row = row != std::end(published_times);
                 results_.say(
                     "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
                     "{:>10}\n",

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "quoin/matrix.hpp"
+
 namespace quoin {
 
 /// What Quoin knows of a scalar: its real type, its name in messages and the unit roundoff.
@@ -23,5 +25,8 @@ struct Scalar<double> {
 
 template <class T>
 using Real = typename Scalar<T>::Real;
+
+/// A count, for formulas of time and error.
+inline double number(Index n) { return static_cast<double>(n); }
 
 }  // namespace quoin

@@ -15,7 +15,7 @@ ALLOWED = {
     "src/cuda/tuning.hpp",
     "src/algorithms": "src/primitives src/devices.hpp src/scalar.hpp",
     "src/io": "",
-    "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/io",
+    "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/scalar.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",
     "src": "src/io src/host",  # error, trace, version
     "apps/plot": "src/io",

@@ -4,12 +4,11 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/sampled_sum.hpp"
+#include "scalar.hpp"
 
 namespace quoin {
 
 namespace {
-
-double number(Index n) { return static_cast<double>(n); }
 
 /// R factors absorbed on all levels of a tree, counted as the primitives count them.
 double absorbed(const PanelTree& tree) {

@@ -9,12 +9,11 @@
 #include "devices.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
+#include "scalar.hpp"
 
 namespace quoin {
 
 namespace {
-
-double number(Index n) { return static_cast<double>(n); }
 
 /// Of a context, for each direction (src/cuda/staged_copies.hpp).
 constexpr double pinned_bytes = 512 << 20;

@@ -143,16 +143,13 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Inde
     if (*info == 0) work[0] = workspace_size<T>(wanted);
 }
 
-/// Columns of a panel of the routine behind.
-constexpr Index panel = 32;
-
 inline Sizes gels_sizes(Index m, Index n, Index nrhs) {
     const Index k = std::min(m, n), columns = std::max(k, nrhs);
-    return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * panel)};
+    return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * work_columns)};
 }
 inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
     const Index least = gels_sizes(m, n, nrhs).least;
-    return {least, least * panel};
+    return {least, least * work_columns};
 }
 inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
     const Index k = std::min(m, n);

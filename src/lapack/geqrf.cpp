@@ -8,9 +8,6 @@ namespace quoin::lapack {
 
 namespace {
 
-/// What ?geqrf recommends for `work`: panels of 32 columns, for the routine behind this one.
-constexpr Index panel = 32;
-
 template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, Next* next, PassOn pass_on, Int* info) {
     serve(
@@ -30,7 +27,7 @@ void geqrf(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
             : !query && (*lwork <= 0 || (m > 0 && *lwork < std::max<Index>(1, n))) ? -7
                                                                                    : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    const T wanted = workspace_size<T>(k == 0 ? 1 : n * panel);
+    const T wanted = workspace_size<T>(k == 0 ? 1 : n * work_columns);
     if (!query && k > 0) {
         factor(
             routine, m, n, A, *lda, tau, next, [&] { next(m_, n_, A, lda, tau, work, lwork, info); }, info);

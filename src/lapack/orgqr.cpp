@@ -8,8 +8,8 @@ namespace quoin::lapack {
 
 namespace {
 
-/// What both recommend for `work`, in columns: those of a panel, for the routine behind this one, and its T (64 + 1 rows).
-constexpr Index panel = 32, t_size = 65 * 64;
+/// The T of the routine behind ?ormqr: 64 + 1 rows of 64 columns.
+constexpr Index t_size = 65 * 64;
 
 template <class T, class Int, class Next>
 void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
@@ -22,7 +22,7 @@ void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const 
             : *lda < std::max<Index>(1, m)             ? -5
             : !query && *lwork < std::max<Index>(1, n) ? -8
                                                        : 0;
-    const T wanted = workspace_size<T>(std::max<Index>(1, n) * panel);
+    const T wanted = workspace_size<T>(std::max<Index>(1, n) * work_columns);
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (query || n == 0) {
         work[0] = query ? wanted : T(1);
@@ -56,7 +56,7 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
                                                  : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const bool nothing = m == 0 || n == 0 || k == 0;
-    const T wanted = nothing ? T(1) : workspace_size<T>(others * panel + t_size);
+    const T wanted = nothing ? T(1) : workspace_size<T>(others * work_columns + t_size);
     if (!query && !nothing) {
         serve(
             Call(routine, m, n, k), apply_pays(order, others, k),

@@ -12,6 +12,9 @@ inline Index panel_width(Index m, Index k) {
     return k < 192 ? 32 : 64;
 }
 
+/// Columns that a query of `work` recommends: a panel of the LAPACK that is passed on to.
+inline constexpr Index work_columns = 32;
+
 /// Whether Quoin is the faster one: below, the system's LAPACK serves.
 inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 * m * n * std::min(m, n) >= 2e6; }
 inline bool form_pays(Index m, Index n, Index k) { return k >= 16 && 1.0 * m * n * k >= 2e6; }

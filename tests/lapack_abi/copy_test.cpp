@@ -32,7 +32,7 @@ void copy_in_order(Index n, const T* x, Index incx, T* y, Index incy) {
 }
 
 template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
@@ -66,7 +66,7 @@ TYPED_TEST(LapackCopy, EveryBitOfEverySignOfIncrement) {
                 auto wanted = before, y = before;
                 copy_in_order(n, x.data() + margin, incx, wanted.data() + margin, incy);
                 this->copy(n, x.data() + margin, incx, y.data() + margin, incy);
-                EXPECT_TRUE(same_bits(y, wanted)) << n << ", " << incx << ", " << incy;
+                EXPECT_TRUE(same_bytes(y, wanted)) << n << ", " << incx << ", " << incy;
             }
         }
     }
@@ -82,7 +82,7 @@ TYPED_TEST(LapackCopy, ColumnsOfARowMajorMatrixAndBack) {
         for (Index j = 0; j < n; ++j) EXPECT_EQ(std::memcmp(&columns[j * m + i], &A[i * n + j], sizeof(T)), 0);
     }
     for (Index j = 0; j < n; ++j) this->copy(m, columns.data() + j * m, 1, back.data() + j, n);
-    EXPECT_TRUE(same_bits(back, A));
+    EXPECT_TRUE(same_bytes(back, A));
 }
 
 TYPED_TEST(LapackCopy, AnyNumberOfThreads) {
@@ -97,7 +97,7 @@ TYPED_TEST(LapackCopy, AnyNumberOfThreads) {
             auto y = any_bits<T>(n, 7), wanted = y;
             copy_in_order(n, x.data(), incx, wanted.data(), Index(-1));
             this->copy(n, x.data(), incx, y.data(), -1);
-            EXPECT_TRUE(same_bits(y, wanted)) << threads << " threads, incx " << incx;
+            EXPECT_TRUE(same_bytes(y, wanted)) << threads << " threads, incx " << incx;
         }
     }
     omp_set_num_threads(usual);
@@ -112,7 +112,7 @@ TYPED_TEST(LapackCopy, VectorsThatShareMemoryAreCopiedInOrder) {
             auto v = any_bits<T>(extent(n, 2) + 2 * margin, 8), wanted = v;
             copy_in_order(n, wanted.data() + margin, incx, wanted.data() + margin + shift, incy);
             this->copy(n, v.data() + margin, incx, v.data() + margin + shift, incy);
-            EXPECT_TRUE(same_bits(v, wanted)) << shift << ", " << incx << ", " << incy;
+            EXPECT_TRUE(same_bytes(v, wanted)) << shift << ", " << incx << ", " << incy;
         }
     }
 }

@@ -19,6 +19,9 @@ using fortran::Complaint;
 using fortran::Routines;
 using fortran::take_complaint;
 
+inline constexpr Side sides[] = {Side::Left, Side::Right};
+inline constexpr Op ops[] = {Op::None, Op::Transpose};
+
 enum class Work { Minimal, Queried };
 enum class Solver { Gels, Gelst, Getsls };
 

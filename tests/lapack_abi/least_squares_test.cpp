@@ -9,7 +9,6 @@ namespace quoin::test {
 namespace {
 
 constexpr Solver solvers[] = {Solver::Gels, Solver::Gelst, Solver::Getsls};
-constexpr Op ops[] = {Op::None, Op::Transpose};
 
 template <class T>
 struct Product {

@@ -8,9 +8,6 @@
 namespace quoin::test {
 namespace {
 
-constexpr Side sides[] = {Side::Left, Side::Right};
-constexpr Op ops[] = {Op::None, Op::Transpose};
-
 /// ‖A − QR‖, ‖I − QᵀQ‖ for the first k columns of Q, and the four products `apply(side, op, C)` against Q, which is square.
 template <class T, class Apply>
 void expect_laws_of(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R, Index p, Apply apply,

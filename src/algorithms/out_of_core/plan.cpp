@@ -11,12 +11,11 @@
 #include "algorithms/out_of_core/tiles.hpp"
 #include "algorithms/sampled_sum.hpp"
 #include "devices.hpp"
+#include "scalar.hpp"
 
 namespace quoin {
 
 namespace {
-
-double number(Index i) { return static_cast<double>(i); }
 
 /// A stage takes as long as the slowest of its three engines.
 class Clock {

@@ -73,5 +73,9 @@ struct Kernels {
 /// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.
 template <class T>
 const Kernels<T>& kernels();
+template <>
+const Kernels<float>& kernels<float>();
+template <>
+const Kernels<double>& kernels<double>();
 
 }  // namespace quoin::host
