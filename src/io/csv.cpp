@@ -115,7 +115,7 @@ Matrix<double> read_csv(const CsvHeader& header, const std::string& path) {
             const std::optional<double> value = parse_real(*field);
             if (!value) {
                 const std::string why =
-                    field->empty() ? "is empty" : quoted(*field) + " is not a number that f64 can hold";
+                    field->empty() ? "is empty" : in_quotes(*field) + " is not a number that f64 can hold";
                 throw UnreadableFile(path,
                                      fmt::format("line {}, field {}: {}", lines.number(), j + 1 + header.index, why));
             }

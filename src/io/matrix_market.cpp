@@ -34,7 +34,7 @@ std::optional<std::string_view> next_line(LineReader& lines) {
 
 Index parse_size(std::string_view word, const std::string& path, Index line) {
     const std::optional<Index> size = parse_integer(word);
-    if (!size) refuse(path, line, fmt::format("size {} is not a 64-bit integer", quoted(word)));
+    if (!size) refuse(path, line, fmt::format("size {} is not a 64-bit integer", in_quotes(word)));
     if (*size < 0) refuse(path, line, fmt::format("size {} is negative", *size));
     return *size;
 }
@@ -42,7 +42,7 @@ Index parse_size(std::string_view word, const std::string& path, Index line) {
 /// A zero-based index from the one-based `word`.
 Index parse_index(std::string_view word, std::string_view what, Index size, const std::string& path, Index line) {
     const std::optional<Index> index = parse_integer(word);
-    if (!index) refuse(path, line, fmt::format("{} index {} is not an integer", what, quoted(word)));
+    if (!index) refuse(path, line, fmt::format("{} index {} is not an integer", what, in_quotes(word)));
     if (*index < 1 || *index > size) refuse(path, line, fmt::format("{} index {} is not in 1..{}", what, *index, size));
     return *index - 1;
 }
@@ -50,9 +50,9 @@ Index parse_index(std::string_view word, std::string_view what, Index size, cons
 double parse_value(std::string_view word, const MatrixMarketHeader& header, const std::string& path, Index line) {
     if (word.empty()) refuse(path, line, "the entry has no value");
     const std::optional<double> value = parse_real(word);
-    if (!value) refuse(path, line, fmt::format("{} is not a number that f64 can hold", quoted(word)));
+    if (!value) refuse(path, line, fmt::format("{} is not a number that f64 can hold", in_quotes(word)));
     if (header.integer && std::trunc(*value) != *value) {
-        refuse(path, line, fmt::format("{} is not an integer, as the banner promises", quoted(word)));
+        refuse(path, line, fmt::format("{} is not an integer, as the banner promises", in_quotes(word)));
     }
     return *value;
 }
@@ -66,16 +66,16 @@ void parse_banner(std::string_view banner, MatrixMarketHeader& header, const std
     if (symmetry.empty() || !take_word(banner).empty()) {
         refuse(path, 1, "the banner must read '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
     }
-    if (object != "matrix") refuse(path, 1, fmt::format("object {} is not 'matrix'", quoted(object)));
+    if (object != "matrix") refuse(path, 1, fmt::format("object {} is not 'matrix'", in_quotes(object)));
 
     header.coordinate = format == "coordinate";
     if (!header.coordinate && format != "array") {
-        refuse(path, 1, fmt::format("format {} is neither 'coordinate' nor 'array'", quoted(format)));
+        refuse(path, 1, fmt::format("format {} is neither 'coordinate' nor 'array'", in_quotes(format)));
     }
     header.integer = field == "integer";
     header.pattern = field == "pattern";
     if (!header.integer && !header.pattern && field != "real") {
-        refuse(path, 1, fmt::format("field {} is not supported: Quoin reads real, integer and pattern", quoted(field)));
+        refuse(path, 1, fmt::format("field {} is not supported: Quoin reads real, integer and pattern", in_quotes(field)));
     }
     if (symmetry == "symmetric") {
         header.symmetry = MatrixMarketSymmetry::Symmetric;
@@ -84,7 +84,7 @@ void parse_banner(std::string_view banner, MatrixMarketHeader& header, const std
     } else if (symmetry != "general") {
         refuse(path, 1,
                fmt::format("symmetry {} is not supported: Quoin reads general, symmetric and skew-symmetric",
-                           quoted(symmetry)));
+                           in_quotes(symmetry)));
     }
     if (header.pattern && !header.coordinate) refuse(path, 1, "an array has values, so it cannot be a pattern");
     if (header.pattern && header.symmetry == MatrixMarketSymmetry::SkewSymmetric) {
@@ -173,7 +173,7 @@ Matrix<double> read_matrix_market(const MatrixMarketHeader& header, const std::s
         }
         add(i, j, header.pattern ? 1.0 : parse_value(take_word(*line), header, path, number));
         if (const std::string_view extra = take_word(*line); !extra.empty()) {
-            refuse(path, number, fmt::format("{} follows the entry", quoted(extra)));
+            refuse(path, number, fmt::format("{} follows the entry", in_quotes(extra)));
         }
         if (!header.coordinate && ++i == header.rows) {
             ++j;

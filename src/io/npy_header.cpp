@@ -58,8 +58,8 @@ public:
         while (!accept('}')) {
             const std::string_view key = string("a key");
             bool* seen = key == "descr" ? &descr : key == "fortran_order" ? &order : key == "shape" ? &shape : nullptr;
-            if (seen == nullptr) refuse(fmt::format("unknown key {}", quoted(key)));
-            if (*seen) refuse(fmt::format("key {} appears twice", quoted(key)));
+            if (seen == nullptr) refuse(fmt::format("unknown key {}", in_quotes(key)));
+            if (*seen) refuse(fmt::format("key {} appears twice", in_quotes(key)));
             *seen = true;
             expect(':');
             if (seen == &descr) {
@@ -142,7 +142,7 @@ private:
             refuse("shape is not a tuple of integers");
         }
         const std::optional<Index> value = parse_integer(magnitude);
-        if (!value) refuse(fmt::format("dimension {} exceeds 64 bits", quoted(digits)));
+        if (!value) refuse(fmt::format("dimension {} exceeds 64 bits", in_quotes(digits)));
         if (negative) refuse(fmt::format("dimension {} is negative", digits));
         return *value;
     }
@@ -176,10 +176,10 @@ private:
         const auto* type = std::find_if(std::begin(element_types), std::end(element_types),
                                         [&](const TypeName& t) { return t.name == name; });
         if (type == std::end(element_types)) {
-            throw UnreadableFile(path_, fmt::format("elements of type {} ({}) are not supported: {}", quoted(descr),
+            throw UnreadableFile(path_, fmt::format("elements of type {} ({}) are not supported: {}", in_quotes(descr),
                                                     kind_of(name), supported));
         }
-        if (order == '|' && type->bytes > 1) refuse(fmt::format("descr {} has no byte order", quoted(descr)));
+        if (order == '|' && type->bytes > 1) refuse(fmt::format("descr {} has no byte order", in_quotes(descr)));
         header.type = type->type;
         header.element_bytes = type->bytes;
         header.swapped = type->bytes > 1 && order == (std::endian::native == std::endian::little ? '>' : '<');

@@ -66,7 +66,7 @@ std::optional<Index> parse_integer(std::string_view text) {
     return std::nullopt;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     constexpr std::size_t longest = 40;
     std::string out = "'";
     for (const char c : text.substr(0, longest)) {

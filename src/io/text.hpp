@@ -34,6 +34,6 @@ std::optional<double> parse_real(std::string_view text);
 std::optional<Index> parse_integer(std::string_view text);
 
 /// `text` in quotation marks for a message: shortened, with unprintable characters as \xNN.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace quoin::io
