@@ -13,6 +13,7 @@
 #include "machine.hpp"
 #include "output.hpp"
 #include "paper_tables.hpp"
+#include "quoin/io.hpp"
 #include "random.hpp"
 #include "random_matrix.hpp"
 #include "reference_lapack.hpp"
@@ -185,8 +186,8 @@ private:
             if (uses(Reference::Lapack)) references.push_back(lapack_on_host<T>(shape, thin_q));
             report(results, references);
         } catch (const OutOfMemory& error) {
-            fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", shape.rows, shape.cols,
-                       sizeof(T) == sizeof(float) ? "f32" : "f64", error.what());
+            fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", shape.rows, shape.cols, to_string(dtype_of<T>),
+                       error.what());
         }
     }
 

@@ -171,7 +171,7 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shap
     const bool on_gpu = plan.device_memory_bytes > 0;
     if (arguments.common.json) {
         JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", sizeof(T) == 4 ? "f32" : "f64");
+        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype_of<T>));
         line.add("memory", static_cast<Index>(options.memory)).add("blocks", plan.blocks);
         line.add("seconds", report.seconds).add("in_memory_seconds", in_memory).add("read_seconds", reading);
         line.add("deep_read_seconds", deep).add("write_seconds", writing).add("ratio", ratio);
@@ -185,7 +185,7 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shap
     }
     fmt::print(
         "{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
-        shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64", format_byte_size(options.memory),
+        shape.rows, shape.cols, to_string(dtype_of<T>), format_byte_size(options.memory),
         on_gpu ? fmt::format(", and {} of the GPU's memory", format_byte_size(report.device_memory_bytes)) : "",
         report.seconds, plan.blocks, format_byte_size(report.bytes_read),
         1e-9 * report.bytes_read / report.read_seconds, format_byte_size(report.bytes_written),

@@ -13,6 +13,7 @@
 #include "interrupt.hpp"
 #include "large_matrix.hpp"
 #include "page_locked.hpp"
+#include "quoin/io.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
 #include "tracing.hpp"
@@ -70,7 +71,7 @@ public:
         watch = {};
         const bench::PageLocked locked(A.data(), static_cast<std::size_t>(m) * static_cast<std::size_t>(n) * sizeof(T));
         results_.say("\n{} x {} {}: {} in the host's memory, made in {:.3g} s, {} in {:.3g} s; {} of the GPU's\n", m, n,
-                     sizeof(T) == 4 ? "f32" : "f64", format_byte_size(double(m) * double(n) * sizeof(T)), made,
+                     to_string(dtype_of<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
                      locked.locked() ? "pinned" : "refused to be pinned", watch.seconds(),
                      format_byte_size(double(arguments_.gpu_memory)));
         results_.say("{:>28} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
@@ -149,7 +150,7 @@ private:
                          or_dash(paper.products, " s"), or_dash(paper.panels, " s"), paper.block);
         }
         JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", sizeof(T) == 4 ? "f32" : "f64");
+        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype_of<T>));
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
         line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
         line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);

@@ -23,7 +23,8 @@ struct PublishedRate {
     const char* code;
     double iterations_per_second;
 };
-constexpr PublishedRate published_rates[] = {{"MKL SVD (4 cores)", 0.9}, {"BLAS2 QR (GTX480)", 8.7}, {"CAQR (GTX480)", 27.0}};
+constexpr PublishedRate published_rates[] = {
+    {"MKL SVD (4 cores)", 0.9}, {"BLAS2 QR (GTX480)", 8.7}, {"CAQR (GTX480)", 27.0}};
 
 /// When a tolerance was first met; nothing: not at all.
 struct Reached {

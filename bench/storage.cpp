@@ -33,10 +33,10 @@ struct PublishedTimes {
     double cpu, gpu;
 };
 constexpr PublishedTimes published_times[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
-                                   {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
-                                   {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
-                                   {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
-                                   {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
+                                              {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
+                                              {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
+                                              {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
+                                              {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
 
 /// Qᵀ on `columns` columns, and what is required of the ratio to ormqr.
 struct Application {
@@ -242,8 +242,9 @@ private:
                     return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
                 };
                 const char* const reference = on_host ? "geqrt3" : "geqrf";
-                const auto row = std::find_if(std::begin(published_times), std::end(published_times),
-                                              [&, m = m, n = n](const PublishedTimes& p) { return p.n == n && m == n; });
+                const auto row =
+                    std::find_if(std::begin(published_times), std::end(published_times),
+                                 [&, m = m, n = n](const PublishedTimes& p) { return p.n == n && m == n; });
                 const bool has_row = row != std::end(published_times);
                 results_.say(
                     "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "

@@ -39,7 +39,7 @@ FilePlan file_plan_within(Planned planned, const std::string& who, Shape shape, 
     FileOptions none = options;
     none.memory = 0;
     refuse_memory_cap(who, options.memory, std::min(planned(none).memory_bytes, otherwise),
-                      fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, sizeof(T) == 4 ? "f32" : "f64"));
+                      fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, to_string(dtype_of<T>)));
 }
 
 }  // namespace quoin::cli

@@ -27,7 +27,6 @@
 //     svd.cpp                       small_svd
 //     basis_kernel.cpp              diagonal_signs
 //     streaming_qr.cpp              equal
-//     robust_pca.cpp                pursuit.hpp
 
 #include "primitives/context.hpp"
 #include "primitives/elements.hpp"
@@ -36,6 +35,5 @@
 #include "primitives/moves.hpp"
 #include "primitives/panels.hpp"
 #include "primitives/products.hpp"
-#include "primitives/pursuit.hpp"
 #include "primitives/trees.hpp"
 #include "primitives/triangles.hpp"

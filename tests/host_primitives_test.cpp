@@ -11,6 +11,7 @@
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "host/parallel.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin::test {
 namespace {

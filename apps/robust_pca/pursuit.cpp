@@ -5,7 +5,7 @@
 
 #include "host/device.hpp"
 #include "host/observed.hpp"
-#include "primitives/generic/pursuit_in_one_pass.hpp"
+#include "robust_pca/pursuit_in_one_pass.hpp"
 
 namespace quoin {
 namespace {

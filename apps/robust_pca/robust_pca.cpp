@@ -10,6 +10,7 @@
 
 #include "algorithms/range_scaling.hpp"
 #include "devices.hpp"
+#include "robust_pca/pursuit.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {

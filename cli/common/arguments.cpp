@@ -61,8 +61,7 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
             },
             "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
         add_choice(command, "--arithmetic", options.arithmetic,
-                   {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16,
-                    Arithmetic::Corrected},
+                   {Arithmetic::Auto, Arithmetic::Native, Arithmetic::FP16, Arithmetic::Corrected},
                    "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
                    "one, as\n"
                    "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "quoin/matrix.hpp"
@@ -11,6 +12,9 @@ namespace quoin {
 enum class DType { F32, F64 };
 /// "f32", "f64".
 const char* to_string(DType dtype);
+/// The type of a T.
+template <class T>
+inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
 /// What the file itself does not say.
 struct MatrixFileOptions {

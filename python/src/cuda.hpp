@@ -135,8 +135,8 @@ public:
     CudaArray(const CudaCall& call, const std::vector<std::size_t>& shape, bool zeros = false) {
         nb::list lengths;
         for (const std::size_t length : shape) lengths.append(length);
-        const auto made =
-            nb::cast<nb::tuple>(call.empty(nb::tuple(lengths), sizeof(T) == 4 ? "float32" : "float64", zeros));
+        const auto made = nb::cast<nb::tuple>(
+            call.empty(nb::tuple(lengths), std::is_same_v<T, float> ? "float32" : "float64", zeros));
         array_ = made[0];
         memory_ = nb::cast<nb::ndarray<T, nb::device::cuda>>(made[1]);
     }

@@ -116,7 +116,7 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
                                           fmt::arg("panel_width", o.panel_width),
                                           fmt::arg("leaf_rows", o.tree.leaf_rows), fmt::arg("fan_in", o.tree.fan_in),
                                           fmt::arg("arithmetic", to_string(o.arithmetic)),
-                                          fmt::arg("type", std::is_same_v<T, float> ? "f32" : "f64"),
+                                          fmt::arg("type", Scalar<T>::name),
                                           fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
     }
 }

@@ -75,7 +75,8 @@ void parse_banner(std::string_view banner, MatrixMarketHeader& header, const std
     header.integer = field == "integer";
     header.pattern = field == "pattern";
     if (!header.integer && !header.pattern && field != "real") {
-        refuse(path, 1, fmt::format("field {} is not supported: Quoin reads real, integer and pattern", in_quotes(field)));
+        refuse(path, 1,
+               fmt::format("field {} is not supported: Quoin reads real, integer and pattern", in_quotes(field)));
     }
     if (symmetry == "symmetric") {
         header.symmetry = MatrixMarketSymmetry::Symmetric;

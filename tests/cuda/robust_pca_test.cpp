@@ -12,6 +12,7 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "mixture.hpp"
+#include "robust_pca/pursuit.hpp"
 #include "svd_law.hpp"
 
 namespace quoin::test {

@@ -20,9 +20,9 @@
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/observed.cuh"
-#include "primitives/generic/pursuit_in_two_passes.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
+#include "robust_pca/pursuit_in_two_passes.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {

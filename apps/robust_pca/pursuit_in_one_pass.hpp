@@ -1,6 +1,7 @@
 #pragma once
 
 #include "primitives.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin {
 
