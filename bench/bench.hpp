@@ -23,11 +23,22 @@ enum class Reference {
 /// "none", "lapack", "cusolver", "blas2".
 const char* to_string(Reference reference);
 
+/// So many matrices of a shape: 640x512x512.
+struct BatchSpec {
+    Index count = 0;
+    Shape shape;
+    bool operator==(const BatchSpec& other) const {
+        return count == other.count && shape.rows == other.shape.rows && shape.cols == other.shape.cols;
+    }
+};
+std::string to_string(const BatchSpec& spec);
+
 /// The command line of `quoin bench`; each study has options for some of it.
 struct BenchArguments {
     CommonArguments common;
     std::string csv;  ///< a path, or empty
     std::vector<Shape> shapes;
+    std::vector<BatchSpec> batches;
     std::vector<DType> dtypes;  ///< none: the study's own
     std::vector<Operation> operations = {Operation::ThinQr};
     std::vector<Reference> references;  ///< none: the study's own
@@ -92,6 +103,8 @@ void bench_tensor_cores(const BenchArguments& arguments);
 void bench_orthogonality(const BenchArguments& arguments);
 /// Tables 3 and 4 of Zhang and Wu, with Householder beside them: matrices in the host's memory on a GPU.
 void bench_out_of_core(const BenchArguments& arguments);
+/// Batches against loops over LAPACK, or cuSOLVER and cuBLAS, on either device, and the accuracy of their answers.
+void bench_batches(const BenchArguments& arguments);
 /// Matrices larger than a cap from file to file, on the host or by way of a GPU, against memory and the disk.
 void bench_files(const BenchArguments& arguments);
 

@@ -113,6 +113,7 @@ enum Has : unsigned {
     Routes = 1024,
     Folder = 2048,
     GpuAlone = 4096,  // it runs on no other device
+    Specs = 8192,
 };
 
 struct Study {
@@ -133,9 +134,17 @@ const Study files = {
     "files",
     "Measure matrices larger than --memory, from file to file.\n\n"
     "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
-    "columns against reading the file. On a GPU Q and R of 30000x30000 in f32, or of SHAPE, within\n"
-    "--gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
+    "columns, or of a SHAPE of at most 64, against reading the file. On a GPU Q and R of 30000x30000 in f32,\n"
+    "or of SHAPE, within --gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
     Folder | Shapes | Types | AnyDevice | GpuMemory, bench_files};
+
+const Study batches = {
+    "batches",
+    "Time many matrices at once, such as 640x512x512, against LAPACK matrix by matrix.\n\n"
+    "On a GPU against cuSOLVER's geqrf matrix by matrix and cuBLAS's geqrfBatched. `factor` makes V, tau and R,\n"
+    "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
+    "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
+    Specs | Types | AnyDevice | References | Csv, bench_batches};
 
 constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | GpuAlone;
 const Study papers[] = {
@@ -177,6 +186,24 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         command
             .add_option_function<std::vector<std::string>>(
                 "SHAPE", set_shapes, "Rows and columns, such as 1000000x192; any number of shapes")
+            ->type_name("");
+    }
+    if (has(Specs)) {
+        const auto set_batches = [&arguments](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+                const std::size_t cross = text.find('x');
+                const Index count = parse_shape("SPEC", text.substr(0, cross) + "x1").rows;
+                if (cross == std::string::npos)
+                    refuse_argument("SPEC", fmt::format("'{}' is not COUNTxROWSxCOLS, such as 640x512x512", text));
+                const Shape shape = parse_shape("SPEC", text.substr(cross + 1));
+                if (count == 0 || shape.rows == 0 || shape.cols == 0)
+                    refuse_argument("SPEC", fmt::format("'{}' has nothing to time", text));
+                arguments.batches.push_back({count, shape});
+            }
+        };
+        command
+            .add_option_function<std::vector<std::string>>(
+                "SPEC", set_batches, "Number, rows and columns, such as 640x512x512; any number of batches")
             ->type_name("");
     }
     if (has(Types)) add_list(command, "--dtype", "TYPES", arguments.dtypes, parse_dtype, "f32, f64 or f32,f64");
@@ -257,6 +284,7 @@ int main(int argc, char** argv) {
         "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf\n\n"
         "docs/performance.md says what the columns mean.");
     add_study(*program.add_subcommand(files.name, files.description), arguments, files);
+    add_study(*program.add_subcommand(batches.name, batches.description), arguments, batches);
     CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
     std::string names;
     for (const Study& study : papers) {

@@ -8,6 +8,7 @@
 *_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
 *_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
 *_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
+*_batched.csv       time of batches over the columns of a matrix, with what was required
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
 """
 
@@ -315,6 +316,40 @@ def plot_tensor_cores(path, out):
     save(figure, out)
 
 
+def plot_batched(path, out):
+    rows = [r for r in bench_csv.read(path) if r["op"] == "factor" and r["seconds"]]
+    codes = {"quoin": ("Quoin: V, tau, R", BLUE, "o"), "lapack": ("LAPACK in a loop", ORANGE, "P"),
+             "cusolver": ("cuSOLVER geqrf in a loop", VERMILION, "^"), "cublas": ("cuBLAS geqrfBatched", GREEN, "D")}
+    dtypes = sorted({r["dtype"] for r in rows})
+    figure, panels = plt.subplots(1, len(dtypes), figsize=(7.5 * len(dtypes), 5), squeeze=False, constrained_layout=True)
+    for axes, dtype in zip(panels[0], dtypes):
+        for code, (label, colour, marker) in codes.items():
+            points = {}  # by batch: once, although there is a row for each reference
+            for r in rows:
+                if r["dtype"] == dtype and code in ("quoin", r["reference"]):
+                    time = float(r["seconds" if code == "quoin" else "reference_seconds"])
+                    points[int(r["count"]), int(r["rows"]), int(r["cols"])] = 1e3 * time
+            # batches of as many matrices are one line
+            for count in sorted({batch[0] for batch in points}):
+                line = sorted((n, ms) for (c, _, n), ms in points.items() if c == count)
+                axes.plot(*zip(*line), color=colour, marker=marker, markersize=5, linewidth=1, label=label)
+                label = None
+            if code == "quoin":
+                for (count, m, n), ms in points.items():
+                    axes.annotate(f"{thousands(count)} of {m} × {n}", (n, ms), (5, -9), textcoords="offset points", fontsize=7)
+        floors = {(int(r["cols"]), 1e3 * float(r["required_seconds"])) for r in rows if r["dtype"] == dtype and r["required_seconds"]}
+        if floors:
+            axes.plot(*zip(*sorted(floors)), "_", color="black", markersize=12, label="required")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
+        axes.set_xlabel("columns of a matrix")
+        axes.set_ylabel("ms for the batch")
+        axes.set_title(f"Batches, {dtype}, {device_of(path)}")
+        axes.legend(frameon=False, fontsize=8)
+    save(figure, out)
+
+
 def main(directory):
     drawn = 0
     for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
@@ -330,6 +365,8 @@ def main(directory):
             plot_gram_schmidt(path, out)
         elif out.endswith("_tensor_cores"):
             plot_tensor_cores(path, out)
+        elif out.endswith("_batched"):
+            plot_batched(path, out)
         elif out.endswith("_tree_tuning"):
             plot_tuning(path, out)
         else:
@@ -337,7 +374,7 @@ def main(directory):
         drawn += 1
     if drawn == 0:
         sys.exit(f"plot.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv, "
-                 "*_gram_schmidt.csv, *_tensor_cores.csv or *_tree_tuning.csv")
+                 "*_gram_schmidt.csv, *_tensor_cores.csv, *_batched.csv or *_tree_tuning.csv")
 
 
 if __name__ == "__main__":

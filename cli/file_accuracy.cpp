@@ -77,7 +77,7 @@ FileAccuracy measure_files(Context<Host>& ctx, const std::string& A_path, const 
         R_file.read(above, J, R_J);
         StreamedAccuracy<T> accuracy(k, J, plan.tile);
         const std::string label = passes > 1 ? fmt::format("verifying, {} of {}", pass + 1, passes) : "verifying";
-        for_each_block(label, {m, plan.rows}, Order::Forward,
+        for_each_block(label, {m, plan.rows},
                        [&](Range rows) { accuracy.add(ctx, A.read(rows, J), Q.read(rows, above), R_J); });
         if (all) accuracy.add(*all);
         all.emplace(std::move(accuracy));

@@ -6,7 +6,6 @@
 
 #include "arguments.hpp"
 #include "flop_counts.hpp"
-#include "gpu_stream.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
@@ -45,33 +44,22 @@ decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, 
     }
 }
 
-template <class T>
-LeastSquares<T> solve_streaming(Context<Host>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
-                                RowBlocks blocks, double rcond) {
-    StreamingR<T> stream(ctx, A_file.cols(), b_file.cols());
-    BlockReader<T> A_reader(A_file, blocks), b_reader(b_file, blocks);
-    for_each_block("solving", blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T> A = A_reader.read(rows), b = b_reader.read(rows);
-        naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, A, b); });
+template <class T, class D>
+LeastSquares<T, D> solve_streaming(Context<D>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
+                                   RowBlocks blocks, double rcond, StreamTimes& times) {
+    const Index n = A_file.cols(), p = b_file.cols();
+    StreamingR<T, D> stream(ctx, n, p);
+    const RowReader<T> read = [&](Range rows, MatrixView<T> Ab) {
+        throw_if_interrupted();
+        read_rows<T>(A_file, rows, Ab.col_block({0, n}));
+        read_rows<T>(b_file, rows, Ab.col_block({n, n + p}));
+    };
+    for_each_block("solving", blocks, [&](Range rows) {
+        naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, rows.size(), read); });
     });
+    times = stream.times();
     return stream.solve(ctx, rcond);
 }
-
-#ifdef QUOIN_HAVE_CUDA
-template <class T>
-LeastSquares<T, Cuda> solve_streaming(Context<Cuda>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
-                                      RowBlocks blocks, double rcond, StreamTimes& times) {
-    StreamingR<T, Cuda> stream(ctx, A_file.cols(), b_file.cols());
-    GpuRows<T> A_reader(ctx, A_file, blocks, times), b_reader(ctx, b_file, blocks, times);
-    GpuWork work(ctx, times.computing);
-    for_each_block("solving", blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T, Cuda> A = A_reader.read(rows), b = b_reader.read(rows);
-        work.run([&] { naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, A, b); }); });
-    });
-    work.finish();
-    return stream.solve(ctx, rcond);
-}
-#endif
 
 /// A, the copy that is factored, b and Qᵀb.
 double in_memory_bytes(const Plan& plan, Index m, Index n, Index p) {
@@ -132,14 +120,10 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     });
 
     double transfer_in_seconds = -1;
-    [[maybe_unused]] StreamTimes times;
+    StreamTimes times;
     Stopwatch watch;
     const LeastSquares<T, D> solution = [&] {
-        if constexpr (std::is_same_v<D, Host>) {
-            if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond);
-        } else {
-            if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond, times);
-        }
+        if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond, times);
         const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
         transfer_in_seconds = watch.seconds();
         watch = {};
@@ -150,7 +134,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     }();
     wait(ctx);
     const double seconds = blocks || transfers ? watch.seconds() : solution.report.seconds;
-    if (transfers && blocks) transfer_in_seconds = times.reading + times.to_gpu;
+    if (transfers && blocks) transfer_in_seconds = times.reading + times.to_device;
     watch = {};
     const Matrix<T>& X = on_host(ctx, solution.X);
     const double transfer_out_seconds = watch.seconds();

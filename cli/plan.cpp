@@ -6,10 +6,10 @@
 #include "arguments.hpp"
 #include "byte_size.hpp"
 #include "file_route.hpp"
-#include "gpu_stream.hpp"
 #include "json_line.hpp"
 #include "machine_limits.hpp"
 #include "on_device.hpp"
+#include "streaming_layout.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "json_line.hpp"
 #include "naming_file.hpp"
 #include "quoin/streaming.hpp"
 #include "row_blocks.hpp"
@@ -23,6 +24,20 @@ struct StreamingMemory {
 
 /// R alone, of `n` columns and `p` right-hand sides.
 StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes);
+
+/// What R of m×n rows, with p right-hand sides or with Q beside it, takes of a GPU's memory; nothing where that cannot be
+/// streamed.
+std::optional<StreamingMemory> gpu_streaming(Index m, Index n, Index p, bool with_q, std::size_t element_bytes,
+                                             const Options& options);
+
+/// Rows of a block beyond which longer ones bring nothing: 256 MiB, which travel in some 5 ms, and 8n rows, of whose flops the
+/// triangle above them is an eighth.
+Index enough_gpu_rows(Index n, std::size_t element_bytes);
+
+#ifdef QUOIN_HAVE_CUDA
+/// The cap on what the program allocates on the GPU: what is free there, or `given` (0: not) where that is less.
+double gpu_memory_cap(const Context<Cuda>& ctx, Index given);
+#endif
 
 /// Tall matrices that no other method than TSQR was asked for can be streamed.
 bool can_stream(Index m, Index n, Method method);
@@ -45,14 +60,17 @@ double least_bytes(const MatrixFile& file, double in_memory, const std::optional
 /// The line of a command's report that says how the matrix was streamed.
 void print_blocks(const RowBlocks& blocks, double cap);
 
+/// Their fields of the JSON of a stream through a GPU.
+void add_stream_times(JsonLine& line, const StreamTimes& times);
+/// Their lines of its report.
+void print_stream_times(const StreamTimes& times);
+
 /// R of all rows of the file, in one pass.
-template <class T>
-StreamingR<T> stream_r(Context<Host>& ctx, const MatrixFile& file, RowBlocks blocks, const std::string& label) {
-    StreamingR<T> stream(ctx, file.cols());
-    BlockReader<T> reader(file, blocks);
-    for_each_block(label, blocks, Order::Forward, [&](Range rows) {
-        const MatrixView<const T> A = reader.read(rows);
-        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, A); });
+template <class T, class D>
+StreamingR<T, D> stream_r(Context<D>& ctx, const MatrixFile& file, RowBlocks blocks, const std::string& label) {
+    StreamingR<T, D> stream(ctx, file.cols());
+    for_each_block(label, blocks, [&](Range rows) {
+        naming_file(file.path(), rows.begin, [&] { stream.append(ctx, rows.size(), reader_of<T>(file)); });
     });
     return stream;
 }

@@ -62,9 +62,9 @@ struct Shape {
     Index m, n;
 };
 /// Both sides of every edge of Tuning<Host>::in_lanes, odd and even numbers of rows.
-constexpr Shape shapes[] = {{1, 1},    {3, 3},    {2, 7},    {16, 8},   {5, 1},   {1, 5},
-                            {33, 32},  {64, 64},  {65, 65},  {64, 80},  {80, 64}, {512, 16},
-                            {513, 16}, {128, 64}, {129, 64}, {200, 70}, {70, 200}};
+constexpr Shape shapes[] = {{1, 1},     {3, 3},     {2, 7},     {16, 8},   {5, 1},    {1, 5},
+                            {33, 32},   {64, 64},   {65, 65},   {64, 80},  {512, 16}, {129, 64},
+                            {128, 128}, {129, 128}, {126, 130}, {512, 32}, {513, 32}, {70, 200}};
 
 TYPED_TEST(BatchTest, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;

@@ -113,13 +113,17 @@ class Pictures(unittest.TestCase):
             write(directory, "h100_tensor_cores.csv", HEADER.splitlines()[0]
                   + "\nrows,cols,dtype,method,arithmetic,reorthogonalization,ratio,required_ratio,orthogonality\n"
                   + "9,9,f32,cusolver,native,,1,,1e-6\n9,9,f32,cgs,fp16,off,9,10,2.9\n9,9,f32,cgs,corrected,always,3,3,1e-6\n")
+            write(directory, "h100_batched.csv", HEADER.splitlines()[0]
+                  + "\ncount,rows,cols,dtype,op,matrices,seconds,reference,reference_seconds,required_seconds\n"
+                  + "".join(f"{count},8,{n},f32,factor,normal,1e-5,{reference},1e-3,{required}\n" for count in (20, 40)
+                            for n in (3, 8) for reference, required in (("cusolver", 2e-5), ("cublas", ""))))
             plot.main(directory)
-            for name in ("requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
+            for name in ("batched", "requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
                 with open(os.path.join(directory, f"h100_{name}.png"), "rb") as png:
                     self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
                 with open(os.path.join(directory, f"h100_{name}.svg")) as svg:
                     text = svg.read()
-                for expected in {"requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
+                for expected in {"batched": ("V, tau, R", "cuBLAS", "required", "20 of 8"), "requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
                                  "figure8": ("over cuSOLVER",), "figure9": ("CAQR = cuSOLVER", "2000 columns"),
                                  "tree_tuning": ("update", "tree", "panel width"),
                                  "gram_schmidt": ("Quoin mgs", "MGS by cuBLAS", "f64"),

@@ -12,6 +12,7 @@
 
 #include "gallery.hpp"
 #include "lapack.hpp"
+#include "scalar.hpp"
 
 namespace quoin::test {
 namespace {
@@ -39,6 +40,15 @@ template <class T>
 class Checks : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Checks, Types);
+
+/// The largest relative error of rounding to nearest: 1 + u is a tie, which goes to 1.
+TYPED_TEST(Checks, TheUnitRoundoffIsThatOfTheType) {
+    using T = TypeParam;
+    volatile T tie = T(1) + static_cast<T>(Scalar<T>::u), above = T(1) + static_cast<T>(1.25 * Scalar<T>::u);
+    EXPECT_EQ(tie, T(1));
+    EXPECT_GT(above, T(1));
+    EXPECT_EQ(Scalar<T>::u, unit_roundoff<T>);
+}
 
 TYPED_TEST(Checks, LapackObeysTheLawOnTheGallery) {
     using T = TypeParam;

@@ -234,6 +234,25 @@ TYPED_TEST(Auto, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
     }
 }
 
+/// The same for a panel that is not the first one.
+TYPED_TEST(Auto, ObeysTheLawWhereALaterPanelIsRefused) {
+    using T = TypeParam;
+    const Index m = 2400, n = 16;
+    const Matrix<T> first = random_normal<T>(m, n);
+    for (const double times : {0.5, 1.0, 2.0, 1e4}) {
+        SCOPED_TRACE("kappa " + std::to_string(times) + " u^(-1/2)");
+        const Matrix<T> second = with_condition<T>(m, n, times / std::sqrt(this->u));
+        Matrix<T> A(m, 2 * n);
+        for (Index j = 0; j < n; ++j) {
+            std::copy_n(first.view().at(0, j), m, A.view().at(0, j));
+            std::copy_n(second.view().at(0, j), m, A.view().at(0, n + j));
+        }
+        Options options = with(Method::BlockedHouseholder, QForm::Explicit);
+        options.panel_width = n;
+        expect_law<T>(this->ctx, A.view(), qr(this->ctx, A.view(), options));
+    }
+}
+
 /// ‖I − Q₁ᵀQ₁‖_F <= 1/2, to the bound: around κ = u^(-1/2) it takes every value.
 TYPED_TEST(Auto, CertifiesUpToOneHalf) {
     using T = TypeParam;
@@ -248,6 +267,18 @@ TYPED_TEST(Auto, CertifiesUpToOneHalf) {
     }
     EXPECT_GT(below, 0);
     EXPECT_GT(just_above, 0);
+}
+
+/// It is of the same Q₁, whatever is made of it; R alone does not even write it.
+TYPED_TEST(Auto, ReportsTheSameDepartureForEveryFormOfQ) {
+    using T = TypeParam;
+    const Matrix<T> A = with_condition<T>(2000, 24, 0.1 / std::sqrt(this->u));
+    const auto departure = [&](QForm q) {
+        return qr(this->ctx, A.view(), with(Method::CholeskyQR2, q)).report().gram_departure;
+    };
+    const double expected = departure(QForm::Explicit);
+    EXPECT_TRUE(0 < expected && expected < 0.5) << expected;
+    for (const QForm q : {QForm::None, QForm::Reflectors}) EXPECT_EQ(departure(q), expected) << to_string(q);
 }
 
 TYPED_TEST(Auto, ObeysTheLawOnTheGalleryWhereItIsTall) {

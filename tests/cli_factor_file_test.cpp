@@ -82,14 +82,10 @@ TEST_F(CliFile, KilledAtAnyMomentItGoesOnToTheSameBytes) {
     }
 }
 
-#if defined(__has_feature)
-#define QUOIN_HAS_FEATURE(name) __has_feature(name)
-#else
-#define QUOIN_HAS_FEATURE(name) 0
-#endif
-
 TEST_F(CliFile, TheCapHoldsForTheWholeProcess) {
-    if (QUOIN_HAS_FEATURE(address_sanitizer)) GTEST_SKIP() << "AddressSanitizer keeps what was freed";
+#ifdef QUOIN_SANITIZED
+    GTEST_SKIP() << "a sanitizer takes memory of its own";
+#endif
     const Index m = 100000, n = 100;
     const int cap = 12, beside = 32;  // MiB, the latter for pieces of files, threads and their stacks
     ASSERT_GT(8 * m * n, (cap + beside) << 20) << "or A would fit";
@@ -107,7 +103,9 @@ TEST_F(CliFile, TheCapHoldsForTheWholeProcess) {
 
 /// Square and wide: the n² of R and QᵀQ alone are more than the cap, and they go by columns.
 TEST_F(CliFile, TheCapHoldsToVerifyWhatIsWide) {
-    if (QUOIN_HAS_FEATURE(address_sanitizer)) GTEST_SKIP() << "AddressSanitizer keeps what was freed";
+#ifdef QUOIN_SANITIZED
+    GTEST_SKIP() << "a sanitizer takes memory of its own";
+#endif
     const Index m = 1000, n = 1500;
     save_rows(m, n);
     const long idle = quoin_run("info").peak_kib;

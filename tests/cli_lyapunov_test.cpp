@@ -22,8 +22,10 @@ std::vector<double> numbers(const std::string& list) {
 }
 
 TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
+    const auto start = std::chrono::steady_clock::now();
     const Outcome outcome =
         quoin_run("lyapunov lorenz96 --size 8 --time 50 --transient 10 --alignment 10 --json --out d");
+    const double ran = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
     EXPECT_EQ(json_keys(outcome.out), (std::vector<std::string>{"system",
@@ -68,11 +70,20 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
     const double shares = json_number(outcome.out, "qr_share") + json_number(outcome.out, "tangent_share") +
                           json_number(outcome.out, "force_share");
     EXPECT_NEAR(shares, 1, 1e-4);
+    // rates and shares are of what the segments took: a part of the run
+    EXPECT_EQ(json_value(outcome.out, "device"), "\"host\"");
+    EXPECT_GT(json_number(outcome.out, "seconds"), 0);
+    EXPECT_LE(json_number(outcome.out, "seconds"), ran);
+    EXPECT_GE(json_number(outcome.out, "reorthonormalisations_per_second") * ran, json_number(outcome.out, "segments"));
     EXPECT_EQ(json_value(outcome.out, "end"), "\"completed\"");
     for (const char* picture : {"d/convergence.svg", "d/spectrum.svg"}) {
         const std::string svg = contents(picture);
         EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << picture;
         EXPECT_EQ(svg.find("nan"), svg.npos) << picture;
+        const bool over_time = picture == std::string("d/convergence.svg");
+        for (const std::string& name : over_time ? std::vector<std::string>{"time averaged over", "Lyapunov exponents"}
+                                                 : std::vector<std::string>{"i", "λᵢ", "λ₁ + … + λᵢ"})
+            EXPECT_NE(svg.find(">" + name + "<"), svg.npos) << picture << " names no " << name;
         EXPECT_GE(std::count(svg.begin(), svg.end(), 'L'), 8) << picture;
     }
 
@@ -80,6 +91,17 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
     ASSERT_EQ(text.exit_code, 0) << text.err;
     for (const char* words : {"50 of 60", "...", "symmetries     make 2", "drifted by", "reorthonormalisations/s"})
         EXPECT_NE(text.out.find(words), std::string::npos) << words << "\n" << text.out;
+    // numbered from 1, the middle left out
+    std::vector<int> shown;
+    const std::regex row("\n +(\\d+) +-?[0-9.]+ ± [0-9.]+(?=\n)");
+    for (auto it = std::sregex_iterator(text.out.begin(), text.out.end(), row); it != std::sregex_iterator(); ++it)
+        shown.push_back(std::stoi((*it)[1]));
+    ASSERT_EQ(shown.size(), 24u) << text.out;
+    for (int i = 0; i < 12; ++i) EXPECT_TRUE(shown[i] == i + 1 && shown[12 + i] == 39 + i) << text.out;
+    // the sum of all exponents is known, that of some is not
+    EXPECT_EQ(text.out.find("exactly"), std::string::npos) << text.out;
+    const std::string whole = quoin_run("lyapunov lorenz96 --size 8 --time 5 --transient 1").out;
+    EXPECT_NE(whole.find("exactly -8.0000 by the mean divergence"), std::string::npos) << whole;
 }
 
 TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
@@ -226,6 +248,8 @@ TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
 TEST_F(LyapunovCli, StopsBeforeThereIsAnythingToReport) {
     Process process({"lyapunov", "lorenz63", "--transient", "1e9", "--out", "d"});
     process.wait_until_caught(SIGINT);
+    // into the transient: a signal before it ends the program without a report
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     process.send(SIGINT);
     const Outcome stopped = process.wait();
     EXPECT_EQ(stopped.exit_code, 128 + SIGINT);

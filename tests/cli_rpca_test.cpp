@@ -55,6 +55,17 @@ TYPED_TEST(RpcaTyped, WritesTwoPartsThatAddUp) {
     EXPECT_FALSE(fs::exists("f"));
 }
 
+TEST_F(Rpca, EveryOptionReachesTheIteration) {
+    save("M.npy", random_normal<double>(60, 10));
+    ASSERT_EQ(quoin_run("rpca M.npy --out d").exit_code, 0);
+    const std::string usual = contents("d/L.npy");
+    for (const std::string option : {"--route qr", "--lambda 0.2", "--mu 0.3", "--rho 1.3", "--tol 1e-3",
+                                     "--max-rank 2", "--method alternating", "--iterations 3"}) {
+        EXPECT_EQ(quoin_run("rpca M.npy --out e " + option).exit_code, 0) << option;
+        EXPECT_NE(contents("e/L.npy"), usual) << option;
+    }
+}
+
 TEST_F(Rpca, RefusesWhatIsOutOfRange) {
     save("M.npy", random_normal<double>(30, 5));
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
@@ -160,6 +171,24 @@ TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
         "rpca --synthetic --scale 64x48 --frames 50 --window 20 --npy --write-scene scene --out d --json" + dtype);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("\"windows\": [{\"cols\": 20, "), std::string::npos) << outcome.out;
+    // the first value of a key is that of all windows: their sum, or the largest
+    const auto values = [&](const std::string& key) {
+        std::vector<double> found;
+        const std::regex pattern("\"" + key + "\": ([^,}\\]]+)");
+        for (auto it = std::sregex_iterator(outcome.out.begin(), outcome.out.end(), pattern);
+             it != std::sregex_iterator(); ++it)
+            found.push_back(std::stod((*it)[1]));
+        return found;
+    };
+    for (const std::string key : {"iterations", "seconds", "nonzeros", "objective", "rank", "residual"}) {
+        const std::vector<double> of = values(key);
+        ASSERT_EQ(of.size(), 1 + 3u) << key;
+        const bool largest = key == "rank" || key == "residual";
+        EXPECT_NEAR(of[0], largest ? std::max({of[1], of[2], of[3]}) : of[1] + of[2] + of[3], 1e-5 * of[0]) << key;
+        EXPECT_GT(of[1], 0) << key;
+    }
+    const double iterations = values("iterations")[0], rate = values("iterations_per_second")[0];
+    EXPECT_NEAR(rate * values("seconds")[0], iterations, 1e-5 * iterations);
     const Matrix<T> L = load<T>("d/L.npy"), S = load<T>("d/S.npy");
     ASSERT_EQ(L.rows(), 64 * 48);
     ASSERT_EQ(L.cols(), 50);
@@ -246,6 +275,13 @@ TEST_F(Rpca, ReadsWhatItWrote) {
     ASSERT_EQ(demo.exit_code, 0) << demo.err;
     EXPECT_NE(demo.out.find("30 frames of 64x48"), std::string::npos) << demo.out;
     EXPECT_EQ(names_in("f"), films_and_pictures);
+    // what the demonstration separates: its street, and of wide films 640 columns
+    const std::string street = quoin_run("rpca --demonstration --scale 64x48 --frames 12 --out h --json").out;
+    EXPECT_EQ(json_value(street, "input"), "\"street scene\"") << street;
+    ASSERT_EQ(quoin_run("rpca --synthetic --scale 700x40 --frames 12 --out i").exit_code, 0);
+    const std::string wide = quoin_run("demo i/background.mp4 --out j --json").out;
+    EXPECT_EQ(json_number(wide, "width"), 640) << wide;
+    EXPECT_EQ(json_number(wide, "frames"), 12) << wide;
 
     // half of the file, its index first
     const std::string film = contents("d/comparison.mp4");

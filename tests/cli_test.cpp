@@ -55,7 +55,7 @@ TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
 }
 
 TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
-    std::vector<std::string> commands = {"", "files ", "paper "};
+    std::vector<std::string> commands = {"", "files ", "batches ", "paper "};
     for (const char* paper : {"table1", "figure8", "figure9", "rpca", "storage", "gram-schmidt", "orthogonality",
                               "tensor-cores", "out-of-core"})
         commands.push_back("paper " + std::string(paper) + " ");
@@ -63,6 +63,27 @@ TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
         const Outcome help = quoin_run("bench " + command + "--help");
         EXPECT_EQ(help.exit_code, 0) << command << help.err;
         EXPECT_LE(lines_of(help.out).size(), 40u) << help.out;
+    }
+}
+
+TEST_F(Cli, EveryStudyHasTheOptionsThatItHeeds) {
+    const std::pair<std::string, std::string> studies[] = {
+        {"", "dtype op device against energy trace csv"},
+        {"files . ", "dtype device memory gpu-memory"},
+        {"paper table1 ", "dtype against energy trace csv"},
+        {"paper rpca ", "device trace csv"},
+        {"paper storage ", "dtype device against energy trace csv"},
+        {"paper gram-schmidt ", "dtype device csv"},
+        {"paper orthogonality ", "dtype csv"},
+        {"paper tensor-cores ", "csv"},
+        {"paper out-of-core ", "dtype gpu-memory routes block trace csv"}};
+    for (const auto& [study, expected] : studies) {
+        const std::string help = quoin_run("bench " + study + "--help").out;
+        std::string options;
+        const std::regex option("\n  (?:-\\w, )?--([a-z-]+)");
+        for (auto it = std::sregex_iterator(help.begin(), help.end(), option); it != std::sregex_iterator(); ++it)
+            if ((*it)[1] != "version" && (*it)[1] != "help") options += (*it)[1].str() + " ";
+        EXPECT_EQ(options, expected + " repeat threads json ") << study;
     }
 }
 
@@ -185,6 +206,9 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench paper rpca 10x10", {"10x10"}},
         {"bench paper out-of-core 10x20", {"SHAPE", "wide"}},
         {"bench files", {"DIR"}},
+        {"bench batches 10", {"SPEC", "COUNTxROWSxCOLS"}},
+        {"bench batches 10x4", {"SPEC", "not a shape"}},
+        {"bench batches 0x4x4", {"SPEC", "nothing to time"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
         {"bench paper rpca --energy", {"--energy"}},
         {"bench 10x10 --panel-device gpu", {"--panel-device", "gpu", "auto, device, host"}},
@@ -246,7 +270,92 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
 }
 
+/// What is printed is what the library plans.
+TEST_F(Cli, PlanPrintsTheLibrarysPlan) {
+    const Context<Host> ctx(2);
+    const std::pair<std::string, Options> cases[] = {
+        {"", {.q = QForm::Explicit}},
+        {" --method caqr --panel-width 24 --leaf-rows 100 --fan-in 3",
+         {.method = Method::CAQR, .q = QForm::Explicit, .panel_width = 24, .tree = {100, 3}}},
+        {" --q reflectors --compact-wy full --keep-s",
+         {.q = QForm::Reflectors, .full_t = FullTOptions{.keep_s = true}}},
+        {" --method cgs --reorthogonalize always --panel-method cholesky-qr2",
+         {.method = Method::ClassicalGramSchmidt,
+          .q = QForm::Explicit,
+          .gram_schmidt = {Reorthogonalization::Always, GramSchmidtPanel::CholeskyQR2}}}};
+    for (const auto& [arguments, options] : cases) {
+        SCOPED_TRACE(arguments);
+        const Plan plan = plan_qr<float>(ctx, 90000, 60, options);
+        const FullTOptions full_t = plan.full_t.value_or(FullTOptions{});
+        const auto quoted = [](const char* name) { return fmt::format("\"{}\"", name); };
+        const std::string out = quoin_run("plan 90000x60 --dtype f32 --threads 2 --json" + arguments).out;
+        EXPECT_EQ(json_value(out, "fallback"),
+                  options.method == Method::Auto ? quoted(to_string(plan.fallback)) : "null");
+        const std::pair<const char*, std::string> names[] = {
+            {"device", "\"host\""},
+            {"threads", "2"},
+            {"method", quoted(to_string(plan.method))},
+            {"q", quoted(to_string(plan.q))},
+            {"compact_wy", plan.full_t ? "\"full\"" : "\"panels\""},
+            {"keep_s", full_t.keep_s ? "true" : "false"},
+            {"full_t", quoted(to_string(full_t.route))},
+            {"arithmetic", quoted(to_string(plan.arithmetic))},
+            {"reorthogonalization", quoted(to_string(plan.gram_schmidt.reorthogonalization))},
+            {"gram_schmidt_panel", quoted(to_string(plan.gram_schmidt.panel))},
+            {"panel", quoted(to_string(plan.panel))}};
+        for (const auto& [key, value] : names) EXPECT_EQ(json_value(out, key), value) << key;
+        const std::pair<const char*, Index> sizes[] = {{"rows", 90000},
+                                                       {"cols", 60},
+                                                       {"panel_width", plan.panel_width},
+                                                       {"inner_block", plan.inner_block},
+                                                       {"leaf_rows", plan.leaf_rows},
+                                                       {"domain_leaves", plan.domain_leaves},
+                                                       {"fan_in", plan.fan_in},
+                                                       {"reconstruct_rows", plan.reconstruct_rows}};
+        for (const auto& [key, value] : sizes) EXPECT_EQ(json_number(out, key), static_cast<double>(value)) << key;
+        const std::pair<const char*, double> costs[] = {
+            {"workspace_bytes", plan.workspace_bytes}, {"flops", plan.flops}, {"bytes_moved", plan.bytes_moved}};
+        for (const auto& [key, value] : costs) EXPECT_NEAR(json_number(out, key), value, 1e-5 * value) << key;
+    }
+}
+
+TEST_F(Cli, PlanOfAFilePrintsTheLibrarysPlan) {
+    const Context<Host> ctx(2);
+    const FileOptions options{.memory = 40 << 20};
+    const FilePlan tall = plan_file_qr<double>(ctx, 200000, 40, options);
+    const std::string out = quoin_run("plan 200000x40 --memory 40MiB --threads 2 --json").out;
+    EXPECT_EQ(json_value(out, "method"), "\"streaming-tsqr\"");
+    EXPECT_EQ(json_value(out, "stored"), tall.stored ? "true" : "false");
+    const double transfer = 1e-9 * (tall.bytes_read + tall.bytes_written);
+    const std::pair<const char*, double> values[] = {{"rows", 200000},
+                                                     {"cols", 40},
+                                                     {"threads", 2},
+                                                     {"blocks", static_cast<double>(tall.blocks)},
+                                                     {"block", static_cast<double>(tall.block)},
+                                                     {"memory_bytes", tall.memory_bytes},
+                                                     {"disk_bytes", tall.disk_bytes},
+                                                     {"bytes_read", tall.bytes_read},
+                                                     {"bytes_written", tall.bytes_written},
+                                                     {"flops", tall.flops}};
+    for (const auto& [key, value] : values) EXPECT_NEAR(json_number(out, key), value, 1e-5 * value) << key;
+    EXPECT_GE(json_number(out, "seconds_at_1_gb_a_second"), (1 - 1e-5) * transfer);
+
+    // whichever takes longer, the disk or 60% of the measured rate, which is rounded
+    const FilePlan square = plan_file_qr<double>(ctx, 3000, 3000, options);
+    const std::string text = quoin_run("plan 3000x3000 --memory 40MiB --threads 2").out;
+    EXPECT_NE(text.find(to_string(square)), std::string::npos) << text;
+    std::smatch about;
+    const std::regex speed("about (\\S+) s at 1 GB/s of disk and 60% of this machine's (\\S+) GFLOP/s");
+    ASSERT_TRUE(std::regex_search(text, about, speed)) << text;
+    const double seconds = std::stod(about[1]), rate = std::stod(about[2]),
+                 disk = 1e-9 * (square.bytes_read + square.bytes_written), arithmetic = 1e-9 * square.flops / 0.6;
+    EXPECT_LE(rate, 20000) << "nothing was measured";
+    EXPECT_GE(seconds, 0.99 * std::max(disk, arithmetic / (rate + 0.5))) << text;
+    EXPECT_LE(seconds, 1.01 * std::max(disk, arithmetic / std::max(rate - 0.5, 1e-3))) << text;
+}
+
 TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
+    EXPECT_EQ(quoin_run("plan 10 20 30").exit_code, usage_error);
     expect_error(quoin_run("plan 1000x50 --method tsqr --panel-width 50 --leaf-rows 10"),
                  exit_code_of(ErrorCode::InvalidArgument), {"leaf_rows"});
     expect_error(quoin_run("plan 1000x50 --method tsqr --fan-in 1"), exit_code_of(ErrorCode::InvalidArgument),
@@ -405,6 +514,27 @@ TEST_F(Cli, BenchOfTheFullT) {
                                                "\"geqrf\"", "\"geqrt3\""}));
 }
 
+TEST_F(Cli, BenchOfBatches) {
+    const Outcome table =
+        quoin_run("bench batches 20x16x8 3x70x66 --dtype f64 --repeat 1 --json --threads 2 --csv b.csv");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    std::vector<std::string> timed, measured;
+    for (const std::string& line : lines_of(table.out)) {
+        if (json_value(line, "seconds") != "null") {
+            timed.push_back(json_value(line, "op"));
+            EXPECT_GT(json_number(line, "ratio"), 0) << line;
+            continue;
+        }
+        measured.push_back(json_value(line, "matrices"));
+        EXPECT_LE(json_number(line, "orthogonality_ku"), law) << line;
+        EXPECT_LE(json_number(line, "residual_ku"), law) << line;
+    }
+    EXPECT_EQ(timed, (std::vector<std::string>{"\"factor\"", "\"geqrf\"", "\"thin-qr\"", "\"factor\"", "\"geqrf\"",
+                                               "\"thin-qr\""}));
+    EXPECT_EQ(measured.size(), 2 * 9u);
+    EXPECT_TRUE(fs::exists("b.csv"));
+}
+
 TEST_F(Cli, BenchOfGramSchmidt) {
     const Outcome table = quoin_run("bench paper gram-schmidt 60x40 --dtype f64 --repeat 1 --json --threads 2");
     ASSERT_EQ(table.exit_code, 0) << table.err;
@@ -510,6 +640,13 @@ TEST_F(Cli, ReadsCsvAndMatrixMarket) {
         ASSERT_EQ(quoin_run("factor " + name + " --out " + name + ".d").exit_code, 0);
         expect_factors(A, name + ".d");
     }
+}
+
+TEST_F(Cli, ReadsAFileWhereStandardInputIsClosed) {
+    save("A.npy", random_normal<double>(50, 4));
+    const std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "quoin").string();
+    EXPECT_EQ(std::system((program + " factor A.npy --out d <&- >../out").c_str()), 0) << "A.npy has descriptor 0";
+    expect_factors(load<double>("A.npy"), "d");
 }
 
 TEST_F(Cli, ThreadsDoNotChangeBits) {
@@ -936,7 +1073,7 @@ TEST_F(Cli, RatesAreThoseOfTheStandardCounts) {
     save("A.npy", random_normal<double>(300, 40));
     save("b.npy", random_normal<double>(300, 1));
     const double m = 300, n = 40, r = 2 * m * n * n - 2 * n * n * n / 3;
-    const std::pair<const char*, double> commands[] = {
+    const std::pair<std::string, double> commands[] = {
         {"factor A.npy --out f --r-only --json", r},
         {"factor A.npy --out g --json", 2 * r},
         {"lstsq A.npy b.npy --out x.npy --json", r + 4 * m * n - n * n},
@@ -948,6 +1085,13 @@ TEST_F(Cli, RatesAreThoseOfTheStandardCounts) {
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
         const double gflop = json_number(outcome.out, "gflops") * json_number(outcome.out, "seconds");
         EXPECT_NEAR(gflop, 1e-9 * flops, 1e-13 * flops) << line;
+        // three digits of each
+        const std::string method = json_value(outcome.out, "method");
+        const std::string text = quoin_run(line.substr(0, line.rfind(" --json"))).out;
+        std::smatch time;
+        EXPECT_NE(text.find("method         " + method.substr(1, method.size() - 2)), std::string::npos) << text;
+        ASSERT_TRUE(std::regex_search(text, time, std::regex("time +(\\S+) s, (\\S+) GFLOP/s"))) << text;
+        EXPECT_NEAR(std::stod(time[1]) * std::stod(time[2]), 1e-9 * flops, 1.1e-2 * 1e-9 * flops) << text;
     }
 }
 
@@ -990,6 +1134,8 @@ TEST_F(Cli, WithoutAGpuEveryCommandSaysSo) {
     EXPECT_EQ(text.exit_code, 0) << text.err;
     EXPECT_NE(text.out.find("device         host ("), std::string::npos) << text.out;
     EXPECT_EQ(json_value(quoin_run("svd A.npy --out e --device auto --json").out, "device"), "\"host\"");
+    const std::string spectrum = quoin_run("lyapunov lorenz96 --size 8 --time 5 --transient 1 --device auto").out;
+    EXPECT_NE(spectrum.find("device         host ("), std::string::npos) << spectrum;
     EXPECT_EQ(quoin_run("info").out.find("sm_"), std::string::npos);
 }
 
@@ -1140,7 +1286,7 @@ double standard_flops(const std::string& op, double m, double n) {
 
 TEST_F(Cli, BenchPrintsOneJsonLineACase) {
     const Outcome outcome = quoin_run(
-        "bench 3000x20 60x60 --dtype f32,f64 --op thin-qr,r-only,geqrf,factor,lstsq,svd --repeat 1 --json --csv "
+        "bench 2000x64 60x60 --dtype f32,f64 --op thin-qr,r-only,geqrf,factor,lstsq,svd --repeat 1 --json --csv "
         "bench.csv");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::vector<std::string> lines = lines_of(outcome.out), rows = lines_of(contents("bench.csv"));
@@ -1172,11 +1318,21 @@ TEST_F(Cli, BenchPrintsOneJsonLineACase) {
         std::string op = json_value(line, "op");
         std::erase(op, '"');
         const double m = json_number(line, "rows"), n = json_number(line, "cols");
+        if (op != "lstsq" && op != "svd") {
+            const QForm q = op == "thin-qr"  ? QForm::Explicit
+                            : op == "r-only" ? QForm::None
+                            : op == "geqrf"  ? QForm::Reflectors
+                                             : QForm::Any;
+            const Plan plan = plan_qr<double>(Context<Host>(), Index(m), Index(n), {.q = q});
+            EXPECT_EQ(json_value(line, "method"), fmt::format("\"{}\"", to_string(plan.method)));
+        }
         const double flops = standard_flops(op, m, n);
         EXPECT_NEAR(json_number(line, "gflops"), 1e-9 * flops / json_number(line, "seconds"),
                     1e-4 * json_number(line, "gflops"));
         EXPECT_NEAR(json_number(line, "reference_gflops"), 1e-9 * flops / json_number(line, "reference_seconds"),
                     1e-4 * json_number(line, "reference_gflops"));
+        for (const char* rate : {"gflops", "reference_gflops"})
+            EXPECT_LE(json_number(line, rate), 2000) << "so small a matrix: nothing was computed";
         if (op != "thin-qr" && op != "geqrf" && op != "factor") continue;
         const double u = json_value(line, "dtype") == "\"f32\"" ? unit_roundoff<float> : unit_roundoff<double>;
         EXPECT_LE(json_number(line, "orthogonality"), 10 * n * u);
@@ -1199,6 +1355,53 @@ TEST_F(Cli, BenchAsTableAndWithoutReference) {
                 0.051 + 1e-3 * std::stod(row[2]));
     expect_error(quoin_run("bench 10x10 --csv missing/bench.csv"), exit_code_of(ErrorCode::UnwritableFile),
                  {"missing/bench.csv"});
+}
+
+/// Q and R against memory, and R alone against reading, of rows and of columns; rates are bytes of A in the time beside them.
+TEST_F(Cli, BenchOfFiles) {
+    const Outcome outcome = quoin_run("bench files . 30000x40 300x200 --memory 2MiB --repeat 1 --json --threads 2");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(names_in(".").empty()) << "its files are gone";
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    ASSERT_EQ(lines.size(), 2 + 2u);
+    const Context<Host> ctx(2);
+    for (const auto& [line, m, n] : {std::tuple{lines[0], 30000, 40}, {lines[1], 300, 200}}) {
+        SCOPED_TRACE(line);
+        const double A = 8.0 * m * n;
+        const FilePlan plan = plan_file_qr<double>(ctx, m, n, {.memory = 2 << 20});
+        EXPECT_EQ(json_number(line, "rows"), m);
+        EXPECT_EQ(json_number(line, "cols"), n);
+        EXPECT_EQ(json_value(line, "dtype"), "\"f64\"");
+        EXPECT_EQ(json_number(line, "memory"), 2 << 20);
+        EXPECT_EQ(json_number(line, "blocks"), static_cast<double>(plan.blocks));
+        EXPECT_NEAR(json_number(line, "bytes_read"), plan.bytes_read, 1e-5 * plan.bytes_read);
+        EXPECT_NEAR(json_number(line, "bytes_written"), plan.bytes_written, 512);
+        EXPECT_GT(plan.bytes_read, A);
+        const double parts = json_number(line, "in_memory_seconds") + json_number(line, "read_seconds") +
+                             json_number(line, "write_seconds");
+        EXPECT_NEAR(json_number(line, "ratio") * parts, json_number(line, "seconds"), 1e-4 * parts);
+        for (const char* key : {"seconds", "in_memory_seconds", "read_seconds", "deep_read_seconds", "write_seconds"})
+            EXPECT_GT(json_number(line, key), 0) << key;
+    }
+    for (const auto& [line, order] : {std::pair{lines[2], "\"C\""}, {lines[3], "\"F\""}}) {
+        SCOPED_TRACE(line);
+        EXPECT_EQ(json_number(line, "rows"), 30000);
+        EXPECT_EQ(json_number(line, "cols"), 40);
+        EXPECT_EQ(json_value(line, "order"), order);
+        const double rate = json_number(line, "bytes_a_second");
+        EXPECT_NEAR(json_number(line, "ratio"), rate / json_number(line, "read_bytes_a_second"),
+                    1e-4 * json_number(line, "ratio"));
+        EXPECT_NEAR(json_number(line, "deep_ratio"), rate / json_number(line, "deep_read_bytes_a_second"),
+                    1e-4 * json_number(line, "deep_ratio"));
+        EXPECT_GT(rate, 0);
+    }
+    const Outcome text = quoin_run("bench files . 3000x40 --memory 400KiB --repeat 2 --threads 2");
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    for (const std::string expected :
+         {"3000 x 40 f64, Q and R within 400 KiB: ", "in memory ",
+          "3000 x 40, C order, R alone: ", "3000 x 40, F order, R alone: ", "(medians of 2)"})
+        EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+    EXPECT_EQ(text.out.find("nan"), std::string::npos) << text.out;
 }
 
 TEST_F(Cli, BenchOnTheGpuOrOneSentence) {
@@ -1234,6 +1437,16 @@ TEST_F(Cli, DemoOfAFile) {
         EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
     const Outcome json = quoin_run("demo A.npy --json");
     ASSERT_EQ(lines_of(json.out).size(), 1u);
+    EXPECT_EQ(json_keys(json.out),
+              (std::vector<std::string>{"rows", "cols", "dtype", "method", "seconds", "gflops", "device",
+                                        "reference_seconds", "ratio", "residual", "orthogonality"}));
+    EXPECT_EQ(json_number(json.out, "rows"), 5000);
+    EXPECT_EQ(json_number(json.out, "cols"), 20);
+    EXPECT_EQ(json_value(json.out, "dtype"), "\"f32\"");
+    const double seconds = json_number(json.out, "seconds"), gflops = json_number(json.out, "gflops"),
+                 ratio = json_number(json.out, "ratio");
+    EXPECT_NEAR(gflops * seconds, 1e-9 * standard_flops("thin-qr", 5000, 20), 1e-5 * gflops * seconds);
+    EXPECT_NEAR(ratio * seconds, json_number(json.out, "reference_seconds"), 1e-5 * ratio * seconds);
     EXPECT_LE(json_number(json.out, "orthogonality"), 200 * unit_roundoff<float>);
     EXPECT_LE(json_number(json.out, "residual"), 200 * unit_roundoff<float>);
 }

@@ -2,6 +2,7 @@
 
 #include "energy_meter.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -113,9 +114,13 @@ TEST_F(EnergyMeterTest, WithoutCountersItSaysWhyAndRunsNothing) {
 }
 
 TEST_F(EnergyMeterTest, OfAGpu) {
-    EnergyMeter meter = EnergyMeter::of_gpu("0000:01:00.0", QUOIN_FAKE_NVML);
-    EXPECT_EQ(meter.problem(), "");
-    EXPECT_NEAR(joules(meter, [] {}), 250, 5);
+    const auto loaded = [] { return dlopen(QUOIN_FAKE_NVML, RTLD_NOW | RTLD_NOLOAD) != nullptr; };
+    {
+        EnergyMeter meter = EnergyMeter::of_gpu("0000:01:00.0", QUOIN_FAKE_NVML);
+        EXPECT_EQ(meter.problem(), "");
+        EXPECT_NEAR(joules(meter, [] {}), 250, 5);
+    }
+    EXPECT_FALSE(loaded()) << "the library is closed with its last meter";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "quoin/file_qr.hpp"
 
+#include <malloc.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,6 +59,21 @@ extern "C" int fdatasync(int fd) {
     }
     return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
+
+// Bytes of the heap, where the library takes its matrices and workspace from, at most since it was set to 0.
+static std::atomic<std::size_t> most_in_use{0};
+static std::size_t in_use() {
+    const struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+}
+#ifndef QUOIN_SANITIZED
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    void* const p = memalign(alignment, bytes);
+    for (std::size_t now = in_use(), most = most_in_use; now > most && !most_in_use.compare_exchange_weak(most, now);) {
+    }
+    return p;
+}
+#endif
 
 namespace quoin::test {
 namespace {
@@ -181,6 +197,27 @@ TYPED_TEST(FileQRTest, SlabsObeyTheLawInAnyShapeAndOrder) {
             if (quick() || m * n > 5000) break;
         }
     }
+}
+
+/// Beside the columns of R that are on their way to their file.
+TYPED_TEST(FileQRTest, SlabsTakeNoMoreMemoryThanTheirPlan) {
+    using T = TypeParam;
+#ifdef QUOIN_SANITIZED
+    GTEST_SKIP() << "a sanitizer takes memory of its own";
+#endif
+    const Index m = 2000, n = 150;
+    this->save(random_normal<T>(m, n).view());
+    FileOptions options = this->tight(m, n);
+    options.memory *= 2;
+    const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+    ASSERT_EQ(plan.route, FileRoute::Slabs);
+    const double r_columns = sizeof(T) * static_cast<double>(n * plan.block);
+    const std::size_t before = in_use();
+    most_in_use = 0;
+    this->factor(options);
+    const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+    EXPECT_LE(taken, plan.memory_bytes + r_columns);
+    EXPECT_GE(taken, plan.memory_bytes / 2) << "or it was not measured";
 }
 
 /// R of a square matrix costs 4n³/3 flops, and Q from V as many.

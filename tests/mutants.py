@@ -10,6 +10,7 @@ the results: a mutant that it lists is not tried again. Delete its row to try it
 """
 
 import csv
+import functools
 import hashlib
 import json
 import os
@@ -30,9 +31,11 @@ WORK = ROOT / "build/mutants"
 TREE, COVERAGE, LOG = WORK / "tree", WORK / "coverage", WORK / "mutants.csv"
 BUILD = TREE / "build"  # where a checkout has its own, so that ccache knows the tests' objects
 MUTATED = ("src/", "apps/", "cli/", "bench/", "python/")
-# Block sizes and crossovers, which change the time alone; CUDA's part of the package; tests. Files that this build does not
-# compile, such as src/cuda, are left out as well.
-EXCLUDED = ("src/host/tuning.hpp", "src/lapack/tuning.hpp", "python/quoin/_cuda.py", "python/tests/", "python/benchmarks/")
+# Block sizes, crossovers and shares of memory, which change the time alone or what a GPU does (src/primitives: `workspace_share`
+# of split products; apps/robust_pca: the rotations of Jacobi's method); CUDA's part of the package; tests. What this build does
+# not compile, such as src/cuda, is left out as well.
+EXCLUDED = ("src/host/tuning.hpp", "src/lapack/tuning.hpp", "src/primitives/tuning.hpp", "apps/robust_pca/tuning.hpp",
+            "python/quoin/_cuda.py", "python/tests/", "python/benchmarks/")
 # The tests spend their time here: optimised, and so without coverage.
 HOT = "src/host/kernels/"
 
@@ -124,20 +127,49 @@ def objects_of():
     return objects
 
 
+def counts_of(path, notes, counts=None):
+    """How often each line of `path` that has code ran; without counts 0."""
+    for file in (WORK / "x.gcno", WORK / "x.gcda"):
+        file.unlink(missing_ok=True)
+    shutil.copy(notes, WORK / "x.gcno")
+    if counts:
+        shutil.copy(counts, WORK / "x.gcda")
+    report = json.loads(output("gcov", "--json-format", "--stdout", "x.gcno", cwd=WORK, stderr=subprocess.DEVNULL))
+    lines = defaultdict(int)
+    for file in report["files"]:
+        if os.path.normpath(BUILD / file["file"]) == str(TREE / path):
+            for line in file["lines"]:
+                lines[line["line_number"]] += line["count"]
+    return lines
+
+
+def notes_of(stem):
+    return COVERAGE / "notes" / f"{stem}.gcno"
+
+
 def lines_run(test, path, objects):
     """Whether each line of `path` that has code was run by `test`."""
     lines = {}
     for stem in objects:
-        notes = COVERAGE / "notes" / f"{stem}.gcno"
         counts = COVERAGE / test / str(BUILD / f"{stem}.gcda").lstrip("/")
-        if notes.exists() and counts.exists():
-            shutil.copy(notes, WORK / "x.gcno")
-            shutil.copy(counts, WORK / "x.gcda")
-            for file in json.loads(output("gcov", "--json-format", "--stdout", "x.gcda", cwd=WORK))["files"]:
-                if os.path.normpath(BUILD / file["file"]) == str(TREE / path):
-                    for line in file["lines"]:
-                        lines[line["line_number"]] = lines.get(line["line_number"], False) or line["count"] > 0
+        if notes_of(stem).exists() and counts.exists():
+            for line, count in counts_of(path, notes_of(stem), counts).items():
+                lines[line] = lines.get(line, False) or count > 0
     return lines
+
+
+@functools.cache
+def not_instantiated(path, objects):
+    """The lines of function templates that are there for a GPU alone: no line of them has code."""
+    code = {line for stem in objects if notes_of(stem).exists() for line in counts_of(path, notes_of(stem))}
+    lines, left_out = (TREE / path).read_text().split("\n"), set()
+    for begin in [i for i, line in enumerate(lines) if line.startswith("template <")] if code else []:
+        body = next(i for i in range(begin, len(lines)) if lines[i].endswith(("{", "}", ";")))
+        end = next(i for i in range(body, len(lines)) if lines[i] in ("}", "};") or lines[body][-1] != "{")
+        numbers = set(range(begin + 1, end + 2))
+        if lines[end].endswith("}") and "constexpr" not in "".join(lines[begin:body + 1]) and not code & numbers:
+            left_out |= numbers
+    return left_out
 
 
 def relevant(mutant, tests, objects):
@@ -190,7 +222,11 @@ def main(n, seed, arguments):
             for mutant in mutants_of(path, file.read_text()):
                 candidates[path, mutant.line].append(mutant)
     draw = random.Random(seed)
-    drawn = [draw.choice(candidates[line]) for line in draw.sample(sorted(candidates), n)]
+    drawn = []
+    for path, line in draw.sample(sorted(candidates), len(candidates)):
+        mutant = draw.choice(candidates[path, line])
+        if len(drawn) < n and line not in not_instantiated(path, tuple(objects[path])):
+            drawn.append(mutant)
 
     columns = ["seed", "number", *Mutant._fields, "result", "seconds", "tests"]
     if not LOG.exists():

@@ -12,7 +12,9 @@ PYTHON_TEXT = re.compile(
     re.S | re.M)
 CUDA_ONLY = re.compile(r"^#ifdef QUOIN_HAVE_CUDA\n.*?^#(?:else|endif)", re.S | re.M)
 
-SPEED_ONLY = re.compile(r"\breserve\(|prefetch")
+# How fast, how soon a request to stop is noticed, and the order of a GPU's streams, which the host does not have.
+UNSEEN = re.compile(r"\breserve\(|prefetch|\bthrow_if_(?:stopped|interrupted)\(|"
+                    r"\b(?:wait_for|finish_copies|load_kernels)\(|\.(?:record|precede)\(|pipeline_\.turn\(")
 
 Mutant = namedtuple("Mutant", "path line before after")
 
@@ -48,7 +50,8 @@ RULES = [
      lambda code, _: [SWAPS[code]]),
     (r" [-+] 1\b(?!\.)|!(?=[\w(])|\bnot (?!in\b)", lambda *_: [""]),
     (r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?\b(?!\.)", numbers),
-    (r"\(\w+, \w+\)", lambda code, _: ["({1}, {0})".format(*code[1:-1].split(", "))])]
+    # the order of what is compared does not matter
+    (r"(?<!\bmin)(?<!\bmax)(?<!\bmin<Index>)(?<!\bmax<Index>)\(\w+, \w+\)", lambda code, _: ["({1}, {0})".format(*code[1:-1].split(", "))])]
 CPP_RULES = RULES + [
     (r"(?<=\bif )\(.*", negated_condition),
     (r"\breturn (?!\"\";|0;|false;|nullptr;)[^;{][^;]*;", instead("return {};")),
@@ -71,7 +74,7 @@ def mutants_of(path, text):
     for number, (line, code) in enumerate(zip(text.split("\n"), masked.split("\n")), 1):
         # else the line goes on from the one before, and is no statement by itself
         begins = python or previous[-1:] in ("", '"', ";", "{", "}", ":") or re.match(r" *(if|for|else)\b.*[)e]$", previous)
-        for rule, changes in [] if SPEED_ONLY.search(line) else PYTHON_RULES if python else CPP_RULES:
+        for rule, changes in [] if UNSEEN.search(line) else PYTHON_RULES if python else CPP_RULES:
             for match in re.finditer(rule, code) if begins or rule[0] != "^" else []:
                 for new in changes(match[0], line[match.start():match.end()]):
                     mutated = line[:match.start()] + new + line[match.end():]

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 
 #include "checks.hpp"
 #include "gallery.hpp"
@@ -20,7 +21,10 @@ template <class T, class D>
 OutOfCoreFactors<T> factor_out_of_core_copy(Context<D>& ctx, MatrixView<const T> A, const OutOfCoreOptions& options) {
     const Index k = std::min(A.rows, A.cols);
     Padded<T> memory(A), r(filled<T>(k, A.cols, T(0)).view());
+    const auto start = std::chrono::steady_clock::now();
     OutOfCoreReport report = qr_out_of_core<T, D>(ctx, memory.view(), r.view(), options);
+    EXPECT_GT(report.seconds, 0);
+    EXPECT_LE(report.seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_TRUE(memory.padding_intact());
     EXPECT_TRUE(r.padding_intact());
     EXPECT_EQ(report.bytes_in, report.plan.bytes_in);

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <regex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/sampled_sum.hpp"
 #include "cases.hpp"
@@ -201,6 +203,138 @@ TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
     }
 }
 
+/// Counted step by step: a Gram matrix or a triangular solve mn², a Cholesky factor or a product of triangles n³/3, T by
+/// reconstruction LU's 2n³/3 and two solves and a product, 4n³/3, and V mn². A GEMM of m×n by n×p 2mnp.
+TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
+    struct Case {
+        Method method;
+        QForm q;
+        double mnn, nnn;
+    };
+    const double m = 90, n = 48;
+    for (const auto& [method, q, mnn, nnn] : {Case{Method::CholeskyQR2, QForm::None, 3, 3 / 3.0},
+                                              {Method::CholeskyQR2, QForm::Explicit, 4, 3 / 3.0},
+                                              {Method::CholeskyQR2, QForm::Reflectors, 4, 3 / 3.0 + 2},
+                                              {Method::ShiftedCholeskyQR3, QForm::None, 5, 5 / 3.0},
+                                              {Method::ShiftedCholeskyQR3, QForm::Explicit, 6, 5 / 3.0},
+                                              {Method::ShiftedCholeskyQR3, QForm::Reflectors, 6, 5 / 3.0 + 2}}) {
+        SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+        EXPECT_NEAR(this->plan(90, 48, {.method = method, .q = q}).flops, mnn * m * n * n + nnn * n * n * n,
+                    1e-9 * m * n * n);
+    }
+    // leaves of h rows 2hw² each, all of them in one domain; of the tree above domains the primitives count the heads too
+    const double w = 20, www = w * w * w, leaves = 2 * m * w * w;
+    for (const Index fan_in : {flat_tree, Index{2}}) {
+        const auto flops = [&](QForm q) {
+            return this->plan(90, 20, {.method = Method::TSQR, .q = q, .tree = {30, fan_in}}).flops;
+        };
+        const double r = flops(QForm::None), most = fan_in == flat_tree ? leaves : leaves + 4 * 2.0 / 3 * www;
+        EXPECT_TRUE((1 - 1e-12) * leaves <= r && r <= (1 + 1e-12) * most) << r;
+        EXPECT_NEAR(flops(QForm::Explicit), 2 * r, 1e-9 * r);
+        EXPECT_NEAR(flops(QForm::Reflectors), 2 * r + m * w * w + 2 * www, 1e-9 * r);
+    }
+    // Gram-Schmidt of two panels, 3mn² each with its T, and Q₁ᵀA₂ and A₂ − Q₁R₁₂ between them
+    for (const Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
+        const Plan plan = this->plan(90, 40, {.method = method, .q = QForm::Explicit, .panel_width = 20});
+        EXPECT_NEAR(plan.flops, 2 * 3 * m * 20 * 20 + 2 * 2 * m * 20 * 20, 1e-9 * plan.flops);
+    }
+}
+
+/// Panels of nb columns by halves, n/nb a power of 2. A level of columns w reads A₂ twice and writes it once for each product, and
+/// reads Q₁ twice: (3/2 + 1)mn words; modified has w/2nb products a node, 3mnw/4nb + mn, whose sum is 3mn(n/nb − 1)/2 + mn log₂(n/nb).
+/// A panel is read and written.
+TYPED_TEST(PlanOf, BytesMovedByGramSchmidtAreThoseOfItsHalves) {
+    const double m = 5000, n = 128, nb = 16, levels = 3, mn_bytes = m * n * sizeof(TypeParam);
+    for (const bool modified : {false, true}) {
+        const Method method = modified ? Method::ModifiedGramSchmidt : Method::ClassicalGramSchmidt;
+        const Plan plan = this->plan(5000, 128, {.method = method, .q = QForm::Explicit, .panel_width = 16});
+        const double halves = modified ? 1.5 * (n / nb - 1) + levels : 2.5 * levels;
+        EXPECT_NEAR(plan.bytes_moved, (2 + halves) * mn_bytes, 1e-9 * mn_bytes);
+        EXPECT_NEAR(plan.flops, 2 * m * n * n + m * n * nb, 1e-9 * plan.flops);
+    }
+}
+
+/// docs/algorithms.md, "Gram-Schmidt": twice the flops; all columns twice take R₂R₁, n³/3, and panel by panel every panel meets
+/// all columns before it, mn²/nb words.
+TYPED_TEST(PlanOf, ReorthogonalizationAlwaysCostsTwice) {
+    const double m = 5000, n = 64, nb = 16, s = sizeof(TypeParam);
+    for (const Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
+        const auto plan = [&](Reorthogonalization r, Index width) {
+            Options options{.method = method, .q = QForm::Explicit, .panel_width = width};
+            options.gram_schmidt.reorthogonalization = r;
+            return this->plan(5000, 64, options);
+        };
+        for (const Index width : {16, 64}) {
+            SCOPED_TRACE(std::string(to_string(method)) + " in panels of " + std::to_string(width));
+            const Plan off = plan(Reorthogonalization::Off, width), always = plan(Reorthogonalization::Always, width);
+            EXPECT_EQ(plan(Reorthogonalization::Selective, width).flops, off.flops);
+            const bool all_twice = method == Method::ClassicalGramSchmidt && width == 16;
+            EXPECT_NEAR(always.flops, 2 * off.flops + (all_twice ? n * n * n / 3 : 0), 1e-9 * off.flops);
+            const double panels_again = all_twice ? 0 : m * n * (width == 16 ? n / nb : 1) * s;
+            EXPECT_NEAR(always.bytes_moved, 2 * off.bytes_moved + panels_again, 1e-9 * off.bytes_moved);
+        }
+    }
+}
+
+TYPED_TEST(PlanOf, GramSchmidtFactorsPanelsAsItIsTold) {
+    const auto panel = [&](Method method, GramSchmidtPanel panel) {
+        Options options{.method = method};
+        options.gram_schmidt.panel = panel;
+        return this->plan(5000, 64, options).gram_schmidt.panel;
+    };
+    using enum GramSchmidtPanel;
+    EXPECT_EQ(panel(Method::ModifiedGramSchmidt, Auto), MGS);
+    EXPECT_NE(panel(Method::ClassicalGramSchmidt, Auto), Auto);
+    EXPECT_EQ(panel(Method::ClassicalGramSchmidt, MGS), MGS);
+    EXPECT_EQ(panel(Method::ClassicalGramSchmidt, CholeskyQR2), CholeskyQR2);
+}
+
+/// A step takes as long as the slowest of link and products. With a slow link the time is that of its bytes; with a fast one
+/// that of the flops at the rate of the type.
+TYPED_TEST(PlanOf, OutOfCoreTakesTheTimeOfTheSlowestEngine) {
+    using T = TypeParam;
+    for (const OutOfCoreMethod method :
+         {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        const auto planned = [&](double link, double f32, double f64) {
+            OutOfCoreOptions options;
+            options.method = method;
+            options.memory_bytes = 0x1p27;
+            OutOfCoreRates rates;
+            rates.link = link;
+            rates.native_f32 = f32;
+            rates.native_f64 = f64;
+            return plan_out_of_core<T, Host>(20000, 5000, options, rates);
+        };
+        const bool single = sizeof(T) == 4;
+        const OutOfCorePlan slow_products = planned(1e30, single ? 2e9 : 1e30, single ? 1e30 : 2e9);
+        EXPECT_NEAR(slow_products.seconds, slow_products.flops / 2e9, 1e-9 * slow_products.seconds);
+        const OutOfCorePlan slow_link = planned(3e9, 1e30, 1e30);
+        EXPECT_GE(slow_link.seconds, (1 - 1e-9) * std::max(slow_link.bytes_in, slow_link.bytes_out) / 3e9);
+        EXPECT_LE(slow_link.seconds, (1 + 1e-9) * (slow_link.bytes_in + slow_link.bytes_out) / 3e9);
+    }
+}
+
+TYPED_TEST(PlanOf, TheWorkspaceHasRoomForTAndR) {
+    for (Method method : named_methods)
+        for (QForm q : q_forms) {
+            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
+            const Plan plan = this->plan(700, 600, {.method = method, .q = q});
+            const double R = 600 * 600 * sizeof(TypeParam);
+            const double T = method == Method::BlockedHouseholder ? R * static_cast<double>(plan.panel_width) / 600 : 0;
+            EXPECT_GE(plan.workspace_bytes, R + T);
+            EXPECT_LE(plan.workspace_bytes, 100 * R);
+        }
+    // Gram-Schmidt: R, and two blocks of coefficients of a panel; twice over all columns R₂ too
+    for (Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt})
+        for (const auto again : {Reorthogonalization::Off, Reorthogonalization::Always}) {
+            Options options{.method = method, .panel_width = 50};
+            options.gram_schmidt.reorthogonalization = again;
+            const double R = 600 * 600 * sizeof(TypeParam);
+            const bool r2 = method == Method::ClassicalGramSchmidt && again == Reorthogonalization::Always;
+            EXPECT_NEAR(this->plan(700, 600, options).workspace_bytes, (1 + 2 * 50 / 600.0 + r2) * R, 1e-9 * R);
+        }
+}
+
 TYPED_TEST(PlanOf, NoSizeOverflows) {
     const Index huge = Index(1) << 40;
     for (auto [m, n] : {std::pair<Index, Index>{huge, 1024}, {Index(1) << 33, 3}, {1 << 20, 1 << 20}})
@@ -291,6 +425,58 @@ TYPED_TEST(PlanOf, TheParagraphNamesTheMethodAndTheShape) {
         EXPECT_NE(text.find(to_string(method)), std::string::npos) << text;
         EXPECT_NE(text.find("40000"), std::string::npos) << text;
         EXPECT_NE(text.find("33"), std::string::npos) << text;
+    }
+}
+
+/// The numbers of the paragraph's last line, in order.
+std::vector<double> last_numbers(const std::string& text) {
+    const std::string line = text.substr(text.rfind('\n') + 1);
+    std::vector<double> numbers;
+    const std::regex number("(?:^|[ (])([0-9][0-9.]*(?:e[-+]?[0-9]+)?)(?= )");
+    for (auto it = std::sregex_iterator(line.begin(), line.end(), number); it != std::sregex_iterator(); ++it)
+        numbers.push_back(std::stod((*it)[1]));
+    return numbers;
+}
+/// To three digits.
+void expect_numbers(const std::string& text, const std::vector<double>& expected) {
+    const std::vector<double> numbers = last_numbers(text);
+    ASSERT_EQ(numbers.size(), expected.size()) << text;
+    for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_NEAR(numbers[i], expected[i], 6e-3 * expected[i]) << text;
+}
+
+TYPED_TEST(PlanOf, TheParagraphHasItsNumbers) {
+    using T = TypeParam;
+    const auto expect_text = [](const std::string& text, const std::string& part) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    };
+    for (Method method : named_methods) {
+        const Plan p = this->plan(40000, 33, {.method = method});
+        const std::string text = to_string(p);
+        expect_numbers(text, {1e-9 * p.flops, 1e-9 * p.bytes_moved, 1e-6 * p.workspace_bytes});
+        if (method == Method::TSQR || method == Method::CAQR)
+            expect_text(text, "leaves of " + std::to_string(p.leaf_rows) + " rows, domains of " +
+                                  std::to_string(p.domain_leaves) + " leaves, fan-in " + std::to_string(p.fan_in));
+        if (!is_conditional(method)) expect_text(text, "panels of " + std::to_string(p.panel_width) + " columns");
+    }
+    for (const auto& [m, n] : {std::pair<Index, Index>{400000, 50}, {3000, 3000}}) {
+        const FilePlan p = plan_file_qr<T>(this->ctx, m, n, {.memory = 40e6});
+        const std::string text = to_string(p);
+        expect_numbers(text, {1e-9 * p.flops, 1e-9 * p.bytes_read, 1e-9 * p.bytes_written, 1e-6 * p.memory_bytes,
+                              1e-9 * p.disk_bytes});
+        expect_text(text, std::to_string(p.blocks) + (m > n ? " blocks of " : " slabs of ") + std::to_string(p.block));
+    }
+    for (const OutOfCoreMethod method :
+         {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+        const OutOfCorePlan p = plan_out_of_core<T, Host>(20000, 5000, {.method = method, .memory_bytes = 0x1p27});
+        std::string text = to_string(p);
+        expect_numbers(text, {1e-9 * p.flops, p.seconds});
+        text.resize(text.rfind('\n'));
+        std::vector<double> moved = {p.bytes_in * 0x1p-30, p.bytes_out * 0x1p-30};
+        if (p.paper_blocks > 0)
+            moved.insert(moved.end(), {2021, static_cast<double>(p.paper_blocks), p.paper_bytes_in * 0x1p-30});
+        expect_numbers(text, moved);
+        expect_text(text, "of " + std::to_string(p.block) + " columns");
+        expect_text(text, "within 0.125 GiB");
     }
 }
 

@@ -497,6 +497,125 @@ TYPED_TEST(StreamingQRTest, BlocksOutOfTurnAreRefused) {
     EXPECT_THROW(StreamingQR<T>(this->ctx, -1), InvalidArgument);
 }
 
+TYPED_TEST(StreamingQRTest, ReadsAndWritesRowsThatItIsNotGiven) {
+    using T = TypeParam;
+    const Index m = 130, n = 12, p = 2;
+    const Matrix<T> A = random_normal<T>(m, n), b = random_normal<T>(m, p, 5);
+    for (const auto& blocks : partitions(m, n)) {
+        SCOPED_TRACE(blocks.size());
+        StreamingR<T> of_r(this->ctx, n, p), given_r(this->ctx, n, p);
+        StreamingQR<T> of_q(this->ctx, n), given_q(this->ctx, n);
+        Index rows_read = 0;
+        const RowReader<T> read = [&](Range rows, MatrixView<T> block) {
+            rows_read += rows.size();
+            ASSERT_EQ(block.rows, rows.size());
+            for (Index j = 0; j < block.cols; ++j)
+                std::copy_n(j < n ? A.view().at(rows.begin, j) : b.view().at(rows.begin, j - n), rows.size(),
+                            block.at(0, j));
+        };
+        for (const Range& rows : blocks) {
+            given_r.append(this->ctx, A.view().row_block(rows), b.view().row_block(rows));
+            given_q.append(this->ctx, A.view().row_block(rows));
+            of_r.append(this->ctx, rows.size(), read);
+            of_q.append(this->ctx, rows.size(), read);
+        }
+        EXPECT_EQ(rows_read, 2 * m);
+        EXPECT_TRUE(same_bits<T>(of_r.r().view(), given_r.r().view()));
+        EXPECT_TRUE(same_bits<T>(of_r.solve(this->ctx).X.view(), given_r.solve(this->ctx).X.view()));
+        EXPECT_TRUE(same_bits<T>(of_q.r().view(), given_q.r().view()));
+
+        // the last block may be taken from the stream in the ordinary way
+        Index left = m;
+        if (blocks.size() % 2 == 0) {
+            left = blocks.back().begin;
+            of_q.q_rows(this->ctx, A.view().row_block(blocks.back()));
+        }
+        Matrix<T> Q = filled<T>(m, n, std::numeric_limits<T>::quiet_NaN());
+        rows_read = 0;
+        of_q.q(this->ctx, read, [&](Range rows, MatrixView<const T> block) {
+            EXPECT_EQ(rows.end, left);
+            left = rows.begin;
+            for (Index j = 0; j < n; ++j) std::copy_n(block.at(0, j), rows.size(), Q.view().at(rows.begin, j));
+        });
+        EXPECT_EQ(left, 0);
+        EXPECT_LE(rows_read, blocks.back().begin) << "a block that is there is not read again";
+        for (auto rows = blocks.rbegin(); rows != blocks.rend(); ++rows) {
+            const Matrix<T> expected = given_q.q_rows(this->ctx, A.view().row_block(*rows));
+            if (rows == blocks.rbegin() && blocks.size() % 2 == 0) continue;
+            EXPECT_TRUE(same_bits<T>(Q.view().row_block(*rows), expected.view()));
+        }
+        of_q.q(this->ctx, read, [](Range, auto) { ADD_FAILURE() << "no block is left"; });
+        const StreamTimes times = of_q.times();
+        for (const double seconds : {times.reading, times.to_device, times.computing, times.from_device, times.writing})
+            EXPECT_GE(seconds, 0);
+        EXPECT_GT(times.computing, 0);
+    }
+}
+
+TYPED_TEST(StreamingQRTest, BlocksMayComeInEitherWay) {
+    using T = TypeParam;
+    const Index h = 20, n = 5;
+    const Matrix<T> A = random_normal<T>(2 * h, n);
+    const auto blocks = cut(2 * h, {h});
+    Index rows_read = 0;
+    const RowReader<T> read = [&](Range rows, MatrixView<T> block) {
+        rows_read += rows.size();
+        for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(rows.begin, j), rows.size(), block.at(0, j));
+    };
+    StreamingQR<T> stream(this->ctx, n);
+    stream.append(this->ctx, h, read);
+    stream.append(this->ctx, A.view().row_block(blocks[1]));
+    rows_read = 0;
+    Matrix<T> R;
+    const Matrix<T> expected = stream_q<T>(this->ctx, A.view(), blocks, R);
+    stream.q(this->ctx, read, [&](Range rows, MatrixView<const T> block) {
+        EXPECT_TRUE(same_bits<T>(block, expected.view().row_block(rows)));
+    });
+    EXPECT_EQ(rows_read, 2 * h);
+}
+
+TYPED_TEST(StreamingQRTest, AReaderThatFailsLeavesTheStateAsItWas) {
+    using T = TypeParam;
+    const Index h = 20, n = 5;
+    const Matrix<T> A = random_normal<T>(2 * h, n);
+    T spoilt = 0;
+    bool fails = false;
+    const RowReader<T> read = [&](Range rows, MatrixView<T> block) {
+        if (fails) throw Interrupted();
+        for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(rows.begin, j), rows.size(), block.at(0, j));
+        block(3, 2) += spoilt;
+    };
+    StreamingR<T> of_r(this->ctx, n);
+    StreamingQR<T> of_q(this->ctx, n);
+    const auto append = [&] {
+        of_r.append(this->ctx, h, read);
+        of_q.append(this->ctx, h, read);
+    };
+    append();
+    spoilt = std::numeric_limits<T>::infinity();
+    EXPECT_THROW(of_r.append(this->ctx, h, read), NonFiniteEntry);
+    EXPECT_THROW(of_q.append(this->ctx, h, read), NonFiniteEntry);
+    spoilt = 0;
+    fails = true;
+    EXPECT_THROW(of_r.append(this->ctx, h, read), Interrupted);
+    EXPECT_THROW(of_q.append(this->ctx, h, read), Interrupted);
+    EXPECT_THROW(of_r.append(this->ctx, -1, read), InvalidArgument);
+    EXPECT_THROW(of_q.append(this->ctx, -1, read), InvalidArgument);
+    EXPECT_EQ(of_r.rows(), h);
+    EXPECT_EQ(of_q.rows(), h);
+    // the block that the stream had is not taken for the one that was read last
+    EXPECT_THROW(of_q.q(this->ctx, read, [](Range, auto) {}), Interrupted);
+    fails = false;
+    append();
+    const std::vector<Range> blocks = cut(2 * h, {h});
+    EXPECT_TRUE(same_bits<T>(of_r.r().view(), stream_r<T>(this->ctx, A.view(), blocks).view()));
+    Matrix<T> R;
+    const Matrix<T> expected = stream_q<T>(this->ctx, A.view(), blocks, R);
+    of_q.q(this->ctx, read, [&](Range rows, MatrixView<const T> block) {
+        EXPECT_TRUE(same_bits<T>(block, expected.view().row_block(rows)));
+    });
+}
+
 TYPED_TEST(StreamingQRTest, EmptyMatrices) {
     using T = TypeParam;
     StreamingQR<T> nothing(this->ctx, 4);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <mutex>
 
 namespace quoin::cli {
@@ -23,7 +22,6 @@ void draw(const std::string& label, double fraction, const std::string& rate, do
     if (fraction > 0.02) left = fmt::format("{:.0f} s left", elapsed_seconds * (1 - fraction) / fraction);
     fmt::print(stderr, "\r\x1b[K{} [{:#>{}}{:->{}}] {:3.0f}%  {}{}{}", label, "", filled, "", width - filled,
                100 * fraction, rate, rate.empty() || left.empty() ? "" : ", ", left);
-    std::fflush(stderr);
 }
 
 }  // namespace
@@ -46,7 +44,6 @@ ProgressBar::ProgressBar(std::string label, std::function<double()> fraction, st
                 draw(label, std::clamp(fraction(), 0.0, 1.0), rate ? rate() : "", elapsed.count());
             } while (!stopped_after(200ms));
             fmt::print(stderr, "\r\x1b[K");
-            std::fflush(stderr);
         });
 }
 

@@ -7,6 +7,7 @@
 #include "interrupt.hpp"
 #include "progress_bar.hpp"
 #include "quoin/io.hpp"
+#include "quoin/rows.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #endif
@@ -22,23 +23,14 @@ struct RowBlocks {
     Range block(Index i) const { return {i * block_rows, std::min(rows, (i + 1) * block_rows)}; }
 };
 
-/// Blocks of about 64 MiB of an m×n matrix: what is read or written between two looks at the stop request.
-inline RowBlocks transfer_blocks(Index m, Index n, std::size_t element_bytes) {
-    const Index row_bytes = std::max<Index>(1, n) * static_cast<Index>(element_bytes);
-    return {m, std::max<Index>(1, (Index{64} << 20) / row_bytes)};
-}
-
-enum class Order { Forward, Reverse };
-
 /// Calls `f(range)` for every block, under a progress bar. Throws Interrupted between two blocks once a signal has come.
 template <class F>
-void for_each_block(const std::string& label, RowBlocks blocks, Order order, F&& f) {
+void for_each_block(const std::string& label, RowBlocks blocks, F&& f) {
     std::atomic<Index> rows_done{0};
     const ProgressBar bar(label, [&] { return static_cast<double>(rows_done) / static_cast<double>(blocks.rows); });
-    const Index count = blocks.count();
-    for (Index i = 0; i < count; ++i) {
+    for (Index i = 0; i < blocks.count(); ++i) {
         throw_if_interrupted();
-        const Range rows = blocks.block(order == Order::Forward ? i : count - 1 - i);
+        const Range rows = blocks.block(i);
         f(rows);
         rows_done += rows.size();
     }
@@ -58,53 +50,27 @@ void read_rows(const MatrixFile& file, Range rows, MatrixView<T> out) {
     }
 }
 
-/// The whole matrix of a file.
+/// The rows of a file for what asks for them piece by piece. Throws Interrupted once a signal has come.
 template <class T>
-Matrix<T> read_matrix(Context<Host>&, const MatrixFile& file) {
-    Matrix<T> A(file.rows(), file.cols());
-    for_each_block("reading " + file.path(), transfer_blocks(A.rows(), A.cols(), sizeof(T)), Order::Forward,
-                   [&](Range rows) { read_rows<T>(file, rows, A.view().row_block(rows)); });
-    return A;
+RowReader<T> reader_of(const MatrixFile& file) {
+    return [&file](Range rows, MatrixView<T> block) {
+        throw_if_interrupted();
+        read_rows<T>(file, rows, block);
+    };
 }
 
-/// The rows of a file, block after block, in one buffer.
-template <class T>
-class BlockReader {
-public:
-    BlockReader(const MatrixFile& file, RowBlocks blocks) : file_(file), buffer_(blocks.block_rows, file.cols()) {}
-
-    /// A(rows, :), valid until the next call.
-    MatrixView<const T> read(Range rows) {
-        const MatrixView<T> block = buffer_.view().row_block({0, rows.size()});
-        file_.read_rows<T>(rows, block);
-        return block;
-    }
-
-private:
-    const MatrixFile& file_;
-    Matrix<T> buffer_;
-};
-
-/// All rows of A into a file that has its shape.
-template <class T>
-void write_matrix(Context<Host>&, NpyRowWriter<T>& writer, const std::string& label, MatrixView<const T> A) {
-    for_each_block("writing " + label, transfer_blocks(A.rows, A.cols, sizeof(T)), Order::Forward,
-                   [&](Range rows) { writer.write_rows(rows.begin, A.row_block(rows)); });
-}
-
-#ifdef QUOIN_HAVE_CUDA
-/// The whole matrix of a file on the GPU, once it is there: one block of rows is read while the one before it travels.
-template <class T>
-Matrix<T, Cuda> read_matrix(Context<Cuda>& ctx, const MatrixFile& file) {
-    Matrix<T, Cuda> A(ctx, file.rows(), file.cols());
+/// The whole matrix of a file on the context's device, once it is there: a GPU gets one block of rows while the next one is read.
+template <class T, class D>
+Matrix<T, D> read_matrix(Context<D>& ctx, const MatrixFile& file) {
+    Matrix<T, D> A(ctx, file.rows(), file.cols());
     std::atomic<Index> rows_done{0};
     const ProgressBar bar("reading " + file.path(),
                           [&] { return static_cast<double>(rows_done) / static_cast<double>(A.rows()); });
+    const RowReader<T> read = reader_of<T>(file);
     copy_rows_to_device<T>(
         ctx,
         [&](Range rows, MatrixView<T> block) {
-            throw_if_interrupted();
-            read_rows<T>(file, rows, block);
+            read(rows, block);
             rows_done += rows.size();
         },
         A.view());
@@ -112,9 +78,9 @@ Matrix<T, Cuda> read_matrix(Context<Cuda>& ctx, const MatrixFile& file) {
     return A;
 }
 
-/// All rows of a matrix on the GPU into a file.
-template <class T>
-void write_matrix(Context<Cuda>& ctx, NpyRowWriter<T>& writer, const std::string& label, MatrixView<const T, Cuda> A) {
+/// All rows of A into a file that has its shape.
+template <class T, class D>
+void write_matrix(Context<D>& ctx, NpyRowWriter<T>& writer, const std::string& label, View<const T, D> A) {
     std::atomic<Index> rows_done{0};
     const ProgressBar bar("writing " + label,
                           [&] { return static_cast<double>(rows_done) / static_cast<double>(A.rows); });
@@ -124,7 +90,6 @@ void write_matrix(Context<Cuda>& ctx, NpyRowWriter<T>& writer, const std::string
         rows_done += rows.size();
     });
 }
-#endif
 
 /// What the reader of `file` itself holds in memory while rows are read: text is parsed whole, .npy is mapped.
 inline double reader_bytes(const MatrixFile& file) {

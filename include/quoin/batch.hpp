@@ -39,6 +39,9 @@ public:
         if (other.list_) *this = BatchView(std::vector<MatrixView<T, D>>(other.list_->begin(), other.list_->end()));
     }
 
+    /// The transposes of the same memory, of a uniform batch.
+    BatchView transposed() const { return {data_, cols_, rows_, col_stride_, row_stride_, stride_, count_}; }
+
     Index count() const { return count_; }
     /// Whether all have one shape, that of matrix 0.
     bool uniform() const { return !list_; }
@@ -77,6 +80,9 @@ public:
         view_ = BatchView<T, D>(std::move(views));
     }
 
+    /// The memory of matrices of one shape: rows×(cols·count).
+    Matrix<T, D> take() && { return std::move(memory_); }
+
     Index count() const { return view_.count(); }
     const BatchView<T, D>& view() { return view_; }
     BatchView<const T, D> view() const { return view_; }
@@ -107,14 +113,18 @@ public:
     void r(Context<D>& ctx, BatchView<T, D> R) const;
     /// The thin Q_b, m×k. 2mk² − 2k³/3 flops each.
     void form_q(Context<D>& ctx, BatchView<T, D> Q) const;
-    /// C_b := op(Q_b) C_b for the m×m Q_b, C_b m×p_b. 4mkp − 2k²p flops each.
+    /// C_b := op(Q_b) C_b for the m×m Q_b, C_b m×p_b, any p_b. 4mkp − 2k²p flops each.
     void apply_q(Context<D>& ctx, Op op, BatchView<T, D> C) const;
+    /// to := op(Q_b) from; the two may be one.
+    void apply_q(Context<D>& ctx, Op op, std::type_identity_t<BatchView<const T, D>> from, BatchView<T, D> to) const;
     /// LAPACK's format, as ?geqrf has it: V below the diagonal and R on and above it, m×n; tau k×1.
     void lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, D> tau) const;
 
     /// The same in memory of their own.
     Batch<T, D> r(Context<D>& ctx) const;
     Batch<T, D> form_q(Context<D>& ctx) const;
+    /// The factorization is spent. Where a matrix was factored alone its memory is given back before the next one's Q is made.
+    Batch<T, D> take_q(Context<D>& ctx) &&;
     /// op(Q_b) C, one C (m×p) for all.
     Batch<T, D> apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const;
 
@@ -124,18 +134,20 @@ public:
     /// Quoin's own use.
     struct Impl;
     explicit BatchedQR(std::unique_ptr<Impl> impl);
+    const Impl& impl() const { return *impl_; }
 
 private:
-    void apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from, BatchView<T, D> to) const;
     std::unique_ptr<Impl> impl_;
 };
 
 /// A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
 ///
 /// ‖A_b − Q_bR_b‖ = O(nu)‖A_b‖ and ‖I − Q_bᵀQ_b‖ = O(nu) for every finite A_b, by Householder reflectors. Small matrices are factored
-/// several at once, one in each lane of the vector registers; others each by one thread as `qr` does it. The bits of a result depend
+/// several at once, one in each lane of the vector registers; others each by one thread as `qr` does it. On a GPU all matrices of one
+/// shape are factored by one launch if they have at most 2048 rows (1024 in f64). The bits of a result depend
 /// on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
-/// Blocks until done. `options`: any that `qr` takes; those other than `method` Auto or BlockedHouseholder, and `verify`, have every
+/// Blocks until done; on a GPU only if `check_finite`, and without it what is called here can be captured into a CUDA graph once a call has
+/// taken the memory that it needs. `options`: any that `qr` takes; those other than `method` Auto or BlockedHouseholder, and `verify`, have every
 /// matrix factored by `qr`.
 ///
 /// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry that names the first such matrix and its entry; with check_finite = false
@@ -149,5 +161,62 @@ template <class T, class D>
 BatchedQR<T, D> qr(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
     return qr<T, D>(ctx, BatchView<const T, D>(A), options);
 }
+
+/// The thin Q_b (m×k) and R_b (k×n) of every matrix, written where the caller wants them, and nothing else kept; R alone if Q has no
+/// matrices. Bounds and errors as above. Neither may overlap A.
+///
+///     qr(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<double>(q, 16, 8, 16, 128, count), BatchView<double>(r, 8, 8, 8, 64, count));
+template <class T, class D>
+void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> Q,
+        std::type_identity_t<BatchView<T, D>> R, Options options = {});
+
+/// The thin Q alone: `qr(ctx, A, options).take_q(ctx)`, and as that throws.
+///
+///     Batch<double> Q = orthonormalize(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));
+template <class T, class D>
+Batch<T, D> orthonormalize(Context<D>& ctx, BatchView<const T, D> A, Options options = {});
+template <class T, class D>
+Batch<T, D> orthonormalize(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
+    return orthonormalize<T, D>(ctx, BatchView<const T, D>(A), options);
+}
+
+/// Solutions of min ‖A_b X_b − B_b‖ for every matrix of a batch.
+template <class T, class D = Host>
+struct BatchedLeastSquares {
+    Batch<T, D> X;               ///< n×p_b
+    Batch<T, D> residual_norms;  ///< p_b×1: ‖A x_j − b_j‖₂; exact zeros for m <= n
+    Batch<T, D> conditions;      ///< 1×1: κ₁ of the triangular factor, or an estimate; infinite beyond T's range
+};
+
+/// Full-rank least squares for every matrix of a batch, A_b m×n and B_b m×p_b: for m >= n the minimiser, for m < n the solution of
+/// least norm, with the backward errors and refusals of `least_squares` for one matrix.
+///
+/// One right-hand side for all is a B of stride 0. Small matrices are solved several at once, as `qr` factors them; a matrix that this
+/// refuses (of deficient rank, near an end of T's range) goes to the single `least_squares`, as do all where `options` ask for what `qr`
+/// does matrix by matrix. 2 max(m, n)k² + k³/3 + 4mnp flops each.
+///
+/// Throws InvalidArgument, and NonFiniteEntry, RankDeficient and NumericalBreakdown that name the first such matrix. With check_finite =
+/// false a matrix for which that would be thrown has NaN in X, residual norms and condition, and others are as they would be alone. On a
+/// GPU that also holds for small matrices near an end of T's range, and nothing is waited for where all are small.
+///
+///     auto s = least_squares(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<const double>(b, 16, 1, 16, 16, count));
+///     // s.X[0], s.residual_norms[0], s.conditions[0]
+template <class T, class D>
+BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,
+                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1,
+                                        Options options = {});
+template <class T, class D>
+BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<T, D> A,
+                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1,
+                                        Options options = {}) {
+    return least_squares<T, D>(ctx, BatchView<const T, D>(A), B, rcond, options);
+}
+
+/// The same on factorizations that exist already, m >= n: 4mnp + n²p + n³/3 flops each. Waits on a GPU.
+///
+/// Throws InvalidArgument for m < n and for factorizations with QForm::None.
+template <class T, class D>
+BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& factorizations,
+                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1);
 
 }  // namespace quoin

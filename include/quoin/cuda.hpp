@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
+#include "quoin/rows.hpp"
 
 struct CUstream_st;
 
@@ -165,24 +165,6 @@ void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<
 /// B := A, to the host. Waits until B is there.
 template <class T>
 void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B);
-
-/// Fills the block (column-major, pinned memory) with the given rows of a matrix, every column.
-template <class T>
-using RowReader = std::function<void(Range rows, MatrixView<T, Host> block)>;
-/// Takes the given rows out of the block, which is reused afterwards.
-template <class T>
-using RowWriter = std::function<void(Range rows, MatrixView<const T, Host> block)>;
-
-/// B := a matrix that `read` supplies by blocks of rows (16 MiB, a row at least), in order: one block is read while the
-/// previous one is copied. Returns when the last has been read; B is ready for work enqueued on the context. An exception of
-/// `read` ends the copy.
-///
-///     copy_rows_to_device<float>(ctx, [&](Range r, auto block) { file.read_rows<float>(r, block); }, A.view());
-template <class T>
-void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B);
-/// The reverse: `write` takes one block of A's rows after the other, while the next one is copied. Waits.
-template <class T>
-void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write);
 
 template <class T>
 Matrix<T, Cuda> copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A) {

@@ -14,6 +14,7 @@
 #include "quoin/options.hpp"
 #include "quoin/out_of_core.hpp"
 #include "quoin/qr.hpp"
+#include "quoin/rows.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/trace.hpp"

@@ -1,10 +1,24 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "quoin/least_squares.hpp"
+#include "quoin/rows.hpp"
 
 namespace quoin {
+
+template <class T, class D>
+class RowsFromHost;
+
+/// Where the time of rows from the host's memory went, in seconds.
+struct StreamTimes {
+    double reading = 0;      ///< in `read`
+    double to_device = 0;    ///< waiting for copies to the device, which run beside the reading
+    double computing = 0;    ///< on the device; on a GPU beside the reading of the next block
+    double from_device = 0;  ///< waiting for copies from the device, which run beside the writing
+    double writing = 0;      ///< in `write`
+};
 
 /// R of a matrix whose rows arrive block by block, and Qᵀb for least squares, in O((n + p)²) memory beyond a block.
 ///
@@ -33,6 +47,14 @@ public:
     /// Throws InvalidArgument on other shapes and NonFiniteEntry, with the row counted within the block; whatever it
     /// throws, the state is as it was before the call.
     void append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b = {});
+    /// The same for rows in the host's memory, pinned or not. They are copied beside the work on the block before, to two places
+    /// by turns, each of the size of the largest block so far. They may be changed once this returns.
+    void append(Context<D>& ctx, HostRows<T, D> A, HostRows<T, D> b = {});
+    /// The same for the next h rows of [A b], which `read` supplies as in `copy_rows_to_device`, counted from the stream's
+    /// first row: while a GPU works on one block, the next one is read and copied.
+    ///
+    ///     for (i = 0; i < blocks; ++i) stream.append(ctx, h, [&](Range rows, auto block) { file.read_rows<T>(rows, block); });
+    void append(Context<D>& ctx, Index h, const RowReader<T>& read);
 
     /// Appends all rows of A and b that `other` was given: R_ext := R factor of [R_ext; R_ext of other].
     ///
@@ -69,14 +91,19 @@ public:
     ///
     /// Throws InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
     LeastSquares<T, D> solve(Context<D>& ctx, double rcond = -1) const;
+    /// Of the blocks from the host's memory so far. Waits for the work on them.
+    StreamTimes times() const;
 
 private:
+    void require_shape(Index rows, Index cols, Index b_rows, Index b_cols) const;
+    void append_brought(Context<D>& ctx, MatrixView<const T, D> Ab);
     void reduce(Context<D>& ctx, Matrix<T, D>&& stacked);
     void count(const Report& report);
 
     Index n_ = 0, p_ = 0, rows_ = 0;
     Matrix<T, D> R_;  // R_ext, min(rows, n + p)×(n + p)
     Report report_;
+    std::shared_ptr<RowsFromHost<T, D>> from_host_;
 };
 
 /// R and thin Q of a matrix larger than memory, in two passes over its blocks of rows: A = QR, Q with min(rows, n) columns.
@@ -90,7 +117,8 @@ private:
 ///
 /// Householder reflectors alone. ‖I − QᵀQ‖_F and ‖A − QR‖_F/‖A‖_F are of order n·u for every finite A, rank-deficient ones
 /// included, however many blocks there are. Flops for h rows: 2hn² forward, 6hn² backward.
-/// Memory: 2n² numbers for each block appended, and two copies of a block while it is worked on.
+/// Memory: 2n² numbers for each block appended, and two copies of a block while it is worked on; on a GPU two more blocks, where
+/// they come from the host's memory.
 ///
 ///     StreamingQR<double> stream(ctx, n);
 ///     for (i = 0; i < blocks; ++i) stream.append(ctx, read(i).view());
@@ -106,6 +134,9 @@ public:
     /// Throws InvalidArgument on other shapes and once `q_rows` has been called, and NonFiniteEntry, with the row counted
     /// within the block; whatever it throws, the state is as it was before the call.
     void append(Context<D>& ctx, MatrixView<const T, D> block);
+    /// The same for rows in the host's memory, and for the next h rows, which `read` supplies: as `StreamingR::append`.
+    void append(Context<D>& ctx, HostRows<T, D> block);
+    void append(Context<D>& ctx, Index h, const RowReader<T>& read);
 
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
@@ -121,6 +152,19 @@ public:
     /// Throws InvalidArgument, the state untouched, if `block` is not the one whose turn it is, entry for entry as far as
     /// its R factor shows, or if no block is left.
     Matrix<T, D> q_rows(Context<D>& ctx, MatrixView<const T, D> block);
+    /// The same in the host's memory.
+    Matrix<T, Host> q_rows(Context<D>& ctx, HostRows<T, D> block);
+    /// All rows of thin Q that are left, block by block from the last one to the first: `read` supplies those of A once more,
+    /// `write` takes those of Q, both counted from the stream's first row. While a GPU works on one block, the next one is read
+    /// and copied; a last block that `append` has read is still there and is not read again. Waits.
+    ///
+    /// Throws as `q_rows`. After an exception no row of Q can be had of the block that was being written.
+    ///
+    ///     stream.q(ctx, [&](Range rows, auto block) { A.read_rows<T>(rows, block); },
+    ///              [&](Range rows, auto block) { Q.write_rows(rows.begin, block); });
+    void q(Context<D>& ctx, const RowReader<T>& read, const RowWriter<T>& write);
+    /// As `StreamingR::times`.
+    StreamTimes times() const;
 
     /// The state of a stream in either pass, as `StreamingR::State`.
     struct State {
@@ -140,6 +184,7 @@ private:
         Index rows;
         Matrix<T, D> R;  // R_i, min(rows, n)×n
     };
+    void require_shape(Index rows, Index cols) const;
     QR<T, D> factor_block(Context<D>& ctx, MatrixView<const T, D> A) const;
     Matrix<T, D> stack(Context<D>& ctx) const;
     QR<T, D> factor_stack(Context<D>& ctx) const;
@@ -148,6 +193,8 @@ private:
     std::vector<Block> blocks_;  // that have no rows of Q yet
     bool backward_ = false;
     Matrix<T, D> R_, G_;  // R and [G_1; …; G_N], once backward
+    std::shared_ptr<RowsFromHost<T, D>> from_host_;
+    MatrixView<const T, D> read_;  // the last block, where `append` has read it
 };
 
 }  // namespace quoin

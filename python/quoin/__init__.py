@@ -19,6 +19,7 @@ from ._errors import (
     RankDeficient,
 )
 from ._functions import (
+    BatchedFactorization,
     Factorization,
     LstsqResult,
     Plan,
@@ -41,6 +42,7 @@ from ._streaming import StreamingQR, StreamingR
 __version__: str = _core.info()["version"]
 
 __all__ = [
+    "BatchedFactorization",
     "DeviceFailure",
     "Error",
     "Estimate",

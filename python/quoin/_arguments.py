@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._errors import InvalidArgument
 
 _MOST_THREADS = 4096  # OpenMP ends the process where the system does not give it the threads that it asks for
@@ -48,6 +50,18 @@ def integer(name: str, value: Any, least: int, most: int = _LARGEST, optional: b
 
 def threads_number(threads: int | None) -> int:
     return integer("threads", threads, 1, _MOST_THREADS, optional=True)
+
+
+def gpu_number(device: Any) -> int | None:
+    """N of 'cuda:N', 0 of 'cuda', None of 'cpu'."""
+    named = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", str(device))
+    if not named:
+        raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {shown(device)}")
+    if named[0] == "cpu":
+        return None
+    if not hasattr(_core, "cuda"):
+        raise InvalidArgument("quoin was built without CUDA")
+    return int(named[1] or 0)
 
 
 def real(name: str, value: Any, or_none: str = ",") -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._cuda import Arithmetic, GpuArray, OnGpu
+from ._errors import InvalidArgument
 
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
@@ -54,6 +55,21 @@ class OnHost:
 
     def mask(self, array: np.ndarray) -> np.ndarray:
         return np.asarray(array, dtype=bool).view(np.uint8)
+
+
+class BesideGpu(OnHost):
+    """Arrays in host memory, which a GPU computes on: `require` says whether it can."""
+
+    def __init__(self, device: int, give_back: Callable[[Any], Any] = _identity):
+        super().__init__(give_back)
+        self.device = device
+        self.core = _core.cuda
+
+    def __str__(self) -> str:
+        return f"the host, for GPU {self.device}"
+
+    def where(self, threads: int = 0) -> Any:
+        return _core.cuda.Call(self.device, 0, False, None)
 
 
 ON_HOST = OnHost()
@@ -136,3 +152,31 @@ def columns(array: Any) -> Any:
             f"{array.ndim}-dimensional array given. Array must be one-dimensional or two-dimensional"
         )
     return array[:, None] if array.ndim == 1 else array
+
+
+def columns_of_stack(array: Any) -> Any:
+    """A vector as a matrix of one column, as numpy.linalg.solve takes right-hand sides; other arrays are stacks of matrices."""
+    if array.ndim == 0:
+        raise np.linalg.LinAlgError("0-dimensional array given. Array must be at least one-dimensional")
+    return array[:, None] if array.ndim == 1 else array
+
+
+def broadcast(array: Any, leading: tuple[int, ...]) -> Any:
+    """A stack of matrices with these leading dimensions, the same memory for those that it lacks."""
+    shape = tuple(leading) + array.shape[-2:]
+    if array.shape == shape:
+        return array
+    try:
+        np.broadcast_shapes(array.shape, shape)
+        return array.broadcast_to(shape) if isinstance(array, GpuArray) else np.broadcast_to(array, shape)
+    except ValueError:
+        raise InvalidArgument(
+            f"the leading dimensions of an array of shape {array.shape} do not broadcast to {tuple(leading)}"
+        ) from None
+
+
+def is_ragged(a: Any) -> bool:
+    """Whether it is a list of matrices that NumPy does not make a stack of: of different shapes, or a GPU's."""
+    if not isinstance(a, (list, tuple)) or not a or not all(hasattr(one, "shape") and len(one.shape) == 2 for one in a):
+        return False
+    return len({tuple(one.shape) for one in a}) > 1 or not isinstance(located(a[0])[1], OnHost)

@@ -258,6 +258,11 @@ class GpuArray:
         with place.library.current():
             return place.take(place.library.astype(self._array, np.dtype(dtype).name))
 
+    def broadcast_to(self, shape: tuple[int, ...]) -> GpuArray:
+        place = self._place
+        with place.library.current():
+            return place.take(place.library.xp.broadcast_to(self._array, shape))
+
     def dense(self) -> GpuArray:
         """Itself where the rows or the columns of its matrices lie next to each other; otherwise a copy in C order."""
         library = self._place.library

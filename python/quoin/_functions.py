@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import operator
-import re
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from . import _core
-from ._arguments import flag, integer, one_of, rcond_number, shown, threads_number
+from ._arguments import flag, gpu_number, integer, one_of, rcond_number, shown, threads_number
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
+    ON_HOST,
+    BesideGpu,
     Place,
     at_least_2d,
+    broadcast,
     columns,
+    columns_of_stack,
     exactly_2d,
+    is_ragged,
     located,
     require_one_place,
     to_float,
@@ -45,8 +49,8 @@ class LstsqResult(NamedTuple):
 
     x: Any
     residual_norms: Any
-    condition: float
-    report: Report
+    condition: Any
+    report: Report | None
 
 
 class SVDResult(NamedTuple):
@@ -119,8 +123,9 @@ def qr(
 
     Parameters
     ----------
-    a : array_like, shape (..., M, N)
-        float32 or float64, in any layout; integers and booleans are computed in float64. Read only.
+    a : array_like, shape (..., M, N), or a list of arrays
+        float32 or float64, in any layout; integers and booleans are computed in float64. Read only. A list of matrices of
+        different shapes, or of a GPU's, is a batch too: then Q and R are lists.
     mode : {'reduced', 'complete', 'r', 'raw'}
         With K = min(M, N), as in `numpy.linalg.qr`: Q (..., M, K) and R (..., K, N); Q (..., M, M) and
         R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
@@ -165,6 +170,8 @@ def qr(
     """
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
+    elif is_ragged(a):
+        return _qr_of_list(a, mode, method, threads, check_finite)
     else:
         a, place = located(a)
         a = at_least_2d(to_float(a, "qr"))
@@ -181,6 +188,16 @@ def qr(
     if mode == "r":
         return result
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
+
+
+def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finite: bool) -> Any:
+    one_of("mode", mode, *_MODES)
+    q = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}[mode]
+    f = factor(a, method, threads, check_finite, q=q)
+    if mode == "raw":
+        return f.raw
+    R = f._list(f._f.r(mode == "complete", f._where()))
+    return R if mode == "r" else QRResult(f._list(f._f.q(mode == "complete", f._where())), R)
 
 
 class _Q:
@@ -331,6 +348,139 @@ class Factorization:
         return _solution(result, b.ndim, place)
 
 
+class BatchedFactorization:
+    """The factorizations of a stack (..., M, N), or of a list of matrices; made by `factor`.
+
+    What has a matrix for each is an array with the same leading dimensions for a stack, and a list for a list. Calls from
+    several threads at once are safe.
+    """
+
+    def __init__(self, core: Any, place: Place, threads: int, dtype: np.dtype, stacked: bool):
+        self._f = core
+        self._place = place
+        self._threads = threads
+        self._dtype = dtype
+        self._stacked = stacked
+
+    def _where(self) -> Any:
+        return self._place.where(self._threads)
+
+    def _list(self, arrays: Any) -> Any:
+        """The caller's kind of array, or the list of them."""
+        return self._place.give_back(arrays) if self._stacked else [self._place.give_back(array) for array in arrays]
+
+    def _operands(self, C: Any, function: str) -> tuple[Any, bool]:
+        """C for every matrix, and whether each is a vector."""
+        if not self._stacked:
+            if not isinstance(C, (list, tuple)) or len(C) != len(self):
+                raise InvalidArgument(
+                    f"BatchedFactorization.{function} of a list takes a list of {len(self)} arrays, and was given {shown(C)}"
+                )
+            matrices, place, vector = _list_of_matrices(C, f"BatchedFactorization.{function}", vectors=True)
+            require_one_place(f"BatchedFactorization.{function}", self._place, place)
+            return _list_operands(matrices, place, self._dtype), vector
+        C, place = located(C)
+        require_one_place(f"BatchedFactorization.{function}", self._place, place)
+        C = to_float(C, f"BatchedFactorization.{function}").astype(self._dtype, copy=False)
+        return place.operand(broadcast(columns_of_stack(C), self.shape[:-2])), C.ndim == 1
+
+    def __len__(self) -> int:
+        """The number of matrices."""
+        return len(self._f)
+
+    def __repr__(self) -> str:
+        kind = f"a stack of shape {self.shape}" if self._stacked else f"{len(self)} matrices"
+        return f"<quoin.BatchedFactorization of {kind}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a quoin.BatchedFactorization cannot be copied or pickled; keep its raw instead")
+
+    @property
+    def shape(self) -> Any:
+        """(..., M, N), or the list of (M, N)."""
+        return self._f.shape
+
+    @property
+    def R(self) -> Any:
+        """R, shape (..., K, N), K = min(M, N): new arrays at each call."""
+        return self._list(self._f.r(False, self._where()))
+
+    def q(self) -> Any:
+        """The thin Q, shape (..., M, K)."""
+        return self._list(self._f.q(False, self._where()))
+
+    @property
+    def raw(self) -> RawQRResult:
+        """LAPACK's reflectors, as `qr(mode="raw")` returns them."""
+        return RawQRResult(*map(self._list, self._f.raw(self._where())))
+
+    def report(self, index: int) -> Report:
+        """What was done for matrix `index`, counted through the leading dimensions in C order."""
+        return Report(**self._f.report(integer("index", index, 0, len(self) - 1)))
+
+    def apply(self, C: Any, trans: bool = False) -> Any:
+        """Q C for every square Q, which is never formed, or Qᵀ C with `trans`.
+
+        Parameters
+        ----------
+        C : array_like, shape (M,), (M, P) or (..., M, P), or a list of such
+            Leading dimensions are broadcast to those of the stack: one C may serve all.
+
+        Examples
+        --------
+        >>> import numpy as np, quoin
+        >>> A = np.random.default_rng(0).standard_normal((4, 50, 3))
+        >>> f = quoin.factor(A)
+        >>> bool(np.allclose(f.apply(A, trans=True)[:, :3], f.R))
+        True
+        """
+        trans = flag("trans", trans)
+        C, vector = self._operands(C, "apply")
+        call = self._f.apply if self._stacked else self._f.apply_list
+        result = self._list(call(C, trans, self._where()))
+        return _without_columns(result) if vector else result
+
+    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with these factorizations (M >= N); as `quoin.lstsq`."""
+        B, vector = self._operands(b, "lstsq")
+        call = self._f.lstsq if self._stacked else self._f.lstsq_list
+        return _solutions(call(B, rcond_number(rcond), self._where()), vector, self._list)
+
+
+def _without_columns(X: Any) -> Any:
+    """Vectors of matrices of one column."""
+    return [x[:, 0] for x in X] if isinstance(X, list) else X[..., 0]
+
+
+def _solutions(result: Any, vector: bool, to_callers: Any) -> LstsqResult:
+    X, norms, conditions = map(to_callers, result)
+    conditions = [one[0] for one in conditions] if isinstance(conditions, list) else conditions[..., 0]
+    if vector:
+        X = _without_columns(X)
+        norms = [one[0] for one in norms] if isinstance(norms, list) else norms[..., 0]
+    return LstsqResult(X, norms, conditions, None)
+
+
+def _list_of_matrices(arrays: Any, function: str, vectors: bool = False) -> tuple[list[Any], Place, bool]:
+    """Matrices of floating point in one place, and whether they were vectors."""
+    found = [located(array) for array in arrays]
+    place = found[0][1] if found else ON_HOST
+    for _, other in found:
+        require_one_place(function, place, other)
+    matrices = [to_float(array, function) for array, _ in found]
+    vector = vectors and all(array.ndim == 1 for array in matrices)
+    return [columns(array) if vectors else exactly_2d(array) for array in matrices], place, vector
+
+
+def _common_type(matrices: list[Any]) -> np.dtype:
+    return np.result_type(*(array.dtype for array in matrices)) if matrices else np.dtype(np.float64)
+
+
+def _list_operands(matrices: list[Any], place: Place, dtype: np.dtype) -> list[Any]:
+    """As the extension module takes them."""
+    return [place.operand(array.astype(dtype, copy=False)) for array in matrices]
+
+
 def factor(
     a: Any,
     method: str = "auto",
@@ -338,18 +488,22 @@ def factor(
     check_finite: bool = True,
     verify: bool = False,
     q: str = "any",
-) -> Factorization:
+) -> Any:
     """Factor A = QR and keep Q as it was found: as reflectors, a tree of them, or explicitly.
 
     Parameters
     ----------
-    a : array_like, shape (M, N)
+    a : array_like, shape (M, N), or (..., M, N), or a list of matrices
     method, threads, check_finite
         As for `qr`.
     verify : bool
         Measure ‖I − QᵀQ‖ and ‖A − QR‖ / ‖A‖ for `report`.
     q : {'any', 'explicit', 'reflectors', 'none'}
         How to keep Q: as it was found, the thin Q as a matrix, LAPACK's reflectors (for `V`, `T` and `tau`), or not.
+
+    Returns
+    -------
+    Factorization, or BatchedFactorization of a stack or list
 
     Examples
     --------
@@ -361,10 +515,18 @@ def factor(
     >>> f.report.residual < 1e-14
     True
     """
-    a, place = located(a)
-    a = exactly_2d(to_float(a, "factor"))
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
+    if is_ragged(a):
+        matrices, place, _ = _list_of_matrices(a, "factor")
+        dtype, where = _common_type(matrices), place.where(n_threads)
+        core = place.core.factor_list(_list_operands(matrices, place, dtype), method, q, where, check_finite, verify)
+        return BatchedFactorization(core, place, n_threads, dtype, stacked=False)
+    a, place = located(a)
+    a = at_least_2d(to_float(a, "factor"))
+    if a.ndim > 2:
+        core = place.core.factor_stack(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
+        return BatchedFactorization(core, place, n_threads, a.dtype, stacked=True)
     core = place.core.factor(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
     return Factorization(core, place, n_threads)
 
@@ -389,8 +551,9 @@ def lstsq(
 
     Parameters
     ----------
-    a : array_like, shape (M, N)
-    b : array_like, shape (M,) or (M, P)
+    a : array_like, shape (..., M, N), or a list of matrices
+    b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
+        Its leading dimensions are broadcast to those of `a`: one b may serve all.
     rcond : float, optional
         A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
 
@@ -398,12 +561,14 @@ def lstsq(
     -------
     LstsqResult
         x of shape (N,) or (N, P), the norms of the residuals (not their squares, as NumPy's), an estimate of the
-        condition number of R, and the report of the factorization.
+        condition number of R, and the report of the factorization. Of a stack arrays with its leading dimensions, of a
+        list lists, and no report.
 
     Raises
     ------
     RankDeficient
-        Where NumPy would return the solution of least norm of a numerically rank-deficient problem.
+        Where NumPy would return the solution of least norm of a numerically rank-deficient problem. In a batch the message
+        names the matrix; with check_finite=False its x is NaN instead, and the others are as they would be alone.
 
     Examples
     --------
@@ -413,15 +578,30 @@ def lstsq(
     >>> x.round(12)
     array([2., 1.])
     """
+    rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
+    n_threads = threads_number(threads)
+    if is_ragged(a):
+        if not isinstance(b, (list, tuple)) or len(b) != len(a):
+            raise InvalidArgument(f"lstsq of a list of {len(a)} matrices takes a list of as many b, and was given {shown(b)}")
+        As, place, _ = _list_of_matrices(a, "lstsq")
+        Bs, place_of_b, vector = _list_of_matrices(b, "lstsq", vectors=True)
+        require_one_place("lstsq", place, place_of_b)
+        dtype = _common_type(As + Bs)
+        As, Bs = _list_operands(As, place, dtype), _list_operands(Bs, place, dtype)
+        result = place.core.lstsq_list(As, Bs, rcond, method, place.where(n_threads), check_finite)
+        return _solutions(result, vector, lambda arrays: [place.give_back(array) for array in arrays])
     a, place = located(a)
-    a = exactly_2d(to_float(a, "lstsq"))
+    a = at_least_2d(to_float(a, "lstsq"))
     b, place_of_b = located(b)
     require_one_place("lstsq", place, place_of_b)
     b = to_float(b, "lstsq")
     dtype = np.promote_types(a.dtype, b.dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    where = place.where(threads_number(threads))
-    rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
+    where = place.where(n_threads)
+    if a.ndim > 2:
+        B = place.operand(broadcast(columns_of_stack(b), a.shape[:-2]))
+        result = place.core.lstsq_stack(place.operand(a), B, rcond, method, where, check_finite)
+        return _solutions(result, b.ndim == 1, place.give_back)
     A, B = place.operand(a), place.operand(columns(b))
     result = place.core.lstsq(A, B, rcond, method, where, check_finite)
     return _solution(result, b.ndim, place)
@@ -487,15 +667,10 @@ def plan(
     if dtype != _FLOAT32 and dtype != _FLOAT64:
         raise TypeError(f"quoin.plan supports float32 and float64; the dtype is {dtype}")
     single = dtype == _FLOAT32
-    named = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", str(device))
-    if not named:
-        raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {shown(device)}")
-    if named[0] == "cpu":
+    gpu = gpu_number(device)
+    if gpu is None:
         return Plan(**_core.plan(m, n, single, method, q, threads_number(threads)))
-    if not hasattr(_core, "cuda"):
-        raise InvalidArgument("quoin was built without CUDA")
-    where = _core.cuda.Call(int(named[1] or 0), 0, False, None)
-    return Plan(**_core.cuda.plan(m, n, single, method, q, where))
+    return Plan(**_core.cuda.plan(m, n, single, method, q, BesideGpu(gpu).where()))
 
 
 def info() -> dict[str, Any]:

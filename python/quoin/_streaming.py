@@ -5,37 +5,67 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ._arguments import rcond_number, shown, threads_number
-from ._arrays import _FLOAT32, ON_HOST, Place, columns, exactly_2d, located, require_one_place, to_float
+from . import _core
+from ._arguments import gpu_number, rcond_number, shown, threads_number
+from ._arrays import (
+    _FLOAT32,
+    ON_HOST,
+    BesideGpu,
+    OnHost,
+    Place,
+    columns,
+    exactly_2d,
+    located,
+    require_one_place,
+    to_float,
+)
 from ._errors import InvalidArgument
 from ._functions import LstsqResult, _solution
 from ._pickles import Pickled
 
 
-def _operands(saved: list[Any]) -> tuple[list[Any], Any, Place]:
-    """What `_save` gave, as the extension module takes it; one of its arrays, and their place."""
-    arguments = []
-    for item in saved:
-        if hasattr(item, "__dlpack__"):
-            array, place = located(item)
-            item = place.operand(array)
-        arguments.append(item)
-    return arguments, array, place
-
-
 class _Stream(Pickled):
     """The type and the place of the first block are those of the stream; a lock lets threads take turns."""
 
-    def __init__(self, threads: int | None = None):
+    _device: Any = None
+
+    def __init__(self, threads: int | None = None, device: Any = None):
         self._threads = threads_number(threads)
+        self._device = None if device is None else str(device)
+        if device is not None:
+            gpu_number(device)
         self._lock = threading.Lock()
         self._stream: Any = None
         self._dtype: Any = None
         self._place: Place = ON_HOST
 
+    def _located(self, rows: Any) -> tuple[Any, Place]:
+        array, place = located(rows)
+        if self._device is None:
+            return array, place
+        if not isinstance(place, OnHost):
+            raise TypeError(
+                f"quoin.{type(self).__name__} with device={self._device!r} takes blocks in host memory, and this one lies on {place}"
+            )
+        gpu = gpu_number(self._device)
+        if gpu is None:
+            return array, place
+        _core.cuda.require(gpu)
+        return array, BesideGpu(gpu, place.give_back)
+
+    def _operands(self, saved: list[Any]) -> tuple[list[Any], Any, Place]:
+        """What `_save` gave, as the extension module takes it; one of its arrays, and their place."""
+        arguments = []
+        for item in saved:
+            if hasattr(item, "__dlpack__"):
+                array, place = self._located(item)
+                item = place.operand(array)
+            arguments.append(item)
+        return arguments, array, place
+
     def _block(self, rows: Any) -> tuple[Any, Place]:
         name = f"{type(self).__name__}.partial_fit"
-        block, place = located(rows)
+        block, place = self._located(rows)
         block = exactly_2d(to_float(block, name))
         if self._stream is None:
             return block, place
@@ -68,7 +98,7 @@ class _Stream(Pickled):
     def _restore(self, saved: Any) -> None:
         self._stream, self._dtype, self._place = None, None, ON_HOST
         if saved is not None:
-            arguments, array, place = _operands(saved)
+            arguments, array, place = self._operands(saved)
             self._began(self._new(array, place, *arguments), array, place)
 
     def _fitted(self) -> Any:
@@ -95,6 +125,9 @@ class StreamingR(_Stream):
     Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, N² numbers;
     a copy continues with the same bits.
 
+    Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host memory, and so do results: a
+    block is copied to the GPU while the GPU works on the block before.
+
     Examples
     --------
     >>> import numpy as np, quoin
@@ -118,8 +151,8 @@ class StreamingR(_Stream):
 
     _kind = "StreamingR"
 
-    def __init__(self, threads: int | None = None):
-        super().__init__(threads)
+    def __init__(self, threads: int | None = None, device: Any = None):
+        super().__init__(threads, device)
         self._b_ndim = 1
 
     def partial_fit(self, rows: Any, b: Any = None) -> StreamingR:
@@ -127,7 +160,7 @@ class StreamingR(_Stream):
         with self._lock:
             block, place = self._block(rows)
             if b is not None:
-                b, place_of_b = located(b)
+                b, place_of_b = self._located(b)
                 require_one_place("StreamingR.partial_fit", place, place_of_b)
                 b = to_float(b, "StreamingR.partial_fit").astype(block.dtype, copy=False)
             B = block[:, :0] if b is None else columns(b)
@@ -161,7 +194,7 @@ class StreamingR(_Stream):
                 self._restore(saved)
                 self._b_ndim = b_ndim
             elif saved is not None:
-                arguments, array, place = _operands(saved)
+                arguments, array, place = self._operands(saved)
                 require_one_place("StreamingR.merge", self._place, place)
                 if self._dtype != array.dtype:
                     raise InvalidArgument(f"StreamingR.merge: one stream is {self._dtype}, the other {array.dtype}")
@@ -180,7 +213,7 @@ class StreamingQR(_Stream):
     """R and the thin Q of a matrix larger than memory: blocks forward with `partial_fit`, then backward with `q_rows`.
 
     Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and a copy continues with the same
-    bits.
+    bits. `device` is that of StreamingR.
 
     Examples
     --------

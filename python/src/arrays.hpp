@@ -46,8 +46,23 @@ struct StridedMatrix {
 
 /// A column-major copy of A.
 template <class T>
-Matrix<T> copy_of(Context<Host>&, const StridedMatrix<T, Host>& A) {
-    return A.gathered();
+Matrix<T> copy_of(Context<Host>& ctx, const StridedMatrix<T, Host>& A) {
+    if (!A.row_major()) return A.gathered();
+    Matrix<T> B(A.rows, A.cols);
+    transpose<T>(ctx, A.transposed().view(), B.view());
+    return B;
+}
+/// B := A.
+template <class T>
+void load(Context<Host>&, const StridedMatrix<T, Host>& A, MatrixView<T> B) {
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) B(i, j) = A.at(i, j);
+    }
+}
+/// A of the host in the memory of the context's device.
+template <class T>
+Matrix<T> placed(Context<Host>&, Matrix<T>&& A) {
+    return std::move(A);
 }
 
 /// A as a column-major view: of its own memory, or of a copy.
@@ -143,7 +158,8 @@ nb::object to_numpy_vector(Matrix<T>&& x) {
     return to_numpy(std::move(x), {rows}, {1});
 }
 
-/// Matrices of one shape, one result of a batch: each column-major, one after the other.
+/// Matrices of one shape, one result of a batch: each column-major, one after the other. A matrix is a batch without leading
+/// dimensions.
 template <class T, class D>
 class BatchResult;
 
@@ -153,7 +169,7 @@ public:
     /// `count` matrices in all, whose rows from `given_rows` on are zeros.
     BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index)
         : batch_(batch), count_(count), rows_(rows), cols_(cols) {}
-    Matrix<T> work(Index, Index, Index) { return {}; }
+    Matrix<T> work(Index, Index) { return {}; }
     /// The first `rows` rows of all, to be written; the others are zeros.
     BatchView<T> all(Index rows) {
         memory_ = Matrix<T>(rows_, cols_ * count_);
@@ -161,18 +177,16 @@ public:
             std::fill(&memory_(0, j) + rows, &memory_(0, j) + rows_, T(0));
         return {memory_.data(), rows, cols_, memory_.ld(), rows_ * cols_, count_};
     }
-    /// Matrix b := [M; 0].
-    void put(Context<Host>&, Index b, Matrix<T>&& M) {
-        if (batch_.empty() && M.rows() == rows_) {
+    /// The matrix := [M; 0].
+    void put(Context<Host>&, Matrix<T>&& M) {
+        if (M.rows() == rows_) {
             memory_ = std::move(M);
             return;
         }
-        if (memory_.rows() == 0) memory_ = Matrix<T>(rows_, cols_ * count_);
-        T* column = memory_.data() + b * rows_ * cols_;
-        for (Index j = 0; j < cols_; ++j, column += rows_) {
-            std::fill(std::copy_n(M.data() + j * M.rows(), M.rows(), column), column + rows_, T(0));
-        }
+        const BatchView<T> top = all(M.rows());
+        for (Index j = 0; j < cols_; ++j) std::copy_n(M.data() + j * M.rows(), M.rows(), top.data(0) + j * rows_);
     }
+    void put(Context<Host>&, quoin::Batch<T>&& batch) { memory_ = std::move(batch).take(); }
     /// Of shape (..., rows, cols).
     nb::object take() { return take_as({rows_, cols_}, {1, rows_}); }
     /// Of shape (..., cols, rows), each in C order.

@@ -17,8 +17,12 @@ struct CudaCall {
     int device = 0;
     std::uintptr_t stream = 0;
     bool synchronise =
-        false;         ///< the caller's library has no stream to order: results are complete when the call returns
-    nb::object empty;  ///< empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array in C order
+        false;  ///< the caller's library has no stream to order: results are complete when the call returns
+    /// empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array in C order. None: arguments come from the host's
+    /// memory, results go there, and no stream of the caller's is asked for.
+    nb::object empty;
+
+    bool from_host() const { return empty.is_none(); }
 };
 
 template <>
@@ -39,9 +43,9 @@ public:
         const Turn turn(*this, caller);
         const auto caller_stream = reinterpret_cast<CudaStream>(call.stream);
         ctx_->clear_stop();
-        ctx_->follow(caller_stream);
+        if (!call.from_host()) ctx_->follow(caller_stream);
         const auto settle = [&] {
-            ctx_->precede(caller_stream);
+            if (!call.from_host()) ctx_->precede(caller_stream);
             if (call.synchronise) ctx_->wait();
         };
         try {
@@ -128,6 +132,11 @@ Matrix<T, Cuda> copy_of(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A) {
     return B;
 }
 
+template <class T>
+Matrix<T, Cuda> placed(Context<Cuda>& ctx, Matrix<T>&& A) {
+    return copy_to_device<T>(ctx, std::as_const(A).view());
+}
+
 /// A new array of the caller's, in C order: its last two dimensions are column-major matrices, transposed.
 template <class T>
 class CudaArray {
@@ -155,16 +164,23 @@ private:
 template <class T>
 class BatchResult<T, Cuda> {
 public:
-    BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index, Index rows, Index cols,
+    BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols,
                 Index given_rows)
-        : batch_(batch), rows_(rows), cols_(cols), memory_(call, shape(), given_rows < rows) {}
-    /// Memory for an m x n matrix that becomes matrix b of the result, if it fits; otherwise a matrix without any.
-    Matrix<T, Cuda> work(Index b, Index m, Index n) {
-        return m == rows_ && n == cols_ ? Matrix<T, Cuda>::over(memory_.matrix(b, rows_, cols_)) : Matrix<T, Cuda>();
+        : batch_(batch), count_(count), rows_(rows), cols_(cols), memory_(call, shape(), given_rows < rows) {}
+    /// Memory for an m x n matrix that becomes the result, if it fits; otherwise a matrix without any.
+    Matrix<T, Cuda> work(Index m, Index n) {
+        return m == rows_ && n == cols_ ? Matrix<T, Cuda>::over(memory_.matrix(0, rows_, cols_)) : Matrix<T, Cuda>();
     }
-    void put(Context<Cuda>& ctx, Index b, Matrix<T, Cuda>&& M) {
-        const auto to = memory_.matrix(b, rows_, cols_);
+    BatchView<T, Cuda> all(Index rows) {
+        return {memory_.matrix(0, rows_, cols_).data, rows, cols_, std::max<Index>(1, rows_), rows_ * cols_, count_};
+    }
+    void put(Context<Cuda>& ctx, Matrix<T, Cuda>&& M) {
+        const auto to = memory_.matrix(0, rows_, cols_);
         if (M.data() != to.data) copy<T>(ctx, std::as_const(M).view(), to.row_block({0, M.rows()}));
+    }
+    void put(Context<Cuda>& ctx, quoin::Batch<T, Cuda>&& batch) {
+        const Matrix<T, Cuda> M = std::move(batch).take();
+        copy<T>(ctx, M.view(), memory_.matrix(0, rows_, cols_ * count_));
     }
     nb::object take() { return memory_.transposed(); }
     nb::object take_transposed() { return memory_.array(); }
@@ -182,10 +198,16 @@ private:
         return all;
     }
     std::vector<std::size_t> batch_;
-    Index rows_, cols_;
+    Index count_, rows_, cols_;
     CudaArray<T> memory_;
 };
 
+template <class T>
+Matrix<T> to_host(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, Cuda>& M) {
+    Matrix<T> there;
+    run_released(home, call, 0, [&](Context<Cuda>& ctx) { there = copy_to_host<T>(ctx, M.view()); });
+    return there;
+}
 template <class T>
 CudaArray<T> array_of_columns(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, Cuda>& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
@@ -195,7 +217,12 @@ CudaArray<T> array_of_columns(const Home<Cuda>& home, const CudaCall& call, cons
 }
 template <class T>
 nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
+    if (call.from_host()) return to_numpy(to_host(home, call, M));
     return array_of_columns(home, call, M).transposed();
+}
+template <class T>
+nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
+    return to_numpy(std::move(M));
 }
 template <class T>
 nb::object to_array_transposed(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
@@ -210,6 +237,7 @@ nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cud
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::vector<T>& x) {
+    if (call.from_host()) return to_vector(Home<Host>(0), 0, x);
     const CudaArray<T> out(call, {x.size()});
     const MatrixView<const T> column(x.data(), static_cast<Index>(x.size()), 1);
     run_released(home, call, 0,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "batches.hpp"
 #include "call.hpp"
 #include "lyapunov.hpp"
 #include "method.hpp"
@@ -75,85 +76,50 @@ QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, c
 }
 #endif
 
-/// A = QR of a stack of matrices.
-template <class T>
-BatchedQR<T> factor_stack(Context<Host>& ctx, const Batch<T, Host>& batch, const Options& options) {
-    const Index m = batch.rows(), n = batch.cols(), count = batch.count();
-    if (const auto stride = batch.stride(); stride && count > 0) {
-        const StridedMatrix<T> A = batch[0];
-        return qr<T, Host>(ctx, BatchView<const T>(A.data, m, n, A.row_stride, A.col_stride, *stride, count), options);
-    }
-    Matrix<T> copies(m, n * count);
-    for (Index b = 0; b < count; ++b) {
-        const StridedMatrix<T> A = batch[b];
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) copies(i, b * n + j) = A.at(i, j);
-        }
-    }
-    return qr<T, Host>(ctx, BatchView<const T>(copies.data(), m, n, copies.ld(), m * n, count), options);
-}
-
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
 template <class T, class D>
-nb::object factor_batch(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
+nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
                         bool check_finite) {
-    const Batch<T, D> batch(array);
-    const Index m = batch.rows(), n = batch.cols(), k = std::min(m, n), count = batch.count();
-    const bool raw = mode == 'h', complete = mode == 'c' && m > n;
+    const bool raw = mode == 'h';
     Options options;
     options.method = parse_method(method);
     options.check_finite = check_finite;
-    options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : complete ? QForm::Any : QForm::Explicit;
+    const bool square = mode == 'c' && (array.ndim() > 2 || array.shape(0) > array.shape(1));
+    options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : square ? QForm::Any : QForm::Explicit;
+    if (array.ndim() > 2) {
+        if (mode == 'q' || mode == 'r') return qr_stack<T, D>(array, mode == 'q', options, where);
+        const Factorizations<T, D> f(array, options, where);
+        if (raw) return f.raw(where);
+        return nb::make_tuple(f.q(true, where), f.r(true, where));
+    }
+    const StridedMatrix<T, D> A = matrix_of<T, D>(array);
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    const bool complete = mode == 'c' && m > n;
 
     std::optional<BatchResult<T, D>> first;
     if (mode != 'r') {
         const Index cols = raw ? n : complete ? m : k;
-        first.emplace(where, batch.shape(), count, m, cols, m);
+        first.emplace(where, std::vector<std::size_t>(), 1, m, cols, m);
     }
-    BatchResult<T, D> second(where, batch.shape(), count, raw || !complete ? k : m, raw ? 1 : n, k);
-    const auto results = [&]() -> nb::object {
-        if (mode == 'r') return second.take();
-        if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
-        return nb::make_tuple(first->take(), second.take());
-    };
-    const Home<D> home(where);
-    if constexpr (std::is_same_v<D, Host>) {
-        if (!batch.shape().empty()) {
-            run_released(home, where, flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
-                const BatchedQR<T> f = factor_stack<T>(ctx, batch, options);
-                if (raw) return f.lapack(ctx, first->all(m), second.all(k));
-                f.r(ctx, second.all(k));
-                if (complete) {
-                    const BatchView<T> Q = first->all(m);
-                    for (Index b = 0; b < count; ++b) {
-                        for (Index i = 0; i < m * m; ++i) Q.data(b)[i] = i % (m + 1) == 0;
-                    }
-                    f.apply_q(ctx, Op::None, Q);
-                } else if (mode != 'r') {
-                    f.form_q(ctx, first->all(m));
-                }
-            });
-            return results();
+    BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k);
+    run_released(Home<D>(where), where_for(where, m, n), flops_of_qr(m, n), [&](Context<D>& ctx) {
+        QR<T, D> f = factor_matrix<T>(ctx, A, options, first ? first->work(m, n) : Matrix<T, D>());
+        if (raw) {
+            LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));
+            first->put(ctx, std::move(lapack.V_R));
+            second.put(ctx, std::move(lapack.tau));
+            return;
         }
-    }
-    run_released(home, where_for(where, m, n), flops_of_qr(m, n) * count, [&](Context<D>& ctx) {
-        for (Index b = 0; b < count; ++b) {
-            QR<T, D> f = factor_matrix<T>(ctx, batch[b], options, first ? first->work(b, m, n) : Matrix<T, D>());
-            if (raw) {
-                LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));
-                first->put(ctx, b, std::move(lapack.V_R));
-                second.put(ctx, b, std::move(lapack.tau));
-                continue;
-            }
-            second.put(ctx, b, f.r(ctx));
-            if (complete) {
-                first->put(ctx, b, f.q_block(ctx, {0, m}, {0, m}));
-            } else if (mode != 'r') {
-                first->put(ctx, b, std::move(f).take_q(ctx));
-            }
+        second.put(ctx, f.r(ctx));
+        if (complete) {
+            first->put(ctx, f.q_block(ctx, {0, m}, {0, m}));
+        } else if (mode != 'r') {
+            first->put(ctx, std::move(f).take_q(ctx));
         }
     });
-    return results();
+    if (mode == 'r') return second.take();
+    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
+    return nb::make_tuple(first->take(), second.take());
 }
 
 /// An object of the library with the home of its memory.
@@ -310,11 +276,142 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
     return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
 }
 
+/// The arguments of streams on D that lie on P, D itself or the host.
+template <class T, class D, class P>
+void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<StreamingQR<T, D>, D>>& of_q) {
+    using R = Held<StreamingR<T, D>, D>;
+    using S = Held<StreamingQR<T, D>, D>;
+    // calls f with a column-major view of A on P
+    const auto with_view = [](Context<D>& ctx, const Array<T, P>& a, auto&& f) {
+        if constexpr (std::is_same_v<P, D>) {
+            return f(ColumnMajor<T, P>(ctx, matrix_of<T, P>(a)).view);
+        } else {
+            Context<Host> host;
+            return f(ColumnMajor<T, P>(host, matrix_of<T, P>(a)).view);
+        }
+    };
+    const auto copied = [](Context<D>& ctx, const Array<T, P>& a) {
+        if constexpr (std::is_same_v<P, D>) {
+            return copy_of<T>(ctx, matrix_of<T, P>(a));
+        } else {
+            Context<Host> host;
+            return copy_to_device<T>(ctx, ColumnMajor<T, P>(host, matrix_of<T, P>(a)).view);
+        }
+    };
+    // in the memory of `home`, whoever made the state
+    const auto stream_of = [=](const Home<D>& home, Index n, Index rows, const Array<T, P>& r, const nb::object& method,
+                               double seconds, double flops, const Where<D>& where) {
+        typename StreamingR<T, D>::State state{n, rows, {}, {}};
+        state.report.method = parse_method(method);
+        state.report.seconds = seconds;
+        state.report.flops = flops;
+        run_released(home, where, 0, [&](Context<D>& ctx) { state.R = copied(ctx, r); });
+        return StreamingR<T, D>(std::move(state));
+    };
+    of_r.def("__init__",
+             [=](R* self, Index n, Index rows, const Array<T, P>& r, const nb::object& method, double seconds,
+                 double flops, const Where<D>& where) {
+                 const Home<D> home(where);
+                 new (self) R{home, stream_of(home, n, rows, r, method, seconds, flops, where)};
+             })
+        .def("merge",
+             [=](R& stream, Index n, Index rows, const Array<T, P>& r, const nb::object& method, double seconds,
+                 double flops, const Where<D>& where) {
+                 const StreamingR<T, D> other = stream_of(stream.home, n, rows, r, method, seconds, flops, where);
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { stream.object.merge(ctx, other); });
+             })
+        .def("append", [=](R& stream, const Array<T, P>& a, const Array<T, P>& b, const Where<D>& where) {
+            const double flops = flops_of_qr(a.shape(0), a.shape(1));
+            run_released(stream.home, where, flops, [&](Context<D>& ctx) {
+                with_view(ctx, a, [&](auto A) { with_view(ctx, b, [&](auto B) { stream.object.append(ctx, A, B); }); });
+            });
+        });
+    of_q.def("__init__",
+             [=](S* self, Index n, Index rows, const std::vector<Index>& heights, const Array<T, P>& stack,
+                 bool backward, const Array<T, P>& r, const Array<T, P>& g, const Where<D>& where) {
+                 const Home<D> home(where);
+                 run_released(home, where, 0, [&](Context<D>& ctx) {
+                     typename StreamingQR<T, D>::State state{
+                         n, rows, heights, copied(ctx, stack), backward, copied(ctx, r), copied(ctx, g)};
+                     new (self) S{home, StreamingQR<T, D>(ctx, std::move(state))};
+                 });
+             })
+        .def("append",
+             [=](S& stream, const Array<T, P>& a, const Where<D>& where) {
+                 run_released(stream.home, where, flops_of_qr(a.shape(0), a.shape(1)), [&](Context<D>& ctx) {
+                     with_view(ctx, a, [&](auto A) { stream.object.append(ctx, A); });
+                 });
+             })
+        .def("q_rows", [=](S& stream, const Array<T, P>& a, const Where<D>& where) {
+            Matrix<T, P> Q;
+            run_released(stream.home, where, 2 * flops_of_qr(a.shape(0), a.shape(1)), [&](Context<D>& ctx) {
+                Q = with_view(ctx, a, [&](auto A) { return stream.object.q_rows(ctx, A); });
+            });
+            return to_array(stream.home, where, std::move(Q));
+        });
+}
+
+template <class T, class D>
+void bind_streams(nb::module_& module, const std::string& suffix) {
+    using R = Held<StreamingR<T, D>, D>;
+    nb::class_<R> of_r(module, ("StreamingR" + suffix).c_str());
+    of_r.def(
+            "__init__",
+            [](R* self, Index n, Index p, const Where<D>& where) {
+                const Home<D> home(where);
+                run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
+            })
+        // what the second __init__ and merge take
+        .def("state",
+             [](const R& stream, const Where<D>& where) {
+                 typename StreamingR<T, D>::State s;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
+                 return nb::make_tuple(s.n, s.rows, to_array(stream.home, where, std::move(s.R)),
+                                       to_string(s.report.method), s.report.seconds, s.report.flops);
+             })
+        .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
+        .def("r",
+             [](const R& stream, const Where<D>& where) {
+                 Matrix<T, D> M;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
+                 return to_array(stream.home, where, std::move(M));
+             })
+        .def("solve", [](const R& stream, double rcond, const Where<D>& where) {
+            LeastSquares<T, D> solution;
+            run_released(stream.home, where, 0, [&](Context<D>& ctx) { solution = stream.object.solve(ctx, rcond); });
+            return to_tuple<T, D>(stream.home, where, std::move(solution));
+        });
+
+    using S = Held<StreamingQR<T, D>, D>;
+    nb::class_<S> of_q(module, ("StreamingQR" + suffix).c_str());
+    of_q.def("__init__",
+             [](S* self, Index n, const Where<D>& where) {
+                 const Home<D> home(where);
+                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) S{home, StreamingQR<T, D>(ctx, n)}; });
+             })
+        // what the second __init__ takes
+        .def("state",
+             [](const S& stream, const Where<D>& where) {
+                 typename StreamingQR<T, D>::State s;
+                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
+                 const auto array = [&](Matrix<T, D>& M) { return to_array(stream.home, where, std::move(M)); };
+                 return nb::make_tuple(s.n, s.rows, s.heights, array(s.stack), s.backward, array(s.R), array(s.G));
+             })
+        .def_prop_ro("rows", [](const S& stream) { return stream.object.rows(); })
+        .def("r", [](const S& stream, const Where<D>& where) {
+            Matrix<T, D> M;
+            run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
+            return to_array(stream.home, where, std::move(M));
+        });
+    bind_blocks<T, D, D>(of_r, of_q);
+    if constexpr (!std::is_same_v<D, Host>) bind_blocks<T, D, Host>(of_r, of_q);
+}
+
 /// The functions and classes for matrices of T in the memory of D.
 template <class T, class D>
 void bind_type(nb::module_& module, const std::string& suffix) {
     using namespace nb::literals;
-    module.def("qr", &factor_batch<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a, "check_finite"_a);
+    module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a, "check_finite"_a);
     module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a,
                "verify"_a);
     module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a.none(),
@@ -389,115 +486,42 @@ void bind_type(nb::module_& module, const std::string& suffix) {
             return to_tuple<T, D>(f.home, where, std::move(solution));
         });
 
-    using R = Held<StreamingR<T, D>, D>;
-    // in the memory of `home`, whoever made the state
-    const auto stream_of = [](const Home<D>& home, Index n, Index rows, const Array<T, D>& r, const nb::object& method,
-                              double seconds, double flops, const Where<D>& where) {
-        typename StreamingR<T, D>::State state{n, rows, {}, {}};
-        state.report.method = parse_method(method);
-        state.report.seconds = seconds;
-        state.report.flops = flops;
-        run_released(home, where, 0, [&](Context<D>& ctx) { state.R = copy_of<T>(ctx, matrix_of<T, D>(r)); });
-        return StreamingR<T, D>(std::move(state));
+    using B = Factorizations<T, D>;
+    const auto batch_options = [](const nb::object& method, const nb::object& q, bool check_finite, bool verify) {
+        Options options;
+        options.method = parse_method(method);
+        options.q = parse_q(q);
+        options.check_finite = check_finite;
+        options.verify = verify;
+        return options;
     };
-    nb::class_<R>(module, ("StreamingR" + suffix).c_str())
-        .def(
-            "__init__",
-            [](R* self, Index n, Index p, const Where<D>& where) {
-                const Home<D> home(where);
-                run_released(home, where, 0, [&](Context<D>& ctx) { new (self) R{home, StreamingR<T, D>(ctx, n, p)}; });
-            })
-        .def("__init__",
-             [=](R* self, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
-                 double flops, const Where<D>& where) {
-                 const Home<D> home(where);
-                 new (self) R{home, stream_of(home, n, rows, r, method, seconds, flops, where)};
-             })
-        // what the second __init__ and merge take
-        .def("state",
-             [](const R& stream, const Where<D>& where) {
-                 typename StreamingR<T, D>::State s;
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
-                 return nb::make_tuple(s.n, s.rows, to_array(stream.home, where, std::move(s.R)),
-                                       to_string(s.report.method), s.report.seconds, s.report.flops);
-             })
-        .def_prop_ro("rows", [](const R& stream) { return stream.object.rows(); })
-        .def("merge",
-             [=](R& stream, Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
-                 double flops, const Where<D>& where) {
-                 const StreamingR<T, D> other = stream_of(stream.home, n, rows, r, method, seconds, flops, where);
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { stream.object.merge(ctx, other); });
-             })
-        .def("append",
-             [](R& stream, const Array<T, D>& a, const Array<T, D>& b, const Where<D>& where) {
-                 const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
-                 run_released(stream.home, where, flops_of_qr(A.rows, A.cols), [&](Context<D>& ctx) {
-                     const ColumnMajor<T, D> A_(ctx, A), B_(ctx, B);
-                     stream.object.append(ctx, A_.view, B_.view);
-                 });
-             })
-        .def("r",
-             [](const R& stream, const Where<D>& where) {
-                 Matrix<T, D> M;
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
-                 return to_array(stream.home, where, std::move(M));
-             })
-        .def("solve", [](const R& stream, double rcond, const Where<D>& where) {
-            LeastSquares<T, D> solution;
-            run_released(stream.home, where, 0, [&](Context<D>& ctx) { solution = stream.object.solve(ctx, rcond); });
-            return to_tuple<T, D>(stream.home, where, std::move(solution));
-        });
+    module.def(
+        "factor_stack",
+        [=](const Array<T, D>& a, const nb::object& method, const nb::object& q, const Where<D>& where,
+            bool check_finite, bool verify) { return B(a, batch_options(method, q, check_finite, verify), where); },
+        "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a, "verify"_a);
+    module.def(
+        "factor_list",
+        [=](const List<T, D>& a, const nb::object& method, const nb::object& q, const Where<D>& where,
+            bool check_finite, bool verify) { return B(a, batch_options(method, q, check_finite, verify), where); },
+        "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a, "verify"_a);
+    module.def("lstsq_stack", &solve_batch<T, D, Array<T, D>>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a,
+               "method"_a.none(), "where"_a, "check_finite"_a);
+    module.def("lstsq_list", &solve_batch<T, D, List<T, D>>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a,
+               "method"_a.none(), "where"_a, "check_finite"_a);
+    nb::class_<B>(module, ("Factorizations" + suffix).c_str())
+        .def_prop_ro("shape", &B::shape)
+        .def("__len__", &B::count)
+        .def("report", [](const B& f, Index b) { return to_dict(f.report(b)); })
+        .def("r", &B::r)
+        .def("q", &B::q)
+        .def("raw", &B::raw)
+        .def("apply", &B::template apply<Array<T, D>>)
+        .def("apply_list", &B::template apply<List<T, D>>)
+        .def("lstsq", &B::template lstsq<Array<T, D>>)
+        .def("lstsq_list", &B::template lstsq<List<T, D>>);
 
-    using S = Held<StreamingQR<T, D>, D>;
-    nb::class_<S>(module, ("StreamingQR" + suffix).c_str())
-        .def("__init__",
-             [](S* self, Index n, const Where<D>& where) {
-                 const Home<D> home(where);
-                 run_released(home, where, 0, [&](Context<D>& ctx) { new (self) S{home, StreamingQR<T, D>(ctx, n)}; });
-             })
-        .def("__init__",
-             [](S* self, Index n, Index rows, const std::vector<Index>& heights, const Array<T, D>& stack,
-                bool backward, const Array<T, D>& r, const Array<T, D>& g, const Where<D>& where) {
-                 const Home<D> home(where);
-                 run_released(home, where, 0, [&](Context<D>& ctx) {
-                     typename StreamingQR<T, D>::State state{n,
-                                                             rows,
-                                                             heights,
-                                                             copy_of<T>(ctx, matrix_of<T, D>(stack)),
-                                                             backward,
-                                                             copy_of<T>(ctx, matrix_of<T, D>(r)),
-                                                             copy_of<T>(ctx, matrix_of<T, D>(g))};
-                     new (self) S{home, StreamingQR<T, D>(ctx, std::move(state))};
-                 });
-             })
-        // what the second __init__ takes
-        .def("state",
-             [](const S& stream, const Where<D>& where) {
-                 typename StreamingQR<T, D>::State s;
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { s = stream.object.state(ctx); });
-                 const auto array = [&](Matrix<T, D>& M) { return to_array(stream.home, where, std::move(M)); };
-                 return nb::make_tuple(s.n, s.rows, s.heights, array(s.stack), s.backward, array(s.R), array(s.G));
-             })
-        .def_prop_ro("rows", [](const S& stream) { return stream.object.rows(); })
-        .def("append",
-             [](S& stream, const Array<T, D>& a, const Where<D>& where) {
-                 const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-                 run_released(stream.home, where, flops_of_qr(A.rows, A.cols),
-                              [&](Context<D>& ctx) { stream.object.append(ctx, ColumnMajor<T, D>(ctx, A).view); });
-             })
-        .def("r",
-             [](const S& stream, const Where<D>& where) {
-                 Matrix<T, D> M;
-                 run_released(stream.home, where, 0, [&](Context<D>& ctx) { M = stream.object.r(ctx); });
-                 return to_array(stream.home, where, std::move(M));
-             })
-        .def("q_rows", [](S& stream, const Array<T, D>& a, const Where<D>& where) {
-            const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-            Matrix<T, D> Q;
-            run_released(stream.home, where, 2 * flops_of_qr(A.rows, A.cols),
-                         [&](Context<D>& ctx) { Q = stream.object.q_rows(ctx, ColumnMajor<T, D>(ctx, A).view); });
-            return to_array(stream.home, where, std::move(Q));
-        });
+    bind_streams<T, D>(module, suffix);
 }
 
 Options gram_schmidt_options(const nb::object& method, const nb::object& reorthogonalize, Index panel_width,

@@ -181,11 +181,14 @@ def test_names_that_there_are():
 def test_arrays_of_other_dimensions(shape):
     array = np.ones(shape)
     basis = quoin.GramSchmidt(12)
-    for call in (quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, A), lambda b: quoin.lstsq(A, b), F.apply, F.lstsq,
+    for call in (quoin.svd, lambda b: quoin.lstsq(A, b), F.apply, F.lstsq,
                  lambda a: quoin.StreamingR().partial_fit(a), lambda b: quoin.StreamingR().partial_fit(A, b),
                  lambda a: quoin.StreamingQR().partial_fit(a), basis.append, basis.orthogonalize, quoin.robust_pca):
         with pytest.raises(np.linalg.LinAlgError, match=f"{len(shape)}-dimensional array given"):
             call(array)
+    for call in (quoin.factor, lambda a: quoin.lstsq(a, A)):
+        with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+            call(np.ones(3))
     with pytest.raises(quoin.InvalidArgument, match=f"x0 must have one dimension, and has {len(shape)}"):
         lyapunov(x0=array)
 

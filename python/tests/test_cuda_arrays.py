@@ -56,6 +56,20 @@ def test_a_plan_and_info_of_a_build_without_cuda(monkeypatch):
         quoin.plan(100, 10, device="cuda")
     assert quoin.info()["cuda"] == "built without CUDA" and quoin.info()["gpus"] == []
     assert quoin.plan(100, 10, device="cpu") == quoin.plan(100, 10)
+    with pytest.raises(quoin.InvalidArgument, match="built without CUDA"):
+        quoin.StreamingR(device="cuda")
+
+
+def test_the_device_of_a_stream(rng):
+    A = rng.standard_normal((30, 4))
+    for stream in (quoin.StreamingR, quoin.StreamingQR):
+        for wrong in ("gpu", "cuda:", "cuda:-1", 0):
+            with pytest.raises(quoin.InvalidArgument, match="device must be 'cpu', 'cuda' or 'cuda:N'"):
+                stream(device=wrong)
+        assert np.array_equal(stream(device="cpu").partial_fit(A).R, stream().partial_fit(A).R)
+    if hasattr(_core, "cuda"):
+        with pytest.raises(quoin.DeviceFailure, match="GPU 99 cannot be used"):
+            quoin.StreamingR(device="cuda:99").partial_fit(A)
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:-1", "cpu:", 0])
@@ -259,14 +273,46 @@ def test_a_batch_is_its_matrices(rng, library, mode, batch, shape):
     if mode == "r":
         ours, theirs = (ours,), (theirs,)
     for index in np.ndindex(batch):
-        alone = quoin.qr(library.put(A[index]), mode)
+        alone = quoin.qr(library.put(A[index][None]), mode)
         for mine, one in zip(ours, (alone,) if mode == "r" else alone, strict=True):
-            assert np.array_equal(library.get(mine)[index], library.get(one))
+            assert np.array_equal(library.get(mine)[index], library.get(one)[0])
     for mine, reference in zip(ours, theirs, strict=True):
         assert mine.shape == reference.shape
     if mode in ("reduced", "complete"):
         assert_orthonormal(library.get(ours[0]))
         assert_product(library.get(ours[0]), library.get(ours[1]), A)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (16, 8), (8, 16), (90, 70), (300, 260)])
+def test_factorizations_and_least_squares_of_stacks(rng, library, shape, dtype):
+    m, n = shape
+    A, b = rng.standard_normal((2, 3) + shape).astype(dtype), rng.standard_normal((m, 2)).astype(dtype)
+    f = quoin.factor(library.put(A))
+    Q, R = library.get(f.q()), library.get(f.R)
+    assert_orthonormal(Q)
+    assert_product(Q, R, A)
+    there = f.apply(library.put(b), trans=True)
+    assert isinstance(there, library.kind) and tuple(there.shape) == (2, 3, m, 2)
+    assert_near(library.get(f.apply(there)), np.broadcast_to(b, (2, 3, m, 2)), m)
+    x, norms, condition, _ = quoin.lstsq(library.put(A), library.put(b))
+    assert isinstance(x, library.kind) and tuple(condition.shape) == (2, 3)
+    for index in np.ndindex(2, 3):
+        reference = quoin.lstsq(A[index], b)
+        assert_near(library.get(x)[index], reference.x, n, 10 * reference.condition**2 * np.linalg.norm(b))
+        assert_near(library.get(norms)[index], reference.residual_norms, n, reference.condition * np.linalg.norm(b))
+
+
+def test_lists_of_matrices(rng, library):
+    matrices = [rng.standard_normal(shape) for shape in [(16, 8), (90, 70), (3, 9), (16, 8), (1, 1)]]
+    for mode in ("reduced", "complete"):
+        Q, R = quoin.qr([library.put(A) for A in matrices], mode)
+        for b, A in enumerate(matrices):
+            assert_orthonormal(library.get(Q[b]))
+            assert_product(library.get(Q[b]), library.get(R[b]), A)
+    x = quoin.lstsq([library.put(A) for A in matrices], [library.put(A @ np.ones(A.shape[1])) for A in matrices]).x
+    for A, mine in zip(matrices, x, strict=True):
+        assert_near(A @ library.get(mine), A @ np.ones(A.shape[1]), 1000)
 
 
 @pytest.mark.parametrize("method", ["householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3"])
@@ -386,6 +432,40 @@ def test_streams_of_rows(rng, library):
     assert_product(Q, R, A)
     with pytest.raises(TypeError, match="one lies on GPU 0, another on the host"):
         quoin.StreamingR().partial_fit(library.put(A)).partial_fit(A)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_streams_of_rows_in_host_memory(rng, gpu, order, dtype):
+    A, x = rng.standard_normal((9000, 40)).astype(dtype), np.arange(40.0).astype(dtype)
+    blocks = [{"C": np.ascontiguousarray, "F": np.asfortranarray, "strided": lambda a: np.repeat(a, 2, 1)[:, ::2]}[order](block)
+              for block in np.split(A, [4000, 4001, 4001, 6000])]
+    r, q = quoin.StreamingR(device="cuda"), quoin.StreamingQR(device="cuda:0")
+    for block in blocks:
+        r.partial_fit(block, block @ x)
+        q.partial_fit(block)
+        r, q = pickle.loads(pickle.dumps(r)), copy.copy(q)
+    assert r.n_rows == q.n_rows == 9000
+    assert type(r.R) is type(r.solve().x) is np.ndarray and r.R.dtype == dtype
+    assert_near(r.solve().x, x, 40 * r.solve().condition)
+    rows = []
+    for block in reversed(blocks):
+        rows.append(q.q_rows(block))
+        q = copy.copy(q)
+    Q = np.vstack(rows[::-1])
+    assert_orthonormal(Q)
+    assert_product(Q, q.R, A)
+    # merged with what the host has computed
+    both = quoin.StreamingR(device="cuda").merge(r).merge(quoin.StreamingR().partial_fit(A, A @ x))
+    assert both.n_rows == 18000
+    assert_near(both.solve().x, x, 40 * both.solve().condition)
+
+
+def test_a_stream_on_a_gpu_refuses_arrays_there(rng, library):
+    A = library.put(rng.standard_normal((30, 4)))
+    for device in ("cuda", "cpu"):
+        with pytest.raises(TypeError, match=f"device='{device}' takes blocks in host memory, and this one lies on GPU 0"):
+            quoin.StreamingQR(device=device).partial_fit(A)
 
 
 def test_streams_merge_copy_and_pickle(rng, library):

@@ -124,6 +124,7 @@ def test_arguments_of_factor(rng):
 def test_report_and_plan(rng):
     f = quoin.factor(rng.standard_normal((500, 10)), method="tsqr", verify=True)
     assert f.report.method == f.plan.method == "tsqr" and not f.report.fell_back
+    assert 0 < f.report.seconds < 60 and f.report.flops == f.plan.flops
     assert 0 < f.report.residual < 1e-14 and 0 < f.report.orthogonality < 1e-13
     assert quoin.factor(np.eye(3)).report.residual is None
     assert "500" in str(f.plan)
@@ -176,6 +177,11 @@ def test_svd(rng, shape, dtype):
 def test_plan():
     p = quoin.plan(1000, 20, np.float32, method="caqr", q="explicit")
     assert (p.rows, p.cols, p.dtype, p.method, p.q) == (1000, 20, "float32", "caqr", "explicit")
+    # what the paragraph says, to its three digits
+    assert f"panels of {p.panel_width} columns" in str(p)
+    assert f"leaves of {p.leaf_rows} rows" in str(p) and f"fan-in {p.fan_in}" in str(p)
+    assert f"{p.flops / 1e9:.3g} GFLOP, {p.bytes_moved / 1e9:.3g} GB moved, {p.workspace_bytes / 1e6:.3g} MB" in str(p)
+    assert p.fallback is None and quoin.plan(10**5, 20).fallback == "tsqr"
     for arguments in ((-1, 3), (3, 3, float, "nothing"), (3, 3, float, "auto", "all"), (3, 5, float, "cholesky-qr2")):
         with pytest.raises(quoin.InvalidArgument):
             quoin.plan(*arguments)

@@ -50,8 +50,8 @@ def test_threads(call):
 @pytest.mark.parametrize("function, defaults", [
     (quoin.qr, "reduced auto None True"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True"),
     (quoin.svd, "True auto None True"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
-    (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None"), (quoin.StreamingR, "None"),
-    (quoin.StreamingQR, "None"), (quoin.StreamingR.solve, "None"),
+    (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None"), (quoin.StreamingR, "None None"),
+    (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None"),
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
     (quoin.robust_pca, "alm auto None None 1.5 None 1000 None None None None None None"),
     (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None"),

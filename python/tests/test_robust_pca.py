@@ -12,6 +12,13 @@ def distance(A, B):
     return np.linalg.norm(A - B) / np.linalg.norm(B)
 
 
+@pytest.mark.parametrize("option", [dict(route="qr"), dict(lam=0.2), dict(mu=0.3), dict(rho=1.3), dict(tol=1e-3), dict(max_rank=2),
+                                    dict(pursuit="alternating"), dict(max_iterations=3)], ids=lambda option: [*option][0])
+def test_every_option_reaches_the_iteration(rng, option):
+    M = rng.standard_normal((60, 10))
+    assert not np.array_equal(quoin.robust_pca(M, **option).L, quoin.robust_pca(M).L)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", [(300, 50), (50, 300), (80, 80)])

@@ -1,132 +1,49 @@
 // The factorizations of a batch: matrices of one shape at once where the device can, others one by one.
 
-#include <fmt/format.h>
-
-#include <map>
-#include <optional>
-
-#include "algorithms/solver_steps.hpp"
-#include "devices.hpp"
+#include "algorithms/batched_qr.hpp"
 
 namespace quoin {
 
 namespace {
 
-/// Matrices of one shape.
-template <class T, class D>
-struct ShapeClass {
-    Index m, n, k;
-    std::vector<Index> list;  // empty: all of the batch
-    Index count = 0;
-    std::optional<SmallBatch<T, D>> small;
-    std::vector<std::optional<QR<T, D>>> each;  // where they are not small
-
-    Members members() const { return {list, count}; }
-};
-
-/// A copy of matrix b of a batch of any strides.
-template <class T, class D>
-Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
-    Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
-    if (A.row_stride(b) == 1) {
-        copy<T>(ctx, MatrixView<const T, D>(A.data(b), B.rows(), B.cols(), A.col_stride(b)), B.view());
-    } else if (A.col_stride(b) == 1) {
-        transpose<T>(ctx, MatrixView<const T, D>(A.data(b), B.cols(), B.rows(), A.row_stride(b)), B.view());
-    } else {
-        // column by column, each a row of a matrix with that leading dimension
-        for (Index j = 0; j < B.cols(); ++j) {
-            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows(), A.row_stride(b)),
-                         B.view().col_block({j, j + 1}));
-        }
-    }
-    return B;
-}
-/// Matrix b of a batch of any strides := A.
-template <class T, class D>
-void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
-    if (B.row_stride(b) == 1) {
-        copy<T>(ctx, A, MatrixView<T, D>(B.data(b), A.rows, A.cols, B.col_stride(b)));
-    } else if (B.col_stride(b) == 1) {
-        transpose<T>(ctx, A, MatrixView<T, D>(B.data(b), A.cols, A.rows, B.row_stride(b)));
-    } else {
-        for (Index j = 0; j < A.cols; ++j) {
-            transpose<T>(ctx, A.col_block({j, j + 1}),
-                         MatrixView<T, D>(B.data(b) + j * B.col_stride(b), 1, A.rows, B.row_stride(b)));
-        }
-    }
-}
-/// Throws InvalidArgument unless batch B, which the caller names, has so many matrices of the shapes that are asked for.
-template <class T, class D, class RowsOf, class ColsOf>
-void require_shapes(const char* name, BatchView<const T, D> B, Index count, RowsOf rows, ColsOf cols) {
-    if (B.count() != count) {
-        throw InvalidArgument(fmt::format("{} has {} matrices, and the batch {}", name, B.count(), count));
-    }
-    for (Index b = 0; b < (B.uniform() ? std::min<Index>(count, 1) : count); ++b) {
-        if (B.rows(b) != rows(b) || B.cols(b) != cols(b)) {
-            throw InvalidArgument(fmt::format("matrix {} of {} is {}x{}, and must be {}x{}", b, name, B.rows(b),
-                                              B.cols(b), rows(b), cols(b)));
-        }
-    }
-}
-
-/// Throws InvalidArgument for a batch that no memory can hold, naming the matrix.
-template <class T, class D>
-void require_storage(BatchView<const T, D> A) {
-    const auto refuse = [](Index b, const char* why) {
-        throw InvalidArgument(fmt::format("matrix {} of the batch {}", b, why));
-    };
-    if (A.count() < 0) throw InvalidArgument(fmt::format("a batch cannot have {} matrices", A.count()));
-    for (Index b = 0; b < (A.uniform() ? std::min<Index>(A.count(), 1) : A.count()); ++b) {
-        if (A.rows(b) < 0 || A.cols(b) < 0) refuse(b, "has a negative size");
-        if (!A.data(b) && A.rows(b) > 0 && A.cols(b) > 0) refuse(b, "has no data");
-        const Index ld = A.col_stride(b);
-        if (!A.uniform() && A.cols(b) > 1 && ld >= 0 && ld < A.rows(b)) refuse(b, "has an ld below its number of rows");
-    }
-}
-
-/// In messages.
-std::string name_of(Index b) { return fmt::format("matrix {} of the batch", b); }
-
-/// Whether the options leave the method to the device.
-bool any_reflectors(const Options& options) {
-    return (options.method == Method::Auto || options.method == Method::BlockedHouseholder) && !options.verify &&
-           !options.full_t;
-}
-
-}  // namespace
-
-template <class T, class D>
-struct BatchedQR<T, D>::Impl {
-    std::vector<ShapeClass<T, D>> classes;
-    Index count = 0;
-    std::vector<std::pair<Index, Index>> place;  // of matrix b: its class and where in it; none: all in one, in order
-
-    std::pair<Index, Index> at(Index b) const { return place.empty() ? std::pair<Index, Index>{0, b} : place[b]; }
-    const ShapeClass<T, D>& shape(Index b) const { return classes[at(b).first]; }
-};
-
-namespace {
-
-template <class T, class D>
-void factor_class(Context<D>& ctx, BatchView<const T, D> A, const Options& options, ShapeClass<T, D>& c) {
-    if (any_reflectors(options) && SmallBatch<T, D>::fits(c.m, c.n)) {
-        c.small.emplace(ctx, c.m, c.n, c.count);
-        const Index bad = c.small->factor(ctx, A, c.members(), options.check_finite);
-        if (bad >= 0) require_finite<T, D>(ctx, gathered<T, D>(ctx, A, bad).view(), name_of(bad).c_str());
-        return;
-    }
+/// keep(ctx, QR, i) for the members of a class that are factored alone. Returns the first with NaN or Inf, or −1.
+template <class T, class D, class Keep>
+Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& options, const ShapeClass<T, D>& c,
+                  const Keep& keep) {
     const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
-    c.each.resize(c.count);
+    std::vector<char> bad(c.count);
     for_each_matrix(ctx, c.count, plan.flops, [&](Context<D>& mine, Index i) {
         const Index b = c.members()[i];
         try {
-            c.each[i] = qr<T, D>(mine, gathered<T, D>(mine, A, b), plan);
-        } catch (const NonFiniteEntry& e) {
-            throw NonFiniteEntry(e.row, e.col, name_of(b));
+            keep(mine, qr<T, D>(mine, gathered<T, D>(mine, A, b), plan), i);
+        } catch (const NonFiniteEntry&) {
+            bad[i] = 1;
         } catch (const NumericalBreakdown& e) {
             throw NumericalBreakdown(name_of(b) + ": " + e.what(), e.column);
         }
     });
+    const auto first = std::find(bad.begin(), bad.end(), 1);
+    return first == bad.end() ? -1 : c.members()[first - bad.begin()];
+}
+
+/// factor(class) for every class, which returns a matrix with NaN or Inf, or −1; throws NonFiniteEntry for the first of them.
+template <class T, class D, class Factor>
+void factor_classes(Context<D>& ctx, BatchView<const T, D> A, typename BatchedQR<T, D>::Impl& batch,
+                    const Factor& factor) {
+    Index first_bad = A.count();
+    for (auto& c : batch.classes) {
+        const Index bad = factor(c);
+        if (bad >= 0) first_bad = std::min(first_bad, bad);
+    }
+    if (first_bad < A.count()) {
+        require_finite<T, D>(ctx, gathered<T, D>(ctx, A, first_bad).view(), name_of(first_bad).c_str());
+    }
+}
+
+/// Of a batch each matrix is held as reflectors, unless another method or R alone is asked for.
+Options batch_options(Options options) {
+    if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
+    return options;
 }
 
 }  // namespace
@@ -134,28 +51,45 @@ void factor_class(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
 template <class T, class D>
 BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
     require_storage(A);
-    // of a batch each matrix is held as reflectors, unless another method or R alone is asked for
-    if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
-    auto impl = std::make_unique<typename BatchedQR<T, D>::Impl>();
-    impl->count = A.count();
-    const auto add = [&](Index b, Index count) {
-        impl->classes.push_back({A.rows(b), A.cols(b), std::min(A.rows(b), A.cols(b)), {}, count, {}, {}});
-    };
-    if (A.uniform()) {
-        if (A.count() > 0) add(0, A.count());
-    } else {
-        std::map<std::pair<Index, Index>, Index> known;
-        for (Index b = 0; b < A.count(); ++b) {
-            const auto [it, fresh] =
-                known.try_emplace({A.rows(b), A.cols(b)}, static_cast<Index>(impl->classes.size()));
-            if (fresh) add(b, 0);
-            auto& c = impl->classes[it->second];
-            impl->place.emplace_back(it->second, c.count++);
-            c.list.push_back(b);
+    options = batch_options(options);
+    auto impl = std::make_unique<typename BatchedQR<T, D>::Impl>(by_shape<T, D>(A));
+    factor_classes<T, D>(ctx, A, *impl, [&](ShapeClass<T, D>& c) {
+        if (at_once<T, D>(c.m, c.n, options)) {
+            c.small.emplace(ctx, c.m, c.n, c.count);
+            return c.small->factor(ctx, A, c.members(), options.check_finite);
         }
-    }
-    for (auto& c : impl->classes) factor_class<T, D>(ctx, A, options, c);
+        c.each.resize(c.count);
+        return factor_each<T, D>(ctx, A, options, c,
+                                 [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
+    });
     return BatchedQR<T, D>(std::move(impl));
+}
+
+template <class T, class D>
+void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> Q,
+        std::type_identity_t<BatchView<T, D>> R, Options options) {
+    require_storage(A);
+    const auto k_of = [&](Index b) { return std::min(A.rows(b), A.cols(b)); };
+    require_shapes<T, D>("R", R, A.count(), k_of, [&](Index b) { return A.cols(b); });
+    const bool with_q = Q.count() > 0;
+    if (with_q)
+        require_shapes<T, D>(
+            "Q", Q, A.count(), [&](Index b) { return A.rows(b); }, k_of);
+    options.q = with_q ? QForm::Explicit : QForm::None;
+    options = batch_options(options);
+    auto sorted = by_shape<T, D>(A);
+    factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {
+        if (at_once<T, D>(c.m, c.n, options))
+            return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Q, R);
+        return factor_each<T, D>(ctx, A, options, c, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
+            const Index b = c.members()[i];
+            const Matrix<T, D> Rb = f.r(mine);
+            scatter<T, D>(mine, Rb.view(), R, b);
+            if (!with_q) return;
+            const Matrix<T, D> Qb = std::move(f).take_q(mine);
+            scatter<T, D>(mine, Qb.view(), Q, b);
+        });
+    });
 }
 
 template <class T, class D>
@@ -188,6 +122,23 @@ void for_each_qr(Context<D>& ctx, const ShapeClass<T, D>& c, double flops, const
     for_each_matrix(ctx, c.count, flops, [&](Context<D>& mine, Index i) { work(mine, *c.each[i], c.members()[i]); });
 }
 
+/// Q of a class, that of its member i made by make(ctx, i) if they are not small.
+template <class T, class D, class Make>
+void form_class(Context<D>& ctx, const ShapeClass<T, D>& c, BatchView<T, D> Q, const Make& make) {
+    if (c.small) return c.small->form_q(ctx, c.members(), Q);
+    for_each_matrix(ctx, c.count, 2.0 * c.m * c.k * c.k, [&](Context<D>& mine, Index i) {
+        const Matrix<T, D> one = make(mine, i);
+        scatter<T, D>(mine, one.view(), Q, c.members()[i]);
+    });
+}
+
+template <class T, class D>
+Batch<T, D> thin_q_memory(const Context<D>& ctx, const typename BatchedQR<T, D>::Impl& f) {
+    return batch_of<T, D>(ctx, f.count, f.place.empty(), [&](Index b) {
+        return std::pair{f.shape(b).m, f.shape(b).k};
+    });
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -209,19 +160,17 @@ template <class T, class D>
 void BatchedQR<T, D>::form_q(Context<D>& ctx, BatchView<T, D> Q) const {
     require_shapes<T, D>(
         "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return impl_->shape(b).k; });
-    for (const auto& c : impl_->classes) {
-        if (c.small) {
-            c.small->form_q(ctx, c.members(), Q);
-        } else {
-            for_each_qr(ctx, c, 2.0 * c.m * c.k * c.k, [&](Context<D>& mine, const QR<T, D>& f, Index b) {
-                scatter<T, D>(mine, f.form_q(mine).view(), Q, b);
-            });
-        }
-    }
+    for (const auto& c : impl_->classes)
+        form_class<T, D>(ctx, c, Q, [&](Context<D>& mine, Index i) { return c.each[i]->form_q(mine); });
 }
 
 template <class T, class D>
-void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from, BatchView<T, D> to) const {
+void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_t<BatchView<const T, D>> from,
+                              BatchView<T, D> to) const {
+    require_shapes<T, D>(
+        "C", from, count(), [&](Index b) { return rows(b); }, [&](Index b) { return from.cols(b); });
+    require_shapes<T, D>(
+        "C", to, count(), [&](Index b) { return rows(b); }, [&](Index b) { return from.cols(b); });
     for (const auto& c : impl_->classes) {
         if (c.small) {
             c.small->apply_q(ctx, op, c.members(), from, to);
@@ -236,8 +185,6 @@ void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, BatchView<const T, D> from
 }
 template <class T, class D>
 void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, BatchView<T, D> C) const {
-    require_shapes<T, D>(
-        "C", C, count(), [&](Index b) { return rows(b); }, [&](Index b) { return C.cols(b); });
     apply_q(ctx, op, BatchView<const T, D>(C), C);
 }
 
@@ -265,22 +212,6 @@ void BatchedQR<T, D>::lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, 
     }
 }
 
-namespace {
-
-/// Memory for a batch of results, of these shapes.
-template <class T, class D, class ShapeOf>
-Batch<T, D> batch_of(const Context<D>& ctx, Index count, bool uniform, const ShapeOf& shape_of) {
-    if (uniform) {
-        const auto [rows, cols] = count > 0 ? shape_of(0) : std::pair<Index, Index>{0, 0};
-        return Batch<T, D>(ctx, rows, cols, count);
-    }
-    std::vector<std::pair<Index, Index>> shapes;
-    for (Index b = 0; b < count; ++b) shapes.push_back(shape_of(b));
-    return Batch<T, D>(ctx, shapes);
-}
-
-}  // namespace
-
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::r(Context<D>& ctx) const {
     auto R = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) {
@@ -292,11 +223,29 @@ Batch<T, D> BatchedQR<T, D>::r(Context<D>& ctx) const {
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::form_q(Context<D>& ctx) const {
-    auto Q = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) {
-        return std::pair{rows(b), impl_->shape(b).k};
-    });
+    auto Q = thin_q_memory<T, D>(ctx, *impl_);
     form_q(ctx, Q.view());
     return Q;
+}
+
+template <class T, class D>
+Batch<T, D> BatchedQR<T, D>::take_q(Context<D>& ctx) && {
+    auto Q = thin_q_memory<T, D>(ctx, *impl_);
+    for (auto& c : impl_->classes) {
+        form_class<T, D>(ctx, c, Q.view(), [&](Context<D>& mine, Index i) {
+            Matrix<T, D> one = std::move(*c.each[i]).take_q(mine);
+            c.each[i].reset();
+            return one;
+        });
+        c.small.reset();
+    }
+    return Q;
+}
+
+template <class T, class D>
+Batch<T, D> orthonormalize(Context<D>& ctx, BatchView<const T, D> A, Options options) {
+    options.q = QForm::Explicit;
+    return qr<T, D>(ctx, A, options).take_q(ctx);
 }
 
 template <class T, class D>
@@ -322,9 +271,11 @@ Report BatchedQR<T, D>::report(Index b) const {
     return report;
 }
 
-#define QUOIN_INSTANTIATE(T, D)     \
-    template class BatchedQR<T, D>; \
-    template BatchedQR<T, D> qr<T, D>(Context<D>&, BatchView<const T, D>, Options);
+#define QUOIN_INSTANTIATE(T, D)                                                                            \
+    template class BatchedQR<T, D>;                                                                        \
+    template BatchedQR<T, D> qr<T, D>(Context<D>&, BatchView<const T, D>, Options);                        \
+    template void qr<T, D>(Context<D>&, BatchView<const T, D>, BatchView<T, D>, BatchView<T, D>, Options); \
+    template Batch<T, D> orthonormalize<T, D>(Context<D>&, BatchView<const T, D>, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "algorithms/rows_from_host.hpp"
 #include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
 #include "quoin/streaming.hpp"
@@ -7,13 +8,18 @@
 namespace quoin {
 
 template <class T, class D>
-StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n) {
+StreamingQR<T, D>::StreamingQR(Context<D>&, Index n) : n_(n), from_host_(std::make_shared<RowsFromHost<T, D>>()) {
     if (n < 0) throw InvalidArgument(fmt::format("StreamingQR: n must not be negative, and is {}", n));
 }
 
 template <class T, class D>
 StreamingQR<T, D>::StreamingQR(Context<D>& ctx, State state)
-    : n_(state.n), rows_(state.rows), backward_(state.backward), R_(std::move(state.R)), G_(std::move(state.G)) {
+    : n_(state.n),
+      rows_(state.rows),
+      backward_(state.backward),
+      R_(std::move(state.R)),
+      G_(std::move(state.G)),
+      from_host_(std::make_shared<RowsFromHost<T, D>>()) {
     Index row = 0, appended = 0;
     bool fits = n_ >= 0 && state.stack.cols() == n_;
     for (const Index h : state.heights) {
@@ -66,14 +72,36 @@ QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
 }
 
 template <class T, class D>
-void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
+void StreamingQR<T, D>::require_shape(Index rows, Index cols) const {
     if (backward_) throw InvalidArgument("append: no block can follow once q_rows has been called");
-    if (block.cols != n_) {
-        throw InvalidArgument(fmt::format("append: the block has {} columns instead of {}", block.cols, n_));
-    }
+    if (cols != n_) throw InvalidArgument(fmt::format("append: the block has {} columns instead of {}", cols, n_));
+    if (rows < 0) throw InvalidArgument(fmt::format("append: h must not be negative, and is {}", rows));
+}
+
+template <class T, class D>
+void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
+    require_shape(block.rows, block.cols);
     require_finite(ctx, block);
     blocks_.push_back({block.rows, factor_block(ctx, block).r(ctx)});
     rows_ += block.rows;
+    read_ = {};
+}
+
+template <class T, class D>
+void StreamingQR<T, D>::append(Context<D>& ctx, HostRows<T, D> block) {
+    require_shape(block.rows, block.cols);
+    read_ = {};
+    const auto A = from_host_->copy(ctx, block);
+    from_host_->compute(ctx, [&] { append(ctx, A); });
+}
+
+template <class T, class D>
+void StreamingQR<T, D>::append(Context<D>& ctx, Index h, const RowReader<T>& read) {
+    require_shape(h, n_);
+    read_ = {};
+    const auto A = from_host_->read(ctx, rows_, h, n_, read);
+    from_host_->compute(ctx, [&] { append(ctx, A); });
+    read_ = A;
 }
 
 template <class T, class D>
@@ -110,7 +138,48 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
     set_zero(ctx, Q.view().row_block({k, block.rows}));
     P.apply_q(ctx, Side::Left, Op::None, Q.view());
     blocks_.pop_back();
+    read_ = {};
     return Q;
+}
+
+template <class T, class D>
+Matrix<T, Host> StreamingQR<T, D>::q_rows(Context<D>& ctx, HostRows<T, D> block) {
+    read_ = {};
+    const auto A = from_host_->copy(ctx, block);
+    Matrix<T, D> Q;
+    from_host_->compute(ctx, [&] { Q = q_rows(ctx, A); });
+    Matrix<T, Host> there(Q.rows(), Q.cols());
+    Context<D>& out = copy_out_stream(ctx);
+    wait_for(out, ctx);
+    start_copy_to_host<T>(out, Q.view(), there.view());
+    finish_copies(out);
+    out.wait();
+    return there;
+}
+
+template <class T, class D>
+void StreamingQR<T, D>::q(Context<D>& ctx, const RowReader<T>& read, const RowWriter<T>& write) {
+    Index first = 0;
+    for (const Block& block : blocks_) first += block.rows;
+    auto A = std::exchange(read_, {});
+    const auto bring = [&] {
+        const Index h = blocks_.back().rows;
+        return from_host_->read(ctx, first - h, h, n_, read);
+    };
+    if (!A.data && !blocks_.empty()) A = bring();
+    while (!blocks_.empty()) {
+        Matrix<T, D> Q;
+        from_host_->compute(ctx, [&] { Q = q_rows(ctx, A); });
+        first -= A.rows;
+        if (!blocks_.empty()) A = bring();
+        from_host_->finish();
+        from_host_->write(ctx, first, Q.view(), write);
+    }
+}
+
+template <class T, class D>
+StreamTimes StreamingQR<T, D>::times() const {
+    return from_host_->times();
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class StreamingQR<T, D>;

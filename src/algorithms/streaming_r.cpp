@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "algorithms/rows_from_host.hpp"
 #include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
 #include "quoin/streaming.hpp"
@@ -7,7 +8,8 @@
 namespace quoin {
 
 template <class T, class D>
-StreamingR<T, D>::StreamingR(Context<D>& ctx, Index n, Index p) : n_(n), p_(p) {
+StreamingR<T, D>::StreamingR(Context<D>& ctx, Index n, Index p)
+    : n_(n), p_(p), from_host_(std::make_shared<RowsFromHost<T, D>>()) {
     if (n < 0 || p < 0) {
         throw InvalidArgument(fmt::format("StreamingR: n and p must not be negative, and are {} and {}", n, p));
     }
@@ -16,7 +18,12 @@ StreamingR<T, D>::StreamingR(Context<D>& ctx, Index n, Index p) : n_(n), p_(p) {
 
 template <class T, class D>
 StreamingR<T, D>::StreamingR(State state)
-    : n_(state.n), p_(state.R.cols() - state.n), rows_(state.rows), R_(std::move(state.R)), report_(state.report) {
+    : n_(state.n),
+      p_(state.R.cols() - state.n),
+      rows_(state.rows),
+      R_(std::move(state.R)),
+      report_(state.report),
+      from_host_(std::make_shared<RowsFromHost<T, D>>()) {
     if (n_ < 0 || p_ < 0 || rows_ < 0 || R_.rows() != std::min(rows_, n_ + p_)) {
         throw InvalidArgument(fmt::format("StreamingR: R of {} rows and {} columns, {} of them of A, is not {}x{}",
                                           rows_, n_ + p_, n_, R_.rows(), R_.cols()));
@@ -29,13 +36,17 @@ typename StreamingR<T, D>::State StreamingR<T, D>::state(Context<D>& ctx) const 
 }
 
 template <class T, class D>
+void StreamingR<T, D>::require_shape(Index rows, Index cols, Index b_rows, Index b_cols) const {
+    if (rows >= 0 && cols == n_ && b_cols == p_ && (p_ == 0 || b_rows == rows)) return;
+    throw InvalidArgument(
+        fmt::format("append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", rows, n_, p_,
+                    cols, b_rows, b_cols));
+}
+
+template <class T, class D>
 void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b) {
     const Index h = A.rows, k = R_.rows();
-    if (A.cols != n_ || b.cols != p_ || (p_ > 0 && b.rows != h)) {
-        throw InvalidArgument(
-            fmt::format("append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", h, n_, p_,
-                        A.cols, b.rows, b.cols));
-    }
+    require_shape(h, A.cols, b.rows, b.cols);
     require_finite(ctx, A);
     require_finite(ctx, b, "b");
     if (h == 0) return;
@@ -47,6 +58,28 @@ void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixV
     if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
     reduce(ctx, std::move(W));
     rows_ += h;
+}
+
+template <class T, class D>
+void StreamingR<T, D>::append(Context<D>& ctx, HostRows<T, D> A, HostRows<T, D> b) {
+    require_shape(A.rows, A.cols, b.rows, b.cols);
+    append_brought(ctx, from_host_->copy(ctx, A, b));
+}
+
+template <class T, class D>
+void StreamingR<T, D>::append(Context<D>& ctx, Index h, const RowReader<T>& read) {
+    if (h < 0) throw InvalidArgument(fmt::format("append: h must not be negative, and is {}", h));
+    append_brought(ctx, from_host_->read(ctx, rows_, h, n_ + p_, read));
+}
+
+template <class T, class D>
+void StreamingR<T, D>::append_brought(Context<D>& ctx, MatrixView<const T, D> Ab) {
+    from_host_->compute(ctx, [&] { append(ctx, Ab.col_block({0, n_}), Ab.col_block({n_, n_ + p_})); });
+}
+
+template <class T, class D>
+StreamTimes StreamingR<T, D>::times() const {
+    return from_host_->times();
 }
 
 template <class T, class D>

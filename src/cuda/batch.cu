@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/batch_strips.hpp"
 #include "cuda/elementwise.cuh"
-#include "cuda/kernels/batch.cuh"
+#include "cuda/kernels/batch_columns.cuh"
+#include "cuda/launch.hpp"
 
 namespace quoin {
 
@@ -16,50 +18,21 @@ template <int rows_, int group_>
 struct ColumnsKernel {
     static constexpr int rows = rows_, group = group_;
 };
-template <int r_, int c_, int warps_>
-struct BlockKernel {
-    static constexpr int r = r_, c = c_, warps = warps_;
-};
 
-/// work(kernel) for the first kernel that holds m×n matrices of T. False if none does.
-template <class T, class Work>
-bool with_kernel(Index m, Index n, Work work) {
-    bool found = false;
-    const auto columns = [&]<int rows, int group>(ColumnsKernel<rows, group> kernel) {
-        if (found || m > rows || n > group) return;
-        found = true;
-        work(kernel);
-    };
-    const auto block = [&]<int r, int c, int warps>(BlockKernel<r, c, warps> kernel) {
-        if (found || m > 32 * r || n > c * warps) return;
-        found = true;
-        work(kernel);
-    };
-    columns(ColumnsKernel<4, 4>());
-    columns(ColumnsKernel<16, 8>());
-    columns(ColumnsKernel<16, 16>());
-    columns(ColumnsKernel<64, 8>());
-    columns(ColumnsKernel<32, 32>());
-    columns(ColumnsKernel<64, 32>());
-    block(BlockKernel<2, 8, 8>());
-    block(BlockKernel<4, 8, 8>());
-    block(BlockKernel<8, 8, 8>());
-    block(BlockKernel<16, 4, 8>());
-    block(BlockKernel<4, 8, 16>());
-    // in f64 it would not fit in the registers
-    if constexpr (std::is_same_v<T, float>) block(BlockKernel<6, 12, 16>());
-    return found;
+/// work(kernel) for the first kernel that holds m×n matrices in the registers of a group of lanes. False if none does.
+template <class Work>
+bool with_columns(Index m, Index n, Work work) {
+    return with_first([&](auto kernel) { return m <= kernel.rows && n <= kernel.group; }, work, ColumnsKernel<4, 4>(),
+                      ColumnsKernel<16, 8>(), ColumnsKernel<16, 16>(), ColumnsKernel<64, 8>(), ColumnsKernel<32, 32>(),
+                      ColumnsKernel<64, 32>());
+}
+bool in_columns(Index m, Index n) {
+    return with_columns(m, n, [](auto) {});
 }
 
-template <int rows, int group>
-dim3 grid_of(ColumnsKernel<rows, group>, Index count, Index) {
-    constexpr Index each = column_threads / group;
+unsigned grid_of(int group, Index count) {
+    const Index each = column_threads / group;
     return static_cast<unsigned>((count + each - 1) / each);
-}
-template <int r, int c, int warps>
-dim3 grid_of(BlockKernel<r, c, warps>, Index count, Index p) {
-    constexpr Index width = c * warps;
-    return {static_cast<unsigned>(std::min<Index>(count, 1 << 30)), static_cast<unsigned>((p + width - 1) / width)};
 }
 
 /// The members of a batch as kernels find them. A list goes to the device.
@@ -73,23 +46,37 @@ public:
                         members.count > 1 ? batch.data(1) - batch.data(0) : 0};
             return;
         }
-        std::vector<MatrixView<T, Cuda>> views;
+        std::vector<One> list;
         for (Index i = 0; i < members.count; ++i) {
             const Index b = members[i];
-            views.emplace_back(batch.data(b), batch.rows(b), batch.cols(b), batch.col_stride(b));
+            list.push_back({batch.data(b), batch.row_stride(b), batch.col_stride(b)});
         }
-        list_ = Matrix<MatrixView<T, Cuda>, Cuda>(ctx, members.count, 1);
-        // from pageable memory: read before the call returns
-        QUOIN_CUDA_CHECK(cudaMemcpyAsync(list_.data(), views.data(), views.size() * sizeof(views[0]),
-                                         cudaMemcpyHostToDevice, ctx.stream()));
+        list_ = on_device(ctx, list);
         entries_.list = list_.data();
     }
     operator const BatchEntries<T>&() const { return entries_; }
 
 private:
+    using One = typename BatchEntries<T>::One;
+
     BatchEntries<T> entries_;
-    Matrix<MatrixView<T, Cuda>, Cuda> list_;
+    Matrix<One, Cuda> list_;
 };
+
+/// f(i, j, b) for every entry of `count` rows×cols matrices, threads along the columns of one matrix after the other.
+template <class F>
+void for_each_small_entry(Context<Cuda>& ctx, Index rows, Index cols, Index count, F f) {
+    const Index each = rows * cols, all = each * count, at_once = Index(1) << 31;
+    for (Index first = 0; first < all; first += at_once / each * each) {
+        const Index past = std::min(all, first + at_once / each * each), b = first / each;
+        // 32-bit divisions
+        for_each_element(ctx, past - first, 1, [=] __device__(Index x, Index) {
+            const unsigned at = static_cast<unsigned>(x), of = at / static_cast<unsigned>(each),
+                           in = at - of * static_cast<unsigned>(each), j = in / static_cast<unsigned>(rows);
+            f(Index(in - j * static_cast<unsigned>(rows)), Index(j), b + of);
+        });
+    }
+}
 
 /// The widths of the members' matrices, in order, one number if they are all alike: runs of equal width are one launch.
 template <class T, class Work>
@@ -107,52 +94,60 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
     }
 }
 
-template <class T>
-void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
-    if (size.count == 0 || p == 0) return;
-    with_kernel<T>(size.m, size.n, [&]<class Kernel>(Kernel kernel) {
-        const dim3 grid = grid_of(kernel, size.count, p);
-        if constexpr (requires { Kernel::group; }) {
-            apply_columns<T, Kernel::rows, Kernel::group><<<grid, column_threads, 0, ctx.stream()>>>(
-                size, X, tau, transpose, static_cast<int>(p), from, identity, to);
-        } else {
-            apply_block<T, Kernel::r, Kernel::c, Kernel::warps><<<grid, 32 * Kernel::warps, 0, ctx.stream()>>>(
-                size, X, tau, transpose, static_cast<int>(p), from, identity, to);
-        }
-    });
-    check_launch("apply_batch");
-}
-
 }  // namespace
 
 template <class T>
-bool SmallBatch<T, Cuda>::fits(Index m, Index n) {
-    return m > 0 && n > 0 && with_kernel<T>(m, n, [](auto) {});
+bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
+    const bool full_precision = arithmetic == Arithmetic::Auto ||
+                                arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
+    return m > 0 && n > 0 && n < 1 << 30 && (in_columns(m, n) || (full_precision && strips::width_of<T>(m) > 0));
 }
 
 template <class T>
 SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count)
-    : m_(m), n_(n), k_(std::min(m, n)), count_(count), X_(ctx, m, n * count), tau_(ctx, k_, count) {}
+    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!in_columns(m, n)), tau_(ctx, k_, count) {
+    if (in_strips_) {
+        const auto size = strips_size(count);
+        const Index width = strips::width_of<T>(m);
+        factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.strips * count);
+        squares_ = Matrix<T, Cuda>(ctx, 2 * width * width, size.panels * count);
+    } else {
+        factor_ = Matrix<T, Cuda>(ctx, m, n * count);
+    }
+}
+
+template <class T>
+strips::StripSize SmallBatch<T, Cuda>::strips_size(Index count) const {
+    return strips::size_of<T>(count, m_, n_);
+}
+template <class T>
+BatchSize SmallBatch<T, Cuda>::columns_size(Index count) const {
+    return {count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
+}
+template <class T>
+strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
+    const auto size = strips_size(1);
+    // the kernels write only while they factor
+    const auto at = [](const Matrix<T, Cuda>& A, Index column) { return const_cast<T*>(A.data()) + column * A.ld(); };
+    return {at(factor_, first * size.strips), at(squares_, first * size.panels), at(tau_, first)};
+}
 
 template <class T>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
     Arena::Frame frame(ctx);
-    auto* const first_bad = frame.take<unsigned long long>(1);
-    QUOIN_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xff, sizeof(*first_bad), ctx.stream()));
+    auto* const first_bad = check_finite ? frame.take<unsigned long long>(1) : nullptr;
+    if (check_finite) QUOIN_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xff, sizeof(*first_bad), ctx.stream()));
     const Entries<const T> entries(ctx, A, members);
-    const BatchSize size{members.count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
-    with_kernel<T>(m_, n_, [&]<class Kernel>(Kernel kernel) {
-        const dim3 grid = grid_of(kernel, size.count, 1);
-        if constexpr (requires { Kernel::group; }) {
+    if (in_strips_) {
+        strips::factor<T>(ctx, strips_size(members.count), entries, strips_from(0), first_bad);
+    } else {
+        with_columns(m_, n_, [&]<class Kernel>(Kernel) {
             factor_columns<T, Kernel::rows, Kernel::group>
-                <<<grid, column_threads, 0, ctx.stream()>>>(size, entries, X_.data(), tau_.data(), first_bad);
-        } else {
-            factor_block<T, Kernel::r, Kernel::c, Kernel::warps>
-                <<<grid, 32 * Kernel::warps, 0, ctx.stream()>>>(size, entries, X_.data(), tau_.data(), first_bad);
-        }
-    });
-    check_launch("factor_batch");
+                <<<grid_of(Kernel::group, members.count), column_threads, 0, ctx.stream()>>>(
+                    columns_size(members.count), entries, factor_.data(), tau_.data(), first_bad);
+        });
+        check_launch("factor_batch");
+    }
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
     if (!check_finite) return -1;
     const unsigned long long bad = *ctx.state().read_back(first_bad, 1);
@@ -162,12 +157,12 @@ Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A
 template <class T>
 void SmallBatch<T, Cuda>::unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const {
     const Entries<T> entries(ctx, B, members);
+    if (in_strips_) return strips::unpack<T>(ctx, strips_size(members.count), strips_from(0), factor, entries);
     const BatchEntries<T>& to = entries;
     const bool upper = factor == Factor::R;
     const Index m = m_, rows = upper ? k_ : m_;
-    const T* const X = X_.data();
-    for_each_element(ctx, rows * n_, members.count, [=, n = n_] __device__(Index at, Index b) {
-        const Index i = at % rows, j = at / rows;
+    const T* const X = factor_.data();
+    for_each_small_entry(ctx, rows, n_, members.count, [=, n = n_] __device__(Index i, Index j, Index b) {
         to[b](i, j) = upper && i > j ? T(0) : X[b * m * n + i + j * m];
     });
 }
@@ -177,26 +172,36 @@ void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchV
     const Entries<T> entries(ctx, tau, members);
     const BatchEntries<T>& to = entries;
     const T* const from = tau_.data();
-    for_each_element(ctx, k_, members.count,
-                     [=, k = k_] __device__(Index i, Index b) { to[b](i, 0) = from[i + b * k]; });
+    for_each_small_entry(ctx, k_, 1, members.count,
+                         [=, k = k_] __device__(Index i, Index, Index b) { to[b](i, 0) = from[i + b * k]; });
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
+                                const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
+    if (count == 0 || p == 0) return;
+    if (in_strips_)
+        return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+    with_columns(m_, n_, [&]<class Kernel>(Kernel) {
+        apply_columns<T, Kernel::rows, Kernel::group>
+            <<<grid_of(Kernel::group, count), column_threads, 0, ctx.stream()>>>(
+                columns_size(count), factor_.data() + first * m_ * n_, tau_.data() + first * k_, transpose,
+                static_cast<int>(p), from, identity, to);
+    });
+    check_launch("apply_batch");
 }
 
 template <class T>
 void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const {
-    const Entries<T> to(ctx, Q, members);
-    const BatchSize size{members.count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
-    apply<T>(ctx, size, X_.data(), tau_.data(), false, k_, {}, true, to);
+    apply(ctx, 0, members.count, false, k_, {}, true, Entries<T>(ctx, Q, members));
 }
 
 template <class T>
 void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
                                   BatchView<T, Cuda> to) const {
     for_each_width(to, members, [&](Index first, Members some, Index p) {
-        const Entries<const T> source(ctx, from, some);
-        const Entries<T> target(ctx, to, some);
-        const BatchSize size{some.count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
-        apply<T>(ctx, size, X_.data() + first * m_ * n_, tau_.data() + first * k_, op == Op::Transpose, p, source,
-                 false, target);
+        apply(ctx, first, some.count, op == Op::Transpose, p, Entries<const T>(ctx, from, some), false,
+              Entries<T>(ctx, to, some));
     });
 }
 

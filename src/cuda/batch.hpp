@@ -1,29 +1,60 @@
 #pragma once
 
-// Small matrices of one shape in registers, one kernel for all (kernels/batch.cuh). Matrix i: V and R, column-major, at X + i·m·n.
+// Matrices of one shape, all in one launch: small ones a thread a column (kernels/batch_columns.cuh), with V and R of matrix i
+// column-major at i·m·n; larger ones strip by strip (kernels/batch_strips.cuh).
 
 #include "cuda/device.hpp"
 #include "primitives/small_batch.hpp"
 
 namespace quoin {
 
+namespace cuda {
+template <class T>
+struct BatchEntries;
+struct BatchSize;
+namespace strips {
+struct StripSize;
+template <class T>
+struct StripFactors;
+}  // namespace strips
+}  // namespace cuda
+
 template <class T>
 class SmallBatch<T, Cuda> {
 public:
-    static bool fits(Index m, Index n);
+    static bool fits(Index m, Index n, Arithmetic arithmetic);
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count);
 
     /// Waits if `check_finite`.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);
+    static Index factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
+                           bool check_finite, BatchView<T, Cuda> Q, BatchView<T, Cuda> R) {
+        SmallBatch all(ctx, m, n, members.count);
+        const Index bad = all.factor(ctx, A, members, check_finite);
+        all.unpack(ctx, Factor::R, members, R);
+        if (Q.count() > 0) all.form_q(ctx, members, Q);
+        return bad;
+    }
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;
     void unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const;
     void form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const;
     void apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
                  BatchView<T, Cuda> to) const;
+    static bool solves(Index m, Index n);
+    bool solve(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> B, double rcond, bool ask,
+               BatchView<T, Cuda> X, BatchView<T, Cuda> norms, BatchView<T, Cuda> conditions) const;
 
 private:
-    Index m_, n_, k_, count_;
-    Matrix<T, Cuda> X_, tau_;
+    cuda::BatchSize columns_size(Index count) const;
+    cuda::strips::StripSize strips_size(Index count) const;
+    /// Those of member `first` and the ones behind it.
+    cuda::strips::StripFactors<T> strips_from(Index first) const;
+    void apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
+               const cuda::BatchEntries<const T>& from, bool identity, const cuda::BatchEntries<T>& to) const;
+
+    Index m_, n_, k_;
+    bool in_strips_;  ///< or a thread a column
+    Matrix<T, Cuda> factor_, squares_, tau_;
 };
 
 /// work(ctx, i) for i < count, one after the other.

@@ -5,9 +5,8 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
-#include "cuda/host_blocks.hpp"
 #include "cuda/solver.hpp"
-#include "cuda/staged_copies.hpp"
+#include "cuda/staging.hpp"
 #include "cuda/state.hpp"
 
 namespace quoin {
@@ -119,23 +118,6 @@ void Arena::release(std::size_t used, std::size_t extra) noexcept {
     }
 }
 
-Staging::Staging(std::size_t size) : bytes(size) {
-    for (int b = 0; b < 2; ++b) {
-        QUOIN_CUDA_CHECK(cudaHostAlloc(&buffer[b], bytes, cudaHostAllocDefault));
-        QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&done[b], cudaEventDisableTiming));
-    }
-}
-
-Staging::~Staging() {
-    for (int b = 0; b < 2; ++b) {
-        if (done[b]) {
-            cudaEventSynchronize(done[b]);
-            cudaEventDestroy(done[b]);
-        }
-        if (buffer[b]) cudaFreeHost(buffer[b]);
-    }
-}
-
 Pinned::~Pinned() {
     if (data_) cudaFreeHost(data_);
 }
@@ -227,14 +209,6 @@ cusolverDnHandle_t Context<Cuda>::State::solver() {
     return solver_;
 }
 
-cuda::Staging& Context<Cuda>::State::staging(std::size_t bytes) {
-    if (!staging_ || staging_->bytes < bytes) {
-        staging_.reset();
-        staging_ = std::make_unique<cuda::Staging>(std::max(bytes, cuda::Staging::least_bytes));
-    }
-    return *staging_;
-}
-
 Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
     auto& one = beside_[static_cast<int>(of) - static_cast<int>(Trace::Row::SideStream)];
     if (!one) {
@@ -249,9 +223,9 @@ Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
     return *one;
 }
 
-cuda::StagedCopies& Context<Cuda>::State::staged_copies() {
-    if (!staged_copies_) staged_copies_ = std::make_unique<cuda::StagedCopies>();
-    return *staged_copies_;
+cuda::Staging& Context<Cuda>::State::staging() {
+    if (!staging_) staging_ = std::make_unique<cuda::Staging>();
+    return *staging_;
 }
 
 Context<Host>& Context<Cuda>::State::host() {
@@ -346,124 +320,7 @@ void Event<Cuda>::precede(Context<Cuda>& ctx) const {
     if (event_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
 }
 
-// ---- Transfers ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-using cuda::copy_in_parallel;
-using cuda::enqueue_copy;
-using cuda::for_each_block;
-using cuda::is_pinned;
-
-/// The two buffers in turn, each of at least `elements`, on their way to the device.
-template <class T>
-class Departures {
-public:
-    Departures(Context<Cuda>& ctx, Index elements)
-        : stream_(ctx.stream()), staging_(ctx.state().staging(static_cast<std::size_t>(elements) * sizeof(T))) {}
-
-    /// A free buffer for an h×q block, its columns next to each other.
-    MatrixView<T> next(Index h, Index q) {
-        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging_.done[b_]));
-        return {static_cast<T*>(staging_.buffer[b_]), h, q};
-    }
-    void send(MatrixView<const T> block, MatrixView<T, Cuda> B) {
-        enqueue_copy(B.data, B.ld, block.data, block.ld, block.rows, block.cols, cudaMemcpyHostToDevice, stream_);
-        QUOIN_CUDA_CHECK(cudaEventRecord(staging_.done[b_], stream_));
-        b_ = 1 - b_;
-    }
-
-private:
-    cudaStream_t stream_;
-    cuda::Staging& staging_;
-    int b_ = 0;
-};
-
-/// The same from the device: `take(block, rows, columns)` is called for a block once it is there, while the next one is on
-/// its way.
-template <class T>
-class Arrivals {
-public:
-    using Take = std::function<void(MatrixView<const T>, Range, Range)>;
-    Arrivals(Context<Cuda>& ctx, Index elements, Take take)
-        : stream_(ctx.stream()),
-          staging_(ctx.state().staging(static_cast<std::size_t>(elements) * sizeof(T))),
-          take_(std::move(take)) {}
-
-    void fetch(MatrixView<const T, Cuda> A, Range rows, Range columns) {
-        arrive(b_);
-        const Index h = rows.size(), q = columns.size();
-        enqueue_copy(static_cast<T*>(staging_.buffer[b_]), h, A.at(rows.begin, columns.begin), A.ld, h, q,
-                     cudaMemcpyDeviceToHost, stream_);
-        QUOIN_CUDA_CHECK(cudaEventRecord(staging_.done[b_], stream_));
-        expected_[b_] = {rows, columns};
-        b_ = 1 - b_;
-    }
-    void finish() {
-        arrive(b_);
-        arrive(1 - b_);
-    }
-
-private:
-    struct Block {
-        Range rows, columns;
-    };
-    void arrive(int b) {
-        const Block block = std::exchange(expected_[b], {});
-        if (block.rows.size() == 0) return;
-        QUOIN_CUDA_CHECK(cudaEventSynchronize(staging_.done[b]));
-        take_(MatrixView<const T>(static_cast<const T*>(staging_.buffer[b]), block.rows.size(), block.columns.size()),
-              block.rows, block.columns);
-    }
-
-    cudaStream_t stream_;
-    cuda::Staging& staging_;
-    Take take_;
-    Block expected_[2];
-    int b_ = 0;
-};
-
-template <class T>
-constexpr Index staged_elements = Index(cuda::Staging::least_bytes / sizeof(T));
-
-/// Rows of n elements that travel together.
-template <class T>
-Index staged_rows(Index n) {
-    return std::max<Index>(1, staged_elements<T> / std::max<Index>(1, n));
-}
-
-}  // namespace
-
-template <class T>
-void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B) {
-    if (A.empty()) return;
-    const Span span(ctx, "copy in", -1, Trace::Row::ToDevice);
-    if (is_pinned(A.data)) {
-        enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyHostToDevice, ctx.stream());
-        return ctx.wait();
-    }
-    Departures<T> departures(ctx, staged_elements<T>);
-    for_each_block(A.rows, A.cols, staged_elements<T>, [&](Range r, Range c) {
-        const MatrixView<T> block = departures.next(r.size(), c.size());
-        copy_in_parallel<T>(A.block(r, c), block);
-        departures.send(block, B.block(r, c));
-    });
-}
-
-template <class T>
-void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B) {
-    if (A.empty()) return ctx.wait();
-    const Span span(ctx, "copy out", -1, Trace::Row::ToHost);
-    if (is_pinned(B.data)) {
-        enqueue_copy(B.data, B.ld, A.data, A.ld, A.rows, A.cols, cudaMemcpyDeviceToHost, ctx.stream());
-        return ctx.wait();
-    }
-    Arrivals<T> arrivals(ctx, staged_elements<T>, [&](MatrixView<const T> block, Range r, Range c) {
-        copy_in_parallel<T>(block, B.block(r, c));
-    });
-    for_each_block(A.rows, A.cols, staged_elements<T>, [&](Range r, Range c) { arrivals.fetch(A, r, c); });
-    arrivals.finish();
-}
+// ---- Memory ------------------------------------------------------------------------------------------------------------
 
 template <>
 Context<Host>& host_context(Context<Cuda>& ctx) {
@@ -472,29 +329,6 @@ Context<Host>& host_context(Context<Cuda>& ctx) {
 template <>
 void* pinned_staging(Context<Cuda>& ctx, std::size_t bytes) {
     return ctx.state().staging_of_panels(bytes);
-}
-
-template <class T>
-void copy_rows_to_device(Context<Cuda>& ctx, const RowReader<T>& read, MatrixView<T, Cuda> B) {
-    const Span span(ctx, "copy in", -1, Trace::Row::ToDevice);
-    const Index step = staged_rows<T>(B.cols);
-    Departures<T> departures(ctx, step * B.cols);
-    for (Index i = 0; i < B.rows; i += step) {
-        const Range rows{i, std::min(B.rows, i + step)};
-        const MatrixView<T> block = departures.next(rows.size(), B.cols);
-        read(rows, block);
-        departures.send(block, B.row_block(rows));
-    }
-}
-
-template <class T>
-void copy_rows_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const RowWriter<T>& write) {
-    const Span span(ctx, "copy out", -1, Trace::Row::ToHost);
-    const Index step = staged_rows<T>(A.cols);
-    Arrivals<T> arrivals(ctx, step * A.cols, [&](MatrixView<const T> block, Range rows, Range) { write(rows, block); });
-    for (Index i = 0; i < A.rows; i += step) arrivals.fetch(A, {i, std::min(A.rows, i + step)}, {0, A.cols});
-    arrivals.finish();
-    ctx.wait();
 }
 
 template <>
@@ -530,18 +364,12 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
                        copy_to_host<T>(ctx, R).view());
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                            \
-    template void copy_to_device<T>(Context<Cuda>&, MatrixView<const T, Host>, MatrixView<T, Cuda>);    \
-    template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);      \
-    template void copy_rows_to_device<T>(Context<Cuda>&, const RowReader<T>&, MatrixView<T, Cuda>);     \
-    template void copy_rows_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, const RowWriter<T>&); \
-    template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                        \
-    template double residual<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>,   \
+#define QUOIN_INSTANTIATE(T)                                                                          \
+    template double orthogonality<T>(Context<Cuda>&, MatrixView<const T, Cuda>);                      \
+    template double residual<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<const T, Cuda>, \
                                 MatrixView<const T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE
-template void copy_to_device<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Host>,
-                                           MatrixView<std::uint8_t, Cuda>);
 
 }  // namespace quoin

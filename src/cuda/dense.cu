@@ -22,6 +22,7 @@
 #include "cuda/kernels/factor_gram.cuh"
 #include "cuda/kernels/multiply_upper.cuh"
 #include "cuda/kernels/reconstruct_top.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/solver.hpp"
 #include "cuda/tuning.hpp"
 #include "primitives/generic/reconstruct_top.hpp"
@@ -138,13 +139,13 @@ __global__ void __launch_bounds__(32) unit_columns(MatrixView<const double, Cuda
     const Index j = blockIdx.x;
     double top = 0, square = 0;
     for (Index i = threadIdx.x; i <= j; i += 32) top = fmax(top, fabs(R.data[i + j * R.ld]));
-    for (int step = 16; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    top = warp_max(top);
     // ‖r‖ = top ‖r / top‖
     for (Index i = threadIdx.x; i <= j; i += 32) {
         const double r = R.data[i + j * R.ld] / top;
         square += r * r;
     }
-    for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
+    square = warp_sum(square);
     const double norm = sqrt(square);
     for (Index i = threadIdx.x; i < R.rows; i += 32) {
         W.data[i + j * W.ld] = i <= j ? R.data[i + j * R.ld] / top / norm : 0.0;
@@ -160,7 +161,7 @@ __global__ void __launch_bounds__(32) column_sums(MatrixView<const T, Cuda> A, d
         const double a = static_cast<double>(A.data[i + j * A.ld]);
         sum += squared ? a * a : fabs(a);
     }
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    sum = warp_sum(sum);
     if (threadIdx.x == 0) sums[j] = sum;
 }
 

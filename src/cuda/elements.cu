@@ -11,6 +11,7 @@
 
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "primitives/generic/norm_exponents.hpp"
 
 namespace quoin {
@@ -36,7 +37,7 @@ constexpr int scan_threads = 256, scan_rows = scan_threads * 16;
 template <class B>
 __device__ B block_max(B value) {
     __shared__ B warps[scan_threads / 32];
-    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(~0u, value, step));
+    value = warp_max(value);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
     __syncthreads();
     for (int w = 0; w < scan_threads / 32; ++w) value = max(value, warps[w]);
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(scan_threads) norm_exponents_kernel(MatrixView
             const double a = static_cast<double>(A.data[i + j * A.ld]);
             square += a * a;
         }
-        for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
+        square = warp_sum(square);
         __syncthreads();
         if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = square;
         __syncthreads();

@@ -18,6 +18,7 @@
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/solver.hpp"
 #include "cuda/tuning.hpp"
 
@@ -32,11 +33,6 @@ namespace {
 using namespace cuda;
 
 constexpr int warp = 32;
-
-__device__ double warp_sum(double value) {
-    for (int step = warp / 2; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
-    return value;
-}
 
 /// Column norms as tops·lengths, the largest entry and the norm over it: neither can overflow.
 struct ColumnScales {
@@ -55,7 +51,7 @@ __global__ void __launch_bounds__(warp) column_tops(MatrixView<const T, Cuda> A,
         finite = finite && isfinite(x);
         top = fmax(top, x);
     }
-    for (int step = warp / 2; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    top = warp_max(top);
     finite = __all_sync(~0u, finite);
     if (threadIdx.x == 0) tops[j] = finite ? top : NAN;
 }
@@ -90,7 +86,7 @@ __global__ void __launch_bounds__(warp)
     const Index j = blockIdx.x, n = W.cols;
     double top = 0;
     for (Index i = threadIdx.x; i < n; i += warp) top = fmax(top, scales.tops[i]);
-    for (int step = warp / 2; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    top = warp_max(top);
     const int e = ilogb(top);
     const auto norm = [&](Index i) { return scalbn(scales.tops[i], -e) * scales.lengths[i]; };
     double of_w = 0, of_s = 0, of_inverse = 0;

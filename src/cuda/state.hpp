@@ -77,18 +77,7 @@ private:
     std::vector<void*> extra_;  // taken beyond `size_`
 };
 
-class StagedCopies;
-
-/// Two pinned buffers between pageable memory and the device, each free again when its event is done.
-struct Staging {
-    static constexpr std::size_t least_bytes = std::size_t(16) << 20;
-    explicit Staging(std::size_t bytes);
-    Staging(const Staging&) = delete;
-    ~Staging();
-    const std::size_t bytes;  ///< of each
-    void* buffer[2] = {};
-    cudaEvent_t done[2] = {};
-};
+class Staging;
 
 /// Pinned memory that grows. Nothing may be reading or writing it when it does, nor when it goes.
 class Pinned {
@@ -132,14 +121,12 @@ struct Context<Cuda>::State {
 
     cublasHandle_t blas();
     cusolverDnHandle_t solver();
-    /// Buffers of at least `bytes`.
-    cuda::Staging& staging(std::size_t bytes);
     /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
     /// in or out.
     Context<Cuda>& beside(Trace::Row of);
     /// Buffers between pageable memory and this stream.
-    cuda::StagedCopies& staged_copies();
-    cuda::StagedCopies* staged_copies_made() const { return staged_copies_.get(); }
+    cuda::Staging& staging();
+    cuda::Staging* staging_made() const { return staging_.get(); }
     /// Bytes that this stream and those beside it hold: their pools, and cuBLAS's workspace of each handle.
     std::size_t held() const;
     /// The host's cores, for the steps that they take.
@@ -186,7 +173,6 @@ private:
     cublasHandle_t blas_ = nullptr;
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
-    std::unique_ptr<cuda::StagedCopies> staged_copies_;
     std::unique_ptr<Context<Cuda>> beside_[3];
     std::unique_ptr<Context<Host>> host_;
     bool copies_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside

@@ -15,7 +15,7 @@ namespace quoin {
 
 namespace {
 
-/// Of a context, for each direction (src/cuda/staged_copies.hpp).
+/// Of a context, for each direction (src/cuda/staging.hpp).
 constexpr double pinned_bytes = 512 << 20;
 
 template <class T>

@@ -29,27 +29,27 @@ double SmallBatch<T, Host>::flops() const {
     return 2 * m * n * k - (m + n) * k * k + 2 * k * k * k / 3 + 10 * m * n;
 }
 
-/// X (cols columns) := the members of a group, zeros where they have fewer columns and in lanes that have none.
+/// X (rows×cols) := the members of a group, zeros where they have fewer columns and in lanes that have none.
 template <class T>
-void SmallBatch<T, Host>::pack(Index cols, BatchView<const T> A, Members members, Index group, T* X) const {
+void SmallBatch<T, Host>::pack(Index rows, Index cols, BatchView<const T> A, Members members, Index group, T* X) const {
     const Index first = group * lanes_;
     if (A.uniform() && first + lanes_ <= members.count) {
         const T* a[most_lanes];
         for (Index lane = 0; lane < lanes_; ++lane) a[lane] = A.data(members[first + lane]);
-        return host::kernels<T>().gather_lanes(m_, cols, ld_, a, A.row_stride(0), A.col_stride(0), X);
+        return host::kernels<T>().gather_lanes(rows, cols, ld_, a, A.row_stride(0), A.col_stride(0), X);
     }
     for (Index lane = 0; lane < lanes_; ++lane) {
         const bool empty = first + lane >= members.count;
         const Index b = empty ? 0 : members[first + lane], end = empty ? 0 : std::min(cols, A.cols(b));
         for (Index j = 0; j < cols; ++j) {
             T* const x = X + j * ld_ * lanes_ + lane;
-            for (Index i = 0; i < m_; ++i)
+            for (Index i = 0; i < rows; ++i)
                 x[i * lanes_] = j < end ? A.data(b)[i * A.row_stride(b) + j * A.col_stride(b)] : T(0);
         }
     }
 }
 
-/// B := the first `rows` rows and at most `cols` columns of the members of a group, zeros below the diagonal if `upper`.
+/// B := at most the first `rows` rows and `cols` columns of the members of a group, zeros below the diagonal if `upper`.
 template <class T>
 void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members,
                                        Index group, BatchView<T> B) const {
@@ -63,7 +63,7 @@ void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool up
         const Index b = members[first + lane];
         for (Index j = 0; j < std::min(cols, B.cols(b)); ++j) {
             const T* const x = X + j * ld * lanes_ + lane;
-            for (Index i = 0; i < rows; ++i)
+            for (Index i = 0; i < std::min(rows, B.rows(b)); ++i)
                 B.data(b)[i * B.row_stride(b) + j * B.col_stride(b)] = upper && i > j ? T(0) : x[i * lanes_];
         }
     }
@@ -82,23 +82,61 @@ void SmallBatch<T, Host>::for_each_group(Context<Host>& ctx, Members members, do
     ctx.state().add_flops(all);
 }
 
+namespace {
+
+/// The first member with NaN or Inf, by its place in the batch.
+class FirstBad {
+public:
+    /// `lanes` of a group, a bit each.
+    void note(unsigned lanes, Members members, Index first) {
+        if (lanes == 0) return;
+        const Index member = members[first + __builtin_ctz(lanes)];
+        Index known = first_.load();
+        while (member < known && !first_.compare_exchange_weak(known, member)) {
+        }
+    }
+    Index found() const { return first_ == none ? -1 : first_.load(); }
+
+private:
+    static constexpr Index none = std::numeric_limits<Index>::max();
+    std::atomic<Index> first_ = none;
+};
+
+}  // namespace
+
 template <class T>
 Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite) {
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<int> exponents(frame, ctx.threads(), n_ * lanes_);
-    constexpr Index none = std::numeric_limits<Index>::max();
-    std::atomic<Index> first_bad = none;
+    FirstBad bad;
     for_each_group(ctx, members, flops(), [&](Index group) {
         T *const X = &X_(0, group), *const tau = tau_.data() + group * tau_.rows();
-        pack(n_, A, members, group, X);
-        const unsigned bad = host::kernels<T>().factor_lanes(m_, n_, ld_, X, tau, exponents.mine());
-        if (bad == 0) return;
-        const Index member = members[group * lanes_ + __builtin_ctz(bad)];
-        Index known = first_bad.load();
-        while (member < known && !first_bad.compare_exchange_weak(known, member)) {
-        }
+        pack(m_, n_, A, members, group, X);
+        bad.note(host::kernels<T>().factor_lanes(m_, n_, ld_, X, tau, exponents.mine()), members, group * lanes_);
     });
-    return check_finite && first_bad != none ? first_bad.load() : -1;
+    return check_finite ? bad.found() : -1;
+}
+
+template <class T>
+Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
+                                     bool check_finite, BatchView<T> Q, BatchView<T> R) {
+    const SmallBatch one(ctx, m, n, 0);
+    const Index k = one.k_;
+    Arena::Frame frame(ctx.state().arena);
+    const host::ThreadBuffers<int> exponents(frame, ctx.threads(), n * one.lanes_);
+    const host::ThreadBuffers<T> buffers(frame, ctx.threads(), one.elements(n)),
+        taus(frame, ctx.threads(), k * one.lanes_);
+    FirstBad bad;
+    one.for_each_group(ctx, members, 2 * one.flops(), [&](Index group) {
+        T *const X = buffers.mine(), *const tau = taus.mine();
+        one.pack(m, n, A, members, group, X);
+        bad.note(host::kernels<T>().factor_lanes(m, n, one.ld_, X, tau, exponents.mine()), members, group * one.lanes_);
+        one.unpack_group(one.ld_, k, n, true, X, members, group, R);
+        if (Q.count() == 0) return;
+        host::kernels<T>().form_lanes(m, k, one.ld_, X, tau);
+        one.unpack_group(one.ld_, m, k, false, X, members, group, Q);
+    });
+    return check_finite ? bad.found() : -1;
 }
 
 template <class T>
@@ -128,19 +166,49 @@ void SmallBatch<T, Host>::form_q(Context<Host>& ctx, Members members, BatchView<
 }
 
 template <class T>
+Index SmallBatch<T, Host>::most_columns(BatchView<const T> C, Members members) {
+    Index p = 0;
+    for (Index i = 0; i < (C.uniform() ? std::min<Index>(members.count, 1) : members.count); ++i)
+        p = std::max(p, C.cols(members[i]));
+    return p;
+}
+
+template <class T>
 void SmallBatch<T, Host>::apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from,
                                   BatchView<T> to) const {
-    Index p = 0;
-    for (Index i = 0; i < (from.uniform() ? std::min<Index>(members.count, 1) : members.count); ++i)
-        p = std::max(p, from.cols(members[i]));
+    const Index p = most_columns(from, members);
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<T> buffers(frame, ctx.threads(), elements(p));
     for_each_group(ctx, members, 4.0 * m_ * k_ * p, [&](Index group) {
         T* const c = buffers.mine();
-        pack(p, from, members, group, c);
+        pack(m_, p, from, members, group, c);
         host::kernels<T>().apply_lanes(op == Op::Transpose, m_, k_, ld_, &X_(0, group), &tau_(0, group), p, c);
         unpack_group(ld_, m_, p, false, c, members, group, to);
     });
+}
+
+template <class T>
+bool SmallBatch<T, Host>::solve(Context<Host>& ctx, Op op, Members members, BatchView<const T> B, double rcond, bool,
+                                BatchView<T> X, BatchView<T> norms, BatchView<T> conditions) const {
+    const bool shortest = op == Op::Transpose;
+    const Index p = most_columns(B, members);
+    Arena::Frame frame(ctx.state().arena);
+    const host::ThreadBuffers<T> right(frame, ctx.threads(), elements(p)), work(frame, ctx.threads(), elements(n_ + 1)),
+        numbers(frame, ctx.threads(), (p + 1) * lanes_);
+    std::atomic<bool> some = false;
+    for_each_group(ctx, members, 4.0 * m_ * n_ * p + n_ * n_ * n_, [&](Index group) {
+        T *const c = right.mine(), *const residuals = numbers.mine(), *const condition = residuals + p * lanes_;
+        pack(shortest ? n_ : m_, p, B, members, group, c);
+        const unsigned refused = host::kernels<T>().solve_lanes(shortest, m_, n_, ld_, &X_(0, group), &tau_(0, group),
+                                                                p, c, residuals, condition, rcond, work.mine());
+        // lanes that have no matrix are refused too
+        const Index here = std::min(lanes_, members.count - group * lanes_);
+        if (refused & ((1u << here) - 1)) some = true;
+        unpack_group(ld_, shortest ? m_ : n_, p, false, c, members, group, X);
+        unpack_group(p, p, 1, false, residuals, members, group, norms);
+        unpack_group(1, 1, 1, false, condition, members, group, conditions);
+    });
+    return some;
 }
 
 template class SmallBatch<float, Host>;

@@ -16,20 +16,27 @@ namespace quoin {
 template <class T>
 class SmallBatch<T, Host> {
 public:
-    static bool fits(Index m, Index n) { return Tuning<Host>::in_lanes(m, n); }
+    static bool fits(Index m, Index n, Arithmetic) { return Tuning<Host>::in_lanes(m, n); }
     SmallBatch(Context<Host>& ctx, Index m, Index n, Index count);
 
     Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
+    static Index factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
+                           bool check_finite, BatchView<T> Q, BatchView<T> R);
     void unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const;
     void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
     void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;
     void apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const;
+    static bool solves(Index, Index) { return true; }
+    bool solve(Context<Host>& ctx, Op op, Members members, BatchView<const T> B, double rcond, bool ask, BatchView<T> X,
+               BatchView<T> norms, BatchView<T> conditions) const;
 
 private:
     /// Of p columns, a group.
     Index elements(Index p) const { return ld_ * p * lanes_; }
     double flops() const;
-    void pack(Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
+    void pack(Index rows, Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
+    /// Columns of the widest.
+    static Index most_columns(BatchView<const T> C, Members members);
     void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group,
                       BatchView<T> B) const;
     /// work(group) for every group until the context is asked to stop.

@@ -3,8 +3,11 @@
 #include <omp.h>
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "quoin/rows.hpp"
 
 namespace quoin {
 
@@ -119,7 +122,25 @@ void* pinned_staging(Context<Host>& ctx, std::size_t bytes) {
     return memory.data();
 }
 
-QUOIN_IMPLEMENT(Host, start_copy_from_host, start_copy_to_host)
+namespace {
+/// Calls f(rows) for blocks of 64 MiB of rows of n elements each.
+template <class T, class F>
+void for_each_block_of_rows(Index m, Index n, F f) {
+    const Index step = std::max<Index>(1, (Index{64} << 20) / (std::max<Index>(1, n) * Index{sizeof(T)}));
+    for (Index i = 0; i < m; i += step) f(Range{i, std::min(m, i + step)});
+}
+}  // namespace
+
+template <class T, class D>
+void copy_rows_to_device(Context<D>&, const RowReader<T>& read, View<T, D> B) {
+    for_each_block_of_rows<T>(B.rows, B.cols, [&](Range rows) { read(rows, B.row_block(rows)); });
+}
+template <class T, class D>
+void copy_rows_to_host(Context<D>&, View<const T, D> A, const RowWriter<T>& write) {
+    for_each_block_of_rows<T>(A.rows, A.cols, [&](Range rows) { write(rows, A.row_block(rows)); });
+}
+
+QUOIN_IMPLEMENT(Host, start_copy_from_host, start_copy_to_host, copy_rows_to_device, copy_rows_to_host)
 template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
 template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
 

@@ -21,15 +21,24 @@ enum class Factor { VR, R };
 
 /// `members.count` m×n matrices, k = min(m, n): reflectors, R and tau. Each device has
 ///
-///     static bool fits(Index m, Index n);
+///     static bool fits(Index m, Index n, Arithmetic arithmetic);
 ///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count);
 ///     // A = QR. The first member, by its place in the batch, that has NaN or Inf, or −1; −1, without a wait, unless asked.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);
+///     // The same of m×n matrices, kept as the thin Q, unless that has no matrices, and R alone.
+///     static Index factor_to(Context<D>& ctx, Index m, Index n, BatchView<const T, D> A, Members members, bool check_finite,
+///                            BatchView<T, D> Q, BatchView<T, D> R);
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k
 ///     // to := op(Q) from; the two may be one
 ///     void apply_q(Context<D>& ctx, Op op, Members members, BatchView<const T, D> from, BatchView<T, D> to) const;
+///     // m >= n: X := the minimiser of ‖AX − B‖, or with Op::Transpose the X of least norm with AᵀX = B; the norms of the residuals
+///     // (p×1, 0 for Transpose) and κ₁(R) (1×1). All are NaN where `rcond` refuses R, as `least_squares` does, or NaN, Inf or the
+///     // range of T leave no answer. Whether there are such members; without a wait false, unless asked.
+///     bool solve(Context<D>& ctx, Op op, Members members, BatchView<const T, D> B, double rcond, bool ask, BatchView<T, D> X,
+///                BatchView<T, D> norms, BatchView<T, D> conditions) const;
+///     static bool solves(Index m, Index n);  // whether that pays
 template <class T, class D>
 class SmallBatch;
 

@@ -1,42 +1,25 @@
 // Batches on a GPU obey the law of single matrices, whatever their neighbours are.
 
-#include "quoin/batch.hpp"
-
+#include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <thread>
+
+#include "batches.hpp"
 #include "gallery.hpp"
-#include "gpu.hpp"
 
 namespace quoin::test {
 namespace {
 
 template <class T>
-class GpuBatch : public OnGpu {
+class GpuBatch : public OnGpuBatches<T> {
 protected:
-    using View = BatchView<const T, Cuda>;
-
-    std::vector<Matrix<T, Cuda>> on_gpu(const std::vector<Matrix<T>>& matrices) {
-        std::vector<Matrix<T, Cuda>> copies;
-        for (const auto& A : matrices) copies.push_back(copy_to_device<T>(gpu(), A.view()));
-        return copies;
-    }
-    static View of(const std::vector<Matrix<T, Cuda>>& matrices) {
-        std::vector<MatrixView<const T, Cuda>> views;
-        for (const auto& A : matrices) views.push_back(A.view());
-        return View(std::move(views));
-    }
-    static View in(const Matrix<T, Cuda>& all, Index n) {
-        const Index m = all.rows();
-        return {all.data(), m, n, all.ld(), m * n, n > 0 ? all.cols() / n : 0};
-    }
-    Matrix<T> fetched(MatrixView<T, Cuda> A) { return copy_to_host<T>(gpu(), MatrixView<const T, Cuda>(A)); }
-
     void expect_law(const std::vector<Matrix<T>>& matrices, const BatchedQR<T, Cuda>& f) {
-        Batch<T, Cuda> Q = f.form_q(gpu()), R = f.r(gpu());
+        Batch<T, Cuda> Q = f.form_q(this->gpu()), R = f.r(this->gpu());
         for (Index b = 0; b < f.count(); ++b) {
             const Matrix<T>& A = matrices[b];
             SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, A.rows(), A.cols()));
-            const Matrix<T> Qb = fetched(Q[b]), Rb = fetched(R[b]);
+            const Matrix<T> Qb = this->fetched(Q[b]), Rb = this->fetched(R[b]);
             EXPECT_TRUE(is_upper_trapezoidal<T>(Rb.view()));
             EXPECT_LE(orthogonality_error<T>(Qb.view(), std::min(A.rows(), A.cols())), law);
             EXPECT_LE(column_residual_error<T>(A.view(), Qb.view(), Rb.view()), law);
@@ -49,11 +32,12 @@ TYPED_TEST_SUITE(GpuBatch, Precisions);
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of the kernels in cuda/batch.cu, and shapes that none holds.
-constexpr Shape shapes[] = {{1, 1},     {3, 3},     {4, 4},    {2, 7},    {16, 8},   {17, 8},   {16, 16},  {16, 17},
-                            {64, 8},    {65, 8},    {32, 32},  {33, 32},  {64, 32},  {64, 33},  {64, 64},  {65, 65},
-                            {128, 64},  {129, 64},  {256, 64}, {257, 64}, {257, 32}, {512, 32}, {513, 32}, {100, 128},
-                            {128, 129}, {192, 192}, {193, 60}, {8, 200},  {200, 200}};
+/// Both sides of every edge of the kernels in cuda/batch.cu and cuda/batch_strips.cu: rows of a block, columns of a strip.
+constexpr Shape shapes[] = {
+    {1, 1},    {3, 3},     {4, 4},    {2, 7},     {16, 8},    {17, 8},    {16, 16},   {16, 17},  {64, 8},    {65, 8},
+    {32, 32},  {33, 32},   {64, 32},  {64, 33},   {64, 64},   {65, 65},   {128, 64},  {129, 64}, {256, 64},  {257, 64},
+    {257, 32}, {512, 32},  {513, 32}, {100, 128}, {128, 129}, {192, 192}, {193, 60},  {8, 200},  {200, 200}, {70, 300},
+    {97, 400}, {300, 257}, {511, 65}, {1024, 40}, {1025, 17}, {1100, 33}, {2048, 20}, {2049, 5}};
 
 TYPED_TEST(GpuBatch, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;
@@ -109,7 +93,7 @@ TYPED_TEST(GpuBatch, AppliesQ) {
 
 TYPED_TEST(GpuBatch, RowMajorAndManyMatrices) {
     using T = TypeParam;
-    for (const auto& [m, n] : {Shape{3, 3}, Shape{16, 8}, Shape{70, 40}, Shape{300, 100}}) {
+    for (const auto& [m, n] : {Shape{3, 3}, Shape{16, 8}, Shape{70, 40}, Shape{300, 100}, Shape{150, 200}}) {
         const Index count = 1000 / m, k = std::min(m, n);
         const Matrix<T> all = random_normal<T>(m, n * count);
         Matrix<T> rows(n, m * count);  // C order
@@ -143,7 +127,7 @@ TYPED_TEST(GpuBatch, RowMajorAndManyMatrices) {
 
 TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
     using T = TypeParam;
-    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}, Shape{220, 210}}) {
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}, Shape{220, 210}, Shape{1200, 20}}) {
         const Index count = 21;
         Matrix<T> all = random_normal<T>(m, n * count);
         const auto clean = copy_to_device<T>(this->gpu(), all.view());
@@ -169,6 +153,69 @@ TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
                 EXPECT_TRUE(same_bits<T>(this->fetched(R[b]).view(), this->fetched(expected[b]).view()));
             }
         }
+    }
+}
+
+TYPED_TEST(GpuBatch, AGraphReplaysTheSameBits) {
+    using T = TypeParam;
+    Options options;
+    options.check_finite = false;  // nothing waits
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{60, 30}, Shape{200, 70}, Shape{600, 100}}) {
+        const Index count = 50;
+        auto A = copy_to_device<T>(this->gpu(), random_normal<T>(m, n * count, 1).view());
+        Batch<T, Cuda> Q(this->gpu(), m, n, count), R(this->gpu(), n, n, count);
+        const auto factor = [&] {
+            const auto f = qr<T>(this->gpu(), this->in(A, n), options);
+            f.form_q(this->gpu(), Q.view());
+            f.r(this->gpu(), R.view());
+        };
+        factor();  // takes the memory that it needs
+        cudaGraph_t graph;
+        cudaGraphExec_t replay;
+        const auto stream = static_cast<cudaStream_t>(this->gpu().stream());
+        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        factor();
+        ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+        ASSERT_EQ(cudaGraphInstantiate(&replay, graph, 0), cudaSuccess);
+        for (std::uint64_t seed = 2; seed < 4; ++seed) {
+            const auto next = copy_to_device<T>(this->gpu(), random_normal<T>(m, n * count, seed).view());
+            ASSERT_EQ(
+                cudaMemcpyAsync(A.data(), next.data(), m * n * count * sizeof(T), cudaMemcpyDeviceToDevice, stream),
+                cudaSuccess);
+            ASSERT_EQ(cudaGraphLaunch(replay, stream), cudaSuccess);
+            const auto f = qr<T>(this->gpu(), this->in(next, n), options);
+            Batch<T, Cuda> expected_q = f.form_q(this->gpu()), expected_r = f.r(this->gpu());
+            for (const Index b : {Index(0), count - 1}) {
+                EXPECT_TRUE(same_bits<T>(this->fetched(Q[b]).view(), this->fetched(expected_q[b]).view()));
+                EXPECT_TRUE(same_bits<T>(this->fetched(R[b]).view(), this->fetched(expected_r[b]).view()));
+            }
+        }
+        cudaGraphExecDestroy(replay);
+        cudaGraphDestroy(graph);
+    }
+}
+
+TYPED_TEST(GpuBatch, EightThreadsWithAStreamEach) {
+    using T = TypeParam;
+    constexpr Shape sizes[] = {{3, 3}, {30, 20}, {64, 32}, {100, 64}, {250, 80}, {500, 130}, {1000, 40}, {900, 20}};
+    std::vector<Matrix<T>> expected, found[8];
+    const auto factor = [&](Context<Cuda>& ctx, const Shape& shape) {
+        const auto A = copy_to_device<T>(ctx, random_normal<T>(shape.m, shape.n * 20, shape.m).view());
+        const Batch<T, Cuda> R = qr<T>(ctx, this->in(A, shape.n)).r(ctx);
+        return copy_to_host<T>(ctx, MatrixView<const T, Cuda>(R.view().data(0), shape.n, shape.n * 20));
+    };
+    for (const auto& shape : sizes) expected.push_back(factor(this->gpu(), shape));
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([&, t] {
+            Context<Cuda> ctx;
+            for (int i = 0; i < 8; ++i) found[t].push_back(factor(ctx, sizes[(i + t) % 8]));
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    for (int t = 0; t < 8; ++t) {
+        for (int i = 0; i < 8; ++i) EXPECT_TRUE(same_bits<T>(expected[(i + t) % 8].view(), found[t][i].view()));
     }
 }
 

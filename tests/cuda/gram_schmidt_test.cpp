@@ -51,6 +51,15 @@ protected:
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuGramSchmidt, Types);
 
+/// On the host both methods take panels by modified Gram-Schmidt.
+TYPED_TEST(GpuGramSchmidt, FactorsPanelsByTheMethodOrTheTable) {
+    const auto panel = [&](Method method) {
+        return plan_qr<TypeParam>(this->gpu(), 5000, 300, {.method = method}).gram_schmidt.panel;
+    };
+    EXPECT_EQ(panel(Method::ModifiedGramSchmidt), GramSchmidtPanel::MGS);
+    EXPECT_EQ(panel(Method::ClassicalGramSchmidt), GramSchmidtPanel::CholeskyQR2);
+}
+
 // ---- Primitives --------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, ColumnsAreOrthonormalizedOneByOne) {

@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <tuple>
+
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "least_squares_law.hpp"
+#include "page_locked.hpp"
 
 namespace quoin::test {
 namespace {
@@ -109,6 +113,109 @@ TYPED_TEST(GpuStreaming, QInTwoPasses) {
             }
         }
     }
+}
+
+TYPED_TEST(GpuStreaming, RowsInTheHostsMemoryGiveTheSameBits) {
+    using T = TypeParam;
+    auto& ctx = this->gpu();
+    // the largest blocks are more than one pinned buffer holds
+    const Index tall = quick() ? 3000 : (Index(60) << 20) / Index(sizeof(T));
+    for (const auto& [m, n, heights] : {std::tuple<Index, Index, std::vector<Index>>{200, 12, {1, 50, 7, 90}},
+                                        {300, 45, {100}},
+                                        {tall, 2, {tall / 3}}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, 1, 5);
+        const auto blocks = cut(m, heights);
+        for (const bool pinned : {false, true}) {
+            std::optional<bench::PageLocked> of_a, of_b;
+            if (pinned) {
+                ASSERT_TRUE(of_a.emplace(const_cast<T*>(A.data()), sizeof(T) * m * n).locked());
+                ASSERT_TRUE(of_b.emplace(const_cast<T*>(B.data()), sizeof(T) * m).locked());
+            }
+            StreamingR<T, Cuda> r(ctx, n, 1), given_r(ctx, n, 1);
+            StreamingQR<T, Cuda> q(ctx, n), given_q(ctx, n);
+            for (const Range& rows : blocks) {
+                const auto a = A.view().row_block(rows), b = B.view().row_block(rows);
+                // they may be changed at once
+                Matrix<T> a_copy = copy(a), b_copy = copy(b);
+                r.append(ctx, pinned ? a : std::as_const(a_copy).view(), pinned ? b : std::as_const(b_copy).view());
+                std::fill_n(b_copy.data(), b_copy.rows(), std::numeric_limits<T>::quiet_NaN());
+                q.append(ctx, pinned ? a : std::as_const(a_copy).view());
+                std::fill_n(a_copy.data(), a_copy.rows() * n, std::numeric_limits<T>::quiet_NaN());
+                given_r.append(ctx, this->on_gpu(a).view(), this->on_gpu(b).view());
+                given_q.append(ctx, this->on_gpu(a).view());
+            }
+            const auto bits = [&](const Matrix<T, Cuda>& M) { return copy_to_host<T>(ctx, M.view()); };
+            EXPECT_TRUE(same_bits<T>(bits(r.r(ctx)).view(), bits(given_r.r(ctx)).view()));
+            EXPECT_TRUE(same_bits<T>(bits(r.solve(ctx).X).view(), bits(given_r.solve(ctx).X).view()));
+            for (auto rows = blocks.rbegin(); rows != blocks.rend(); ++rows) {
+                const auto a = A.view().row_block(*rows);
+                const Matrix<T, Host> there = q.q_rows(ctx, a);
+                EXPECT_TRUE(same_bits<T>(there.view(), bits(given_q.q_rows(ctx, this->on_gpu(a).view())).view()));
+            }
+            EXPECT_TRUE(same_bits<T>(bits(q.r(ctx)).view(), bits(given_q.r(ctx)).view()));
+            EXPECT_GT(q.times().computing, 0);
+        }
+    }
+}
+
+TYPED_TEST(GpuStreaming, ReadsAndWritesRowsThatItIsNotGiven) {
+    using T = TypeParam;
+    auto& ctx = this->gpu();
+    for (const Index n : widths) {
+        const Index m = 9 * n;
+        const Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, 2, 5);
+        for (const auto& blocks : {cut(m, {3 * n}), cut(m, {2, 3 * n, 1, n, 7}), cut(m, {m})}) {
+            SCOPED_TRACE(fmt::format("{}x{} in {}", m, n, blocks.size()));
+            Index rows_read = 0;
+            const RowReader<T> read = [&](Range rows, MatrixView<T> block) {
+                rows_read += rows.size();
+                for (Index j = 0; j < block.cols; ++j)
+                    std::copy_n(j < n ? A.view().at(rows.begin, j) : B.view().at(rows.begin, j - n), rows.size(),
+                                block.at(0, j));
+            };
+            StreamingR<T, Cuda> r(ctx, n, 2), given_r(ctx, n, 2);
+            StreamingQR<T, Cuda> q(ctx, n), given_q(ctx, n);
+            for (const Range& rows : blocks) {
+                const auto a = this->on_gpu(A.view().row_block(rows)), b = this->on_gpu(B.view().row_block(rows));
+                r.append(ctx, rows.size(), read);
+                q.append(ctx, rows.size(), read);
+                given_r.append(ctx, a.view(), b.view());
+                given_q.append(ctx, a.view());
+            }
+            EXPECT_TRUE(same_bits<T>(copy_to_host<T>(ctx, r.solve(ctx).X.view()).view(),
+                                     copy_to_host<T>(ctx, given_r.solve(ctx).X.view()).view()));
+            rows_read = 0;
+            Matrix<T> Q = filled<T>(m, n, std::numeric_limits<T>::quiet_NaN());
+            q.q(ctx, read, [&](Range rows, MatrixView<const T> block) {
+                for (Index j = 0; j < n; ++j) std::copy_n(block.at(0, j), rows.size(), Q.view().at(rows.begin, j));
+            });
+            EXPECT_EQ(rows_read, blocks.back().begin) << "the last block was there";
+            for (auto rows = blocks.rbegin(); rows != blocks.rend(); ++rows) {
+                const auto expected = given_q.q_rows(ctx, this->on_gpu(A.view().row_block(*rows)).view());
+                EXPECT_TRUE(same_bits<T>(Q.view().row_block(*rows), copy_to_host<T>(ctx, expected.view()).view()));
+            }
+        }
+    }
+}
+
+/// Both places are written to again after an error, and nothing is read from a block that is gone.
+TYPED_TEST(GpuStreaming, AReaderThatFailsLeavesTheStateAsItWas) {
+    using T = TypeParam;
+    auto& ctx = this->gpu();
+    const Index h = 5000, n = 12, blocks = 4;
+    const Matrix<T> A = random_normal<T>(blocks * h, n);
+    StreamingR<T, Cuda> r(ctx, n), given(ctx, n);
+    for (Index i = 0; i < blocks; ++i) {
+        const Range rows{i * h, (i + 1) * h};
+        given.append(ctx, this->on_gpu(A.view().row_block(rows)).view());
+        EXPECT_THROW(r.append(ctx, h, [](Range, auto) { throw Interrupted(); }), Interrupted);
+        EXPECT_THROW(r.append(ctx, filled<T>(h, n, std::numeric_limits<T>::infinity()).view()), NonFiniteEntry);
+        EXPECT_EQ(r.rows(), rows.begin);
+        r.append(ctx, A.view().row_block(rows));
+    }
+    EXPECT_TRUE(
+        same_bits<T>(copy_to_host<T>(ctx, r.r(ctx).view()).view(), copy_to_host<T>(ctx, given.r(ctx).view()).view()));
 }
 
 TYPED_TEST(GpuStreaming, NotFiniteRowsAreNamedAndLeaveTheStateAlone) {

@@ -226,6 +226,21 @@ TYPED_TEST(LapackTallSkinny, SixQuantitiesInTheFormOfTheLibrary) {
     }
 }
 
+/// T by blocks of nb columns: nb n numbers behind a header of 5, which names m and nb.
+TYPED_TEST(LapackTallSkinny, SizesOfTInTheFormOfTheLibrary) {
+    using T = typename TestFixture::T;
+    const Matrix<T> A = generate<T>(Gallery::RandomNormal, 700, 65);
+    for (const Work size : {Work::Minimal, Work::Queried}) {
+        Padded<T> V(A.view());
+        const std::vector<T> Tf = this->quoin.geqr(V.view(), size);
+        const double nb = static_cast<double>(Tf[2]);
+        EXPECT_EQ(Tf[1], 700);
+        EXPECT_EQ(static_cast<double>(Tf.size()), nb * 65 + 5);
+        EXPECT_EQ(Tf[0], static_cast<T>(Tf.size()));
+        EXPECT_EQ(nb == 1, size == Work::Minimal) << nb;
+    }
+}
+
 template <class T>
 class LapackTallSkinnyExchange : public Exchange<T> {};
 TYPED_TEST_SUITE(LapackTallSkinnyExchange, Precisions);

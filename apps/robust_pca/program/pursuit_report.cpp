@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace quoin::cli {
 
@@ -88,7 +87,6 @@ void PursuitLine::draw(const RobustPcaStep& step, const std::string& label, doub
         (steps_left + windows_left * (static_cast<double>(step.iteration) + steps_left)) / std::max(rate(step), 1e-9);
     fmt::print(stderr, "\r\x1b[K{}iteration {}  residual {:.1e}  rank {}  {:.1f} it/s{}", label, step.iteration,
                step.residual, step.rank, rate(step), rho_ > 1 ? fmt::format("  {:.0f} s left", left) : "");
-    std::fflush(stderr);
     drawn_ = true;
 }
 

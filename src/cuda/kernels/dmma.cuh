@@ -25,11 +25,14 @@ struct Tile8x8 {
 };
 
 /// D := D + A B, each 16×8, 16×8, 8×8: 2048 flops.
-__device__ __forceinline__ void multiply_add(Tile16x8& D, const Tile16x8& A, const Tile8x8& B) {
+__device__ __forceinline__ void multiply_add(double (&D)[4], const double (&A)[4], const double (&B)[2]) {
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
         "%3};"
-        : "+d"(D.v[0]), "+d"(D.v[1]), "+d"(D.v[2]), "+d"(D.v[3])
-        : "d"(A.v[0]), "d"(A.v[1]), "d"(A.v[2]), "d"(A.v[3]), "d"(B.v[0]), "d"(B.v[1]));
+        : "+d"(D[0]), "+d"(D[1]), "+d"(D[2]), "+d"(D[3])
+        : "d"(A[0]), "d"(A[1]), "d"(A[2]), "d"(A[3]), "d"(B[0]), "d"(B[1]));
+}
+__device__ __forceinline__ void multiply_add(Tile16x8& D, const Tile16x8& A, const Tile8x8& B) {
+    multiply_add(D.v, A.v, B.v);
 }
 
 __device__ __forceinline__ Tile16x8 operator-(const Tile16x8& D) { return {{-D.v[0], -D.v[1], -D.v[2], -D.v[3]}}; }

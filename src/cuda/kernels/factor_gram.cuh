@@ -39,6 +39,7 @@
 
 #include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -197,7 +198,7 @@ __device__ __forceinline__ void solve_column(double (&x)[8], const FactorShared&
 /// The sum of `value` over the tile warps, in a fixed order; every thread of the block calls it.
 __device__ __forceinline__ double tile_sum(FactorShared& shared, int slot, double value) {
     const int warp = threadIdx.x / 32;
-    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+    value = warp_sum(value);
     if (warp < tile_warps && threadIdx.x % 32 == 0) shared.sums[warp][slot] = value;
     __syncthreads();
     double sum = 0;

@@ -16,6 +16,7 @@
 //
 // Sweep t reads n − t + 1 columns and writes as many; a short panel is bound by the latency of n + 1 launches.
 
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/state.hpp"
 #include "primitives.hpp"
 
@@ -45,11 +46,6 @@ struct SweepOperands {
     Index h;
     Certificate* certificate;
 };
-
-__device__ __forceinline__ double warp_sum(double x) {
-    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
-    return x;
-}
 
 /// Of the threads that add one product; every lane of a warp calls it.
 __device__ __forceinline__ double sum_of_adders(double x) {

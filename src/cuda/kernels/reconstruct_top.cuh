@@ -26,6 +26,7 @@
 #include "cuda/kernels/block_lu.cuh"
 #include "cuda/kernels/dmma.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/launch.hpp"
 #include "primitives.hpp"
 
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
             if (row(e) < n && col(c, e) < n) square += Q[c].v[e] * Q[c].v[e];
         }
     }
-    for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(~0u, square, step);
+    square = warp_sum(square);
     if (lane == 0) shared.squares[warp] = square;
     __syncthreads();
     square = 0;

@@ -14,8 +14,8 @@
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
 //            central forces times `couple_width` vectors at once
 //                X, F: d rows a particle, each row the entries of all vectors, consecutive; lanes along the vectors
-//   gather_lanes, scatter_lanes, factor_lanes, form_lanes, apply_lanes
-//            A = QR, the thin Q and op(Q) C of `lanes` matrices at once, one a lane: element (i, j) of all at X + (i + j·ld)·lanes, row i of tau
+//   gather_lanes, scatter_lanes, factor_lanes, form_lanes, apply_lanes, solve_lanes
+//            A = QR, the thin Q, op(Q) C and least squares of `lanes` matrices at once, one a lane: element (i, j) of all at X + (i + j·ld)·lanes, row i of tau
 //                at tau + i·lanes
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
@@ -68,6 +68,12 @@ struct Kernels {
     void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
     /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.
     void (*apply_lanes)(bool transpose, Index m, Index k, Index ld, const T* X, const T* tau, Index p, T* C);
+    /// A = QR, m >= n: C (m×p) := the minimiser of ‖AX − C‖ in its first n rows, norms (p rows) the residuals'; or, `shortest`, C := the X
+    /// of least norm with AᵀX = C(0:n, :). condition: κ₁(R), a row. NaN in all of them where a lane has NaN or Inf, numbers whose
+    /// squares or quotients leave the range of T, or a κ₁ of R with unit columns of 1/rcond or more; returns these lanes, a bit each.
+    /// work: n + 1 columns.
+    unsigned (*solve_lanes)(bool shortest, Index m, Index n, Index ld, const T* X, const T* tau, Index p, T* C,
+                            T* norms, T* condition, double rcond, T* work);
 };
 
 /// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.

@@ -1,0 +1,361 @@
+// Batches: V, tau and R, and Q and R, of many matrices at once against LAPACK, or cuSOLVER and cuBLAS, matrix by matrix; and the accuracy
+// of the answers over classes of matrices.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <span>
+
+#include "bench.hpp"
+#include "interrupt.hpp"
+#include "machine.hpp"
+#include "on_device.hpp"
+#include "random_matrix.hpp"
+#include "reference_lapack.hpp"
+#include "results.hpp"
+#include "stopwatch.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "cublas_batched.hpp"
+#include "cusolver_qr.hpp"
+#include "device.hpp"
+#endif
+
+namespace quoin::cli {
+
+namespace {
+
+/// On a GPU: V, tau and R in f32, ms.
+struct Required {
+    BatchSpec spec;
+    double ms;
+};
+constexpr Required table[] = {
+    {{100000, {3, 3}}, 0.012}, {{10000, {16, 8}}, 0.012}, {{4096, {32, 32}}, 0.06},  {{1000, {64, 32}}, 0.06},
+    {{256, {256, 64}}, 0.15},  {{20, {32, 32}}, 0.012},   {{40, {176, 176}}, 0.085}, {{40, {352, 352}}, 0.25},
+    {{640, {512, 512}}, 3.5},  {{60, {1024, 1024}}, 2.0}, {{8, {2048, 2048}}, 3.0},  {{2, {4096, 4096}}, 7.0},
+};
+
+/// Matrices on which a factorization goes wrong when something is wrong with it.
+enum class Kind {
+    Normal,
+    RankDeficient,
+    NearlyRankDeficient,
+    ClusteredSingularValues,
+    Banded,
+    ScaledRows,
+    NearlyCollinear,
+    UpperTriangular,
+};
+constexpr const char* kinds[] = {"normal", "rank-deficient", "nearly-rank-deficient", "clustered-singular-values",
+                                 "banded", "scaled-rows",    "nearly-collinear",      "upper-triangular"};
+
+template <class T>
+Matrix<T> member(Kind kind, Index m, Index n, std::uint64_t seed) {
+    Matrix<T> A(m, n);
+    fill_normal(A, seed);
+    const double u = std::numeric_limits<T>::epsilon() / 2.0;
+    const Index k = std::min(m, n);
+    switch (kind) {
+        case Kind::Normal: break;
+        case Kind::RankDeficient:
+        case Kind::NearlyRankDeficient:
+        case Kind::NearlyCollinear: {
+            // the second half of the columns repeats the first, or all repeat one, with so much noise
+            const double noise = kind == Kind::RankDeficient ? 0 : kind == Kind::NearlyCollinear ? 1e-4 : u;
+            const Index distinct = kind == Kind::NearlyCollinear ? 1 : std::max<Index>(1, k / 2);
+            for (Index j = distinct; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) A(i, j) = A(i, j % distinct) + static_cast<T>(noise) * A(i, j);
+            }
+            break;
+        }
+        case Kind::ClusteredSingularValues:
+            // columns in four clusters of norms, mixed by a reflector
+            for (Index j = 0; j < n; ++j) {
+                const T scale =
+                    static_cast<T>(std::pow(10.0, -4.0 * static_cast<double>(4 * j / std::max<Index>(1, n)) / 3));
+                for (Index i = 0; i < m; ++i) A(i, j) *= scale;
+            }
+            for (Index i = 0; i < m; ++i) {
+                T sum = 0;
+                for (Index j = 0; j < n; ++j) sum += A(i, j);
+                for (Index j = 0; j < n; ++j) A(i, j) -= 2 * sum / static_cast<T>(n);
+            }
+            break;
+        case Kind::Banded:
+        case Kind::UpperTriangular:
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) {
+                    if (i > j + (kind == Kind::Banded ? 2 : 0) || (kind == Kind::Banded && j > i + 3)) A(i, j) = 0;
+                }
+            }
+            break;
+        case Kind::ScaledRows:
+            for (Index i = 0; i < m; ++i) {
+                const T scale = static_cast<T>(std::pow(10.0, static_cast<double>((7 * i + 3) % 13) - 6));
+                for (Index j = 0; j < n; ++j) A(i, j) *= scale;
+            }
+            break;
+    }
+    return A;
+}
+
+/// Seconds of work on the context's device.
+template <class D>
+struct Clock;
+template <>
+struct Clock<Host> {
+    template <class Work>
+    double operator()(Context<Host>&, Work&& work) {
+        const Stopwatch watch;
+        work();
+        return watch.seconds();
+    }
+};
+/// LAPACK, a matrix after the other.
+template <class T, class D>
+class Loop;
+template <class T>
+class Loop<T, Host> {
+public:
+    static constexpr const char* name = "lapack";
+    Loop(Context<Host>&, BatchSpec spec) : lapack_(spec.shape.rows, spec.shape.cols), count_(spec.count) {}
+    void geqrf(Context<Host>&, BatchView<T> A) {
+        for (Index b = 0; b < count_; ++b) lapack_.geqrf({A.data(b), A.rows(b), A.cols(b)});
+    }
+    void orgqr(Context<Host>&, BatchView<T> A) {
+        // with the last tau: as much work
+        for (Index b = 0; b < count_; ++b) lapack_.orgqr({A.data(b), A.rows(b), A.cols(b)});
+    }
+
+private:
+    ReferenceLapack<T> lapack_;
+    Index count_;
+};
+#ifdef QUOIN_HAVE_CUDA
+template <>
+struct Clock<Cuda> {
+    template <class Work>
+    double operator()(Context<Cuda>& ctx, Work&& work) {
+        return timer.seconds(ctx, work);
+    }
+    bench::EventTimer timer;
+};
+template <class T>
+class Loop<T, Cuda> {
+public:
+    static constexpr const char* name = "cusolver";
+    Loop(Context<Cuda>& ctx, BatchSpec spec) : cusolver_(ctx, spec.shape.rows, spec.shape.cols), count_(spec.count) {}
+    void geqrf(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
+        for (Index b = 0; b < count_; ++b) {
+            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
+            cusolver_.geqrf(ctx, one);
+        }
+    }
+    void orgqr(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
+        for (Index b = 0; b < count_; ++b) {
+            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
+            cusolver_.orgqr(ctx, one);
+        }
+    }
+
+private:
+    bench::CusolverQR<T> cusolver_;
+    Index count_;
+};
+#endif
+
+template <class D>
+class BatchStudy {
+public:
+    BatchStudy(Context<D>& ctx, const BenchArguments& arguments, const std::string& machine)
+        : ctx_(ctx), arguments_(arguments), results_(arguments) {
+        results_.describe(machine);
+        results_.say("{}\n\n{:>18} {:<5} {:<9} {:>11} {:>9}  {:<12} {:>11} {:>8} {:>10}\n", machine, "batch", "dtype",
+                     "op", "ms", "GFLOP/s", "reference", "ms", "ratio", "required");
+    }
+
+    void run() {
+        std::vector<BatchSpec> specs = arguments_.batches;
+        if (specs.empty()) {
+            for (const Required& row : table) specs.push_back(row.spec);
+        }
+        for (const DType dtype : arguments_.dtypes_or({DType::F32})) {
+            for (const BatchSpec& spec : specs) with_dtype(dtype, [&]<class T>(T) { measure<T>(spec, dtype); });
+        }
+    }
+
+private:
+    template <class T>
+    static BatchView<T, D> view_of(Matrix<T, D>& A, Index rows, Index cols, Index count) {
+        return {A.data(), rows, cols, std::max<Index>(1, rows), rows * cols, count};
+    }
+
+    template <class T>
+    void measure(const BatchSpec& spec, DType dtype) {
+        const auto [m, n] = spec.shape;
+        const Index count = spec.count, k = std::min(m, n);
+        Matrix<T> normal(m, n * count);
+        fill_normal(normal, 1);
+        Matrix<T, D> A = to_device<T>(ctx_, std::move(normal)), work(ctx_, m, n * count), Q(ctx_, m, k * count),
+                     R(ctx_, k, n * count), tau(ctx_, k, count);
+        const BatchView<const T, D> in = view_of<T>(A, m, n, count);
+        const BatchView<T, D> out = view_of<T>(work, m, n, count), q = view_of<T>(Q, m, k, count),
+                              r = view_of<T>(R, k, n, count), t = view_of<T>(tau, k, 1, count);
+        Options options = arguments_.common.options;
+        // as the references, which look at nothing
+        options.check_finite = false;
+        Clock<D> clock;
+        Loop<T, D> loop(ctx_, spec);
+        const auto reset = [&] { copy<T>(ctx_, std::as_const(A).view(), work.view()); };
+
+        // on a GPU several short calls one after the other, as in a program that enqueues its work
+        const int several = !std::is_same_v<D, Host> && count * m * n < Index(1) << 24 ? 10 : 1;
+        const auto calls = [&](auto call) {
+            return std::function<double()>([&, call] {
+                return clock(ctx_,
+                             [&] {
+                                 for (int i = 0; i < several; ++i) call();
+                             }) /
+                       several;
+            });
+        };
+        const auto factor = calls([&] { (void)qr<T, D>(ctx_, in, options); });
+        const auto geqrf = calls([&] { qr<T, D>(ctx_, in, options).lapack(ctx_, out, t); });
+        const auto thin_qr = calls([&] { qr<T, D>(ctx_, in, q, r, options); });
+        const std::function<double()> loop_geqrf = [&] {
+            reset();
+            return clock(ctx_, [&] { loop.geqrf(ctx_, out); });
+        };
+        const std::function<double()> loop_thin_qr = [&] {
+            reset();
+            return clock(ctx_, [&] {
+                loop.geqrf(ctx_, out);
+                loop.orgqr(ctx_, out);
+            });
+        };
+        std::vector<std::function<double()>> runs = {factor, geqrf, thin_qr};
+        const bool against = arguments_.wants(D_reference) && !arguments_.wants(Reference::None, false);
+        if (against) runs.insert(runs.end(), {loop_geqrf, loop_thin_qr});
+#ifdef QUOIN_HAVE_CUDA
+        if constexpr (std::is_same_v<D, Cuda>) {
+            if (against) {
+                auto batched = std::make_shared<bench::CublasBatchedQR<T>>(ctx_, out);
+                // in place: from the second call on it factors a factor, which takes as long
+                runs.push_back(calls([&, batched] { batched->geqrf(ctx_); }));
+            }
+        }
+#endif
+        const std::vector<double> seconds = medians_of(runs, arguments_.repeat);
+        const double factor_flops = count * operation_flops(Operation::Geqrf, m, n),
+                     thin_flops = count * operation_flops(Operation::ThinQr, m, n);
+        const double required = required_seconds(spec, dtype);
+        const double by_loop = against ? seconds[3] : -1, thin_by_loop = against ? seconds[4] : -1;
+        add(spec, dtype, "factor", seconds[0], factor_flops, Loop<T, D>::name, by_loop, required);
+        add(spec, dtype, "geqrf", seconds[1], factor_flops, Loop<T, D>::name, by_loop, required);
+        add(spec, dtype, "thin-qr", seconds[2], thin_flops, Loop<T, D>::name, thin_by_loop, -1);
+        if (seconds.size() > 5) add(spec, dtype, "factor", seconds[0], factor_flops, "cublas", seconds[5], required);
+        for (std::size_t kind = 0; kind <= std::size(kinds); ++kind) check<T>(spec, dtype, kind);
+    }
+
+    /// The accuracy of a batch of a kind, or of all of them, in units of k·u: of so many matrices as a few seconds allow.
+    template <class T>
+    void check(const BatchSpec& spec, DType dtype, std::size_t kind) {
+        throw_if_interrupted();
+        const auto [m, n] = spec.shape;
+        const bool mixed = kind == std::size(kinds);
+        const Index k = std::min(m, n);
+        const double each = 4.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+        const Index count = std::min(
+            spec.count, std::clamp<Index>(static_cast<Index>(2e9 / each), mixed ? std::ssize(kinds) : 2, 1000));
+        std::vector<Matrix<T>> given;
+        Matrix<T> all(m, n * count);
+        for (Index b = 0; b < count; ++b) {
+            given.push_back(member<T>(static_cast<Kind>(mixed ? b % std::ssize(kinds) : kind), m, n, b + 1));
+            std::copy_n(given.back().data(), m * n, all.data() + b * m * n);
+        }
+        Matrix<T, D> A = to_device<T>(ctx_, std::move(all)), Q(ctx_, m, k * count), R(ctx_, k, n * count);
+        qr<T, D>(ctx_, BatchView<const T, D>(view_of<T>(A, m, n, count)), view_of<T>(Q, m, k, count),
+                 view_of<T>(R, k, n, count), arguments_.common.options);
+        const Matrix<T>& Qs = on_host<T>(ctx_, Q);
+        const Matrix<T>& Rs = on_host<T>(ctx_, R);
+        Context<Host> host(arguments_.common.threads);
+        const double unit = static_cast<double>(std::max<Index>(1, k)) * std::numeric_limits<T>::epsilon() / 2;
+        double worst_orthogonality = 0, worst_residual = 0;
+        for (Index b = 0; b < count; ++b) {
+            const auto Qb = Qs.view().col_block({b * k, (b + 1) * k}), Rb = Rs.view().col_block({b * n, (b + 1) * n});
+            // NaN wins
+            const auto raise = [](double& worst, double x) { worst = x <= worst ? worst : x; };
+            raise(worst_orthogonality, orthogonality<T>(host, Qb) / unit);
+            raise(worst_residual, residual<T>(host, given[b].view(), Qb, Rb) / unit);
+        }
+        const char* const name = mixed ? "mixed" : kinds[kind];
+        results_.say("{:>18} {:<5} {:<26} ‖I − QᵀQ‖ {:>7.3f} ku   ‖A − QR‖/‖A‖ {:>7.3f} ku   {} matrices\n", "", "",
+                     name, worst_orthogonality, worst_residual, count);
+        write(spec, dtype, "thin-qr", name, -1, -1, "", -1, -1, worst_orthogonality, worst_residual);
+    }
+
+    static double required_seconds(const BatchSpec& spec, DType dtype) {
+        if (std::is_same_v<D, Host> || dtype != DType::F32) return -1;
+        for (const Required& row : table) {
+            if (row.spec == spec) return 1e-3 * row.ms;
+        }
+        return -1;
+    }
+    void add(const BatchSpec& spec, DType dtype, const char* op, double seconds, double flops, const char* reference,
+             double reference_seconds, double required) {
+        const bool compared = reference_seconds >= 0;
+        results_.say("{:>18} {:<5} {:<9} {:>11.4g} {:>9.4g}  {:<12} {:>11} {:>8} {:>10}\n", to_string(spec),
+                     quoin::to_string(dtype), op, 1e3 * seconds, 1e-9 * flops / seconds, compared ? reference : "",
+                     compared ? fmt::format("{:.4g}", 1e3 * reference_seconds) : "",
+                     compared ? fmt::format("{:.2f}", reference_seconds / seconds) : "",
+                     required > 0 ? fmt::format("{:g}", 1e3 * required) : "");
+        write(spec, dtype, op, kinds[0], seconds, 1e-9 * flops / seconds, compared ? reference : "", reference_seconds,
+              required, -1, -1);
+    }
+    void write(const BatchSpec& spec, DType dtype, const char* op, const char* kind, double seconds, double gflops,
+               const char* reference, double reference_seconds, double required, double orthogonality,
+               double residual) {
+        JsonLine json;
+        json.add("count", spec.count).add("rows", spec.shape.rows).add("cols", spec.shape.cols);
+        json.add("dtype", quoin::to_string(dtype)).add("op", op).add("matrices", kind);
+        json.add_measured("seconds", seconds).add_measured("gflops", gflops).add("reference", reference);
+        json.add_measured("reference_seconds", reference_seconds);
+        json.add_measured("ratio", reference_seconds < 0 ? -1 : reference_seconds / seconds);
+        json.add_measured("required_seconds", required);
+        json.add_measured("orthogonality_ku", orthogonality).add_measured("residual_ku", residual);
+        results_.add(json);
+    }
+
+    static constexpr Reference D_reference = std::is_same_v<D, Host> ? Reference::Lapack : Reference::Cusolver;
+    Context<D>& ctx_;
+    const BenchArguments& arguments_;
+    Results results_;
+};
+
+}  // namespace
+
+std::string to_string(const BatchSpec& spec) {
+    return fmt::format("{}x{}x{}", spec.count, spec.shape.rows, spec.shape.cols);
+}
+
+void bench_batches(const BenchArguments& arguments) {
+    if (!arguments.on_device()) {
+        Context<Host> ctx = make_context(arguments.common);
+        const InterruptGuard guard(ctx);
+        const Machine machine = describe_machine();
+        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
+        return BatchStudy<Host>(ctx, arguments,
+                                fmt::format("{}, {} threads, {}", machine.cpu, ctx.threads(), build_info().blas))
+            .run();
+    }
+#ifdef QUOIN_HAVE_CUDA
+    Context<Cuda> ctx = device_context();
+    const InterruptGuard guard(ctx);
+    BatchStudy<Cuda>(ctx, arguments, bench::describe_device()).run();
+#endif
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,209 @@
+// Least squares for a batch: matrices of one shape at once where the device can, others one by one.
+
+#include "algorithms/batched_qr.hpp"
+#include "quoin/least_squares.hpp"
+
+namespace quoin {
+namespace {
+
+template <class T, class D>
+class Solver {
+public:
+    Solver(Context<D>& ctx, Index count, BatchView<const T, D> B, double rcond, bool checked, bool uniform)
+        : ctx_(ctx), B_(B), count_(count), rcond_(rcond), checked_(checked), uniform_(uniform && B.uniform()) {}
+
+    /// Memory for solutions of n_of(b) rows.
+    template <class RowsOf>
+    void allocate(const RowsOf& n_of) {
+        const auto memory = [&](const auto& rows_of, bool columns) {
+            return batch_of<T, D>(ctx_, count_, uniform_, [&](Index b) {
+                return std::pair<Index, Index>{rows_of(b), columns ? B_.cols(b) : 1};
+            });
+        };
+        solution_.X = memory(n_of, true);
+        solution_.residual_norms = memory([&](Index b) { return B_.cols(b); }, false);
+        solution_.conditions = Batch<T, D>(ctx_, 1, 1, count_);
+    }
+    BatchedLeastSquares<T, D> take() { return std::move(solution_); }
+
+    /// A = QR of small matrices; those that this refuses by alone(ctx, b, B_b), which gives their LeastSquares.
+    template <class Alone>
+    void solve_small(const SmallBatch<T, D>& small, Op op, Members members, const Alone& alone) {
+        const bool some = small.solve(ctx_, op, members, B_, rcond_, checked_, solution_.X.view(),
+                                      solution_.residual_norms.view(), solution_.conditions.view());
+        if (!some) return;
+        Matrix<T> conditions(1, count_);
+        start_copy_to_host<T, D>(ctx_, {solution_.conditions.view().data(0), 1, count_}, conditions.view());
+        finish_copies(ctx_);
+        ctx_.wait();
+        for (Index i = 0; i < members.count; ++i) {
+            if (std::isnan(conditions(0, members[i]))) solve_alone(ctx_, members[i], alone);
+        }
+    }
+    template <class Alone>
+    void solve_each(Members members, double flops, const Alone& alone) {
+        for_each_matrix(ctx_, members.count, flops,
+                        [&](Context<D>& mine, Index i) { solve_alone(mine, members[i], alone); });
+    }
+
+private:
+    template <class Alone>
+    void solve_alone(Context<D>& ctx, Index b, const Alone& alone) {
+        const Matrix<T, D> B = gathered<T, D>(ctx, B_, b);
+        const auto X = solution_.X[b], norms = solution_.residual_norms[b], condition = solution_.conditions[b];
+        LeastSquares<T, D> found;
+        if (solved(ctx, b, B.view(), alone, found)) {
+            copy<T>(ctx, found.X.view(), X);
+        } else {
+            constexpr T none = std::numeric_limits<T>::quiet_NaN();
+            found.residual_norms.assign(B.cols(), none);
+            found.condition = none;
+            Matrix<T> poison(X.rows, X.cols);
+            std::fill_n(poison.data(), X.rows * X.cols, none);
+            write(ctx, poison.view(), X);
+        }
+        const T kappa = static_cast<T>(found.condition);
+        write(ctx, {found.residual_norms.data(), norms.rows, 1}, norms);
+        write(ctx, {&kappa, 1, 1}, condition);
+    }
+    /// found = alone(ctx, b, B). What that throws names matrix b, or false unless the caller wants it thrown.
+    template <class Alone>
+    bool solved(Context<D>& ctx, Index b, MatrixView<const T, D> B, const Alone& alone, LeastSquares<T, D>& found) {
+        try {
+            found = alone(ctx, b, B);
+            return true;
+        } catch (const NonFiniteEntry& e) {
+            if (!checked_) return false;
+            require_finite<T, D>(ctx, B, fmt::format("matrix {} of B", b).c_str());
+            throw NonFiniteEntry(e.row, e.col, name_of(b));
+        } catch (const RankDeficient& e) {
+            if (checked_) throw RankDeficient(name_of(b) + ": " + e.what(), e.rcond);
+        } catch (const NumericalBreakdown& e) {
+            if (checked_) throw NumericalBreakdown(name_of(b) + ": " + e.what(), e.column);
+        }
+        return false;
+    }
+    static void write(Context<D>& ctx, MatrixView<const T> from, MatrixView<T, D> to) {
+        if (from.empty()) return;
+        start_copy_from_host<T, D>(ctx, from, to);
+        finish_copies(ctx);
+        ctx.wait();
+    }
+
+    Context<D>& ctx_;
+    BatchView<const T, D> B_;
+    Index count_;
+    double rcond_;
+    bool checked_, uniform_;
+    BatchedLeastSquares<T, D> solution_;
+};
+
+/// The transposes of the members, one after the other.
+template <class T, class D>
+Batch<T, D> transposes(Context<D>& ctx, BatchView<const T, D> A, const ShapeClass<T, D>& c) {
+    Batch<T, D> At(ctx, c.n, c.m, c.count);
+    for_each_matrix(ctx, c.count, 10.0 * c.m * c.n, [&](Context<D>& mine, Index i) {
+        transpose<T>(mine, gathered<T, D>(mine, A, c.members()[i]).view(), At[i]);
+    });
+    return At;
+}
+
+}  // namespace
+
+template <class T, class D>
+BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,
+                                        std::type_identity_t<BatchView<const T, D>> B, double rcond, Options options) {
+    require_storage(A);
+    require_storage(B);
+    rcond = rank_tolerance<T>(rcond);
+    require_orthonormal(options, "least_squares");
+    require_shapes<T, D>(
+        "B", B, A.count(), [&](Index b) { return A.rows(b); }, [&](Index b) { return B.cols(b); });
+    Solver<T, D> solver(ctx, A.count(), B, rcond, options.check_finite, A.uniform());
+    solver.allocate([&](Index b) { return A.cols(b); });
+    options.check_finite = true;
+    const auto alone = [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
+        return least_squares<T, D>(mine, gathered<T, D>(mine, A, b).view(), Bb, rcond, options);
+    };
+    auto sorted = by_shape<T, D>(A);
+    for (auto& c : sorted.classes) {
+        const bool wide = c.m < c.n;
+        const Index longer = std::max(c.m, c.n);
+        if (!at_once<T, D>(longer, c.k, options) || !SmallBatch<T, D>::solves(longer, c.k)) {
+            solver.solve_each(c.members(), 2.0 * c.m * c.n * c.k, alone);
+            continue;
+        }
+        SmallBatch<T, D> small(ctx, longer, c.k, c.count);
+        // NaN and Inf are found where the solution is looked at
+        if (!wide) {
+            small.factor(ctx, A, c.members(), false);
+        } else if (A.uniform()) {
+            small.factor(ctx, A.transposed(), c.members(), false);
+        } else {
+            const Batch<T, D> At = transposes<T, D>(ctx, A, c);
+            small.factor(ctx, At.view(), Members{{}, c.count}, false);
+        }
+        solver.solve_small(small, wide ? Op::Transpose : Op::None, c.members(), alone);
+    }
+    return solver.take();
+}
+
+template <class T, class D>
+BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& factorizations,
+                                        std::type_identity_t<BatchView<const T, D>> B, double rcond) {
+    require_storage(B);
+    rcond = rank_tolerance<T>(rcond);
+    const auto& all = factorizations.impl();
+    for (const auto& c : all.classes) {
+        if (c.m < c.n) {
+            throw InvalidArgument(
+                fmt::format("least_squares: {} is {}x{}; an underdetermined system needs the factorization of its "
+                            "transpose",
+                            name_of(c.members()[0]), c.m, c.n));
+        }
+    }
+    require_shapes<T, D>(
+        "B", B, all.count, [&](Index b) { return factorizations.rows(b); }, [&](Index b) { return B.cols(b); });
+    Solver<T, D> solver(ctx, all.count, B, rcond, true, all.place.empty());
+    solver.allocate([&](Index b) { return factorizations.cols(b); });
+    for (const auto& c : all.classes) {
+        if (!c.small) {
+            solver.solve_each(c.members(), 4.0 * c.m * c.n, [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
+                return least_squares<T, D>(mine, *c.each[all.at(b).second], Bb, rcond);
+            });
+            continue;
+        }
+        std::optional<Batch<T, D>> V_R, tau;  // of the class, if one is asked for
+        const auto unpack = [&] {
+            const Members in_order{{}, c.count};
+            V_R.emplace(ctx, c.m, c.n, c.count);
+            tau.emplace(ctx, c.k, 1, c.count);
+            c.small->unpack(ctx, Factor::VR, in_order, V_R->view());
+            c.small->unpack_tau(ctx, in_order, tau->view());
+        };
+        const auto alone = [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
+            if (!V_R) unpack();
+            const Index i = all.at(b).second;
+            const QR<T, D> f =
+                from_lapack<T, D>(mine, {copy_of<T, D>(mine, (*V_R)[i]), copy_of<T, D>(mine, (*tau)[i])});
+            return least_squares<T, D>(mine, f, Bb, rcond);
+        };
+        if (SmallBatch<T, D>::solves(c.m, c.n)) {
+            solver.solve_small(*c.small, Op::None, c.members(), alone);
+        } else {
+            unpack();
+            solver.solve_each(c.members(), 4.0 * c.m * c.n, alone);
+        }
+    }
+    return solver.take();
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                                        \
+    template BatchedLeastSquares<T, D> least_squares<T, D>(Context<D>&, BatchView<const T, D>, BatchView<const T, D>,  \
+                                                           double, Options);                                           \
+    template BatchedLeastSquares<T, D> least_squares<T, D>(Context<D>&, const BatchedQR<T, D>&, BatchView<const T, D>, \
+                                                           double);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

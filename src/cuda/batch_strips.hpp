@@ -1,0 +1,33 @@
+#pragma once
+
+// Batches that are factored strip by strip, everything in one launch (kernels/batch_strips.cuh).
+
+#include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/batch_strips.cuh"
+#include "cuda/state.hpp"
+#include "primitives/small_batch.hpp"
+
+namespace quoin::cuda::strips {
+
+/// Columns of a strip of matrices with m rows; 0: no block holds one.
+template <class T>
+int width_of(Index m);
+
+/// `count` m×n matrices, m > 0 and n > 0.
+template <class T>
+StripSize size_of(Index count, Index m, Index n);
+
+/// The first matrix that has NaN or Inf to *first_bad, unless that is null.
+template <class T>
+void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
+            unsigned long long* first_bad);
+/// to := op(Q) from, p columns; from = I if `identity`.
+template <class T>
+void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
+           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to);
+/// V and R, m×n, or R, k×n.
+template <class T>
+void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
+            const BatchEntries<T>& to);
+
+}  // namespace quoin::cuda::strips

@@ -1,0 +1,107 @@
+#pragma once
+
+// What the kernels for batches share: where the matrices are, and a reflector from a column's norm.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cuda/error.hpp"
+#include "quoin/cuda.hpp"
+
+namespace quoin::cuda {
+
+/// The matrices of a batch: an array with strides, or a list.
+template <class T>
+struct BatchEntries {
+    struct One {
+        T* data;
+        Index row_stride, col_stride;
+        __device__ T& operator()(Index i, Index j) const { return data[i * row_stride + j * col_stride]; }
+    };
+
+    T* data = nullptr;
+    Index row_stride = 1, col_stride = 1, stride = 0;
+    const One* list = nullptr;
+
+    __device__ One operator[](Index b) const { return list ? list[b] : One{data + b * stride, row_stride, col_stride}; }
+};
+
+/// A list for kernels. It lies in pageable memory, which is read before the call returns.
+template <class E>
+Matrix<E, Cuda> on_device(Context<Cuda>& ctx, const std::vector<E>& list) {
+    Matrix<E, Cuda> copy(ctx, static_cast<Index>(list.size()), 1);
+    QUOIN_CUDA_CHECK(
+        cudaMemcpyAsync(copy.data(), list.data(), list.size() * sizeof(E), cudaMemcpyHostToDevice, ctx.stream()));
+    return copy;
+}
+
+/// What a batch of m×n matrices with these packed reflectors has: V and R of matrix b at X + b·m·n, tau at tau + b·k.
+struct BatchSize {
+    Index count;
+    int m, n, k;
+};
+
+/// No matrix has NaN or Inf.
+inline constexpr unsigned long long none_bad = ~0ull;
+
+template <class T>
+__device__ constexpr T safe_entry() {
+    return sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
+}
+template <class T>
+__device__ constexpr T least_squares_kept() {
+    return std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
+}
+/// e of a column whose largest entry is beyond 2^±safe, else 0.
+template <class T>
+__device__ int far_exponent(T largest) {
+    const bool far = (largest > safe_entry<T>() || largest < 1 / safe_entry<T>()) && largest > 0;
+    return far && largest <= std::numeric_limits<T>::max() ? ilogb(largest) : 0;
+}
+
+/// 1/√x and 1/x to the last bit or two, for numbers whose squares are far from the ends of the range.
+__device__ __forceinline__ float reciprocal_root(float x) {
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ double reciprocal_root(double x) {
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) y = fma(y * 0.5, fma(-x * y, y, 1.0), y);
+    return y;
+}
+__device__ __forceinline__ float reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return fma(y, fma(-x, y, 1.0f), y);
+}
+__device__ __forceinline__ double reciprocal(double x) {
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#pragma unroll
+    for (int i = 0; i < 3; ++i) y = fma(y, fma(-x, y, 1.0), y);
+    return y;
+}
+
+/// β, τ and 1/(α − β) of α above a column whose squares add up to `below`: v = x/(α − β). α² + below is 0 or at least
+/// least_squares_kept.
+template <class T>
+struct Reflector {
+    __device__ __forceinline__ Reflector(T alpha, T below) {
+        // ‖x‖ = √s = s y + (s − (s y)²) y/2, d = |α − β| = |α| + ‖x‖, τ = d/‖x‖
+        const T squares = fma(alpha, alpha, below), y = reciprocal_root(squares), root = squares * y,
+                norm = fma(fma(-root, root, squares), y / 2, root), d = abs(alpha) + norm, inverse = reciprocal(d);
+        const bool identity = below == 0, negative = alpha < 0;
+        beta = identity ? alpha : negative ? norm : -norm;
+        tau = identity ? T(0) : d * fma(y, fma(-norm, y, T(1)), y);
+        scale = identity ? T(0) : negative ? -inverse : inverse;
+    }
+    T beta, tau, scale;
+};
+
+}  // namespace quoin::cuda

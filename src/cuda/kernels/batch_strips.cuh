@@ -1,0 +1,823 @@
+#pragma once
+
+// Many matrices of up to 8·R·warps rows, factored strip by strip of `Width` columns: a block holds a strip in its registers.
+//
+//     A = [ strip 0 | strip 1 | … ]     strip s:  C := H_{s−1}ᵀ ⋯ H_1ᵀ H_0ᵀ C, H_i = I − V_i T_i V_iᵀ, from the strips before it,
+//                                       then its own reflectors V_s, T_s, and R above them, which are written once
+//
+// One launch factors the whole batch. Blocks draw tickets (strip, matrix), a strip after the strips that it needs, and wait for V_i
+// until the block that makes it says so: a strip may be updated by V_0 … V_{i−1} while another block makes V_i. The bits of
+// a result do not depend on the order in which blocks come.
+//
+// Layout. The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of W holds
+// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. That is the operand B of VᵀC and the
+// accumulator of Cᵀ − WᵀVᵀ for the tensor cores' 16×8×8 product, whose eight terms may come in any order: C never moves.
+//
+//     W := VᵀC       sums over a warp's own rows, then over warps in shared memory
+//     W := op(T) W   H²/2 products, H = Width/8
+//     C := C − V W   by each warp for its rows, while the next V comes into the places that are free
+//
+// f32 takes three products of TF32 for one (hi·hi + hi·lo + lo·hi), which lose at most 3·2⁻²¹ of a term. Many matrices are bound by these
+// products, few by the chain of columns: a dot product, a barrier, a square root and a division for each.
+
+#include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/copy_async.cuh"
+#include "cuda/kernels/dmma.cuh"
+
+namespace quoin::cuda::strips {
+
+/// Of a batch of m×n matrices, k = min(m, n): 8-row tiles of a matrix, strips of it, and those of them that have reflectors.
+struct StripSize {
+    Index count;
+    int m, n, k, tiles, strips, panels;
+};
+
+/// Images of all strips, matrix after matrix; of each that has reflectors R's diagonal block and T; tau, k a matrix.
+/// V is in the image with its ones and zeros; above V's diagonal block, R.
+template <class T>
+struct StripFactors {
+    T *images, *squares, *tau;
+};
+
+/// Place of entry (i, j) of a Width×Width matrix in shared memory: rows start in different banks.
+template <int Width>
+__host__ __device__ constexpr int square_place(int i, int j) {
+    constexpr int mask = Width == 32 ? 3 : 1, shift = Width == 32 ? 0 : 1;
+    return i * Width + (j ^ (((i >> shift) & mask) << 3));
+}
+
+template <int N, class F, int... I>
+__device__ __forceinline__ void unrolled(F&& f, std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>()), ...);
+}
+/// f(0), f(1), …, f(N − 1), each a constant.
+template <int N, class F>
+__device__ __forceinline__ void unrolled(F&& f) {
+    unrolled<N>(f, std::make_integer_sequence<int, N>());
+}
+
+// ---- Products of the tensor cores -------------------------------------------------------------------------------------------
+
+/// x = hi + lo, hi rounded to TF32's 11 bits.
+struct Halves {
+    __device__ __forceinline__ explicit Halves(float x) {
+        hi = (__float_as_uint(x) + 0x1000) & 0xffffe000;
+        lo = __float_as_uint(x - __uint_as_float(hi));
+    }
+    unsigned hi, lo;
+};
+/// N entries of an operand that a lane has.
+template <class T, int N>
+struct Operand;
+template <int N>
+struct Operand<float, N> {
+    __device__ __forceinline__ void set(int i, float x) {
+        const Halves halves(x);
+        hi[i] = halves.hi;
+        lo[i] = halves.lo;
+    }
+    unsigned hi[N] = {}, lo[N] = {};
+};
+template <int N>
+struct Operand<double, N> {
+    __device__ __forceinline__ void set(int i, double x) { v[i] = x; }
+    double v[N] = {};
+};
+
+__device__ __forceinline__ void multiply_add_tf32(float (&D)[4], const unsigned (&A)[4], const unsigned (&B)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(D[0]), "+f"(D[1]), "+f"(D[2]), "+f"(D[3])
+        : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1]));
+}
+/// The products that make one of operands of T.
+template <class T>
+inline constexpr int passes = std::is_same_v<T, float> ? 3 : 1;
+/// D := D + A B, 16×8, 16×8, 8×8, when every pass has been made. Lane 4g + q has D(g, 2q), D(g, 2q+1), D(g+8, 2q), D(g+8, 2q+1);
+/// A(g, q), A(g+8, q), A(g, q+4), A(g+8, q+4); B(q, g), B(q+4, g). A pass waits for the one before it: others belong between them.
+__device__ __forceinline__ void multiply_add(int pass, float (&D)[4], const Operand<float, 4>& A,
+                                             const Operand<float, 2>& B) {
+    multiply_add_tf32(D, pass == 0 ? A.lo : A.hi, pass == 1 ? B.lo : B.hi);
+}
+__device__ __forceinline__ void multiply_add(int, double (&D)[4], const Operand<double, 4>& A,
+                                             const Operand<double, 2>& B) {
+    cuda::multiply_add(D, A.v, B.v);
+}
+
+/// A matrix of 16×8 operands A in shared memory, each lane's entries side by side: `tiles` of them.
+template <class T, int tiles>
+struct Operands;
+template <int tiles>
+struct Operands<float, tiles> {
+    __device__ __forceinline__ void set(int tile, int lane, int entry, float x) {
+        const Halves halves(x);
+        hi[(tile * 32 + lane) * 4 + entry] = halves.hi;
+        lo[(tile * 32 + lane) * 4 + entry] = halves.lo;
+    }
+    __device__ __forceinline__ Operand<float, 4> get(int tile, int lane) const {
+        const uint4 h = reinterpret_cast<const uint4*>(hi)[tile * 32 + lane],
+                    l = reinterpret_cast<const uint4*>(lo)[tile * 32 + lane];
+        return {{h.x, h.y, h.z, h.w}, {l.x, l.y, l.z, l.w}};
+    }
+    alignas(16) unsigned hi[tiles * 128], lo[tiles * 128];
+};
+template <int tiles>
+struct Operands<double, tiles> {
+    __device__ __forceinline__ void set(int tile, int lane, int entry, double x) {
+        v[(tile * 32 + lane) * 4 + entry] = x;
+    }
+    __device__ __forceinline__ Operand<double, 4> get(int tile, int lane) const {
+        const double2 low = reinterpret_cast<const double2*>(v)[(tile * 32 + lane) * 2],
+                      high = reinterpret_cast<const double2*>(v)[(tile * 32 + lane) * 2 + 1];
+        return {{low.x, low.y, high.x, high.y}};
+    }
+    alignas(16) double v[tiles * 128];
+};
+
+// ---- A strip and what its block shares ----------------------------------------------------------------------------------------
+
+/// `warps` warps, each with R tiles of 8 rows and `Width` columns.
+template <class T, int Width_, int R_, int warps_>
+struct Strip {
+    using Scalar = T;
+    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps;
+    static constexpr int rows = 8 * R * warps, H = Width / 8, M = H / 2, tile = 8 * Width;
+    /// Tiles whose copies arrive together.
+    static constexpr int chunk = R < 4 ? R : R % 4 == 0 ? 4 : 3, chunks = R / chunk;
+    static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
+    /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
+    /// on it.
+    static constexpr int group = Width == 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
+
+    T c[R][H][2];
+};
+
+template <class S>
+struct StripShared {
+    using T = typename S::Scalar;
+    static constexpr int Width = S::Width, square = Width * Width;
+    /// So that 16-byte reads of eight columns touch all banks.
+    static constexpr int dots_stride = S::warps + 4;
+
+    alignas(16) T V[S::R * S::warps * S::tile];
+    /// VᵀC of each warp's rows, then W in the first. In a panel: a product on the way to T, and R with VᵀV in the second.
+    alignas(16) T part[S::warps][square];
+    alignas(16) T t[square];
+    Operands<T, S::H * S::M> u;                 ///< −(op(T) W)ᵀ
+    alignas(16) T dots[2][Width][dots_stride];  ///< of a column: each warp's part
+    T row[2][Width], tau[Width];
+    T largest[S::warps];
+    int exponent[Width];
+    Index ticket;
+    int ready;
+};
+
+/// Where a thread is in its strip.
+template <class S>
+struct StripThread {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
+
+    __device__ int tile(int r) const { return r * S::warps + warp; }
+    /// Row of c[r][·][e].
+    __device__ int row(int r, int e) const { return 8 * tile(r) + 2 * q + e; }
+    __device__ int col(int h) const { return 8 * h + g; }
+};
+
+/// x of the lanes with this g, over their four q.
+template <class T, class Join>
+__device__ T over_rows(T x, Join join) {
+    x = join(x, __shfl_xor_sync(~0u, x, 1));
+    return join(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+/// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent, where its entries are far from 1. Whether
+/// all of the thread's entries are finite.
+template <class S>
+__device__ bool load_strip(S& C, StripShared<S>& s, const typename BatchEntries<const typename S::Scalar>::One& A,
+                           int m, Index first, Index cols) {
+    using T = typename S::Scalar;
+    const StripThread<S> me;
+    T finite = 0;
+#pragma unroll
+    for (int h = 0; h < S::H; ++h) {
+        const bool exists = first + me.col(h) < cols;
+        const T* const a = A.data + (first + me.col(h)) * A.col_stride;
+        T largest = 0;
+#pragma unroll
+        for (int r = 0; r < S::R; ++r) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int i = me.row(r, e);
+                const T x = exists && i < m ? a[i * A.row_stride] : T(0);
+                C.c[r][h][e] = x;
+                largest = max(largest, abs(x));
+                finite += x * 0;
+            }
+        }
+        largest = over_rows(largest, [](T x, T y) { return max(x, y); });
+        if (me.q == 0) s.dots[0][me.col(h)][me.warp] = largest;
+    }
+    __syncthreads();
+    if (threadIdx.x < S::Width) {
+        T largest = 0;
+        for (int w = 0; w < S::warps; ++w) largest = max(largest, s.dots[0][threadIdx.x][w]);
+        s.exponent[threadIdx.x] = far_exponent(largest);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int h = 0; h < S::H; ++h) {
+        const int e = s.exponent[me.col(h)];
+        if (e == 0) continue;
+#pragma unroll
+        for (int r = 0; r < S::R; ++r) {
+            C.c[r][h][0] = scalbn(C.c[r][h][0], -e);
+            C.c[r][h][1] = scalbn(C.c[r][h][1], -e);
+        }
+    }
+    return finite == 0;
+}
+
+/// The reflectors of panel i of matrix b in memory.
+template <class S>
+struct StripPanel {
+    using T = typename S::Scalar;
+    const T *image, *t;
+    int first;  ///< the tile of its diagonal block
+};
+template <class S>
+__device__ typename S::Scalar* image_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b,
+                                        int strip) {
+    return F.images + (b * size.strips + strip) * size.tiles * S::tile;
+}
+template <class S>
+__device__ typename S::Scalar* square_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b,
+                                         int panel, int which) {
+    return F.squares + ((b * size.panels + panel) * 2 + which) * S::Width * S::Width;
+}
+template <class S>
+__device__ StripPanel<S> panel_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b, int i) {
+    return {image_of<S>(size, F, b, i), square_of<S>(size, F, b, i, 1), i * S::H};
+}
+
+/// work(r, n) for the slots r, …, r + n − 1 of each group of a chunk that has rows of a V from tile `first` on; n is a constant.
+template <class S, class Work>
+__device__ __forceinline__ void for_active_groups(int chunk, int first, Work work) {
+    const StripThread<S> me;
+    unrolled<(S::chunk + S::group - 1) / S::group>([&](auto x) {
+        constexpr int start = x * S::group, n = S::chunk - start < S::group ? S::chunk - start : S::group;
+        const int r = chunk * S::chunk + start;
+        if (me.tile(r + n - 1) >= first) work(r, std::integral_constant<int, n>());
+    });
+}
+
+/// Starts the copies of this warp's tiles of V in one chunk, zeros above its diagonal block and below A, and of T with the first.
+/// Each warp copies what it reads of V.
+template <class S>
+__device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int tiles, int chunk) {
+    using T = typename S::Scalar;
+    constexpr int unit = 16 / int(sizeof(T));
+    const StripThread<S> me;
+    for_active_groups<S>(chunk, panel.first, [&](int start, auto n) {
+#pragma unroll
+        for (int r = start; r < start + n; ++r) {
+            const int t = me.tile(r);
+            const bool exists = t >= panel.first && t < tiles;
+            const T* const from = panel.image + (exists ? Index(t) * S::tile : 0);
+#pragma unroll
+            for (int x = 0; x < S::tile; x += 32 * unit) {
+                const int at = x + me.lane * unit;
+                if (S::tile % (32 * unit) == 0 || at < S::tile)
+                    copy_async<16>(s.V + t * S::tile + at, from + at, exists ? unit : 0);
+            }
+        }
+    });
+    if (chunk == 0) {
+        for (int at = threadIdx.x * unit; at < StripShared<S>::square; at += S::threads * unit)
+            copy_async<16>(s.t + at, panel.t + at, unit);
+    }
+}
+
+/// C := (I − V op(T) Vᵀ) C with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by thread 0;
+/// `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
+template <class S, class Meanwhile, class Next>
+__device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, Meanwhile meanwhile, Next next) {
+    using T = typename S::Scalar;
+    constexpr int Width = S::Width, H = S::H, M = S::M, square = Width * Width;
+    const StripThread<S> me;
+    const int g = me.g, q = me.q;
+    {
+        // W = VᵀC over the rows of this warp
+        T acc[S::sums][M][H][4] = {};
+        unrolled<S::chunks>([&](auto chunk) {
+            wait_for_copies<S::chunks - 1 - chunk>();
+            __syncwarp();
+            for_active_groups<S>(chunk, first, [&](int start, auto n) {
+                struct alignas(2 * sizeof(T)) Two {
+                    T x[2];
+                };
+#pragma unroll
+                for (int r = start; r < start + n; ++r) {
+                    const T* const V = s.V + me.tile(r) * S::tile + 8 * g + 2 * q;
+                    Operand<T, 4> a[M];
+#pragma unroll
+                    for (int h = 0; h < H; ++h) {
+                        const Two v = *reinterpret_cast<const Two*>(V + 64 * h);
+                        a[h / 2].set(h % 2, v.x[0]);
+                        a[h / 2].set(h % 2 + 2, v.x[1]);
+                    }
+#pragma unroll
+                    for (int h = 0; h < H; h += 2) {
+                        Operand<T, 2> b[2];
+#pragma unroll
+                        for (int x = 0; x < 4; ++x) b[x / 2].set(x % 2, C.c[r][h + x / 2][x % 2]);
+#pragma unroll
+                        for (int pass = 0; pass < passes<T>; ++pass) {
+#pragma unroll
+                            for (int x = 0; x < 2 * M; ++x)
+                                multiply_add(pass, acc[r % S::sums][x / 2][h + x % 2], a[x / 2], b[x % 2]);
+                        }
+                    }
+                }
+            });
+        });
+#pragma unroll
+        for (int mi = 0; mi < M; ++mi) {
+#pragma unroll
+            for (int h = 0; h < H; ++h) {
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    T* const to = &s.part[me.warp][square_place<Width>(16 * mi + 8 * half + g, 8 * h + 2 * q)];
+#pragma unroll
+                    for (int x = 0; x < 2; ++x) {
+                        T sum = acc[0][mi][h][2 * half + x];
+#pragma unroll
+                        for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][h][2 * half + x];
+                        to[x] = sum;
+                    }
+                }
+            }
+        }
+    }
+    __syncthreads();
+    {
+        constexpr int each = square > S::threads ? square / S::threads : 1;
+        struct alignas(each * sizeof(T) < 16 ? each * sizeof(T) : 16) Some {
+            T x[each];
+        };
+        if (threadIdx.x * each < square) {
+            Some sum = reinterpret_cast<const Some*>(s.part[0])[threadIdx.x];
+#pragma unroll
+            for (int w = 1; w < S::warps; ++w) {
+                const Some other = reinterpret_cast<const Some*>(s.part[w])[threadIdx.x];
+#pragma unroll
+                for (int x = 0; x < each; ++x) sum.x[x] += other.x[x];
+            }
+            reinterpret_cast<Some*>(s.part[0])[threadIdx.x] = sum;
+        }
+        if (threadIdx.x == 0) meanwhile();
+    }
+    __syncthreads();
+    // U = −op(T) W, a 16×8 tile a warp
+    for (int of = me.warp; of < M * H; of += S::warps) {
+        const int mi = of % M, h = of / M;
+        T acc[4] = {};
+#pragma unroll
+        for (int kk = 0; kk < H; ++kk) {
+            const auto left = [&](int i, int j) -> T {  // op(T)(16mi + i, 8kk + j)
+                return transpose ? s.t[square_place<Width>(8 * kk + j, 16 * mi + i)]
+                                 : s.t[square_place<Width>(16 * mi + i, 8 * kk + j)];
+            };
+            Operand<T, 4> a;
+            Operand<T, 2> b;
+#pragma unroll
+            for (int x = 0; x < 4; ++x) a.set(x, left(g + 8 * (x % 2), q + 4 * (x / 2)));
+#pragma unroll
+            for (int x = 0; x < 2; ++x) b.set(x, s.part[0][square_place<Width>(8 * kk + q + 4 * x, 8 * h + g)]);
+#pragma unroll
+            for (int pass = 0; pass < passes<T>; ++pass) multiply_add(pass, acc, a, b);
+        }
+#pragma unroll
+        for (int x = 0; x < 4; ++x) {
+            const int row = 2 * mi + x / 2, col = 2 * q + x % 2;  // tile row of U; column in its tile
+            s.u.set(row * M + h / 2, 4 * col + g % 4, h % 2 + 2 * (g / 4), -acc[x]);
+        }
+    }
+    __syncthreads();
+    // Cᵀ += Uᵀ Vᵀ
+    unrolled<S::chunks>([&](auto chunk) {
+#pragma unroll
+        for (int kk = 0; kk < H; ++kk) {
+            Operand<T, 4> a[M];
+#pragma unroll
+            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk * M + mi, me.lane);
+            for_active_groups<S>(chunk, first, [&](int start, auto n) {
+                Operand<T, 2> b[n];
+#pragma unroll
+                for (int x = 0; x < n; ++x) {
+                    const T* const V = s.V + me.tile(start + x) * S::tile + 64 * kk + g;
+                    b[x].set(0, V[8 * q]);
+                    b[x].set(1, V[8 * (q + 4)]);
+                }
+#pragma unroll
+                for (int pass = 0; pass < passes<T>; ++pass) {
+#pragma unroll
+                    for (int x = 0; x < n * M; ++x) {
+                        T(&low)[2] = C.c[start + x / M][2 * (x % M)], (&high)[2] = C.c[start + x / M][2 * (x % M) + 1];
+                        T acc[4] = {low[0], low[1], high[0], high[1]};
+                        multiply_add(pass, acc, a[x % M], b[x / M]);
+                        low[0] = acc[0], low[1] = acc[1], high[0] = acc[2], high[1] = acc[3];
+                    }
+                }
+            });
+        }
+        __syncwarp();
+        next(static_cast<int>(chunk));
+    });
+}
+
+// ---- The reflectors of a strip ------------------------------------------------------------------------------------------------
+
+/// The sums over the four q of `part`, which each lane has for its H columns, to dots[column].
+template <class S, class T, int stride>
+__device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[stride], const StripThread<S>& me) {
+    if constexpr (S::H == 4) {
+        const bool high = me.q & 2, odd = me.q & 1;
+        T pair[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const T kept = high ? part[i + 2] : part[i], given = high ? part[i] : part[i + 2];
+            pair[i] = kept + __shfl_xor_sync(~0u, given, 2);
+        }
+        const T kept = odd ? pair[1] : pair[0], given = odd ? pair[0] : pair[1];
+        dots[me.col(me.q)][me.warp] = kept + __shfl_xor_sync(~0u, given, 1);
+    } else {
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+            const T sum = over_rows(part[h], [](T a, T b) { return a + b; });
+            if (me.q == h) dots[me.col(h)][me.warp] = sum;
+        }
+    }
+}
+template <int warps, class T>
+__device__ __forceinline__ T sum_of_warps(const T* dots) {
+    if constexpr (warps > 8) return sum_of_warps<warps / 2>(dots) + sum_of_warps<warps / 2>(dots + warps / 2);
+    constexpr int W = 16 / int(sizeof(T));
+    struct alignas(16) Some {
+        T x[W];
+    };
+    T d[8];
+#pragma unroll
+    for (int w = 0; w < 8; w += W) {
+        const Some some = *reinterpret_cast<const Some*>(dots + w);
+#pragma unroll
+        for (int x = 0; x < W; ++x) d[w + x] = some.x[x];
+    }
+    return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
+}
+
+/// Reflectors of the strip's first `columns` columns, whose diagonal starts in tile `first`, one of slot From or a later one; zeros
+/// above that. The strip then has V below the diagonal and zeros from there up. s.part[1]: R on the diagonal and above, row-major,
+/// VᵀV's upper triangle transposed below; tau in s.tau.
+template <class S, int From>
+__device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int first, int columns) {
+    using T = typename S::Scalar;
+    constexpr int Width = S::Width, R = S::R, H = S::H;
+    const StripThread<S> me;
+    const int g = me.g, q = me.q, lane = me.lane % Width;
+    unrolled<H>([&](auto hj) {
+        const int row_tile = first + hj, row_slot = row_tile / S::warps;
+        const bool has_row = row_tile % S::warps == me.warp;
+        for (int jj = 0; jj < 8 && 8 * hj + jj < columns; ++jj) {
+            const int j = 8 * hj + jj;
+            auto& dots = s.dots[j % 2];
+            T* const row = s.row[j % 2];
+            if (has_row) {
+                // row j leaves the strip
+                const bool mine = q == jj / 2, odd = jj % 2;
+#pragma unroll
+                for (int r = From; r < R; ++r) {
+                    if (r != row_slot) continue;
+#pragma unroll
+                    for (int h = 0; h < H; ++h) {
+                        T(&c)[2] = strip.c[r][h];
+                        if (mine) row[me.col(h)] = odd ? c[1] : c[0];
+                        const bool gone = mine && (h > hj || (h == hj && g >= jj));
+                        c[0] = gone && !odd ? T(0) : c[0];
+                        c[1] = gone && odd ? T(0) : c[1];
+                    }
+                }
+            }
+            // x = column j below its diagonal, for every column; s_l = xᵀ a_l
+            T x[R][2];
+            const auto find_dots = [&] {
+                T part[H] = {};
+#pragma unroll
+                for (int r = From; r < R; ++r) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        x[r][half] = __shfl_sync(~0u, strip.c[r][hj][half], 4 * jj + q);
+#pragma unroll
+                        for (int h = 0; h < H; ++h) part[h] = fma(x[r][half], strip.c[r][h][half], part[h]);
+                    }
+                }
+                sum_and_store_dots<S>(part, dots, me);
+                __syncthreads();
+            };
+            find_dots();
+            T alpha = row[j], below = sum_of_warps<S::warps>(dots[j]), unscaled = 1;
+            if (fma(alpha, alpha, below) < least_squares_kept<T>()) {
+                // 2^-e x in the place of x, where its squares lose digits
+                T largest = abs(alpha);
+#pragma unroll
+                for (int r = From; r < R; ++r) largest = max(largest, max(abs(x[r][0]), abs(x[r][1])));
+                largest = over_rows(largest, [](T a, T b) { return max(a, b); });
+                if (me.lane == 0) s.largest[me.warp] = largest;
+                __syncthreads();
+                largest = abs(alpha);
+                for (int w = 0; w < S::warps; ++w) largest = max(largest, s.largest[w]);
+                const int e = largest > 0 ? ilogb(largest) : 0;
+#pragma unroll
+                for (int r = From; r < R; ++r) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        if (g == jj) strip.c[r][hj][half] = scalbn(strip.c[r][hj][half], -e);
+                    }
+                }
+                find_dots();
+                alpha = scalbn(alpha, -e);
+                below = sum_of_warps<S::warps>(dots[j]);
+                unscaled = scalbn(T(1), e);
+            }
+            const Reflector<T> reflector(alpha, below);
+            // z_l = vᵀa_l: of the columns on the right, τ z_l is what they lose along v; of those on the left, VᵀV
+            const T own_row = row[lane], z = fma(reflector.scale, sum_of_warps<S::warps>(dots[lane]), own_row),
+                    loss = reflector.tau * z,
+                    factor = lane == j  ? reflector.scale
+                             : lane > j ? -loss * reflector.scale
+                                        : T(0);
+#pragma unroll
+            for (int h = hj; h < H; ++h) {
+                const T f = __shfl_sync(~0u, factor, me.col(h));
+#pragma unroll
+                for (int r = From; r < R; ++r) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        T& c = strip.c[r][h][half];
+                        c = fma(f, x[r][half], h == hj && g == jj ? T(0) : c);
+                    }
+                }
+            }
+            if (me.warp == j % S::warps && me.lane == lane) {
+                s.part[1][j * Width + lane] = lane < j ? z : lane > j ? own_row - loss : reflector.beta * unscaled;
+                if (lane == j) s.tau[j] = reflector.tau;
+            }
+        }
+    });
+}
+/// factor_panel, without the slots whose tiles are all above `first`.
+template <class S>
+__device__ void factor_active_rows(S& C, StripShared<S>& s, int first, int columns) {
+    constexpr int step = S::R > 8 ? S::R / 2 : S::R > 4 ? 2 : 1;
+    for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) s.part[1][x] = 0;
+    if (threadIdx.x < S::Width) s.tau[threadIdx.x] = 0;
+    const int from = first / S::warps / step;
+    unrolled<S::R / step>([&](auto x) {
+        if (from == x) factor_panel<S, x * step>(C, s, first, columns);
+    });
+}
+
+/// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau, as factor_panel leaves
+/// them: 8×8 blocks on the diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
+template <class S>
+__device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
+    using T = typename S::Scalar;
+    constexpr int Width = S::Width;
+    T* const product = s.part[0];
+    const auto gram = [&](int i, int j) { return s.part[1][j * Width + i]; };
+    const auto t = [&](int i, int j) -> T& { return s.t[square_place<Width>(i, j)]; };
+    const auto store = [&](int i, int j, T x) { t(i, j) = to[square_place<Width>(i, j)] = x; };
+    if (threadIdx.x < Width) {
+        // T(i, c) = −τ_i Σ_{i<l<=c} (VᵀV)(i, l) T(l, c)
+        const int c = threadIdx.x % 8, first = threadIdx.x - c;
+        T column[8];
+#pragma unroll
+        for (int i = 7; i >= 0; --i) {
+            T sum = i == c;
+#pragma unroll
+            for (int l = i + 1; l < 8; ++l) sum = fma(-gram(first + i, first + l), column[l], sum);
+            column[i] = i > c ? T(0) : s.tau[first + i] * sum;
+            store(first + i, first + c, column[i]);
+        }
+    } else {
+        for (int x = threadIdx.x - Width; x < Width * Width; x += S::threads - Width) {
+            if (const int i = x / Width, j = x % Width; i / 8 > j / 8) store(i, j, 0);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int half = 8; half < Width; half *= 2) {
+        const int x = threadIdx.x, i = x % half, j = x / half % half, first = x / (half * half) * 2 * half,
+                  second = first + half;
+        const bool exists = x < Width * half / 2;
+        if (exists) {
+            T sum[2] = {};
+#pragma unroll
+            for (int l = 0; l < half; ++l)
+                sum[l % 2] = fma(gram(first + i, second + l), t(second + l, second + j), sum[l % 2]);
+            product[(first + i) * Width + j] = sum[0] + sum[1];
+        }
+        __syncthreads();
+        if (exists) {
+            T sum[2] = {};
+#pragma unroll
+            for (int l = 0; l < half; ++l)
+                sum[l % 2] = fma(t(first + i, first + l), product[(first + l) * Width + j], sum[l % 2]);
+            store(first + i, second + j, -(sum[0] + sum[1]));
+        }
+        if (2 * half < Width) __syncthreads();
+    }
+}
+
+/// Writes the strip's rows of R, tiles up to `first`, which leave the strip: zeros come in their place.
+template <class S>
+__device__ void store_r_rows(S& C, const StripShared<S>& s, int first, typename S::Scalar* image) {
+    using T = typename S::Scalar;
+    const StripThread<S> me;
+#pragma unroll
+    for (int h = 0; h < S::H; ++h) {
+        const int e = s.exponent[me.col(h)];
+#pragma unroll
+        for (int r = 0; r < S::R; ++r) {
+            if (me.tile(r) >= first) continue;
+            T* const to = image + Index(me.tile(r)) * S::tile + 8 * me.col(h) + 2 * me.q;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                to[half] = e == 0 ? C.c[r][h][half] : scalbn(C.c[r][h][half], e);
+                C.c[r][h][half] = 0;
+            }
+        }
+    }
+}
+/// Writes V, from tile `first` on, with its ones.
+template <class S>
+__device__ void store_v(const S& C, int first, int tiles, typename S::Scalar* image) {
+    using T = typename S::Scalar;
+    const StripThread<S> me;
+#pragma unroll
+    for (int r = 0; r < S::R; ++r) {
+        const int t = me.tile(r);
+        if (t < first || t >= tiles) continue;
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+            T* const to = image + Index(t) * S::tile + 8 * me.col(h) + 2 * me.q;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                to[half] = t == first + h && me.g == 2 * me.q + half ? T(1) : C.c[r][h][half];
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ int load_acquired(const int* p) {
+    int x;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+    return x;
+}
+__device__ __forceinline__ void store_released(int* p, int x) {
+    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+
+/// Factors the batch; the first matrix with NaN or Inf to *first_bad, unless that is null. done[b]: panels of matrix b that are complete. Tickets go strip by strip through `group` matrices at a time.
+template <class S, int blocks>
+__global__ void __launch_bounds__(S::threads, blocks)
+    factor_strips(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
+                  StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done,
+                  unsigned long long* first_bad) {
+    using T = typename S::Scalar;
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto& s = *reinterpret_cast<StripShared<S>*>(memory);
+    S C;
+    for (;;) {
+        __syncthreads();
+        if (threadIdx.x == 0) s.ticket = static_cast<Index>(atomicAdd(next_ticket, 1ull));
+        __syncthreads();
+        if (s.ticket >= size.count * size.strips) return;
+        const Index in_group = s.ticket % (group * size.strips), start = s.ticket / (group * size.strips) * group,
+                    members = min(group, size.count - start), b = start + in_group % members;
+        const int strip = static_cast<int>(in_group / members), before = min(strip, size.panels);
+        int ready = 0;
+        bool fetched = false;
+        if (!load_strip(C, s, A[b], size.m, Index(strip) * S::Width, size.n) && first_bad) {
+            atomicMin(first_bad, static_cast<unsigned long long>(b));
+        }
+        for (int i = 0; i < before; ++i) {
+            const auto fetch = [&](int panel, int chunk) {
+                fetch_chunk<S>(s, panel_of<S>(size, F, b, panel), size.tiles, chunk);
+            };
+            if (!fetched) {
+                if (ready <= i) {
+                    __syncthreads();
+                    if (threadIdx.x == 0) {
+                        while ((ready = load_acquired(done + b)) <= i) __nanosleep(32);
+                        s.ready = ready;
+                    }
+                    __syncthreads();
+                    ready = s.ready;
+                }
+                unrolled<S::chunks>([&](auto chunk) {
+                    fetch(i, chunk);
+                    commit_copies();
+                });
+            }
+            fetched = false;
+            apply_panel(
+                C, s, i * S::H, true, [&] { s.ready = i + 1 < before ? load_acquired(done + b) : ready; },
+                [&](int chunk) {
+                    ready = s.ready;
+                    fetched = i + 1 < before && ready > i + 1;
+                    if (fetched) fetch(i + 1, chunk);
+                    commit_copies();
+                });
+        }
+        const bool reflectors = strip < size.panels;
+        const int first = reflectors ? strip * S::H : size.tiles, columns = min(S::Width, size.k - strip * S::Width);
+        T* const image = image_of<S>(size, F, b, strip);
+        store_r_rows(C, s, first, image);
+        if (!reflectors) continue;
+        factor_active_rows(C, s, first, columns);
+        store_v(C, first, size.tiles, image);
+        __syncthreads();
+        invert_gram(s, square_of<S>(size, F, b, strip, 1));
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            store_released(done + b, strip + 1);
+        }
+        T* const r_block = square_of<S>(size, F, b, strip, 0);
+        for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) {
+            const int i = x / S::Width, j = x % S::Width, e = s.exponent[j];
+            r_block[x] = i > j ? T(0) : e == 0 ? s.part[1][x] : scalbn(s.part[1][x], e);
+        }
+        if (threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
+    }
+}
+
+/// to := op(Q) from, p columns; from = I if `identity`, whose column c only panels up to c/Width change.
+template <class S, int blocks>
+__global__ void __launch_bounds__(S::threads, blocks)
+    apply_strips(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
+                 BatchEntries<const typename S::Scalar> from, bool identity, BatchEntries<typename S::Scalar> to) {
+    using T = typename S::Scalar;
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto& s = *reinterpret_cast<StripShared<S>*>(memory);
+    const StripThread<S> me;
+    const Index strips = (p + S::Width - 1) / S::Width;
+    for (Index x = blockIdx.x; x < size.count * strips; x += gridDim.x) {
+        __syncthreads();
+        const Index b = x % size.count, strip = x / size.count, first_col = strip * S::Width;
+        S C;
+        if (identity) {
+#pragma unroll
+            for (int r = 0; r < S::R; ++r) {
+#pragma unroll
+                for (int h = 0; h < S::H; ++h) {
+                    C.c[r][h][0] = me.row(r, 0) == first_col + me.col(h);
+                    C.c[r][h][1] = me.row(r, 1) == first_col + me.col(h);
+                }
+            }
+            if (threadIdx.x < S::Width) s.exponent[threadIdx.x] = 0;
+            __syncthreads();
+        } else {
+            load_strip(C, s, from[b], size.m, first_col, p);
+        }
+        const int panels = identity ? static_cast<int>(min(Index(size.panels), strip + 1)) : size.panels;
+        const auto fetch = [&](int step, int chunk) {
+            if (step < panels)
+                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk);
+            commit_copies();
+        };
+        unrolled<S::chunks>([&](auto chunk) { fetch(0, chunk); });
+        for (int step = 0; step < panels; ++step) {
+            apply_panel(
+                C, s, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {},
+                [&](int chunk) { fetch(step + 1, chunk); });
+        }
+        const auto target = to[b];
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+            const Index col = first_col + me.col(h);
+            const int e = s.exponent[me.col(h)];
+#pragma unroll
+            for (int r = 0; r < S::R; ++r) {
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const int i = me.row(r, half);
+                    const T y = C.c[r][h][half];
+                    if (i < size.m && col < p) target(i, col) = e == 0 ? y : scalbn(y, e);
+                }
+            }
+        }
+    }
+}
+
+}  // namespace quoin::cuda::strips
