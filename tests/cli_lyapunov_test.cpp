@@ -223,7 +223,7 @@ TEST_F(LyapunovCli, StopsAtASignalAndGoesOn) {
         Process process({"lyapunov", "lorenz96", "--size", "20", "--seed", "3", "--transient", "2", "--alignment", "2",
                          "--time", "1e9", "--checkpoint", "run", "--json", "--out", "part"});
         process.wait_until_caught(signal);
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        process.wait_until_used(0.3);
         process.send(signal);
         const Outcome stopped = process.wait();
         EXPECT_EQ(stopped.exit_code, 128 + signal);
@@ -249,7 +249,7 @@ TEST_F(LyapunovCli, StopsBeforeThereIsAnythingToReport) {
     Process process({"lyapunov", "lorenz63", "--transient", "1e9", "--out", "d"});
     process.wait_until_caught(SIGINT);
     // into the transient: a signal before it ends the program without a report
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.wait_until_used(0.3);
     process.send(SIGINT);
     const Outcome stopped = process.wait();
     EXPECT_EQ(stopped.exit_code, 128 + SIGINT);

@@ -325,7 +325,7 @@ TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
 TEST_F(Rpca, AnInterruptLeavesNothing) {
     Process process({"rpca", "--synthetic", "--frames", "100000", "--scale", "64x48", "--out", "d"});
     while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.wait_until_used(0.3);
     process.send(SIGINT);
     EXPECT_EQ(process.wait().exit_code, 130);
     EXPECT_FALSE(fs::exists("d"));

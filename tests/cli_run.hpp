@@ -90,6 +90,23 @@ public:
         }
     }
 
+    /// Returns once the program has used `seconds` of processor time, however busy the machine is, or has ended.
+    void wait_until_used(double seconds) const {
+        const std::string stat = "/proc/" + std::to_string(pid_) + "/stat";
+        for (int tries = 0; tries < 60000; ++tries) {
+            // PID (NAME) STATE and 10 numbers, then the ticks of the user's and of the system's time
+            const std::string text = contents(stat);
+            std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+            std::string state, skipped;
+            double user = 0, system = 0;
+            rest >> state;
+            for (int i = 0; i < 10; ++i) rest >> skipped;
+            rest >> user >> system;
+            if (!rest || state == "Z" || user + system >= seconds * static_cast<double>(sysconf(_SC_CLK_TCK))) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+
     Outcome wait() {
         Outcome outcome;
         int status = 0;
