@@ -167,18 +167,6 @@ def test_the_library_of_an_array_is_its_package(rng, monkeypatch):
     assert type(quoin.qr(Tensor(A)).R) is Tensor and np.array_equal(quoin.qr(Tensor(A)).R.array, quoin.qr(A).R)
 
 
-def test_dask(rng):
-    array = pytest.importorskip("dask.array")
-    A = rng.standard_normal((400, 6))
-    D = array.from_array(A, chunks=(100, 6))
-    local = [quoin.qr(D.blocks[i].compute()) for i in range(4)]
-    top = quoin.qr(np.vstack([f.R for f in local]))
-    Q = np.vstack([f.Q @ G for f, G in zip(local, np.split(top.Q, 4))])
-    assert_product(Q, top.R, A)
-    R = quoin.qr(D.map_blocks(lambda block: quoin.qr(block, mode="r"), chunks=(6, 6)).compute(), mode="r")
-    assert np.allclose(R.T @ R, A.T @ A, rtol=1e-12)
-
-
 def test_docstrings():
     result = doctest.testmod(quoin)
     assert result.attempted > 40 and result.failed == 0

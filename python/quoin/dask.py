@@ -1,0 +1,297 @@
+"""QR, least squares and the SVD of Dask arrays in chunks of rows: TSQR, its tree a graph of tasks.
+
+    upward      A_i = Q_i R_i,    [R_1; …; R_f] = [G_1; …; G_f] R    for f = fan_in of them at a time, until one R is left
+    downward    E = I at the root,    E_j = G_j E,    rows i of Q = Q_i E_i
+
+after Demmel, Grigori, Hoemmen and Langou (2012). No task gets more than `fan_in` triangles. All results are lazy. Their bits depend
+on the chunks and on `fan_in`, and neither on the scheduler nor on the number of workers. Chunks may be CuPy's.
+
+>>> import dask.array as da, quoin.dask
+>>> A = da.random.default_rng(0).standard_normal((10000, 8), chunks=(1000, 8))
+>>> Q, R = quoin.dask.qr(A)
+>>> Q.chunks == A.chunks, bool(da.linalg.norm(A - Q @ R) < 1e-13 * da.linalg.norm(A))
+(True, True)
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Literal
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from . import _functions
+from ._arguments import flag, integer, one_of, shown
+from ._arrays import to_float
+from ._errors import InvalidArgument, NonFiniteEntry
+from ._functions import LstsqResult, QRResult, SVDResult
+from ._streaming import StreamingR
+
+__all__ = ["lstsq", "qr", "svd"]
+
+_FAN_IN = 4
+_task = dask.delayed(pure=True)
+
+
+def qr(
+    a: Any,
+    mode: Literal["reduced", "r"] = "reduced",
+    method: str = "auto",
+    threads: int | None = 1,
+    check_finite: bool = True,
+    fan_in: int = _FAN_IN,
+) -> Any:
+    """The thin Q and R of a Dask array.
+
+    Parameters
+    ----------
+    a : dask.array.Array, shape (M, N)
+        Chunks of any numbers of rows, known or not, also of fewer than N. Chunks of columns are joined: one worker needs the memory
+        of a chunk with all columns three times.
+    mode : 'reduced' or 'r'
+        With 'r' R alone, and nothing else is kept of a chunk.
+    method, check_finite
+        For each chunk, as in `quoin.qr`.
+    threads : int, optional
+        Of each task, with None all cores. Dask runs several tasks beside each other.
+    fan_in : int
+        Triangles that one task combines, at least 2.
+
+    Returns
+    -------
+    QRResult, or R
+        Q (M, K) in the chunks of A's rows and R (K, N), K = min(M, N). ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ are those of `quoin.qr`, times
+        the levels of the tree at most. 4MN² flops, with 'r' half of them; each task sends N² numbers up and as many down.
+
+    Raises
+    ------
+    TypeError, InvalidArgument, LinAlgError
+        At once, for arguments. Entries are checked by the tasks: `NonFiniteEntry.row` is a row of A, or of its chunk where the
+        chunks' sizes are unknown.
+    """
+    with_q = one_of("mode", mode, "reduced", "r") == "reduced"
+    tree = _Tree("dask.qr", a, method, threads, check_finite, fan_in, with_q)
+    R = tree.array(tree.root, (tree.smaller, tree.columns))
+    return QRResult(tree.q(), R) if with_q else R
+
+
+def svd(
+    a: Any,
+    compute_uv: bool = True,
+    method: str = "auto",
+    threads: int | None = 1,
+    check_finite: bool = True,
+    fan_in: int = _FAN_IN,
+) -> Any:
+    """The thin singular value decomposition A = U diag(S) Vh of a Dask array, by that of its R = W diag(S) Vh.
+
+    U = QW is formed as Q is, with E = W at the root.
+
+    Parameters
+    ----------
+    compute_uv : bool
+        With False the singular values alone.
+    a, method, threads, check_finite, fan_in
+        As in `qr`.
+
+    Returns
+    -------
+    SVDResult, or S
+        U (M, K) in the chunks of A's rows, S (K,) descending, Vh (K, N), K = min(M, N).
+
+    Examples
+    --------
+    >>> import dask.array as da, quoin.dask
+    >>> A = da.random.default_rng(0).standard_normal((5000, 6), chunks=(1000, 6))
+    >>> U, S, Vh = quoin.dask.svd(A)
+    >>> bool(da.linalg.norm(A - (U * S) @ Vh) < 1e-13 * da.linalg.norm(A))
+    True
+    """
+    with_q = flag("compute_uv", compute_uv)
+    tree = _Tree("dask.svd", a, method, threads, check_finite, fan_in, with_q)
+    k = tree.smaller
+    if not with_q:
+        return tree.array(_task(_functions.svd)(tree.root, False), (k,))
+    of_r = _task(_functions.svd)(tree.root)
+    return SVDResult(tree.q(of_r[0]), tree.array(of_r[1], (k,)), tree.array(of_r[2], (k, tree.columns)))
+
+
+def lstsq(
+    a: Any, b: Any, rcond: float | None = None, threads: int | None = 1, fan_in: int = _FAN_IN
+) -> LstsqResult:
+    """Full-rank least squares of Dask arrays: the minimiser of ‖A x − b‖₂, by R of [A b]; no task keeps more of a chunk.
+
+    Parameters
+    ----------
+    a : dask.array.Array, shape (M, N), M >= N
+    b : dask.array.Array or array_like, shape (M,) or (M, P)
+        Its chunks become those of A's rows.
+    rcond
+        As in `quoin.lstsq`.
+    threads, fan_in
+        As in `qr`.
+
+    Returns
+    -------
+    LstsqResult
+        x (N,) or (N, P), the norms of the residuals and an estimate of the condition number, each lazy, and no report.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, quoin.dask
+    >>> A = da.random.default_rng(0).standard_normal((5000, 3), chunks=(1000, 3))
+    >>> quoin.dask.lstsq(A, A @ np.ones(3)).x.compute().round(12)
+    array([1., 1., 1.])
+    """
+    _functions.lstsq(np.empty((0, 0)), np.empty(0), rcond, threads=threads)  # refuses what is none
+    a, dtype = _in_rows("dask.lstsq", a)
+    b = b if isinstance(b, da.Array) else da.asarray(b)
+    if b.ndim not in (1, 2):
+        raise np.linalg.LinAlgError(f"b has {b.ndim} dimensions. It must have one or two")
+    dtype = np.promote_types(dtype, _computed_type("dask.lstsq", b))
+    joined = {1: -1} if b.ndim == 2 else {}
+    if _rows_known(a) and _rows_known(b):
+        if a.shape[0] != b.shape[0]:
+            raise InvalidArgument(f"dask.lstsq: A has {a.shape[0]} rows, and b {b.shape[0]}")
+        joined[0] = a.chunks[0]
+    b = b.rechunk(joined)
+    if a.numblocks[0] != b.numblocks[0]:
+        raise InvalidArgument(
+            f"dask.lstsq: A has {a.numblocks[0]} chunks of rows, b {b.numblocks[0]}, and their sizes are unknown"
+        )
+    streams = [_task(_streamed)(*block, dtype, threads) for block in zip(_blocks(a), _blocks(b), _first_rows(a))]
+    root = _levels(streams, fan_in, lambda group: _task(_merged)(group, threads))[-1][0]
+    solution = _task(StreamingR.solve)(root, rcond)
+    like = a._meta.astype(dtype)
+    x = da.from_delayed(solution[0], (a.shape[1], *b.shape[1:]), meta=like)
+    norms = da.from_delayed(solution[1], b.shape[1:], meta=like)
+    return LstsqResult(x, norms, da.from_delayed(solution[2], (), dtype=np.float64), None)
+
+
+# ---- the graph of tasks --------------------------------------------------------------------------------------------------
+
+
+class _Tree:
+    """The tasks of the way up. A node is (Q_i, R_i) of a chunk, or ([G_1, …, G_f], R) of nodes below it; without Q (None, R)."""
+
+    def __init__(
+        self, function: str, a: Any, method: str, threads: int | None, check_finite: bool, fan_in: int, with_q: bool
+    ):
+        self._a, dtype = _in_rows(function, a)
+        self._meta = self._a._meta.astype(dtype)
+        _functions.plan(1, 1, method=method, threads=threads)  # refuses what is none
+        options = {"method": method, "threads": threads, "check_finite": flag("check_finite", check_finite)}
+        leaves = [_task(_factored)(*block, options, with_q) for block in zip(_blocks(self._a), _first_rows(self._a))]
+        self._levels = _levels(leaves, fan_in, lambda group: _task(_combined)([node[1] for node in group], threads, with_q))
+        self._fan_in = fan_in
+        self.root = self._levels[-1][0][1]
+        self.columns = self._a.shape[1]
+        self.smaller = min(self._a.shape) if _rows_known(self._a) else math.nan
+
+    def array(self, task: Any, shape: tuple[float, ...]) -> Any:
+        """Of one chunk."""
+        return da.from_delayed(task, shape, meta=self._meta)
+
+    def q(self, W: Any = None) -> Any:
+        """Q, or QW."""
+        factors = [W]
+        for below, level in reversed(list(itertools.pairwise(self._levels))):
+            parents = [divmod(j, self._fan_in) for j in range(len(below))]
+            factors = [_times(level[parent][0][child], factors[parent]) for parent, child in parents]
+        blocks = [_times(node[0], E) for node, E in zip(self._levels[0], factors)]
+        # not da.concatenate, which drops chunks without rows
+        name = "quoin-q-" + tokenize([block.key for block in blocks])
+        graph = HighLevelGraph.from_collections(
+            name, {(name, i, 0): block.key for i, block in enumerate(blocks)}, dependencies=blocks
+        )
+        return da.Array(graph, name, (self._a.chunks[0], (self.smaller,)), meta=self._meta)
+
+
+def _times(Q: Any, E: Any) -> Any:
+    return Q if E is None else _task(operator.matmul)(Q, E)
+
+
+def _levels(leaves: list[Any], fan_in: int, combine: Callable[[list[Any]], Any]) -> list[list[Any]]:
+    """From the leaves up to the root: every node is made of up to fan_in below it."""
+    integer("fan_in", fan_in, 2)
+    levels = [leaves]
+    while len(levels[-1]) > 1:
+        below = levels[-1]
+        levels.append([combine(below[i : i + fan_in]) for i in range(0, len(below), fan_in)])
+    return levels
+
+
+def _in_rows(function: str, a: Any) -> tuple[Any, Any]:
+    """The array with all columns in each chunk, and the type in which it is computed."""
+    if not isinstance(a, da.Array):
+        raise TypeError(f"quoin.{function} takes a dask.array.Array, and was given {shown(a)}")
+    if a.ndim != 2:
+        raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if math.isnan(a.shape[1]):
+        raise InvalidArgument(f"quoin.{function}: the number of columns is unknown; call compute_chunk_sizes() first")
+    return a.rechunk({1: -1}) if a.numblocks[1] != 1 else a, _computed_type(function, a)
+
+
+def _computed_type(function: str, a: Any) -> Any:
+    return to_float(np.empty(0, a.dtype), function).dtype
+
+
+def _rows_known(a: Any) -> bool:
+    return not math.isnan(a.shape[0])
+
+
+def _blocks(a: Any) -> Any:
+    return a.to_delayed().ravel()
+
+
+def _first_rows(a: Any) -> list[int]:
+    """The first row of each chunk; −1 where it is unknown."""
+    return [0, *itertools.accumulate(a.chunks[0])][:-1] if _rows_known(a) else [-1] * a.numblocks[0]
+
+
+# ---- the tasks -----------------------------------------------------------------------------------------------------------
+
+
+def _of_chunk(first: int, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except NonFiniteEntry as error:
+        if first < 0:
+            raise
+        name = str(error).partition(" holds")[0]
+        row, col = first + error.row, error.col
+        whole = NonFiniteEntry(
+            f"{name} holds NaN or Inf; in its chunk from row {first} on the first is at row {row}, column {col} (zero-based)"
+        )
+        whole.row, whole.col = row, col
+        raise whole from None
+
+
+def _factored(A: Any, first: int, options: dict[str, Any], with_q: bool) -> tuple[Any, Any]:
+    if with_q:
+        return tuple(_of_chunk(first, lambda: _functions.qr(A, **options)))
+    return None, _of_chunk(first, lambda: _functions.qr(A, mode="r", **options))
+
+
+def _combined(triangles: list[Any], threads: int | None, with_q: bool) -> tuple[Any, Any]:
+    stack = np.concatenate(triangles)
+    if not with_q:
+        return None, _functions.qr(stack, mode="r", threads=threads, check_finite=False)
+    G, R = _functions.qr(stack, threads=threads, check_finite=False)
+    return np.split(G, list(itertools.accumulate(len(R) for R in triangles))[:-1]), R
+
+
+def _streamed(A: Any, b: Any, first: int, dtype: Any, threads: int | None) -> StreamingR:
+    return _of_chunk(first, lambda: StreamingR(threads).partial_fit(A.astype(dtype, copy=False), b.astype(dtype, copy=False)))
+
+
+def _merged(streams: list[StreamingR], threads: int | None) -> StreamingR:
+    return functools.reduce(StreamingR.merge, streams, StreamingR(threads))
