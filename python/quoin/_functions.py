@@ -531,6 +531,33 @@ def factor(
     return Factorization(core, place, n_threads)
 
 
+def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
+    """The factorization that `qr(a, mode="raw")`, NumPy's or SciPy's gave as LAPACK's reflectors.
+
+    Parameters
+    ----------
+    h : array_like, shape (N, M)
+        V and R, transposed.
+    tau : array_like, shape (min(M, N),)
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> f = quoin.from_raw(*np.linalg.qr(A, mode="raw"))
+    >>> bool(np.allclose(f.q() @ f.R, A))
+    True
+    """
+    h, place = located(h)
+    tau, place_of_tau = located(tau)
+    require_one_place("from_raw", place, place_of_tau)
+    h = exactly_2d(to_float(h, "from_raw"))
+    tau = columns(to_float(tau, "from_raw").astype(h.dtype, copy=False))
+    n_threads = threads_number(threads)
+    core = place.core.from_raw(place.operand(h), place.operand(tau), place.where(n_threads))
+    return Factorization(core, place, n_threads)
+
+
 def _solution(result: Any, ndim: int, place: Place) -> LstsqResult:
     """For right-hand sides of `ndim` dimensions."""
     X, norms, condition, report = result

@@ -145,6 +145,18 @@ Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, con
     return {home, std::move(*f)};
 }
 
+/// `from_lapack` of V_Rᵀ (n×m) and tau (k×1).
+template <class T, class D>
+Held<QR<T, D>, D> from_raw(const Array<T, D>& h, const Array<T, D>& tau, const Where<D>& where) {
+    const StridedMatrix<T, D> V_R = matrix_of<T, D>(h).transposed(), taus = matrix_of<T, D>(tau);
+    const Home<D> home(where);
+    std::optional<QR<T, D>> f;
+    run_released(home, where_for(where, V_R.rows, V_R.cols), flops_of_qr(V_R.rows, V_R.cols), [&](Context<D>& ctx) {
+        f.emplace(from_lapack<T, D>(ctx, {copy_of<T>(ctx, V_R), copy_of<T>(ctx, taus)}));
+    });
+    return {home, std::move(*f)};
+}
+
 nb::dict to_dict(const Report& report) {
     const auto measured = [](double x) { return x < 0 ? nb::object(nb::none()) : nb::object(nb::float_(x)); };
     nb::dict d;
@@ -414,6 +426,7 @@ void bind_type(nb::module_& module, const std::string& suffix) {
     module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a, "check_finite"_a);
     module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a,
                "verify"_a);
+    module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
     module.def("lstsq", &solve_least_squares<T, D>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a, "method"_a.none(),
                "where"_a, "check_finite"_a);
     module.def("svd", &singular_values<T, D>, "a"_a.noconvert(), "vectors"_a, "method"_a.none(), "where"_a,

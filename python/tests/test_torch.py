@@ -1,0 +1,263 @@
+"""quoin.torch: operators that obey the laws of QR, agree with torch.linalg, train, compile and batch."""
+
+import doctest
+
+import numpy as np
+import pytest
+
+import quoin
+from laws import assert_orthonormal, assert_product, assert_upper
+
+torch = pytest.importorskip("torch")
+qt = pytest.importorskip("quoin.torch")
+
+F64 = torch.float64
+SHAPES = [(6, 4), (4, 4), (3, 5), (2, 7, 3), (2, 3, 4, 4), (2, 3, 6)]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    torch.manual_seed(7)
+    return request.param
+
+
+def normal(*shape, dtype=F64, device="cpu", grad=False):
+    return torch.randn(*shape, dtype=dtype, device=device, requires_grad=grad)
+
+
+def host(tensor):
+    return tensor.detach().cpu().numpy()
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 3), (3, 0), (0, 4, 3), (1, 1), (700, 30), (40, 33, 32)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
+def test_qr(shape, dtype, device):
+    A = normal(*shape, dtype=dtype, device=device)
+    m, n = shape[-2:]
+    for mode in ("reduced", "complete"):
+        Q, R = qt.qr(A, mode)
+        theirs = torch.linalg.qr(A, mode)
+        assert (Q.shape, R.shape, Q.dtype, Q.device) == (theirs.Q.shape, theirs.R.shape, dtype, A.device)
+        assert_orthonormal(host(Q))
+        assert_product(host(Q), host(R), host(A))
+        assert_upper(host(R))
+    empty, R = qt.qr(A, "r")
+    assert empty.shape == (0,) and torch.allclose(R.abs(), torch.linalg.qr(A, "r").R.abs(), atol=1e-4)
+    assert_orthonormal(host(qt.orthonormalize(A)))
+    assert torch.allclose(qt.orthonormalize(A).abs(), qt.qr(A).Q.abs(), atol=1e-4)
+
+
+def test_half_precision_is_computed_in_float32_and_rounded_once(device):
+    for half in (torch.float16, torch.bfloat16):
+        A = normal(300, 8, dtype=half, device=device)
+        exact = qt.qr(A.float())
+        Q, R = qt.qr(A)
+        assert Q.dtype == R.dtype == torch.float32 and torch.equal(Q, exact.Q) and torch.equal(R, exact.R)
+        Q, R = qt.qr(A, dtype=half)
+        assert torch.equal(Q, exact.Q.to(half)) and torch.equal(R, exact.R.to(half))
+        assert torch.equal(qt.orthonormalize(A, dtype=half), exact.Q.to(half))
+        assert qt.lstsq(A, A[:, 0]).solution.dtype == torch.float32
+
+
+def test_autocast_computes_in_float32(device):
+    A = normal(50, 4, dtype=torch.float32, device=device)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        B = A @ torch.eye(4, device=device)
+        assert B.dtype == torch.bfloat16
+        Q, R = qt.qr(B)
+        assert torch.ops.quoin.qr(B, False)[0].dtype == torch.float32
+    assert Q.dtype == torch.float32 and torch.equal(Q, qt.qr(B.float()).Q)
+
+
+def test_nan_propagates_and_stays_in_its_matrix(device):
+    A = normal(3, 20, 4, device=device)
+    A[1, 5, 2] = torch.nan
+    Q, R = qt.qr(A)
+    assert R[1].isnan().any() and torch.equal(R[[0, 2]], qt.qr(A[[0, 2]]).R)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_reflectors(shape, device):
+    A = normal(*shape, device=device)
+    a, tau = qt.geqrf(A)
+    m, n = shape[-2:]
+    theirs = torch.geqrf(A)
+    assert (a.shape, tau.shape) == (theirs.a.shape, theirs.tau.shape)
+    if m < n:
+        return
+    for k in {n, n - 1, 0}:
+        some = tau[..., :k]
+        Q = qt.householder_product(a, some)
+        assert torch.allclose(Q, torch.linalg.householder_product(a, some), atol=1e-13)
+        for left in (True, False):
+            C = normal(*shape[:-2], *((m, 2) if left else (2, m)), device=device)
+            for transpose in (True, False):
+                expected = torch.ormqr(a[..., :k], some, C, left, transpose)
+                assert torch.allclose(qt.apply_q(a, some, C, left, transpose), expected, atol=1e-13)
+    assert_product(host(qt.householder_product(a, tau)), host(a[..., :n, :].triu()), host(A))
+    one = normal(m, 2, device=device)  # for all matrices of the batch
+    assert torch.allclose(qt.apply_q(a, tau, one), torch.ormqr(a, tau, one.expand(*shape[:-2], m, 2).contiguous()), atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_lstsq(shape, device):
+    A = normal(*shape, device=device)
+    m, n = shape[-2:]
+    for B in (normal(*shape[:-1], device=device), normal(*shape[:-1], 1, device=device), normal(*shape[:-1], 3, device=device)):
+        ours, theirs = qt.lstsq(A, B), torch.linalg.lstsq(A.cpu(), B.cpu(), driver="gels")
+        assert torch.allclose(ours.solution.cpu(), theirs.solution, atol=1e-10)
+        assert ours.residuals.shape == theirs.residuals.shape
+        assert torch.allclose(ours.residuals.cpu(), theirs.residuals, atol=1e-10)
+        assert ours.rank.numel() == ours.singular_values.numel() == 0
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------------
+
+
+def fixed_signs(Q, R):
+    """Not the signs that rounding may turn."""
+    signs = R.diagonal(dim1=-2, dim2=-1).detach().sign()
+    return Q * signs.unsqueeze(-2), R * signs.unsqueeze(-1)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients_of_first_and_second_order(shape, device):
+    A = normal(*shape, device=device, grad=True)
+    m, n = shape[-2:]
+    functions = [lambda A: qt.qr(A), lambda A: qt.qr(A, "r").R, qt.orthonormalize]
+    if m <= n:
+        functions.append(lambda A: qt.qr(A, "complete"))
+    for function in functions:
+        assert torch.autograd.gradcheck(function, A)
+        assert torch.autograd.gradgradcheck(function, A)
+    B = normal(*shape[:-1], 2, device=device, grad=True)
+    assert torch.autograd.gradcheck(lambda A, B: qt.lstsq(A, B).solution, (A, B))
+    assert torch.autograd.gradgradcheck(lambda A, B: qt.lstsq(A, B).solution, (A, B))
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[-2] >= shape[-1]], ids=str)
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_gradients_of_reflectors(shape, left_out, device):
+    a, tau = qt.geqrf(normal(*shape, device=device))
+    tau = tau[..., : shape[-1] - left_out].clone()
+    tau[..., 0] = 0  # H = I
+    a, tau = a.requires_grad_(), tau.requires_grad_()
+    C = normal(*shape[:-1], 2, device=device, grad=True)
+    for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+        assert check(qt.householder_product, (a, tau))
+        for transpose in (True, False):
+            assert check(lambda a, tau, C: qt.apply_q(a, tau, C, True, transpose), (a, tau, C))
+    right = C.detach().mT.contiguous().requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, tau, C: qt.apply_q(a, tau, C, False), (a, tau, right))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients_agree_with_torch(shape, device):
+    A = normal(*shape, device=device, grad=True)
+    W, V = normal(*shape[:-1], min(shape[-2:]), device=device), normal(*shape[:-2], min(shape[-2:]), shape[-1], device=device)
+    gradients = []
+    for qr in (qt.qr, torch.linalg.qr):
+        Q, R = fixed_signs(*qr(A))
+        gradients.append(torch.autograd.grad((Q * W).sum() + (R * V).sum(), A)[0])
+    assert torch.allclose(*gradients, atol=1e-9)
+
+
+def test_what_has_no_derivative(device):
+    A = normal(6, 3, device=device, grad=True)
+    with pytest.raises(RuntimeError, match="complete"):
+        qt.qr(A, "complete").Q.sum().backward()
+    with pytest.raises(RuntimeError):
+        qt.geqrf(A).tau.sum().backward()
+
+
+# ---- transformations -----------------------------------------------------------------------------------------------------
+
+
+def test_opcheck(device):
+    A, C = normal(2, 6, 4, device=device), normal(2, 6, 3, device=device)
+    a, tau = qt.geqrf(A)
+    ops = torch.ops.quoin
+    for op, arguments in [(ops.qr, (A, False)), (ops.qr, (A, True)), (ops.qr, (A[0].mT, False)), (ops.r, (A,)), (ops.r, (A.mT,)),
+                          (ops.orthonormalize, (A,)), (ops.geqrf, (A,)), (ops.householder_product, (a, tau)),
+                          (ops.householder_product, (a, tau[:, :2])), (ops.apply_q, (a, tau, C, False)), (ops.apply_q, (a, tau, C, True))]:
+        for grad in (False, op not in (ops.geqrf, ops.r) and (op != ops.qr or not arguments[1])):
+            torch.library.opcheck(op.default, [x.clone().requires_grad_(grad) if torch.is_tensor(x) else x for x in arguments])
+
+
+def test_compiles_as_one_graph(device):
+    def step(A, B):
+        Q, R = qt.qr(A @ B)
+        x = qt.lstsq(A, Q[:, 0]).solution
+        a, tau = qt.geqrf(A.detach())
+        return Q, qt.orthonormalize(A).square().sum(), R.diagonal().abs().log().sum() + x.sum(), qt.apply_q(a, tau, Q)
+
+    A, B = normal(20, 5, device=device, grad=True), normal(5, 5, device=device)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    for ours, expected in zip(compiled(A, B), step(A, B)):
+        assert torch.allclose(ours, expected)
+    gradients = [torch.autograd.grad(f(A, B)[2], A)[0] for f in (compiled, step)]
+    assert torch.allclose(*gradients)
+    dynamic = torch.compile(lambda A: qt.qr(A), fullgraph=True, dynamic=True, backend="aot_eager")
+    for m in (5, 9, 13):
+        A = normal(m, 4, device=device)
+        assert torch.equal(dynamic(A).R, qt.qr(A).R)
+
+
+def test_a_vmap_is_one_batch(device):
+    from unittest import mock
+
+    A = normal(5, 8, 3, device=device)
+    with mock.patch.object(quoin._functions, "qr", wraps=quoin._functions.qr) as calls:
+        Q, R = torch.vmap(qt.qr)(A)
+    assert calls.call_count == 1 and torch.equal(Q, qt.qr(A).Q) and torch.equal(R, qt.qr(A).R)
+    last = A.permute(1, 2, 0)
+    assert torch.equal(torch.vmap(lambda A: qt.qr(A).R, in_dims=2)(last), R)
+    assert torch.equal(torch.vmap(torch.vmap(qt.orthonormalize))(A[None]), qt.orthonormalize(A)[None])
+    a, tau = qt.geqrf(A)
+    C = normal(8, 2, device=device)
+    assert torch.allclose(torch.vmap(qt.apply_q, in_dims=(0, 0, None))(a, tau, C), qt.apply_q(a, tau, C))
+    assert torch.allclose(torch.vmap(qt.householder_product)(a, tau), qt.householder_product(a, tau))
+    b = normal(5, 8, device=device)
+    assert torch.allclose(torch.vmap(lambda A, b: qt.lstsq(A, b).solution)(A, b), qt.lstsq(A, b).solution)
+
+    def loss(A):
+        return qt.qr(A).R.diagonal().abs().log().sum()
+
+    whole = A.clone().requires_grad_()
+    qt.qr(whole).R.diagonal(dim1=-2, dim2=-1).abs().log().sum().backward()
+    assert torch.allclose(torch.vmap(torch.func.grad(loss))(A), whole.grad)
+    assert torch.allclose(torch.func.jacrev(loss)(A[0]), whole.grad[0])
+
+
+def test_bad_input_is_refused_in_pytorchs_way(device):
+    A = normal(6, 3, device=device)
+    a, tau = qt.geqrf(A)
+    for call in [
+        lambda: qt.qr(A[0]),
+        lambda: qt.qr(A.long()),
+        lambda: qt.qr(A.to(torch.complex128)),
+        lambda: qt.qr(A, "raw"),
+        lambda: qt.qr(A, dtype=torch.int64),
+        lambda: qt.orthonormalize(A[0]),
+        lambda: qt.householder_product(a, tau.float()),
+        lambda: qt.householder_product(a.mT, tau),
+        lambda: qt.householder_product(a, normal(4, device=device)),
+        lambda: qt.apply_q(a, tau, A[:5]),
+        lambda: qt.apply_q(a, tau, A, left=False),
+        lambda: qt.apply_q(a, tau, A.float()),
+        lambda: qt.lstsq(A, A[:5]),
+        lambda: qt.lstsq(A, A.float()),
+        lambda: qt.lstsq(A, A, driver="gelsd"),
+        lambda: qt.lstsq(A, A, rcond=0.1),
+        lambda: qt.lstsq(A, A.to("meta")),
+    ]:
+        with pytest.raises(RuntimeError, match="quoin|qr received"):
+            call()
+    with pytest.raises(TypeError, match="must be Tensor"):
+        qt.qr(np.eye(3))
+
+
+def test_docstrings():
+    result = doctest.testmod(qt)
+    assert result.attempted > 3 and result.failed == 0
