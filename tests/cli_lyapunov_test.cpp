@@ -43,6 +43,8 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                                 "positive",
                                                                 "vanishing",
                                                                 "time",
+                                                                "transient",
+                                                                "alignment",
                                                                 "segments",
                                                                 "steps_per_qr",
                                                                 "seed",
@@ -121,6 +123,23 @@ TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
         EXPECT_EQ(outcome.exit_code, 0) << line << outcome.err;
         EXPECT_EQ(json_number(outcome.out, "dimension"), dimension) << line;
     }
+}
+
+TEST_F(LyapunovCli, TheHelpNamesTheDefaultsOfEverySystem) {
+    const std::string help = quoin_run("lyapunov --help").out;
+    for (const char* line : {"lorenz63                10000           50           50       10\n",
+                             "henon                 1000000         1000         1000       10\n",
+                             "lorenz96                 1000           50           50        5\n",
+                             "kuramoto-sivashinsky    10000          200          200        5\n",
+                             "fput                    10000          200          200       10\n",
+                             "particles                  40           10           10       10\n"})
+        EXPECT_NE(help.find(line), std::string::npos) << line << help;
+    const Outcome run = quoin_run("lyapunov henon --json");
+    EXPECT_EQ(json_number(run.out, "time"), 1e6);
+    EXPECT_EQ(json_number(run.out, "transient"), 1000);
+    EXPECT_EQ(json_number(run.out, "alignment"), 1000);
+    EXPECT_EQ(json_number(run.out, "steps_per_qr"), 10);
+    EXPECT_EQ(json_number(quoin_run("lyapunov henon --time 10 --transient 7 --json").out, "transient"), 7);
 }
 
 /// OMP_WAIT_POLICY, which ctest sets, and GOMP_SPINCOUNT are as a user's until the end of the scope.

@@ -122,6 +122,45 @@ TEST(StreetScene, IsTakenApartByRobustPca) {
               1.5 * static_cast<double>(score.true_positives + score.false_negatives));
 }
 
+/// Sums of the pixels in a grid of 6×4 blocks, and how many pixels the mask has: of what figures are measured with, so that they
+/// remain comparable. A pixel may round otherwise with another compiler.
+void expect_fingerprint(const video::Scene& scene, Index j, const std::vector<Index>& sums, Index covered) {
+    const Frame frame(scene, j);
+    const Index width = scene.format().width, height = scene.format().height, channels = scene.format().channels;
+    std::vector<Index> found(24);
+    for (Index y = 0; y < height; ++y) {
+        for (Index x = 0; x < width; ++x) {
+            for (Index c = 0; c < channels; ++c)
+                found[static_cast<std::size_t>(6 * (4 * y / height) + 6 * x / width)] +=
+                    frame.pixels[static_cast<std::size_t>((y * width + x) * channels + c)];
+        }
+    }
+    for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_NEAR(found[i], sums[i], 3) << "frame " << j << ": " << testing::PrintToString(found);
+    EXPECT_EQ(std::count(frame.mask.begin(), frame.mask.end(), 255), covered);
+}
+
+TEST(Scenes, AreThoseThatFiguresWereMeasuredWith) {
+    const StreetScene street({192, 144, 1});
+    const SyntheticScene synthetic({192, 144, 3});
+    expect_fingerprint(street, 0,
+                       {206786, 176193, 174184, 219836, 169453, 190289, 161588, 157664, 162282, 177864, 149865, 159760,
+                        145766, 162020, 157031, 142629, 150966, 146931, 137933, 182073, 182562, 141021, 178120, 168841},
+                       1873);
+    expect_fingerprint(street, 137,
+                       {206786, 176193, 174184, 219836, 169453, 190289, 162890, 161330, 164424, 171447, 149865, 167092,
+                        146169, 158943, 150890, 157916, 150966, 141636, 152006, 182073, 151531, 163496, 178636, 182024},
+                       1505);
+    expect_fingerprint(synthetic, 0,
+                       {482629, 478837, 419006, 345595, 514502, 518541, 498138, 444881, 356072, 327744, 492978, 553550,
+                        401884, 385964, 374067, 494919, 533203, 490037, 433524, 384785, 408505, 478700, 477622, 417791},
+                       1772);
+    expect_fingerprint(synthetic, 137,
+                       {577996, 421636, 398626, 359628, 414389, 459997, 502282, 448489, 365781, 366743, 442069, 471642,
+                        444468, 369414, 360956, 349939, 476992, 463961, 417990, 368642, 405831, 517529, 448916, 389829},
+                       2030);
+}
+
 TEST(Scenes, RefuseFramesTooSmall) {
     EXPECT_THROW(SyntheticScene({31, 64, 1}), InvalidArgument);
     EXPECT_THROW(StreetScene({31, 64, 1}), InvalidArgument);

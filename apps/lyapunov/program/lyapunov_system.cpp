@@ -29,6 +29,23 @@ const char* to_string(System system) {
     return "";
 }
 
+LyapunovOptions default_options(System system) {
+    LyapunovOptions options;
+    const auto times = [&](double time, double transient, double alignment, Index steps_per_qr) {
+        options.time = time, options.transient = transient, options.alignment = alignment;
+        options.steps_per_qr = steps_per_qr;
+    };
+    switch (system) {
+        case System::Lorenz63: times(10000, 50, 50, 10); break;
+        case System::Henon: times(1e6, 1000, 1000, 10); break;
+        case System::Lorenz96: times(1000, 50, 50, 5); break;
+        case System::KuramotoSivashinsky: times(10000, 200, 200, 5); break;
+        case System::Fput: times(10000, 200, 200, 10); break;
+        case System::Particles: times(40, 10, 10, 10); break;
+    }
+    return options;
+}
+
 void SystemArguments::add_to(CLI::App& command) {
     add_choice(command, "SYSTEM", system_,
                {System::Lorenz63, System::Henon, System::Lorenz96, System::KuramotoSivashinsky, System::Fput,
@@ -156,22 +173,5 @@ std::unique_ptr<TangentMap<T, Cuda>> SystemArguments::make(Context<Cuda>& ctx) c
 template std::unique_ptr<TangentMap<float, Cuda>> SystemArguments::make(Context<Cuda>&) const;
 template std::unique_ptr<TangentMap<double, Cuda>> SystemArguments::make(Context<Cuda>&) const;
 #endif
-
-LyapunovOptions SystemArguments::defaults() const {
-    LyapunovOptions options;
-    const auto times = [&](double time, double transient, double alignment, Index steps_per_qr) {
-        options.time = time, options.transient = transient, options.alignment = alignment;
-        options.steps_per_qr = steps_per_qr;
-    };
-    switch (system_) {
-        case System::Lorenz63: times(10000, 50, 50, 10); break;
-        case System::Henon: times(1e6, 1000, 1000, 10); break;
-        case System::Lorenz96: times(1000, 50, 50, 5); break;
-        case System::KuramotoSivashinsky: times(10000, 200, 200, 5); break;
-        case System::Fput: times(10000, 200, 200, 10); break;
-        case System::Particles: times(40, 10, 10, 10); break;
-    }
-    return options;
-}
 
 }  // namespace quoin::cli

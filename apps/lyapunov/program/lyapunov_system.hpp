@@ -18,6 +18,11 @@ namespace quoin::cli {
 enum class System { Lorenz63, Henon, Lorenz96, KuramotoSivashinsky, Fput, Particles };
 /// "lorenz63", "henon", "lorenz96", "kuramoto-sivashinsky", "fput", "particles".
 const char* to_string(System system);
+inline constexpr System systems[] = {System::Lorenz63, System::Henon,    System::Lorenz96, System::KuramotoSivashinsky,
+                                     System::Fput,     System::Particles};
+
+/// Times and steps between two QRs that give the leading exponents in seconds or minutes.
+LyapunovOptions default_options(System system);
 
 /// The options of `quoin lyapunov` that say which system; those not given are the library's defaults.
 class SystemArguments {
@@ -38,8 +43,6 @@ public:
     template <class T>
     std::unique_ptr<TangentMap<T, Cuda>> make(Context<Cuda>& ctx) const;
 #endif
-    /// Times that give the leading exponents in seconds or minutes.
-    LyapunovOptions defaults() const;
 
 private:
     /// f(the parameters of the system).

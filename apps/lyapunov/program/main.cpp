@@ -31,7 +31,7 @@ struct LyapunovArguments {
     double checkpoint_seconds = 60;
 
     LyapunovOptions options() const {
-        LyapunovOptions options = system.defaults();
+        LyapunovOptions options = default_options(system.system());
         options.time = time.value_or(options.time);
         options.transient = transient.value_or(options.transient);
         options.alignment = alignment.value_or(options.alignment);
@@ -79,7 +79,8 @@ JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const Ly
     json.add("positive", f.positive).add("vanishing", f.vanishing);
     if (f.energy) json.add("energy", *f.energy);
     if (f.energy_drift) json.add("energy_drift", *f.energy_drift);
-    json.add("time", f.time).add("segments", f.segments).add("steps_per_qr", options.steps_per_qr);
+    json.add("time", f.time).add("transient", options.transient).add("alignment", options.alignment);
+    json.add("segments", f.segments).add("steps_per_qr", options.steps_per_qr);
     json.add("seed", static_cast<std::int64_t>(options.seed)).add("method", to_string(f.method));
     json.add("dtype", to_string(run.dtype)).add("device", to_string(run.device.device));
     json.add("seconds", f.seconds).add("qr_share", share(f.qr_seconds, f));
@@ -184,6 +185,17 @@ LyapunovSpectrum evolve(Context<D>& ctx, TangentMap<T, D>& system, LyapunovOptio
     };
     const ProgressBar bar("evolving", [&] { return fraction.load(); });
     return lyapunov_spectrum(ctx, system, options);
+}
+
+std::string table_of_defaults() {
+    std::string table = fmt::format("Defaults: {:<20} {:>8} {:>12} {:>12} {:>8}\n", "", "--time", "--transient",
+                                    "--alignment", "--every");
+    for (const System system : systems) {
+        const LyapunovOptions o = default_options(system);
+        table += fmt::format("          {:<20} {:>8} {:>12} {:>12} {:>8}\n", to_string(system), o.time, o.transient,
+                             o.alignment, o.steps_per_qr);
+    }
+    return table;
 }
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
@@ -301,12 +313,15 @@ int main(int argc, char** argv) {
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
+        "\n" +
+        table_of_defaults() +
         "\n"
         "lorenz63, lorenz96, fput and particles run on a GPU too; state, vectors and QR then stay in its memory.\n"
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
         "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
-        "energy_drift, time, segments, dtype, device, seconds, qr_share, tangent_share, force_share, "
+        "energy_drift, time, transient, alignment, segments, dtype, device, seconds, qr_share, tangent_share, "
+        "force_share, "
         "reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
