@@ -279,8 +279,10 @@ TYPED_TEST(DistributedTest, GalleryObeysTheLaw) {
 TYPED_TEST(DistributedTest, ShapesAndSpreadsObeyTheLaw) {
     using T = TypeParam;
     Index turn = 0;
-    for (const auto& [m, n] : std::vector<std::pair<Index, Index>>{
-             {0, 0}, {0, 3}, {3, 0}, {1, 1}, {2, 5}, {5, 5}, {6, 7}, {7, 6}, {40, 1}, {61, 17}, {200, 33}}) {
+    const Index shapes[][2] = {{0, 0}, {0, 3}, {3, 0},  {1, 1},   {2, 5},   {5, 5},
+                               {6, 7}, {7, 6}, {40, 1}, {61, 17}, {200, 33}};
+    for (const auto& shape : shapes) {
+        const Index m = shape[0], n = shape[1];
         const Matrix<T> A = random_normal<T>(m, n);
         for (const int ranks : rank_counts()) {
             for (const Spread& spread : spreads) {
@@ -326,8 +328,10 @@ TYPED_TEST(DistributedTest, GramPassesAreCertifiedOrFallBack) {
                  {0.1 / u, Method::Auto, false},
                  {0.1 / u, Method::CholeskyQR2, false},
                  {0.001 / u, Method::ShiftedCholeskyQR3, true}};
-    for (const auto& [condition, method, certified] : cases) {
-        const Matrix<T> A = with_condition<T>(m, n, condition);
+    for (const auto& c : cases) {
+        const Method method = c.method;
+        const bool certified = c.certified;
+        const Matrix<T> A = with_condition<T>(m, n, c.condition);
         for (const int ranks : rank_counts()) {
             on_ranks(ranks, [&](Communicator& comm) {
                 const auto rows = spreads[0].rows(m, n, comm.size())[comm.rank()];
@@ -520,6 +524,44 @@ TYPED_TEST(DistributedTest, LeastSquaresObeysTheLaw) {
     }
 }
 
+/// Where R or the norms of B would leave the range of T on the way.
+TYPED_TEST(DistributedTest, PowersOfTwoScaleSolutionsAndSingularValues) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    const Index m = 40, n = 3;
+    const Matrix<T> A0 = integers<T>(m, n, 0), B0 = random_normal<T>(m, 1);
+    for (const int ranks : rank_counts()) {
+        for (const int e : {Limits::max_exponent - 5, Limits::min_exponent - Limits::digits + 2}) {
+            const Matrix<T> A = integers<T>(m, n, e);
+            on_ranks(ranks, [&](Communicator& comm) {
+                SCOPED_TRACE(fmt::format("2^{} on {} ranks", e, ranks));
+                Context<Host> ctx(1);
+                const auto rows = spreads[0].rows(m, n, ranks)[comm.rank()];
+                const auto solve = [&](const Matrix<T>& M) {
+                    return least_squares<T, Host>(ctx, comm, M.view().row_block(rows), B0.view().row_block(rows), -1,
+                                                  with(Method::TSQR));
+                };
+                if (e > 0) {
+                    const auto s = solve(A), s0 = solve(A0);
+                    for (Index j = 0; j < n; ++j) EXPECT_NEAR(std::scalbn(s.X(j, 0), e) / s0.X(j, 0), 1, 1e-3);
+                }
+                const auto f = svd<T, Host>(ctx, comm, A.view().row_block(rows), false, with(Method::TSQR));
+                const auto f0 = svd<T, Host>(ctx, comm, A0.view().row_block(rows), false, with(Method::TSQR));
+                // R's own SVD scales as it likes; a denormal number is known to half of the smallest
+                const double unit =
+                    svd_law * n * unit_roundoff<T> * f0.s[0] + std::scalbn(double(Limits::denorm_min()), -e - 1);
+                for (Index j = 0; j < n; ++j) {
+                    if (std::isinf(std::scalbn(f0.s[j], e))) {
+                        EXPECT_TRUE(std::isinf(f.s[j]));
+                    } else {
+                        EXPECT_NEAR(std::scalbn(double(f.s[j]), -e), f0.s[j], unit);
+                    }
+                }
+            });
+        }
+    }
+}
+
 TYPED_TEST(DistributedTest, SvdObeysTheLaw) {
     using T = TypeParam;
     const Index m = 80, n = 6;
@@ -637,6 +679,19 @@ TEST(DistributedFaults, OneRankWithOtherArguments) {
                     const auto f = qr(ctx, comm, A.view());
                     f.apply_thin_q(ctx, Op::Transpose, A.view().row_block({0, is_bad ? 29 : 30}));
                 });
+        }
+    }
+}
+
+TEST(DistributedFaults, OneRankWithoutMemory) {
+    const Matrix<double> A = random_normal<double>(30, 4);
+    for (const int ranks : rank_counts()) {
+        for (const int bad : {0, ranks - 1}) {
+            expect_fault<OutOfMemory>(ranks, bad, {fmt::format("rank {}: ", bad)},
+                                      [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                          const Index m = is_bad ? Index{1} << 50 : 30;
+                                          qr(ctx, comm, MatrixView<const double>(A.data(), m, 4));
+                                      });
         }
     }
 }
