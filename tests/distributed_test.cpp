@@ -524,6 +524,52 @@ TYPED_TEST(DistributedTest, LeastSquaresObeysTheLaw) {
     }
 }
 
+/// Columns whose largest entries are on other ranks, and far below T's squares; one rank has zeros alone.
+TYPED_TEST(DistributedTest, ScalesAreThoseOfTheWholeMatrix) {
+    using T = TypeParam;
+    const Index m = 80, n = 5;
+    const int tiny = std::is_same_v<T, double> ? -700 : -90;
+    for (const int ranks : rank_counts()) {
+        const auto rows = spreads[0].rows(m, n, ranks);
+        Matrix<T> A = random_normal<T>(m, n);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                if (ranks > 1 && i < rows[0].end) A(i, j) = 0;
+                A(i, j) = std::scalbn(A(i, j), j == 2 ? -tiny : tiny);
+            }
+        }
+        on_ranks(ranks, [&](Communicator& comm) {
+            expect_law_over_ranks<T>(comm, A.view(), spreads[0], with(Method::TSQR));
+            expect_law_over_ranks<T>(comm, A.view(), spreads[0], with(Method::Auto));
+            Context<Host> ctx(1);
+            const auto f = qr<T, Host>(ctx, comm, A.view().row_block(rows[comm.rank()]));
+            EXPECT_FALSE(f.report().fell_back) << "the Gram matrix has usable squares once A is scaled";
+        });
+    }
+}
+
+/// Only the last rank's rows of B are too large for a norm.
+TYPED_TEST(DistributedTest, TheRangeIsThatOfTheWholeRightHandSide) {
+    using T = TypeParam;
+    const Index m = 80, n = 3;
+    const int e = std::numeric_limits<T>::max_exponent - 4;
+    const Matrix<T> A = integers<T>(m, n, 10), B = random_normal<T>(m, 1);
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            const auto rows = spreads[0].rows(m, n, ranks)[comm.rank()];
+            const auto solve = [&](int scale) {
+                Matrix<T> mine = copy<T>(B.view().row_block(rows));
+                const bool is_large = comm.rank() == ranks - 1;
+                for (Index i = 0; i < mine.rows(); ++i) mine(i, 0) = is_large ? std::scalbn(mine(i, 0), scale) : T(0);
+                return least_squares<T, Host>(ctx, comm, A.view().row_block(rows), mine.view());
+            };
+            const auto s = solve(e), s0 = solve(0);
+            for (Index j = 0; j < n; ++j) EXPECT_EQ(s.X(j, 0), std::scalbn(s0.X(j, 0), e));
+        });
+    }
+}
+
 /// Where R or the norms of B would leave the range of T on the way.
 TYPED_TEST(DistributedTest, PowersOfTwoScaleSolutionsAndSingularValues) {
     using T = TypeParam;
