@@ -58,7 +58,7 @@ void expect_law_over_ranks(Communicator& comm, MatrixView<const T> A, const Spre
         EXPECT_EQ(R_of_root.rows(), 0);
     }
     if (options.q == QForm::None) {
-        if (comm.rank() == 0 && f.report().method == Method::TSQR) {
+        if (comm.rank() == 0) {
             EXPECT_LE(gram_error<T>(A, R.view()), bound);
         }
         EXPECT_THROW(f.form_q(ctx), InvalidArgument);
@@ -289,7 +289,9 @@ TYPED_TEST(DistributedTest, ShapesAndSpreadsObeyTheLaw) {
                 for (const QForm q : in_turn(std::span(q_forms).first(3), turn++)) {
                     on_ranks(ranks, [&](Communicator& comm) {
                         expect_law_over_ranks<T>(comm, A.view(), spread, with(Method::TSQR, q));
-                        if (m >= n) expect_law_over_ranks<T>(comm, A.view(), spread, with(Method::CholeskyQR2, q));
+                        if (m < n) return;
+                        for (const Method method : conditional_methods)
+                            expect_law_over_ranks<T>(comm, A.view(), spread, with(method, q));
                     });
                 }
             }
@@ -466,6 +468,39 @@ TEST(Distributed, SendsOneTriangleALevel) {
             expect("form_q of an explicit Q", 0, 0, Method::CholeskyQR2, [&](const auto& f) { f.form_q(ctx); });
         });
     }
+}
+
+TEST(Distributed, ThePlanCountsTheMessagesOfTheRoot) {
+    const Index m = 700, n = 20;
+    const Matrix<double> A = random_normal<double>(m, n);
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            const auto mine = A.view().row_block(spreads[0].rows(m, n, ranks)[comm.rank()]);
+            for (const Method method : {Method::Auto, Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+                for (const QForm q : {QForm::Any, QForm::None, QForm::Explicit}) {
+                    SCOPED_TRACE(fmt::format("{} {} on {}", to_string(method), to_string(q), ranks));
+                    const RankPlan plan = plan_ranks<double>(ctx, m, n, ranks, with(method, q));
+                    std::optional<Method> taken;
+                    const Traffic t = traffic_of(
+                        comm, [&] { taken = qr<double, Host>(ctx, comm, mine, with(method, q)).report().method; });
+                    EXPECT_EQ(plan.method, *taken);
+                    EXPECT_EQ(plan.rows, (m + ranks - 1) / ranks);
+                    if (comm.rank() != 0) continue;
+                    EXPECT_EQ(plan.messages, t.messages_sent + t.messages_received);
+                    EXPECT_EQ(plan.bytes, 8 * (t.words_sent + t.words_received));
+                }
+            }
+        });
+    }
+    Context<Host> ctx(1);
+    EXPECT_THROW(plan_ranks<double>(ctx, 700, 20, 0), InvalidArgument);
+    EXPECT_THROW(plan_ranks<double>(ctx, 700, 20, 36), InvalidArgument);
+    EXPECT_THROW(plan_ranks<double>(ctx, 700, 20, 4, with(Method::CAQR)), InvalidArgument);
+    const RankPlan plan = plan_ranks<double>(ctx, 1 << 20, 64, 8, with(Method::TSQR, QForm::None));
+    EXPECT_EQ(plan.seconds(1, 1e300, 1e300), plan.messages);
+    EXPECT_EQ(plan.seconds(0, 2, 1e300), plan.bytes / 2);
+    EXPECT_EQ(plan.seconds(0, 1e300, 3), plan.flops / 3);
 }
 
 TEST(Distributed, AFactorizationTakesFewMessages) {
@@ -739,6 +774,21 @@ TEST(DistributedFaults, OneRankWithoutMemory) {
                                           qr(ctx, comm, MatrixView<const double>(A.data(), m, 4));
                                       });
         }
+    }
+}
+
+TEST(DistributedFaults, NaNPropagatesWhereNobodyChecks) {
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            Matrix<double> A = random_normal<double>(40, 4, 1 + comm.rank());
+            if (comm.rank() == ranks - 1) A(5, 2) = std::numeric_limits<double>::quiet_NaN();
+            for (const Method method : {Method::TSQR, Method::Auto}) {
+                Options options = with(method);
+                options.check_finite = false;
+                EXPECT_FALSE(is_finite<double>(qr(ctx, comm, A.view(), options).r(ctx).view()));
+            }
+        });
     }
 }
 

@@ -15,8 +15,8 @@ struct DistributedFactorization;
 /// A QR factorization A = QR of an m×n matrix whose rows are spread over the ranks of a Communicator, in blocks in the order of the
 /// ranks: any number of rows a rank, also none. k = min(m, n).
 ///
-/// **Every rank calls every member but the four last ones, in the same order, with its own context.** These block until the other
-/// ranks have done their part, and throw one error on all ranks, as `qr` does. The Communicator must outlive the factorization.
+/// **All ranks call `r`, `form_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks until the
+/// other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the factorization.
 ///
 /// Q is held as reflectors, whose tree has the ranks as its top levels, or explicitly, each rank its rows.
 template <class T, class D = Host>
@@ -83,6 +83,27 @@ template <class T, class D>
 DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, Options options = {}) {
     return qr<T, D>(ctx, comm, MatrixView<const T, D>(A), options);
 }
+
+/// What `qr` over P ranks costs a rank, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
+/// ⌈log₂P⌉.
+struct RankPlan {
+    Method method = Method::Auto;  ///< never Auto
+    Index rows = 0;                ///< of a rank, ⌈m/P⌉
+    double flops = 0;              ///< of its rows, and n³-terms of L nodes or of the Gram passes
+    double messages = 0;           ///< one after the other
+    double bytes = 0;              ///< of these messages
+    double memory_bytes = 0;       ///< of a rank: A, the factorization, messages
+
+    /// The model of α, β and γ: seconds a message, bytes a second between two ranks, flops a second of one rank.
+    double seconds(double latency, double bandwidth, double flop_rate) const {
+        return messages * latency + bytes / bandwidth + flops / flop_rate;
+    }
+};
+/// Pure: no rank takes part. Throws InvalidArgument as `qr`, for ranks < 1, and where a rank would have fewer than n rows.
+///
+///     plan_ranks<double>(ctx, 1000000000, 256, 4096).seconds(2e-6, 25e9, 1e12);
+template <class T, class D>
+RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options options = {});
 
 /// min ‖AX − B‖ for a matrix of m >= n rows, A (h×n) and B (h×p) being this rank's: X, the residual norms and the condition are the
 /// same on every rank. As `least_squares` on one process, and `qr` above about ranks and errors; np words more along each edge of

@@ -17,6 +17,29 @@ namespace quoin {
 /// First value of `JointCall::agree`.
 enum RankOperation : Index { Factor, GetR, FormQ, ApplyThinQ, SolveLeastSquares, SVDOfRows, ChooseRange };
 
+/// Throws InvalidArgument for what `qr` over ranks does not offer.
+void require_offered(const Options& options);
+
+/// Of the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
+template <class T, class D>
+Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
+    Plan plan = plan_qr<T>(ctx, m, n, options);
+    if (is_cholesky(plan.method)) return plan;
+    options.method = Method::TSQR;
+    return plan_qr<T>(ctx, m, n, options);
+}
+
+/// Elements on and above the diagonal of a k×n matrix, and what a certificate adds to them in a message.
+inline Index packed_size(Index k, Index n) { return k * n - k * (k - 1) / 2; }
+inline constexpr Index certificate_size = 5;
+
+/// Levels of the tree of ranks.
+inline Index rank_levels(int ranks) {
+    Index levels = 0;
+    while ((Index{1} << levels) < ranks) ++levels;
+    return levels;
+}
+
 /// Consecutive ranks that have n rows or more together; one of them, the leader, factors them all. A rank with n rows or more is a group
 /// of its own, as a rule. So every triangle of the tree is n×n, unless there is one group alone.
 struct RowGroups {

@@ -10,11 +10,19 @@
 
 namespace quoin {
 
-namespace {
+void require_offered(const Options& o) {
+    const bool tree = o.method == Method::Auto || o.method == Method::TSQR;
+    if (!tree && !is_cholesky(o.method)) {
+        throw InvalidArgument(
+            fmt::format("over ranks there are auto, tsqr, cholesky-qr2 and shifted-cholesky-qr3, and the method is {}",
+                        to_string(o.method)));
+    }
+    if (o.q == QForm::Reflectors || o.full_t)
+        throw InvalidArgument("over ranks Q is not kept in LAPACK's format: q is any, none or explicit");
+    if (o.verify) throw InvalidArgument("over ranks nothing is verified: form Q and measure");
+}
 
-/// Elements on and above the diagonal of a k×n matrix, and what a certificate adds to them.
-Index packed_size(Index k, Index n) { return k * n - k * (k - 1) / 2; }
-constexpr Index certificate_size = 5;
+namespace {
 
 template <class T>
 T* pack(MatrixView<const T> R, T* to) {
@@ -30,19 +38,6 @@ const T* unpack(const T* from, MatrixView<T> R) {
         from += rows;
     }
     return from;
-}
-
-/// What the ranks must have in common besides the shape.
-void require_offered(const Options& o) {
-    const bool tree = o.method == Method::Auto || o.method == Method::TSQR;
-    if (!tree && !is_cholesky(o.method)) {
-        throw InvalidArgument(
-            fmt::format("over ranks there are auto, tsqr, cholesky-qr2 and shifted-cholesky-qr3, and the method is {}",
-                        to_string(o.method)));
-    }
-    if (o.q == QForm::Reflectors || o.full_t)
-        throw InvalidArgument("over ranks Q is not kept in LAPACK's format: q is any, none or explicit");
-    if (o.verify) throw InvalidArgument("over ranks nothing is verified: form Q and measure");
 }
 
 template <class T, class D>
@@ -76,6 +71,8 @@ private:
     using Passes = CholeskyPasses<T, D>;
     int rank() const { return f_.comm->rank(); }
     bool wants_q() const { return options_.q != QForm::None; }
+    /// Whether X is overwritten; otherwise A may only be read.
+    bool overwrites() const { return wants_q() || options_.method == Method::ShiftedCholeskyQR3; }
     MatrixView<const T, D> rows() const { return copied_ ? std::as_const(X_).view() : A_; }
     void copy_rows() {
         if (std::exchange(copied_, true)) return;
@@ -89,7 +86,7 @@ private:
             require_offered(options_);
             packed_ = Matrix<T, D>(ctx_, packed_size(n_, n_) + certificate_size, 1);
             part_ = Matrix<T, D>(ctx_, packed_.rows(), 1);
-            if (wants_q()) copy_rows();
+            if (overwrites()) copy_rows();
         });
         const auto& o = options_;
         const auto heights = call_.agree(
@@ -108,12 +105,7 @@ private:
             A_.rows);
         // from here to the next message all ranks compute the same
         f_.layout = RowGroups(heights, n_);
-        Options planned = options_;
-        f_.plan = plan_qr<T>(ctx_, f_.layout.total, n_, planned);
-        if (!is_cholesky(f_.plan.method) && f_.plan.method != Method::TSQR) {
-            planned.method = Method::TSQR;
-            f_.plan = plan_qr<T>(ctx_, f_.layout.total, n_, planned);
-        }
+        f_.plan = plan_over_ranks<T>(ctx_, f_.layout.total, n_, options_);
         f_.report.method = f_.plan.method;
         f_.report.flops = f_.plan.flops;
         f_.holds_q = wants_q();
@@ -171,11 +163,11 @@ private:
             [&](MatrixView<T, D> G, GramDemands demands, CertificateView<D> certificate) {
                 if (demands.step == 0 || !certificate(0, 0).refused()) factor_sum(G, demands, certificate);
             },
-            f_.plan.rows, static_cast<Index>(std::ceil(std::log2(f_.comm->size())))};
+            f_.plan.rows, rank_levels(f_.comm->size())};
         call_.attempt([&] {
             f_.R = Matrix<T, D>(ctx_, n_, n_);
-            passes = cholesky_passes<T, D>(ctx_, shifted, wants_q(), rows(), wants_q() ? X_.view() : MatrixView<T, D>(),
-                                           f_.R.view(), {}, over_ranks);
+            const auto Q1 = overwrites() ? X_.view() : MatrixView<T, D>();
+            passes = cholesky_passes<T, D>(ctx_, shifted, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
         });
         // the others wait for this rank's part of a sum, or for its word that it is done
         if (call_.failed() && !passes_are_over_) factor_sum({}, {}, {});
@@ -183,14 +175,14 @@ private:
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Certified) {
             f_.is_explicit = wants_q();
-            f_.Q = std::move(X_);
+            if (wants_q()) f_.Q = std::move(X_);
             return true;
         }
         if (passes.state == State::Unusable && !checked) return false;
         if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes.column);
         f_.report.method = Method::TSQR;
         f_.report.fell_back = true;
-        if (passes.state == State::Improved && wants_q()) R1_ = std::move(f_.R);
+        if (passes.state == State::Improved && overwrites()) R1_ = std::move(f_.R);
         by_tree();
         return true;
     }

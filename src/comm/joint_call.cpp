@@ -53,7 +53,7 @@ void JointCall::settle(int note) {
 
 std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine) {
     const auto names = [&](Index i) { return i == 0 ? "the operation" : same.begin()[i - 1].name; };
-    std::vector<Index> values(most_same + comm_.size()), part(values.size());
+    std::vector<Index> values(agreement_words(comm_.size())), part(values.size());
     values[0] = operation_;
     for (std::size_t i = 0; i < same.size(); ++i) values[i + 1] = same.begin()[i].value;
     values[most_same + comm_.rank()] = mine;

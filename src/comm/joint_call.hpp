@@ -46,8 +46,12 @@ public:
         Index value;
     };
     /// What `mine` is on each rank. Throws on all ranks if one has failed, is in another operation, or has another value of what must
-    /// be the same: InvalidArgument, which names two that differ. 24 + size words, 2⌈log₂ size⌉ messages one after the other.
+    /// be the same (at most 23 values): InvalidArgument, which names two that differ. `agreement_words` in each of 2⌈log₂ size⌉ messages
+    /// one after the other.
     std::vector<Index> agree(std::initializer_list<Same> same = {}, Index mine = 0);
+
+    static constexpr Index most_same = 24;
+    static Index agreement_words(int size) { return most_same + size; }
 
     /// A := A of `root` on every rank. Throws on all ranks if root knows of a failure.
     template <class T, class D>
@@ -56,7 +60,6 @@ public:
     }
 
 private:
-    static constexpr Index most_same = 24;
     void keep(Of of);
     void settle(int note);
 
