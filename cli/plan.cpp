@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 
 #include "arguments.hpp"
@@ -9,6 +10,8 @@
 #include "json_line.hpp"
 #include "machine_limits.hpp"
 #include "on_device.hpp"
+#include "random_matrix.hpp"
+#include "stopwatch.hpp"
 #include "streaming_layout.hpp"
 #include "subcommands.hpp"
 
@@ -22,6 +25,8 @@ struct PlanArguments {
     DType dtype = DType::F64;
     Index gpu_memory = 0;
     Index memory = 0;
+    Index ranks = 0;
+    double latency = 2e-6, bandwidth = 25e9;
 };
 
 Shape shape_of(const std::vector<std::string>& texts) {
@@ -200,6 +205,67 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
 #endif
 }
 
+/// Flops a second of one rank: of its method on as many of its rows as tell, and not so many that it takes long.
+template <class T>
+double measure_rank(Context<Host>& ctx, const RankPlan& plan, Index n, Options options) {
+    const Index enough = (Index{1} << 22) / std::max<Index>(1, n);
+    Matrix<T> A(std::min(plan.rows, std::max(8 * n, enough)), n);
+    fill_normal(A, 1);
+    options.method = plan.method;
+    const double flops = plan_qr<T>(ctx, A.rows(), n, options).flops;
+    double least = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < 4; ++run) {
+        const Stopwatch watch;
+        qr(ctx, A.view(), options);
+        least = std::min(least, watch.seconds());
+    }
+    return flops / least;
+}
+
+/// Every method over ranks, by the model of α, β and γ; γ is measured here, with the threads of one rank.
+template <class T>
+void print_rank_plans(const PlanArguments& arguments, Shape shape) {
+    Context<Host> ctx = make_context(arguments.common);
+    const Options& given = arguments.common.options;
+    const int ranks = static_cast<int>(arguments.ranks);
+    const auto plan_of = [&](Method method) {
+        Options options = given;
+        options.method = method;
+        return plan_ranks<T>(ctx, shape.rows, shape.cols, ranks, options);
+    };
+    const Method taken = plan_of(given.method).method;
+    if (!arguments.common.json) {
+        fmt::print("{} x {} {} on {} ranks of {} threads: {:.3g} us a message, {:.3g} GB/s between two ranks\n",
+                   shape.rows, shape.cols, to_string(arguments.dtype), ranks, ctx.threads(), 1e6 * arguments.latency,
+                   1e-9 * arguments.bandwidth);
+        fmt::print("{:22}{:>11}{:>11}{:>11}{:>10}{:>12}{:>15}\n", "", "seconds", "computing", "GFLOP/s", "messages",
+                   "sent", "memory a rank");
+    }
+    for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+        const RankPlan plan = plan_of(method);
+        const double rate = measure_rank<T>(ctx, plan, shape.cols, given);
+        const double seconds = plan.seconds(arguments.latency, arguments.bandwidth, rate);
+        if (!arguments.common.json) {
+            fmt::print("{:22}{:>11.3g}{:>11.3g}{:>11.3g}{:>10.0f}{:>12}{:>15}{}\n", to_string(method), seconds,
+                       plan.flops / rate, 1e-9 * rate, plan.messages, format_byte_size(plan.bytes),
+                       format_byte_size(plan.memory_bytes), method == taken ? "  <- taken" : "");
+            continue;
+        }
+        JsonLine line;
+        line.add("rows", shape.rows)
+            .add("cols", shape.cols)
+            .add("dtype", to_string(arguments.dtype))
+            .add("ranks", ranks);
+        line.add("threads", ctx.threads()).add("method", to_string(method)).add("taken", method == taken);
+        line.add("rows_of_a_rank", plan.rows).add("latency", arguments.latency).add("bandwidth", arguments.bandwidth);
+        line.add("flops", plan.flops)
+            .add("flops_per_second", rate)
+            .add("messages", plan.messages)
+            .add("bytes_sent", plan.bytes);
+        line.add("memory_bytes", plan.memory_bytes).add("seconds", seconds).print();
+    }
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program) {
@@ -231,15 +297,34 @@ void add_plan(CLI::App& program) {
         "time\n"
         "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
         "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
+    add_parsed(
+        command, "--ranks", "P",
+        [arguments](const std::string& text) { arguments->ranks = parse_dimension("--ranks", text); },
+        "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
+        "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
+    add_parsed(
+        command, "--latency", "TIME",
+        [arguments](const std::string& text) { arguments->latency = parse_seconds("--latency", text); },
+        "With --ranks: time of a message without data (default: 2us)");
+    add_parsed(
+        command, "--bandwidth", "RATE",
+        [arguments](const std::string& text) { arguments->bandwidth = parse_byte_rate("--bandwidth", text); },
+        "With --ranks: bytes a second from one rank to another (default: 25GB/s)");
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"
-        "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n\n"
+        "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n"
+        "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
         if (q->empty() && arguments->common.options.full_t) arguments->common.options.q = QForm::Reflectors;
         const Shape shape = shape_of(arguments->shape);
+        if (arguments->ranks > 0) {
+            if (arguments->ranks > std::numeric_limits<int>::max()) refuse_argument("--ranks", "it must be below 2^31");
+            if (arguments->common.device == Device::Cuda) refuse_argument("--ranks", "it is for --device host");
+            return with_dtype(arguments->dtype, [&]<class T>(T) { print_rank_plans<T>(*arguments, shape); });
+        }
         if (arguments->gpu_memory > 0) {
             if (arguments->common.device == Device::Host)
                 throw CLI::ValidationError("--gpu-memory", "belongs to --device cuda");

@@ -13,6 +13,7 @@ const ErrorInfo& error_info(ErrorCode code) {
         {ErrorCode::UnwritableFile, "unwritable-file", 8, 0, "OSError"},
         {ErrorCode::DeviceFailure, "device-failure", 9, 0, "RuntimeError"},
         {ErrorCode::Interrupted, "interrupted", 130, 0, "KeyboardInterrupt"},
+        {ErrorCode::CommunicationFailure, "communication-failure", 10, 0, "RuntimeError"},
     };
     for (const ErrorInfo& row : table) {
         if (row.code == code) return row;
@@ -20,10 +21,11 @@ const ErrorInfo& error_info(ErrorCode code) {
     throw InvalidArgument("no such error code");
 }
 
-NonFiniteEntry::NonFiniteEntry(std::int64_t row_, std::int64_t col_, const std::string& matrix)
-    : Error(ErrorCode::NonFiniteEntry, matrix + " holds NaN or Inf, first at row " + std::to_string(row_) +
+NonFiniteEntry::NonFiniteEntry(std::int64_t row_, std::int64_t col_, const std::string& matrix_)
+    : Error(ErrorCode::NonFiniteEntry, matrix_ + " holds NaN or Inf, first at row " + std::to_string(row_) +
                                            ", column " + std::to_string(col_) + " (zero-based)"),
       row(row_),
-      col(col_) {}
+      col(col_),
+      matrix(matrix_) {}
 
 }  // namespace quoin

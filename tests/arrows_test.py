@@ -13,7 +13,8 @@ ALLOWED = {
     "src/cuda": "src/primitives src/scalar.hpp",
     "src/devices.hpp": "src/primitives src/host/batch.hpp src/host/device.hpp src/host/tuning.hpp src/cuda/batch.hpp src/cuda/device.hpp "
     "src/cuda/tuning.hpp",
-    "src/algorithms": "src/primitives src/devices.hpp src/scalar.hpp",
+    "src/comm": "",
+    "src/algorithms": "src/comm src/primitives src/devices.hpp src/scalar.hpp",
     "src/io": "",
     "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/scalar.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",

@@ -103,6 +103,24 @@ TEST_F(Cli, LoadsFewLibraries) {
     EXPECT_LE(libraries.size(), 20u) << contents("../libraries");
 }
 
+TEST_F(Cli, PlansForRanks) {
+    const Outcome plans = quoin_run("plan 1000000x20 --ranks 5 --latency 1000s --bandwidth 2B/s --threads 1 --json");
+    ASSERT_EQ(plans.exit_code, 0) << plans.err;
+    const std::vector<std::string> lines = lines_of(plans.out);
+    ASSERT_EQ(lines.size(), 3u);
+    for (const std::string& line : lines) {
+        EXPECT_EQ(json_number(line, "rows_of_a_rank"), 200000);
+        EXPECT_EQ(json_value(line, "taken"), json_value(line, "method") == "\"cholesky-qr2\"" ? "true" : "false");
+        const double sent = 1000 * json_number(line, "messages") + json_number(line, "bytes_sent") / 2;
+        EXPECT_NEAR(json_number(line, "seconds"), sent, 1 + 1e-5 * sent);
+        EXPECT_GE(json_number(line, "memory_bytes"), 2 * 8 * 200000 * 20);
+    }
+    const Outcome table = quoin_run("plan 1000000x20 --ranks 5 --threads 1 --method tsqr");
+    EXPECT_EQ(lines_of(table.out).size(), 5u) << table.out;
+    EXPECT_NE(lines_of(table.out)[2].find("<- taken"), std::string::npos) << table.out;
+    EXPECT_NE(quoin_run("plan 100x20 --ranks 6").err.find("fewer than the 20 columns"), std::string::npos);
+}
+
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
     EXPECT_NE(quoin_run("plan 100x100 --gpu-memory 1GiB").err.find("--device cuda"), std::string::npos);
     const Outcome plans = quoin_run("plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --json");
@@ -192,6 +210,9 @@ TEST_F(Cli, MalformedCommandLines) {
         {"plan 1000000000000000000x1000000000000000000", {"SHAPE", "64 bits"}},
         {"plan 4000000000x4000000000", {"SHAPE", "64 bits"}},
         {"plan 4000000000 4000000000", {"64 bits"}},
+        {"plan 50x3 --ranks 2 --latency 2", {"--latency", "2us"}},
+        {"plan 50x3 --ranks 2 --bandwidth fast", {"--bandwidth", "25GB/s"}},
+        {"plan 50x3 --ranks 2 --device cuda", {"--ranks", "host"}},
         {"plan 5x3 --dtype f16", {"--dtype", "f16", "f32, f64"}},
         {"plan 5x3 --q maybe", {"--q", "maybe"}},
         {"bench 10x10 --op thin-qr,lu", {"--op", "lu"}},

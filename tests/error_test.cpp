@@ -14,9 +14,10 @@
 namespace quoin::test {
 namespace {
 
-constexpr ErrorCode codes[] = {ErrorCode::InvalidArgument, ErrorCode::NonFiniteEntry, ErrorCode::NumericalBreakdown,
-                               ErrorCode::RankDeficient,   ErrorCode::OutOfMemory,    ErrorCode::UnreadableFile,
-                               ErrorCode::UnwritableFile,  ErrorCode::DeviceFailure,  ErrorCode::Interrupted};
+constexpr ErrorCode codes[] = {ErrorCode::InvalidArgument,     ErrorCode::NonFiniteEntry, ErrorCode::NumericalBreakdown,
+                               ErrorCode::RankDeficient,       ErrorCode::OutOfMemory,    ErrorCode::UnreadableFile,
+                               ErrorCode::UnwritableFile,      ErrorCode::DeviceFailure,  ErrorCode::Interrupted,
+                               ErrorCode::CommunicationFailure};
 
 TEST(ErrorTable, HasOneRowForEachCode) {
     std::set<std::string> names;

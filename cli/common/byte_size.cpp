@@ -19,27 +19,44 @@ namespace {
 constexpr double KiB = 1024.0;
 constexpr double MiB = 1024.0 * KiB;
 
-constexpr std::pair<const char*, double> units[] = {
+using Unit = std::pair<const char*, double>;
+constexpr Unit bytes[] = {
     {"", 1},      {"b", 1},     {"kb", 1e3},  {"mb", 1e6},       {"gb", 1e9},
     {"tb", 1e12}, {"kib", KiB}, {"mib", MiB}, {"gib", KiB* MiB}, {"tib", MiB* MiB},
 };
+constexpr const char* size_units = "B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, for example 1.5GiB";
+constexpr Unit times[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+
+/// A positive number and one of the units.
+double parse_quantity(const std::string& argument, const std::string& text, const char* what,
+                      std::span<const Unit> units, const char* names) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    const std::string unit = CLI::detail::to_lower(CLI::detail::trim_copy(std::string(end, text.data() + text.size())));
+    const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return unit == u.first; });
+    if (error != std::errc() || found == units.end() || !(number > 0))
+        throw CLI::ValidationError(argument,
+                                   fmt::format("'{}' is not a {}: write a positive number and {}", text, what, names));
+    return number * found->second;
+}
 
 }  // namespace
 
 Index parse_byte_size(const std::string& argument, const std::string& text) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-    const std::string unit = CLI::detail::to_lower(CLI::detail::trim_copy(std::string(end, text.data() + text.size())));
-    const auto found = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return unit == u.first; });
-    if (error != std::errc() || found == std::end(units) || !(number > 0))
-        throw CLI::ValidationError(
-            argument, fmt::format("'{}' is not a size: write a positive number and B, KB, MB, GB, TB, KiB, MiB, GiB or "
-                                  "TiB, for example 1.5GiB",
-                                  text));
-    const double bytes = std::floor(number * found->second);
-    if (!(bytes < static_cast<double>(std::numeric_limits<Index>::max())))
+    const double size = std::floor(parse_quantity(argument, text, "size", bytes, size_units));
+    if (!(size < static_cast<double>(std::numeric_limits<Index>::max())))
         throw CLI::ValidationError(argument, fmt::format("'{}' is more than 2^63 bytes", text));
-    return static_cast<Index>(bytes);
+    return static_cast<Index>(size);
+}
+
+double parse_byte_rate(const std::string& argument, const std::string& text) {
+    const bool is_rate = text.ends_with("/s");
+    return parse_quantity(argument, is_rate ? text.substr(0, text.size() - 2) : text, "rate", bytes,
+                          "a unit of bytes, for example 25GB/s");
+}
+
+double parse_seconds(const std::string& argument, const std::string& text) {
+    return parse_quantity(argument, text, "time", times, "ns, us, ms or s, for example 2us");
 }
 
 void add_byte_size_argument(CLI::App& command, const std::string& name, Index& bytes, const std::string& help) {

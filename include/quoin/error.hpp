@@ -9,15 +9,16 @@ namespace quoin {
 /// What went wrong, in the one table that LAPACK `info`, the exit codes of the program `quoin` and the exceptions of
 /// other languages are read from (`error_info`).
 enum class ErrorCode {
-    InvalidArgument,     ///< an argument is out of its domain; the message names it and says why
-    NonFiniteEntry,      ///< the input holds NaN or Inf; the message names the first such entry
-    NumericalBreakdown,  ///< a conditional method met a pivot it must not use; the message names the column
-    RankDeficient,       ///< a full-rank solver was given a numerically rank-deficient matrix
-    OutOfMemory,         ///< memory that the call needs cannot be had; the message says how much
-    UnreadableFile,      ///< missing, truncated or malformed input file
-    UnwritableFile,      ///< output that cannot be created or written
-    DeviceFailure,       ///< the device's runtime reported a failure
-    Interrupted,         ///< the caller asked for the work to stop
+    InvalidArgument,       ///< an argument is out of its domain; the message names it and says why
+    NonFiniteEntry,        ///< the input holds NaN or Inf; the message names the first such entry
+    NumericalBreakdown,    ///< a conditional method met a pivot it must not use; the message names the column
+    RankDeficient,         ///< a full-rank solver was given a numerically rank-deficient matrix
+    OutOfMemory,           ///< memory that the call needs cannot be had; the message says how much
+    UnreadableFile,        ///< missing, truncated or malformed input file
+    UnwritableFile,        ///< output that cannot be created or written
+    DeviceFailure,         ///< the device's runtime reported a failure
+    Interrupted,           ///< the caller asked for the work to stop
+    CommunicationFailure,  ///< another rank has ended, or a message cannot be sent or is not the one expected
 };
 
 /// One row of the error table.
@@ -51,6 +52,7 @@ struct InvalidArgument : Error {
 struct NonFiniteEntry : Error {
     NonFiniteEntry(std::int64_t row, std::int64_t col, const std::string& matrix = "the matrix");
     std::int64_t row, col;
+    std::string matrix;
 };
 
 /// A conditional method (CholeskyQR) cannot go on at zero-based column `column`.

@@ -4,7 +4,9 @@
 /// their own, quoin/robust_pca.hpp and quoin/lyapunov.hpp.
 
 #include "quoin/batch.hpp"
+#include "quoin/communicator.hpp"
 #include "quoin/context.hpp"
+#include "quoin/distributed.hpp"
 #include "quoin/error.hpp"
 #include "quoin/file_qr.hpp"
 #include "quoin/gram_schmidt.hpp"

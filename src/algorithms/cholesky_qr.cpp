@@ -30,7 +30,8 @@ enum Step { First, Second, Last };
 
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
-                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next) {
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
+                                     const GramOverRanks<T, D>& over_ranks) {
     using State = typename CholeskyPasses<T, D>::State;
     using S = Sum<T, D>;
     using Factors = std::array<MatrixView<const S, D>, 1>;
@@ -49,6 +50,10 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     Matrix<Certificate, D> state(ctx, 1, 1);
     const CertificateView<D> certificate = state.view();
 
+    const auto factor = [&](MatrixView<S, D> G, GramDemands demands) {
+        if (over_ranks.factor) return over_ranks.factor(G, demands, certificate);
+        factor_gram<T>(ctx, G, demands, G, certificate);
+    };
     // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
     const auto conclude = [&](MatrixView<const T, D> B, MatrixView<const S, D> Y) {
         if (!next) request_certificate(ctx, certificate);
@@ -71,23 +76,23 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor_gram<T>(ctx, R1, {.step = First, .shift = 10 * nu}, R1, certificate);
+        factor(R1, {.step = First, .shift = 10 * nu});
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
-        factor_gram<T>(ctx, R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, R2, certificate);
+        factor(R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)});
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<S>(ctx, R2, R1, R1, certificate);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, certificate);
     } else {
-        const GramPrecision known = gram_precision<T>(ctx, A.rows, n);
+        GramPrecision known = gram_precision<T>(ctx, over_ranks.factor ? over_ranks.rows : A.rows, n);
+        known.longest_sum += over_ranks.levels;
         const double most_condition = std::sqrt(condition_limit * static_cast<double>(n) / known.u);
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
         // suffices; κ_F >= n
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
         const double one_pass_condition = std::min(most_condition, std::sqrt(nu / 2 / gamma));
         const bool one_pass = static_cast<double>(n) < one_pass_condition;
-        factor_gram<T>(ctx, R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition}, R1,
-                       certificate);
+        factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition});
         if (one_pass) {
             // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx, {}, R1, R, certificate);
@@ -102,7 +107,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
     }
-    factor_gram<T>(ctx, R2, {.step = Last, .most_departure = most_final_departure}, R2, certificate);
+    factor(R2, {.step = Last, .most_departure = most_final_departure});
     // R := R₂ R₁;  Q = Q₁ R₂⁻¹
     multiply_upper<S, T>(ctx, R2, R1, R, certificate);
     const Certificate found = conclude(Q1, R2);

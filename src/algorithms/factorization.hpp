@@ -156,6 +156,9 @@ void count_costs(Plan& plan);
 
 inline bool is_cholesky(Method method) { return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3; }
 
+/// Throws NumericalBreakdown. `column` is where CholeskyQR broke down, or −1.
+[[noreturn]] void report_breakdown(Method method, Index column);
+
 inline bool is_gram_schmidt(Method method) {
     return method == Method::ModifiedGramSchmidt || method == Method::ClassicalGramSchmidt;
 }
@@ -220,9 +223,11 @@ void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_
 }
 
 /// The first min(m, columns) columns of A := those of Q, in place of the reflectors. Where A has more columns than the
-/// panels, A's right of them are those of the unit matrix on entry. `arithmetic` is that of panels in LAPACK's format.
+/// panels, A's right of them are those of the unit matrix on entry. `arithmetic` is that of panels in LAPACK's format. Where E
+/// (n×n, upper triangular) has data, Q [E; 0] in place of Q's columns, of one panel.
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic = Arithmetic::Native);
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic = Arithmetic::Native,
+                     MatrixView<const T, D> E = {});
 
 /// What the Gram passes of CholeskyQR left behind.
 template <class T, class D>
@@ -244,12 +249,22 @@ struct CholeskyPasses {
 template <class T, class D>
 using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, CertificateView<D> certificate)>;
 
+/// Where A has the rows of one of several ranks: G, of these rows, becomes the Cholesky factor of the sum of the ranks' G, and
+/// `certificate` what `factor_gram` says of that sum, the same on all ranks. `levels` additions in a row make the sum; `rows` are those
+/// of all ranks.
+template <class T, class D>
+struct GramOverRanks {
+    std::function<void(MatrixView<Sum<T, D>, D> G, GramDemands demands, CertificateView<D> certificate)> factor;
+    Index rows = 0, levels = 0;
+};
+
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
 /// Waits once, or twice where one pass might have done and did not: `next` is asked for twice then, the first time in vain.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
-                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {});
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},
+                                     const GramOverRanks<T, D>& over_ranks = {});
 
 /// Householder reconstruction: Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns, Q₁ in A, becomes V below the
 /// diagonal of A and Tf (n×n); R (n×n) takes the rows' signs, given in `signs` (n×1), and goes above V. Nothing where the

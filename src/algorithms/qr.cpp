@@ -27,10 +27,7 @@ void check_storage(const void* data, Index rows, Index cols, Index contiguous, c
     if (!data && rows > 0 && cols > 0) throw InvalidArgument("the matrix has no data");
 }
 
-namespace {
-
-/// `column` of the breakdown, or −1.
-[[noreturn]] void report_breakdown(Method method, Index column) {
+void report_breakdown(Method method, Index column) {
     if (column >= 0) {
         throw NumericalBreakdown(fmt::format("{}: the Gram matrix is not numerically positive definite at column {}",
                                              to_string(method), column),
@@ -39,6 +36,8 @@ namespace {
     throw NumericalBreakdown(
         fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
 }
+
+namespace {
 
 /// Everything that becomes of A between the checks and the report.
 template <class T, class D>

@@ -45,6 +45,15 @@ int least_norm_exponent(double largest) {
     return (largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : -most) - most;
 }
 
+/// The e with which 2^-e A is solved for, where R of A has this largest entry and `beside` has the largest one of what is multiplied
+/// by 2^-e and by Qᵀ too: the factorization scales A's columns itself, but R may not fit.
+template <class T>
+int solver_exponent(double largest_of_R, double beside) {
+    const int needed = least_norm_exponent<T>(beside);
+    return std::isinf(largest_of_R) ? std::max(room_for_norms, needed)
+                                    : std::max(needed, std::min(0, range_exponent<T>(largest_of_R, safe_exponent<T>)));
+}
+
 /// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one; e is 0 unless R would overflow or lose digits to underflow.
 template <class T, class D>
 struct QRInRange {
@@ -56,11 +65,7 @@ struct QRInRange {
     /// `beside`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
     QRInRange(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, double beside = 0)
         : QRInRange(factor(ctx, A, options, 0)) {
-        // the factorization scales A's columns itself: it is R that may not fit
-        const double largest = entry_norms<T>(ctx, R.view(), {}).largest;
-        const int needed = least_norm_exponent<T>(beside);
-        const int e = std::isinf(largest) ? std::max(room_for_norms, needed)
-                                          : std::max(needed, std::min(0, range_exponent<T>(largest, safe_exponent<T>)));
+        const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, beside);
         if (e != 0) *this = factor(ctx, scaled_by_power<T, D>(ctx, -e, A).view(), options, e);
     }
 

@@ -136,7 +136,7 @@ void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixV
 }
 
 template <class T, class D>
-void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic) {
+void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic, MatrixView<const T, D> E) {
     const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
     SideWork beside(ctx);
@@ -149,12 +149,16 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
         // columns right of the panel: [0; Q₂₂] := H [0; Q₂₂];  the panel's own: H [I; 0]
         const auto C = forest.A.block({panel.first, m}, {panel.first + tree.width, k});
         set_identity<T>(ctx, C.cols, C.row_block({0, tree.width}));
-        if (tree.lapack_panel()) {
+        if (tree.lapack_panel() && !E.data) {
             tsqr_apply<T, D>(ctx, tree, Op::None, A, Tf, C, arithmetic);
             form_panel<T>(ctx, A, Tf);
             continue;
         }
-        set_root<T>(beside.fork(), A);
+        if (E.data) {
+            store_triangle<T>(beside.fork(), E, A.row_block({0, tree.width}));
+        } else {
+            set_root<T>(beside.fork(), A);
+        }
         for (Index l = tree.levels() - 1; l >= 0; --l) {
             // Q's blocks take the place of the level's V once C has been multiplied by them
             if (C.cols > 0) apply_nodes<T>(ctx, tree, l, Op::None, A, Tf, C);
@@ -170,7 +174,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                   \
     template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);     \
     template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>, Arithmetic); \
-    template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic);
+    template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic, MatrixView<const T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+
+#include "quoin/context.hpp"
+
+namespace quoin {
+
+/// What one rank has sent and received so far. A word is one element of a view.
+struct Traffic {
+    Index messages_sent = 0, words_sent = 0;
+    Index messages_received = 0, words_received = 0;
+};
+
+/// How `Communicator::all_reduce` joins the entries of the ranks.
+enum class Reduction { Sum, Max };
+
+/// One of `size` ranks that send each other matrices of float, double or Index, of any number of elements.
+///
+/// An engine carries the bytes: threads of this process (`run_ranks`) or MPI (`MpiCommunicator` in quoin/mpi.hpp). The rest is
+/// made of these messages here, so that no other part of Quoin knows the engine, and sums have one order, that of a fixed binary
+/// tree of ranks, whatever arrives first. Each message blocks until its data may be changed; the two ranks name each other.
+///
+/// **Notes.** A message carries either its data or a note alone, a positive number. A rank whose work has failed sends 1 + its
+/// number in place of every message that the others wait for: nobody hangs, and all learn of the failure.
+///
+/// One thread at a time uses a Communicator. Every call throws InvalidArgument for a rank that is not there, and an Error with
+/// ErrorCode::CommunicationFailure where a message has another size than the receiver expects, where the other rank has ended,
+/// or where the engine reports a failure.
+///
+///     run_ranks(4, [](Communicator& comm) {
+///         Context<Host> ctx(1);
+///         Matrix<double> x(1, 1);
+///         x(0, 0) = comm.rank();
+///         comm.all_reduce<double>(ctx, x.view());  // 6 on every rank
+///     });
+class Communicator {
+public:
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+    virtual ~Communicator() = default;
+
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+
+    /// Sends A, or only `note` if it is not 0.
+    template <class T, class D>
+    void send(Context<D>& ctx, View<const T, D> A, int to, int note = 0);
+    /// A := what rank `from` has sent. Returns the note; A is as it was where that is not 0.
+    template <class T, class D>
+    int receive(Context<D>& ctx, View<T, D> A, int from);
+    /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
+    template <class T, class D>
+    int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
+    /// A := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note on every rank:
+    /// 0, or a note of one of the ranks, and A is unspecified. 2⌈log₂ size⌉ messages one after the other.
+    template <class T, class D>
+    int all_reduce(Context<D>& ctx, View<T, D> A, Reduction reduction = Reduction::Sum, int note = 0);
+
+    const Traffic& traffic() const { return traffic_; }
+
+protected:
+    Communicator(int rank, int size) : rank_(rank), size_(size) {}
+
+private:
+    /// The message is `bytes` of data, or no data and a note. Returns when the data may be changed.
+    virtual void send_bytes(const void* data, Index bytes, int to, int note) = 0;
+    /// Throws CommunicationFailure if a message without a note is not of `bytes`.
+    virtual int receive_bytes(void* data, Index bytes, int from) = 0;
+    void require_other_rank(const char* operation, int rank) const;
+
+    int rank_, size_;
+    Traffic traffic_;
+};
+
+/// Runs f on n ranks, n threads of this process of which the caller is rank 0, until all have ended.
+///
+/// A rank that waits for one that has ended gets an Error. The first exception that left f is thrown again when all have ended.
+/// Throws InvalidArgument unless n >= 1. Every rank computes with a context of its own: give it its share of the cores.
+///
+///     run_ranks(4, [&](Communicator& comm) {
+///         Context<Host> ctx(1);
+///         auto f = qr(ctx, comm, rows_of(comm.rank()));
+///     });
+void run_ranks(int n, const std::function<void(Communicator&)>& f);
+
+}  // namespace quoin

@@ -1,0 +1,136 @@
+#pragma once
+
+#include "quoin/communicator.hpp"
+#include "quoin/least_squares.hpp"
+#include "quoin/svd.hpp"
+
+namespace quoin {
+
+/// Which ranks get what all of them could have.
+enum class Ranks { Root, All };
+
+template <class T, class D>
+struct DistributedFactorization;
+
+/// A QR factorization A = QR of an m×n matrix whose rows are spread over the ranks of a Communicator, in blocks in the order of the
+/// ranks: any number of rows a rank, also none. k = min(m, n).
+///
+/// **All ranks call `r`, `form_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks until the
+/// other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the factorization.
+///
+/// Q is held as reflectors, whose tree has the ranks as its top levels, or explicitly, each rank its rows.
+template <class T, class D = Host>
+class DistributedQR {
+public:
+    DistributedQR(DistributedQR&&) noexcept;
+    DistributedQR& operator=(DistributedQR&&) noexcept;
+    ~DistributedQR();
+
+    /// R, k×n, with exact zeros below its diagonal: the same bits on every rank; Ranks::Root gives it to rank 0, and a matrix
+    /// without entries to the others. A broadcast of n(n + 1)/2 words.
+    Matrix<T, D> r(Context<D>& ctx, Ranks where = Ranks::All) const;
+
+    /// This rank's rows of the thin Q. 2hn² flops for h rows, and n(n + 1)/2 words along each edge of the tree of ranks; a copy if Q
+    /// is held explicitly. Throws InvalidArgument with QForm::None.
+    Matrix<T, D> form_q(Context<D>& ctx) const;
+
+    /// With Op::Transpose Q₁ᵀC, k×p, on every rank, C (h×p) being this rank's rows of a matrix. With Op::None this rank's rows of
+    /// Q₁C, C being k×p and the same on every rank. Q₁ is the thin Q, and is not formed.
+    ///
+    /// 4hnp flops for h rows, and np words along each edge of the tree. Backward stable as `QR::apply_q`. Throws InvalidArgument on
+    /// other shapes and with QForm::None.
+    Matrix<T, D> apply_thin_q(Context<D>& ctx, Op op, MatrixView<const T, D> C) const;
+
+    /// m, the rows of all ranks, and n.
+    Index rows() const;
+    Index cols() const;
+    /// Of the whole matrix: the method, and flops of all ranks together.
+    const Plan& plan() const;
+    /// The same on every rank, except for `seconds`.
+    const Report& report() const;
+
+private:
+    template <class U, class E>
+    friend DistributedQR<U, E> qr(Context<E>& ctx, Communicator& comm, MatrixView<const U, E> A, Options options);
+    friend struct InsideRanks;
+    explicit DistributedQR(std::unique_ptr<DistributedFactorization<T, D>> inside);
+    std::unique_ptr<DistributedFactorization<T, D>> inside_;
+};
+
+/// A = QR, A (h×n) being this rank's rows. Every rank calls it, with the same n, T and options. Blocks until all are done.
+///
+/// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank factors its
+/// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 and
+/// ShiftedCholeskyQR3 sum a Gram matrix of n(n + 1)/2 words over the ranks in each pass, and rank 0 decides for all whether it is
+/// certified. Method::Auto takes CholeskyQR2 where one process would, and TSQR where that is not certified or the matrix not tall.
+/// Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors, `full_t` and
+/// `verify` throw InvalidArgument.
+///
+/// Bounds and exceptions are those of `qr` on one process, for every finite A. The same run gives the same bits again; other numbers
+/// of ranks or other numbers of rows on them may give others, within the bounds.
+///
+/// **An error of one rank is thrown on every rank**: NaN or Inf (NonFiniteEntry, its row counted within the rank's rows), arguments
+/// that a rank refuses or has other than the others, memory that it does not have, an Interrupted context. The message names the rank.
+///
+///     run_ranks(4, [&](Communicator& comm) {
+///         Context<Host> ctx(1);
+///         auto f = qr(ctx, comm, A.view().row_block(rows_of(comm.rank())));
+///         Matrix<double> R = f.r(ctx), Q = f.form_q(ctx);  // Q: this rank's rows
+///     });
+template <class T, class D>
+DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, Options options = {});
+template <class T, class D>
+DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, Options options = {}) {
+    return qr<T, D>(ctx, comm, MatrixView<const T, D>(A), options);
+}
+
+/// What `qr` over P ranks costs a rank, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
+/// ⌈log₂P⌉.
+struct RankPlan {
+    Method method = Method::Auto;  ///< never Auto
+    Index rows = 0;                ///< of a rank, ⌈m/P⌉
+    double flops = 0;              ///< of its rows, and n³-terms of L nodes or of the Gram passes
+    double messages = 0;           ///< one after the other
+    double bytes = 0;              ///< of these messages
+    double memory_bytes = 0;       ///< of a rank: A, the factorization, messages
+
+    /// The model of α, β and γ: seconds a message, bytes a second between two ranks, flops a second of one rank.
+    double seconds(double latency, double bandwidth, double flop_rate) const {
+        return messages * latency + bytes / bandwidth + flops / flop_rate;
+    }
+};
+/// Pure: no rank takes part. Throws InvalidArgument as `qr`, for ranks < 1, and where a rank would have fewer than n rows.
+///
+///     plan_ranks<double>(ctx, 1000000000, 256, 4096).seconds(2e-6, 25e9, 1e12);
+template <class T, class D>
+RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options options = {});
+
+/// min ‖AX − B‖ for a matrix of m >= n rows, A (h×n) and B (h×p) being this rank's: X, the residual norms and the condition are the
+/// same on every rank. As `least_squares` on one process, and `qr` above about ranks and errors; np words more along each edge of
+/// the tree, and a broadcast of X. Throws InvalidArgument for m < n.
+///
+///     auto s = least_squares(ctx, comm, A.view(), B.view());
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+                                 Options options = {});
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+                                 Options options = {}) {
+    return least_squares<T, D>(ctx, comm, MatrixView<const T, D>(A), B, rcond, options);
+}
+
+/// A = U diag(s) Vᵀ for a matrix of m >= n rows, A (h×n) being this rank's: `U` has this rank's rows, s and Vᵀ are the same on every
+/// rank. As `svd` on one process, and `qr` above about ranks and errors; a broadcast of U₁ and V of R = U₁ΣVᵀ. Throws
+/// InvalidArgument for m < n.
+///
+///     auto f = svd(ctx, comm, A.view(), /*vectors=*/false);  // f.s
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, bool vectors = true, Options options = {});
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, bool vectors = true, Options options = {}) {
+    return svd<T, D>(ctx, comm, MatrixView<const T, D>(A), vectors, options);
+}
+
+}  // namespace quoin

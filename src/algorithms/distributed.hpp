@@ -1,0 +1,212 @@
+#pragma once
+
+// TSQR over ranks (Demmel, Grigori, Hoemmen, Langou 2012): every rank's rows are one panel, and the R factors of the ranks meet in the
+// nodes of a binary tree, two triangles each, as those of the domains of one panel do.
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/factorization.hpp"
+#include "algorithms/solver_steps.hpp"
+#include "comm/joint_call.hpp"
+#include "devices.hpp"
+#include "quoin/distributed.hpp"
+
+namespace quoin {
+
+/// First value of `JointCall::agree`.
+enum RankOperation : Index { Factor, GetR, FormQ, ApplyThinQ, SolveLeastSquares, SVDOfRows, ChooseRange };
+
+/// Throws InvalidArgument for what `qr` over ranks does not offer.
+void require_offered(const Options& options);
+
+/// Of the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
+template <class T, class D>
+Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
+    Plan plan = plan_qr<T>(ctx, m, n, options);
+    if (is_cholesky(plan.method)) return plan;
+    options.method = Method::TSQR;
+    return plan_qr<T>(ctx, m, n, options);
+}
+
+/// Elements on and above the diagonal of a k×n matrix, and what a certificate adds to them in a message.
+inline Index packed_size(Index k, Index n) { return k * n - k * (k - 1) / 2; }
+inline constexpr Index certificate_size = 5;
+
+/// Levels of the tree of ranks.
+inline Index rank_levels(int ranks) {
+    Index levels = 0;
+    while ((Index{1} << levels) < ranks) ++levels;
+    return levels;
+}
+
+/// Consecutive ranks that have n rows or more together; one of them, the leader, factors them all. A rank with n rows or more is a group
+/// of its own, as a rule. So every triangle of the tree is n×n, unless there is one group alone.
+struct RowGroups {
+    struct Group {
+        Range ranks;
+        Index rows = 0;
+        int leader = 0;  ///< has the most rows
+    };
+    RowGroups() = default;
+    RowGroups(std::vector<Index> rows_, Index n) : rows(std::move(rows_)) {
+        Group open;
+        for (Index rank = 0; rank < static_cast<Index>(rows.size()); ++rank) {
+            if (open.ranks.size() == 0) open = {{rank, rank}, 0, static_cast<int>(rank)};
+            open.ranks.end = rank + 1;
+            open.rows += rows[rank];
+            if (rows[rank] > rows[open.leader]) open.leader = static_cast<int>(rank);
+            total += rows[rank];
+            if (n > 0 && open.rows >= n) groups.push_back(std::exchange(open, {}));
+        }
+        if (open.ranks.size() == 0) return;
+        if (groups.empty()) {
+            groups.push_back(open);
+            return;
+        }
+        // too few rows are left: they join the last group
+        Group& last = groups.back();
+        last.ranks.end = open.ranks.end;
+        last.rows += open.rows;
+        if (rows[open.leader] > rows[last.leader]) last.leader = open.leader;
+    }
+    int index_of(int rank) const {
+        int g = 0;
+        while (groups[g].ranks.end <= rank) ++g;
+        return g;
+    }
+    int root() const { return groups.front().leader; }
+
+    std::vector<Index> rows;  ///< of each rank
+    std::vector<Group> groups;
+    Index total = 0;
+};
+
+/// The rows of a group, on their way to its leader and back. Messages only where the group has several ranks.
+template <class T, class D>
+class LentRows {
+public:
+    LentRows() = default;
+    /// For p columns.
+    LentRows(Context<D>& ctx, const RowGroups& layout, int rank, Index p) : rank_(rank), rows_(layout.rows) {
+        group_ = layout.groups[layout.index_of(rank)];
+        if (!is_shared() || rank != group_.leader) return;
+        Index most = 0;
+        for (Index r = group_.ranks.begin; r < group_.ranks.end; ++r) most = std::max(most, r == rank ? 0 : rows_[r]);
+        all_ = Matrix<T, D>(ctx, group_.rows, p);
+        part_ = Matrix<T, D>(ctx, most * p, 1);
+    }
+    bool is_shared() const { return group_.ranks.size() > 1; }
+
+    /// X of all ranks of the group on the leader; X, where it is alone.
+    Matrix<T, D> gather(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X) {
+        if (!is_shared()) return std::move(X);
+        if (rank_ != group_.leader) {
+            call.comm().template send<T>(ctx, X.view(), group_.leader, call.note());
+            return {};
+        }
+        for_each_rank([&](int rank, MatrixView<T, D> rows) {
+            const auto part = rank == rank_ ? X.view() : part_of(rows);
+            if (rank != rank_) call.hear(call.comm().template receive<T>(ctx, part, rank));
+            call.attempt([&] { copy<T>(ctx, part, rows); });
+        });
+        return std::move(all_);
+    }
+    /// X := this rank's rows of C, which the leader has.
+    void scatter(Context<D>& ctx, JointCall& call, Matrix<T, D>&& C, Matrix<T, D>& X) {
+        if (!is_shared()) {
+            X = std::move(C);
+            return;
+        }
+        if (rank_ != group_.leader) return call.hear(call.comm().template receive<T>(ctx, X.view(), group_.leader));
+        all_ = std::move(C);
+        for_each_rank([&](int rank, MatrixView<T, D> rows) {
+            const auto part = rank == rank_ ? X.view() : part_of(rows);
+            call.attempt([&] { copy<T>(ctx, rows, part); });
+            if (rank != rank_) call.comm().template send<T>(ctx, part, rank, call.note());
+        });
+    }
+
+private:
+    MatrixView<T, D> part_of(MatrixView<T, D> rows) { return {part_.data(), rows.rows, rows.cols}; }
+    template <class F>
+    void for_each_rank(F f) {
+        Index row = 0;
+        for (Index r = group_.ranks.begin; r < group_.ranks.end; row += rows_[r], ++r)
+            f(static_cast<int>(r), all_.view().row_block({row, row + rows_[r]}));
+    }
+
+    int rank_ = 0;
+    std::vector<Index> rows_;
+    RowGroups::Group group_;
+    Matrix<T, D> all_, part_;
+};
+
+/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0], V in place of R_member.
+template <class T, class D>
+struct RankNode {
+    int member = 0;
+    PanelTree tree;
+    Matrix<T, D> W, Tf;
+
+    RankNode(Context<D>& ctx, int member_, Index n)
+        : member(member_),
+          tree{2 * n, n, Tuning<D>::inner_block(n), n, n, 2},
+          W(ctx, 2 * n, n),
+          Tf(ctx, tree.inner_block, tree.t_cols()) {}
+    MatrixView<T, D> upper() { return W.view().row_block({0, tree.width}); }
+    MatrixView<T, D> lower() { return W.view().row_block({tree.width, 2 * tree.width}); }
+};
+
+/// What a DistributedQR is made of.
+template <class T, class D>
+struct DistributedFactorization {
+    Communicator* comm = nullptr;
+    RowGroups layout;
+    Plan plan;
+    Report report;
+    Matrix<T, D> R;  ///< k×n: on the root of the tree, or on all ranks after Gram passes
+    bool holds_q = false, is_explicit = false;
+    Matrix<T, D> Q;                     ///< explicit: this rank's rows; then there is no tree
+    ReflectorForest<T, D> leaf;         ///< of a leader's rows: one panel
+    std::vector<RankNode<T, D>> nodes;  ///< of a leader, in the order of the levels
+    int head = -1;                      ///< of a leader: the rank that absorbs its R
+
+    Index k() const { return std::min(plan.rows, plan.cols); }
+    Index own_rows() const { return layout.rows[comm->rank()]; }
+    const RowGroups::Group& group() const { return layout.groups[layout.index_of(comm->rank())]; }
+    bool leads() const { return group().leader == comm->rank(); }
+    bool is_root() const { return layout.root() == comm->rank(); }
+    void require_q(const char* operation) const {
+        if (!holds_q)
+            throw InvalidArgument(std::string(operation) +
+                                  " needs Q, and the factorization was asked for R alone (q = none)");
+    }
+};
+
+/// The way of Quoin's own sources into a DistributedQR.
+struct InsideRanks {
+    template <class T, class D>
+    static const DistributedFactorization<T, D>& of(const DistributedQR<T, D>& f) {
+        return *f.inside_;
+    }
+};
+
+/// Products of the thin Q₁ with p columns. The constructor allocates, before the ranks agree to begin.
+template <class T, class D>
+class ThinProduct {
+public:
+    ThinProduct(Context<D>& ctx, const DistributedFactorization<T, D>& f, Index p);
+    /// Q₁ᵀX (k×p) on the root of the tree, X being this rank's rows. Where `rest` is given it becomes the norms of p columns whose
+    /// squares, summed over the ranks, are those of (I − Q₁Q₁ᵀ)X.
+    Matrix<T, D> project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X, std::vector<T>* rest = nullptr);
+    /// This rank's rows of Q₁W, W being k×p and the same on every rank.
+    Matrix<T, D> expand(Context<D>& ctx, JointCall& call, MatrixView<const T, D> W);
+
+private:
+    const DistributedFactorization<T, D>& f_;
+    LentRows<T, D> lent_;
+    Matrix<T, D> top_, part_, stack_, X_;
+};
+
+}  // namespace quoin

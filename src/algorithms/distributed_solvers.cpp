@@ -1,0 +1,160 @@
+// Least squares and the SVD of rows spread over ranks: R is handled on one rank, Q on all.
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <numeric>
+#include <optional>
+
+#include "algorithms/distributed.hpp"
+#include "algorithms/range_scaling.hpp"
+
+namespace quoin {
+namespace {
+
+void require_tall(const char* what, Index m, Index n) {
+    if (m < n)
+        throw InvalidArgument(
+            fmt::format("{} over ranks needs at least as many rows as columns, and A is {}x{}", what, m, n));
+}
+
+/// 2^-e A = QR, e = 0 unless R would overflow or lose digits to underflow; every rank has R.
+template <class T, class D>
+struct RankQRInRange {
+    DistributedQR<T, D> factors;
+    Matrix<T, D> R;
+    int exponent = 0;
+
+    /// `beside`: as of `solver_exponent`, the same on all ranks.
+    RankQRInRange(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, const Options& options,
+                  double beside = 0)
+        : factors(qr<T, D>(ctx, comm, A, options)), R(factors.r(ctx)) {
+        Matrix<T, D> scaled;
+        JointCall call(host_context(ctx), comm, RankOperation::ChooseRange);
+        call.attempt([&] {
+            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, beside);
+            if (exponent != 0) scaled = scaled_by_power<T, D>(ctx, -exponent, A);
+        });
+        call.agree();
+        if (exponent == 0) return;
+        factors = qr<T, D>(ctx, comm, std::as_const(scaled).view(), options);
+        R = factors.r(ctx);
+    }
+};
+
+}  // namespace
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+    const Index n = A.cols, p = B.cols;
+    if (options.q == QForm::None) options.q = QForm::Any;
+    JointCall call(host_context(ctx), comm, RankOperation::SolveLeastSquares);
+    Matrix<double, D> largest(ctx, 1, 1);
+    call.attempt([&] {
+        rcond = rank_tolerance<T>(rcond);
+        check_matrix(A);
+        check_matrix(B);
+        if (A.rows != B.rows)
+            throw InvalidArgument(fmt::format("least_squares: B has {} rows, and A {}", B.rows, A.rows));
+        if (options.check_finite) require_finite<T>(ctx, B, "B");
+        largest(0, 0) = entry_norms<T>(ctx, B, {}).largest;
+    });
+    const auto heights = call.agree({{"the number of columns of A", n},
+                                     {"the number of columns of B", p},
+                                     {"the size of an element", sizeof(T)},
+                                     {"Options::check_finite", options.check_finite},
+                                     {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
+                                    A.rows);
+    const Index m = std::accumulate(heights.begin(), heights.end(), Index{0});
+    require_tall("least_squares", m, n);
+    comm.all_reduce<double>(ctx, largest.view(), Reduction::Max);
+
+    const RankQRInRange<T, D> factored(ctx, comm, A, options, largest(0, 0));
+    const int e = factored.exponent;
+    const auto& f = InsideRanks::of(factored.factors);
+    LeastSquares<T, D> solution;
+    std::optional<ThinProduct<T, D>> product;
+    Matrix<T, D> X, norms, part;
+    call.attempt([&] {
+        product.emplace(ctx, f, p);
+        X = scaled_by_power<T, D>(ctx, -e, B);
+        norms = Matrix<T, D>(ctx, p + 1, 1);
+        part = Matrix<T, D>(ctx, p + 1, 1);
+    });
+    call.agree();
+    // 2^-e B = Q₁C₁ + the rest,   R X = C₁,   ‖A x_j − b_j‖ = 2^e ‖rest(:, j)‖
+    solution.X = product->project(ctx, call, std::move(X), &solution.residual_norms);
+    const int root = f.layout.root();
+    call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
+    norms(p, 0) = 0;
+    reduce<T, D>(comm, ctx, norms.view(), part.view(), root, call.note(),
+                 [](auto B_, auto A_, int) { combine_entries<T>(B_, A_, [](T a, T b) { return std::hypot(a, b); }); });
+    if (f.is_root()) {
+        call.attempt(
+            [&] {
+                const double condition =
+                    require_full_rank<T, D>(ctx, factored.R.view(), m, n, rcond, options.check_finite);
+                norms(p, 0) = static_cast<T>(condition);
+                solve_triangle<T>(ctx, Triangle::Upper, Op::None, factored.R.view(), solution.X.view());
+            },
+            JointCall::Of::All);
+    }
+    call.share<T>(ctx, solution.X.view(), root);
+    call.share<T>(ctx, norms.view(), root);
+    for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
+    solution.condition = static_cast<double>(norms(p, 0));
+    solution.report = factored.factors.report();
+    return solution;
+}
+
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, bool vectors, Options options) {
+    options.q = !vectors ? QForm::None : options.q == QForm::None ? QForm::Any : options.q;
+    const Index n = A.cols;
+    const RankQRInRange<T, D> factored(ctx, comm, A, options);
+    require_tall("svd", factored.factors.rows(), n);
+    const auto& f = InsideRanks::of(factored.factors);
+    JointCall call(host_context(ctx), comm, RankOperation::SVDOfRows);
+    SVD<T, D> result;
+    result.report = factored.factors.report();
+    Matrix<T, D> values, left, R;
+    std::optional<ThinProduct<T, D>> product;
+    call.attempt([&] {
+        values = Matrix<T, D>(ctx, n, 1);
+        R = copy_of<T, D>(ctx, factored.R.view());
+        result.s.resize(n);
+        if (!vectors) return;
+        left = Matrix<T, D>(ctx, n, n);
+        result.Vt = Matrix<T, D>(ctx, n, n);
+        product.emplace(ctx, f, n);
+    });
+    call.agree({{"vectors", vectors}});
+    // R = U₁ΣVᵀ,   U = Q U₁
+    const int root = f.layout.root();
+    if (f.is_root()) {
+        call.attempt(
+            [&] {
+                small_svd<T>(ctx, R.view(), result.s, left.view(), result.Vt.view());
+                std::copy(result.s.begin(), result.s.end(), values.data());
+            },
+            JointCall::Of::All);
+    }
+    call.share<T>(ctx, values.view(), root);
+    for (Index j = 0; j < n; ++j) result.s[j] = std::scalbn(values(j, 0), factored.exponent);
+    if (!vectors) return result;
+    call.share<T>(ctx, left.view(), root);
+    call.share<T>(ctx, result.Vt.view(), root);
+    result.U = product->expand(ctx, call, left.view());
+    call.agree();
+    return result;
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                         \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, \
+                                                    MatrixView<const T, D>, double, Options);           \
+    template SVD<T, D> svd<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, bool, Options);
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

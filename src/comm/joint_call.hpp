@@ -1,0 +1,81 @@
+#pragma once
+
+// A call that all ranks make together: it succeeds on all of them, or throws one error on all of them.
+
+#include <exception>
+#include <initializer_list>
+#include <vector>
+
+#include "comm/rank_tree.hpp"
+
+namespace quoin {
+
+/// A rank whose work throws keeps the exception and goes on sending and receiving as the others do, with a note in place of data,
+/// until the note has come to all ranks. So the messages of a call are the same whether or not it fails. Memory for the messages
+/// themselves is allocated by a piece of work before the ranks `agree` to begin.
+class JointCall {
+public:
+    /// `operation` is the first value that must be the same on all ranks.
+    JointCall(Context<Host>& ctx, Communicator& comm, Index operation)
+        : ctx_(ctx), comm_(comm), operation_(operation) {}
+
+    Communicator& comm() const { return comm_; }
+    /// 0, or 1 + the rank whose work failed, as far as this one knows.
+    int& note() { return note_; }
+    bool failed() const { return note_ != 0; }
+    void hear(int note) {
+        if (note_ == 0) note_ = note;
+    }
+
+    /// Does the work unless something has failed, and keeps what it throws. Work that all ranks depend on, done by one of them, is
+    /// not reported as that rank's.
+    enum class Of { Rank, All };
+    template <class F>
+    void attempt(F&& work, Of of = Of::Rank) {
+        if (note_ != 0) return;
+        try {
+            work();
+        } catch (...) {
+            if (settled_) throw;
+            keep(of);
+        }
+    }
+
+    struct Same {
+        const char* name;
+        Index value;
+    };
+    /// What `mine` is on each rank. Throws on all ranks if one has failed, is in another operation, or has another value of what must
+    /// be the same (at most 23 values): InvalidArgument, which names two that differ. `agreement_words` in each of 2⌈log₂ size⌉ messages
+    /// one after the other.
+    std::vector<Index> agree(std::initializer_list<Same> same = {}, Index mine = 0);
+
+    static constexpr Index most_same = 24;
+    static Index agreement_words(int size) { return most_same + size; }
+
+    /// A := A of `root` on every rank. Throws on all ranks if root knows of a failure.
+    template <class T, class D>
+    void share(Context<D>& ctx, View<T, D> A, int root = 0) {
+        settle(comm_.broadcast<T>(ctx, A, root, note_));
+    }
+
+private:
+    void keep(Of of);
+    void settle(int note);
+
+    /// One size on every rank. `text` is of the message, or of a matrix's name.
+    struct Failure {
+        Index code = 0, row = 0, col = 0;
+        double number = 0;
+        char text[480] = {};
+    };
+
+    Context<Host>& ctx_;
+    Communicator& comm_;
+    Index operation_;
+    int note_ = 0;
+    bool settled_ = false;
+    Failure failure_;
+};
+
+}  // namespace quoin

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "quoin/communicator.hpp"
+
+namespace quoin {
+
+/// A rank's place in the binary tree of `size` ranks with the given root. Counted from the root, rank r absorbs r + 1, r + 2, r + 4,
+/// …, as far as these exist and r is a multiple of twice the distance: level l of a PanelTree with fan-in 2, whose domains are the
+/// ranks. Reductions go from members to heads, broadcasts from heads to members in the opposite order.
+struct RankTree {
+    RankTree(int rank, int size, int root = 0) {
+        const int place = (rank - root + size) % size;
+        const auto rank_at = [&](int p) { return (p + root) % size; };
+        int distance = 1;
+        for (; distance < size && place % (2 * distance) == 0; distance *= 2) {
+            if (place + distance < size) members.push_back(rank_at(place + distance));
+        }
+        if (place > 0) head = rank_at(place - distance);
+    }
+    std::vector<int> members;  ///< in the order of their levels
+    int head = -1;             ///< none: the root
+};
+
+/// A of the root := combine(…combine(A, A of its first member)…) over the tree; `part` has A's shape, or fewer columns where there are
+/// no members. `note` becomes that of a member where it is 0. `combine(part, A, member)` may set it too.
+template <class T, class D, class Combine>
+void reduce(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note, Combine combine) {
+    const RankTree tree(comm.rank(), comm.size(), root);
+    for (const int member : tree.members) {
+        const int heard = comm.receive<T>(ctx, part, member);
+        if (note == 0) note = heard;
+        if (note == 0) combine(MatrixView<const T, D>(part), A, member);
+    }
+    if (tree.head >= 0) comm.send<T>(ctx, A, tree.head, note);
+}
+
+/// A(i, j) := op(A(i, j), part(i, j)).
+template <class T, class F>
+void combine_entries(MatrixView<const T> part, MatrixView<T> A, F op) {
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) A(i, j) = op(A(i, j), part(i, j));
+    }
+}
+
+}  // namespace quoin
