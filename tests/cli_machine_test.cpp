@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "machine.hpp"
+#include "machine_limits.hpp"
 
 namespace quoin::cli {
 namespace {
@@ -24,6 +25,27 @@ TEST(Machine, KnowsItself) {
     EXPECT_GE(machine.running_threads, 0);
     EXPECT_GT(machine.memory_available_bytes, 0);
     EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
+}
+
+/// No core makes more than 64 multiply-adds of f32 in each of 6e9 cycles a second, or moves 200 GB.
+TEST(MachineLimits, AreThoseOfACore) {
+    const int cores = describe_machine().cores;
+    const MachineLimits limits = measure_machine_limits(true, true);
+    const double most = 6e9 * 64 * cores;
+    for (const double f32 : {limits.gemm_f32, limits.arithmetic_f32}) {
+        EXPECT_LT(f32, most * 2);
+        EXPECT_GT(f32, 6e7);
+    }
+    for (const double f64 : {limits.gemm_f64, limits.arithmetic_f64}) {
+        EXPECT_LT(f64, most);
+        EXPECT_GT(f64, 6e7);
+    }
+    EXPECT_GE(limits.arithmetic_f32, limits.gemm_f32);
+    EXPECT_GE(limits.arithmetic_f64, limits.gemm_f64);
+    EXPECT_LT(limits.copy, 200e9 * cores);
+    EXPECT_GT(limits.copy, 1e7);
+    EXPECT_EQ(limits.arithmetic(DType::F32), limits.arithmetic_f32);
+    EXPECT_EQ(limits.arithmetic(DType::F64), limits.arithmetic_f64);
 }
 
 }  // namespace

@@ -925,6 +925,18 @@ TEST_F(Cli, ResultsThatCannotBePrintedAreAnError) {
     EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
 }
 
+/// What man pages and completion are made from.
+TEST_F(Cli, DescribesItsCommandsAndOptions) {
+    const std::string text = quoin_run("--describe").out;
+    for (const char* part :
+         {R"("name": "factor", "description": ")", R"("names": "--dtype", "positional": false, "value": "TYPE")",
+          R"("choices": "auto householder tsqr caqr cholesky-qr2 shifted-cholesky-qr3 mgs cgs")",
+          R"("choices": "host cuda auto")", R"("names": "FILE", "positional": true)", R"("many": true)",
+          R"("required": true)", R"("group": "Reading CSV)"})
+        EXPECT_NE(text.find(part), std::string::npos) << part;
+    EXPECT_EQ(text.find("--describe"), std::string::npos) << "it is not for users";
+}
+
 TEST_F(Cli, InterruptLeavesNothing) {
     save("A.npy", random_normal<double>(100000, 40));
     for (const int signal : {SIGINT, SIGTERM}) {
