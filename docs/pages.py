@@ -79,17 +79,16 @@ def docstring(node):
     return ["", *lines, ""]
 
 
-def described(node, owner=""):
+def described(node, owner="", level="####"):
     name = f"{owner}{node.name}"
     properties = any(ast.unparse(decorator) in ("property", "cached_property") for decorator in node.decorator_list)
-    heading = f"{'####' if owner else '###'} {name} {{#python-{name.replace('.', '-')}}}"
+    heading = f"{level} {name} {{#python-{name.replace('.', '-')}}}"
     code = [] if properties else ["```python", owner + signature(node), "```"]
     return [heading, *code, *docstring(node)]
 
 
-def python_reference():
-    package = root / "python" / "quoin"
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in sorted(package.glob("*.py"))]
+def python_module(files, title, prefix=""):
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
     defined = {node.name: node for tree in trees for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     (names,) = (
         ast.literal_eval(node.value)
@@ -106,17 +105,16 @@ def python_reference():
         for member in node.body:
             yield getattr(member, "name", getattr(getattr(member, "target", None), "id", "_")), member
 
-    lines = ["# Python reference {#page-python-reference}", ""]
-    lines += ["The package `quoin`; [the guide](#page-python) shows how to use it.", ""]
-    for title, kind in (("Functions", ast.FunctionDef), ("Classes", ast.ClassDef)):
-        lines += [f"## {title} {{#python-{title.lower()}}}", ""]
+    lines = []
+    for what, kind in (("Functions", ast.FunctionDef), ("Classes", ast.ClassDef)):
+        lines += [f"## {what}{title} {{#python-{prefix.replace('.', '-')}{what.lower()}}}", ""]
         for name in (name for name in names if isinstance(defined[name], kind)):
             node = defined[name]
             if kind is ast.FunctionDef:
-                lines += described(node)
+                lines += described(node, prefix, "###")
                 continue
             bases = ", ".join(ast.unparse(base) for base in node.bases if not ast.unparse(base).startswith(("_", "Pickled")))
-            lines += [f"### {name} {{#python-{name}}}", "", f"class of {bases}" if bases else ""]
+            lines += [f"### {prefix}{name} {{#python-{prefix.replace('.', '-')}{name}}}", "", f"class of {bases}" if bases else ""]
             init = dict(members(node)).get("__init__")
             if init and "core: Any" not in ast.unparse(init.args):
                 lines += ["```python", signature(init).replace("__init__", name), "```"]
@@ -127,7 +125,18 @@ def python_reference():
                 if isinstance(member, ast.AnnAssign):
                     lines.append(f"- `{ast.unparse(member)}`")
                 elif isinstance(member, ast.FunctionDef):
-                    lines += described(member, f"{name}.")
+                    lines += described(member, f"{prefix}{name}.")
+    return lines
+
+
+def python_reference():
+    package = root / "python" / "quoin"
+    public = sorted(package.glob("[!_]*.py"))
+    lines = ["# Python reference {#page-python-reference}", ""]
+    lines += ["The package `quoin`; [the guide](#page-python) shows how to use it.", ""]
+    lines += python_module(sorted(set(package.glob("*.py")) - set(public)), "")
+    for file in public:
+        lines += python_module([file], f" of quoin.{file.stem}", f"{file.stem}.")
     return "\n".join(lines) + "\n"
 
 

@@ -764,6 +764,24 @@ TEST(DistributedFaults, OneRankWithOtherArguments) {
     }
 }
 
+TEST(DistributedFaults, OneRankThatCannotTakePart) {
+    const Matrix<double> A = random_normal<double>(30, 4);
+    for (const int ranks : rank_counts()) {
+        for (const int bad : {0, ranks - 1}) {
+            for (const bool factored : {false, true}) {
+                expect_fault<InvalidArgument>(ranks, bad, {fmt::format("rank {}: no file", bad)},
+                                              [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                                  const auto fail = [&] { fail_on_all_ranks(ctx, comm, "no file"); };
+                                                  if (is_bad && !factored) fail();
+                                                  const auto f = qr(ctx, comm, A.view());
+                                                  if (is_bad) fail();
+                                                  f.form_q(ctx);
+                                              });
+            }
+        }
+    }
+}
+
 TEST(DistributedFaults, OneRankWithoutMemory) {
     const Matrix<double> A = random_normal<double>(30, 4);
     for (const int ranks : rank_counts()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "quoin/context.hpp"
 
@@ -72,6 +73,10 @@ private:
     int rank_, size_;
     Traffic traffic_;
 };
+
+/// For a rank that cannot take part in the call that the others make (`qr`, `DistributedQR::form_q`, …), since it has not its rows or
+/// arguments: throws InvalidArgument, "rank r: " and `why`, here and from that call on all other ranks.
+[[noreturn]] void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why);
 
 /// Runs f on n ranks, n threads of this process of which the caller is rank 0, until all have ended.
 ///

@@ -9,6 +9,7 @@
 
 from . import _core
 from ._errors import (
+    CommunicationFailure,
     DeviceFailure,
     Error,
     InvalidArgument,
@@ -44,6 +45,7 @@ __version__: str = _core.info()["version"]
 
 __all__ = [
     "BatchedFactorization",
+    "CommunicationFailure",
     "DeviceFailure",
     "Error",
     "Estimate",

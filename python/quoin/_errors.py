@@ -38,5 +38,9 @@ class DeviceFailure(Error, RuntimeError):
     """The GPU's runtime reported a failure."""
 
 
+class CommunicationFailure(Error, RuntimeError):
+    """Another rank has ended, or a message between ranks cannot be sent or is not the one expected."""
+
+
 class NotFitted(Error, ValueError, AttributeError):
     """An attribute or method of an estimator was used before `fit`."""

@@ -16,6 +16,7 @@ const char* class_name(ErrorCode code) {
         case ErrorCode::RankDeficient: return "RankDeficient";
         case ErrorCode::OutOfMemory: return "OutOfMemory";
         case ErrorCode::DeviceFailure: return "DeviceFailure";
+        case ErrorCode::CommunicationFailure: return "CommunicationFailure";
         default: return "Error";
     }
 }

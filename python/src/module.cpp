@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "batches.hpp"
 #include "call.hpp"
+#include "distributed.hpp"
 #include "lyapunov.hpp"
 #include "method.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -701,6 +702,7 @@ NB_MODULE(_core, module) {
     bind_plan<quoin::Host>(module);
     module.def("info", &info);
     bind_lyapunov(module);
+    bind_distributed(module);
 #ifdef QUOIN_HAVE_CUDA
     bind_cuda(module.def_submodule("cuda"));
 #endif

@@ -76,4 +76,11 @@ std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine
     return {values.begin() + most_same, values.end()};
 }
 
+void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why) {
+    JointCall call(ctx, comm, 0);
+    call.attempt([&] { throw InvalidArgument(why); });
+    call.agree();
+    throw InvalidArgument(why);  // not reached: the ranks agree on the failure
+}
+
 }  // namespace quoin

@@ -1,0 +1,82 @@
+#include "distributed.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include "arrays.hpp"
+#include "call.hpp"
+#include "method.hpp"
+
+namespace quoin::python {
+namespace {
+
+/// The ranks of a Python object with `send(data, to, note)` and `receive(data, source)`, which returns the note; data is a
+/// memoryview of bytes. Called without the GIL.
+class PythonCommunicator final : public Communicator {
+public:
+    PythonCommunicator(const nb::object& engine, int rank, int size) : Communicator(rank, size), engine_(engine) {}
+
+private:
+    static nb::object memory(void* data, Index bytes, int flags) {
+        static char nothing;
+        return nb::steal(PyMemoryView_FromMemory(bytes > 0 ? static_cast<char*>(data) : &nothing, bytes, flags));
+    }
+    /// What Python raises cannot cross the ranks as it is.
+    template <class F>
+    static auto call(F&& f) {
+        const nb::gil_scoped_acquire acquired;
+        try {
+            return f();
+        } catch (const nb::python_error& e) {
+            throw Error(ErrorCode::CommunicationFailure, e.what());
+        }
+    }
+
+    void send_bytes(const void* data, Index bytes, int to, int note) override {
+        call([&] {
+            engine_.attr("send")(memory(const_cast<void*>(data), note == 0 ? bytes : 0, PyBUF_READ), to, note);
+        });
+    }
+    int receive_bytes(void* data, Index bytes, int from) override {
+        return call([&] { return nb::cast<int>(engine_.attr("receive")(memory(data, bytes, PyBUF_WRITE), from)); });
+    }
+
+    const nb::object& engine_;
+};
+
+/// (this rank's rows of Q, or None; R; the method).
+template <class T>
+nb::tuple distributed_qr(const Array<T>& a, const nb::object& engine, int rank, int size, bool with_q,
+                         const nb::object& method, int threads, bool check_finite) {
+    const StridedMatrix<T> A = matrix_of<T, Host>(a);
+    Options options;
+    options.method = parse_method(method);
+    options.q = with_q ? QForm::Explicit : QForm::None;
+    options.check_finite = check_finite;
+    Matrix<T> Q, R;
+    Method taken{};
+    PythonCommunicator comm(engine, rank, size);
+    run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
+        const ColumnMajor<T, Host> mine(ctx, A);
+        const auto f = qr<T, Host>(ctx, comm, mine.view, options);
+        taken = f.report().method;
+        R = f.r(ctx);
+        if (with_q) Q = f.form_q(ctx);
+    });
+    return nb::make_tuple(with_q ? to_numpy(std::move(Q)) : nb::none(), to_numpy(std::move(R)), to_string(taken));
+}
+
+/// In place of `distributed_qr`, on a rank whose arguments are wrong.
+void fail_distributed(const nb::object& engine, int rank, int size, const std::string& why) {
+    PythonCommunicator comm(engine, rank, size);
+    run_released(Home<Host>(1), 1, 0, [&](Context<Host>& ctx) { fail_on_all_ranks(ctx, comm, why); });
+}
+
+}  // namespace
+
+void bind_distributed(nb::module_& module) {
+    module.def("distributed_qr", &distributed_qr<float>);
+    module.def("distributed_qr", &distributed_qr<double>);
+    module.def("fail_distributed", &fail_distributed);
+}
+
+}  // namespace quoin::python

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace quoin::python {
+
+/// Adds the function `distributed_qr`, whose messages an object of Python carries.
+void bind_distributed(nanobind::module_& module);
+
+}  // namespace quoin::python
