@@ -107,9 +107,11 @@ def python_module(files, title, prefix=""):
 
     lines = []
     for what, kind in (("Functions", ast.FunctionDef), ("Classes", ast.ClassDef)):
+        nodes = {name: defined[name] for name in names if isinstance(defined[name], kind)}
+        if not nodes:
+            continue
         lines += [f"## {what}{title} {{#python-{prefix.replace('.', '-')}{what.lower()}}}", ""]
-        for name in (name for name in names if isinstance(defined[name], kind)):
-            node = defined[name]
+        for name, node in nodes.items():
             if kind is ast.FunctionDef:
                 lines += described(node, prefix, "###")
                 continue

@@ -16,6 +16,9 @@ CUDA_ONLY = re.compile(r"^#ifdef QUOIN_HAVE_CUDA\n.*?^#(?:else|endif)", re.S | r
 UNSEEN = re.compile(r"\breserve\(|prefetch|\bthrow_if_(?:stopped|interrupted)\(|"
                     r"\b(?:wait_for|finish_copies|load_kernels)\(|\.(?:record|precede)\(|pipeline_\.turn\(")
 
+# Zero defaults of the fields of src/'s structs, which are set before they are read. Those of options are in include/.
+ZERO_FIELD = re.compile(r" +[\w:<>, ]+ \w+ = (?:0|false);")
+
 Mutant = namedtuple("Mutant", "path line before after")
 
 PAIRS = "< <=  > >=  == !=  + -  * /  += -=  *= /=  && ||  and or  true false  True False  min max".split("  ")
@@ -74,7 +77,8 @@ def mutants_of(path, text):
     for number, (line, code) in enumerate(zip(text.split("\n"), masked.split("\n")), 1):
         # else the line goes on from the one before, and is no statement by itself
         begins = python or previous[-1:] in ("", '"', ";", "{", "}", ":") or re.match(r" *(if|for|else)\b.*[)e]$", previous)
-        for rule, changes in [] if UNSEEN.search(line) else PYTHON_RULES if python else CPP_RULES:
+        unseen = UNSEEN.search(line) or path.startswith("src/") and path.endswith(".hpp") and ZERO_FIELD.match(line)
+        for rule, changes in [] if unseen else PYTHON_RULES if python else CPP_RULES:
             for match in re.finditer(rule, code) if begins or rule[0] != "^" else []:
                 for new in changes(match[0], line[match.start():match.end()]):
                     mutated = line[:match.start()] + new + line[match.end():]

@@ -37,7 +37,6 @@ from ._streaming import StreamingR
 
 __all__ = ["lstsq", "qr", "svd"]
 
-_FAN_IN = 4
 _task = dask.delayed(pure=True)
 
 
@@ -47,7 +46,7 @@ def qr(
     method: str = "auto",
     threads: int | None = 1,
     check_finite: bool = True,
-    fan_in: int = _FAN_IN,
+    fan_in: int = 4,
 ) -> Any:
     """The thin Q and R of a Dask array.
 
@@ -89,7 +88,7 @@ def svd(
     method: str = "auto",
     threads: int | None = 1,
     check_finite: bool = True,
-    fan_in: int = _FAN_IN,
+    fan_in: int = 4,
 ) -> Any:
     """The thin singular value decomposition A = U diag(S) Vh of a Dask array, by that of its R = W diag(S) Vh.
 
@@ -125,7 +124,7 @@ def svd(
 
 
 def lstsq(
-    a: Any, b: Any, rcond: float | None = None, threads: int | None = 1, fan_in: int = _FAN_IN
+    a: Any, b: Any, rcond: float | None = None, threads: int | None = 1, fan_in: int = 4
 ) -> LstsqResult:
     """Full-rank least squares of Dask arrays: the minimiser of ‖A x − b‖₂, by R of [A b]; no task keeps more of a chunk.
 
