@@ -730,7 +730,8 @@ TEST(DistributedFaults, TheRanksDisagree) {
                                               qr(ctx, comm, A.view(), with(is_bad ? Method::TSQR : Method::Auto));
                                           });
             expect_fault<InvalidArgument>(
-                ranks, bad, {"the operation", who}, [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                ranks, bad, {"calls", "qr", "least_squares", fmt::format("rank {}", bad)},
+                [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
                     const Matrix<double> A = random_normal<double>(30, 4), B = random_normal<double>(30, 1);
                     is_bad ? (void)qr(ctx, comm, A.view()) : (void)least_squares(ctx, comm, A.view(), B.view());
                 });

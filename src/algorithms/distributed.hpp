@@ -14,9 +14,6 @@
 
 namespace quoin {
 
-/// First value of `JointCall::agree`.
-enum RankOperation : Index { Factor, GetR, FormQ, ApplyThinQ, SolveLeastSquares, SVDOfRows, ChooseRange };
-
 /// Throws InvalidArgument for what `qr` over ranks does not offer.
 void require_offered(const Options& options);
 

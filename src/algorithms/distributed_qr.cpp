@@ -44,7 +44,7 @@ template <class T, class D>
 class RankFactorizer {
 public:
     RankFactorizer(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, const Options& options)
-        : ctx_(ctx), call_(host_context(ctx), comm, RankOperation::Factor), A_(A), n_(A.cols), options_(options) {
+        : ctx_(ctx), call_(host_context(ctx), comm, RankOperation::Qr), A_(A), n_(A.cols), options_(options) {
         f_.comm = &comm;
     }
 
@@ -502,7 +502,7 @@ const Report& DistributedQR<T, D>::report() const {
 template <class T, class D>
 Matrix<T, D> DistributedQR<T, D>::r(Context<D>& ctx, Ranks where) const {
     const auto& f = *inside_;
-    JointCall call(host_context(ctx), *f.comm, RankOperation::GetR);
+    JointCall call(host_context(ctx), *f.comm, RankOperation::R);
     Matrix<T, D> R, packed;
     call.attempt([&] {
         R = Matrix<T, D>(ctx, f.k(), f.plan.cols);

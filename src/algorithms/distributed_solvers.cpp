@@ -49,7 +49,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
     const Index n = A.cols, p = B.cols;
     if (options.q == QForm::None) options.q = QForm::Any;
-    JointCall call(host_context(ctx), comm, RankOperation::SolveLeastSquares);
+    JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
     Matrix<double, D> largest(ctx, 1, 1);
     call.attempt([&] {
         rcond = rank_tolerance<T>(rcond);
@@ -115,7 +115,7 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
     const RankQRInRange<T, D> factored(ctx, comm, A, options);
     require_tall("svd", factored.factors.rows(), n);
     const auto& f = InsideRanks::of(factored.factors);
-    JointCall call(host_context(ctx), comm, RankOperation::SVDOfRows);
+    JointCall call(host_context(ctx), comm, RankOperation::Svd);
     SVD<T, D> result;
     result.report = factored.factors.report();
     Matrix<T, D> values, left, R;

@@ -8,6 +8,12 @@
 
 namespace quoin {
 
+const char* to_string(RankOperation operation) {
+    static constexpr const char* names[] = {
+        "qr", "r", "form_q", "apply_thin_q", "least_squares", "svd", "least_squares or svd", "fail_on_all_ranks"};
+    return names[static_cast<Index>(operation)];
+}
+
 void JointCall::keep(Of of) {
     note_ = 1 + comm_.rank();
     const auto set = [&](ErrorCode code, const char* text, Index row = 0, Index col = 0, double number = 0) {
@@ -52,9 +58,8 @@ void JointCall::settle(int note) {
 }
 
 std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine) {
-    const auto names = [&](Index i) { return i == 0 ? "the operation" : same.begin()[i - 1].name; };
     std::vector<Index> values(agreement_words(comm_.size())), part(values.size());
-    values[0] = operation_;
+    values[0] = static_cast<Index>(operation_);
     for (std::size_t i = 0; i < same.size(); ++i) values[i + 1] = same.begin()[i].value;
     values[most_same + comm_.rank()] = mine;
     const auto view = [](std::vector<Index>& v) {
@@ -63,10 +68,18 @@ std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine
     reduce<Index>(comm_, ctx_, view(values), view(part), 0, note_, [&](auto B, auto A, int member) {
         attempt(
             [&] {
-                for (Index i = 0; i <= static_cast<Index>(same.size()); ++i) {
-                    if (A(i, 0) == B(i, 0)) continue;
-                    throw InvalidArgument(fmt::format("the ranks disagree: {} is {} on rank {} and {} on rank {}",
-                                                      names(i), A(i, 0), comm_.rank(), B(i, 0), member));
+                if (A(0, 0) != B(0, 0)) {
+                    throw InvalidArgument(fmt::format("the ranks disagree: rank {} calls {} and rank {} {}",
+                                                      comm_.rank(), to_string(operation_), member,
+                                                      to_string(static_cast<RankOperation>(B(0, 0)))));
+                }
+                Index i = 1;
+                for (const Same& value : same) {
+                    if (A(i, 0) != B(i, 0)) {
+                        throw InvalidArgument(fmt::format("the ranks disagree: {} is {} on rank {} and {} on rank {}",
+                                                          value.name, A(i, 0), comm_.rank(), B(i, 0), member));
+                    }
+                    ++i;
                 }
             },
             Of::All);
@@ -77,7 +90,7 @@ std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine
 }
 
 void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why) {
-    JointCall call(ctx, comm, 0);
+    JointCall call(ctx, comm, RankOperation::Fail);
     call.attempt([&] { throw InvalidArgument(why); });
     call.agree();
     throw InvalidArgument(why);  // not reached: the ranks agree on the failure

@@ -10,13 +10,17 @@
 
 namespace quoin {
 
+/// The calls that ranks make together.
+enum class RankOperation : Index { Qr, R, FormQ, ApplyThinQ, LeastSquares, Svd, ChooseRange, Fail };
+/// "qr", "r", "form_q", …
+const char* to_string(RankOperation operation);
+
 /// A rank whose work throws keeps the exception and goes on sending and receiving as the others do, with a note in place of data,
 /// until the note has come to all ranks. So the messages of a call are the same whether or not it fails. Memory for the messages
 /// themselves is allocated by a piece of work before the ranks `agree` to begin.
 class JointCall {
 public:
-    /// `operation` is the first value that must be the same on all ranks.
-    JointCall(Context<Host>& ctx, Communicator& comm, Index operation)
+    JointCall(Context<Host>& ctx, Communicator& comm, RankOperation operation)
         : ctx_(ctx), comm_(comm), operation_(operation) {}
 
     Communicator& comm() const { return comm_; }
@@ -72,7 +76,7 @@ private:
 
     Context<Host>& ctx_;
     Communicator& comm_;
-    Index operation_;
+    RankOperation operation_;
     int note_ = 0;
     bool settled_ = false;
     Failure failure_;

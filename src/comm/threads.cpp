@@ -17,21 +17,21 @@ namespace {
 /// The place of one message from each rank to each other one, and who has ended.
 class Exchange {
 public:
-    explicit Exchange(int size) : size_(size), messages_(size * size), ended_(size) {}
+    explicit Exchange(int size) : size_(size), wake_(size), messages_(size * size), ended_(size) {}
 
     void send(int from, int to, const void* data, Index bytes, int note) {
         std::unique_lock lock(mutex_);
         Message& message = messages_[from * size_ + to];
         message = {data, bytes, note, true};
-        changed_.notify_all();
-        changed_.wait(lock, [&] { return !message.waits || ended_[to]; });
+        wake_[to].notify_one();
+        wake_[from].wait(lock, [&] { return !message.waits || ended_[to]; });
         if (message.waits) throw_ended(to, from);
     }
 
     int receive(int from, int to, void* data, Index bytes) {
         std::unique_lock lock(mutex_);
         Message& message = messages_[from * size_ + to];
-        changed_.wait(lock, [&] { return message.waits || ended_[from]; });
+        wake_[to].wait(lock, [&] { return message.waits || ended_[from]; });
         if (!message.waits) throw_ended(from, to);
         const Message found = message;
         const bool fits = found.note != 0 || found.bytes == bytes;
@@ -41,7 +41,7 @@ public:
             lock.lock();
         }
         message.waits = false;
-        changed_.notify_all();
+        wake_[from].notify_one();
         if (fits) return found.note;
         throw Error(ErrorCode::CommunicationFailure,
                     fmt::format("rank {} expects {} bytes from rank {}, which sends {}", to, bytes, from, found.bytes));
@@ -52,7 +52,7 @@ public:
         const std::lock_guard lock(mutex_);
         ended_[rank] = true;
         if (!failure_) failure_ = failure;
-        changed_.notify_all();
+        for (auto& wake : wake_) wake.notify_one();
     }
 
     /// Of the rank that failed first.
@@ -72,7 +72,7 @@ private:
 
     const int size_;
     std::mutex mutex_;
-    std::condition_variable changed_;
+    std::vector<std::condition_variable> wake_;  // one of each rank, which waits for one message at a time
     std::vector<Message> messages_;
     std::vector<char> ended_;
     std::exception_ptr failure_;
