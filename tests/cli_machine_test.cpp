@@ -1,6 +1,10 @@
 // What measurements say of the machine.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
 
 #include "machine.hpp"
 #include "machine_limits.hpp"
@@ -25,6 +29,20 @@ TEST(Machine, KnowsItself) {
     EXPECT_GE(machine.running_threads, 0);
     EXPECT_GT(machine.memory_available_bytes, 0);
     EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
+    EXPECT_GE(machine.physical_cores, 0);
+    // as Linux lists them, those of instructions left out
+    std::size_t listed = 0;
+    for (int i = 0; std::ifstream type{fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/type", i)}; ++i) {
+        std::string text;
+        type >> text;
+        listed += text != "Instruction";
+    }
+    ASSERT_EQ(machine.caches.size(), listed);
+    for (const Cache& cache : machine.caches) {
+        EXPECT_GE(cache.level, 1);
+        EXPECT_GE(cache.bytes, 4096);
+        EXPECT_GE(cache.shared_by, 1);
+    }
 }
 
 /// No core makes more than 64 multiply-adds of f32 in each of 6e9 cycles a second, or moves 200 GB.
