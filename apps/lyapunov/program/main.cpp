@@ -320,9 +320,8 @@ int main(int argc, char** argv) {
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
         "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
-        "energy_drift, time, transient, alignment, segments, dtype, device, seconds, qr_share, tangent_share, "
-        "force_share, "
-        "reorthonormalisations_per_second.\n"
+        "energy_drift, time, transient, alignment, segments, dtype, device, seconds, qr_share, tangent_share,\n"
+        "force_share, reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);
