@@ -220,6 +220,32 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
     }
 }
 
+TYPED_TEST(BatchLeastSquares, OfSeveralShapesTheFirstMatrixThatIsRefusedIsNamed) {
+    using T = TypeParam;
+    // matrices 0 and 2 are solved in lanes, 1 and 3 alone
+    typename TestFixture::Problems problems;
+    for (const auto& [m, n] : {Shape{8, 8}, Shape{150, 140}, Shape{8, 8}, Shape{150, 140}})
+        problems.add(random_normal<T>(m, n), random_normal<T>(m, 1, 3));
+    const auto message = [&] {
+        try {
+            (void)least_squares<T>(this->ctx, this->of(problems.A), this->of(problems.B));
+        } catch (const Error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(message(), "");
+    const auto spoil = [&](Index b) { std::fill_n(problems.A[b].data(), problems.A[b].rows(), T(0)); };
+    problems.B[3](7, 0) = std::numeric_limits<T>::quiet_NaN();
+    EXPECT_NE(message().find("matrix 3 of B"), std::string::npos) << message();
+    spoil(2);
+    EXPECT_NE(message().find("matrix 2 of the batch"), std::string::npos) << message();
+    spoil(1);
+    EXPECT_NE(message().find("matrix 1 of the batch"), std::string::npos) << message();
+    EXPECT_THROW((void)least_squares<T>(this->ctx, qr<T>(this->ctx, this->of(problems.A)), this->of(problems.B)),
+                 RankDeficient);
+}
+
 TYPED_TEST(BatchLeastSquares, EndsOfTheRange) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(20, 6), b = random_normal<T>(20, 2, 3);
