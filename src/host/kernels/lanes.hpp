@@ -393,17 +393,26 @@ template <class T, int M, int N>
 #pragma GCC unroll 4
         for (int j = 0; j < N; ++j) {
             Vector<T>* const a = x + j + j * M;
-            Vector<T> s[3] = {};
+            // sums[l] = xᵀc_l as sum_rows has them
+            Vector<T> sums[N];
 #pragma GCC unroll 4
-            for (int i = 1; i < M - j; ++i) s[i - 1] += a[i] * a[i];
-            const Vector<T> below = (s[0] + s[1]) + s[2], squares = a[0] * a[0] + below;
+            for (int l = 0; l < N - j; ++l) {
+                Vector<T> s[4] = {};
+#pragma GCC unroll 4
+                for (int i = 1; i < M - j; ++i) {
+                    Vector<T>& chain = s[(i - 1) % (N - j >= 4 ? 1 : N - j >= 2 ? 2 : 4)];
+                    chain += a[i] * a[i + l * M];
+                }
+                sums[l] = (s[0] + s[1]) + (s[2] + s[3]);
+            }
+            const Vector<T> squares = a[0] * a[0] + sums[0];
             // ‖A e_j‖ <= safe, since the entries of R are; and every column of A has an entry of 1/safe
             inside &= (squares >= 16 / safe<T> / safe<T>)&(squares <= safe<T> * safe<T> / 16);
 #pragma GCC unroll 4
             for (int i = 1; i <= j; ++i) inside &= (a[-i] <= safe<T> / 4) & (a[-i] >= -safe<T> / 4);
             t[j] = Vector<T>{};
             if (j + 1 == M) continue;
-            const LaneReflector<T> H(a[0], squares, below);
+            const LaneReflector<T> H(a[0], squares, sums[0]);
             a[0] = H.beta;
             t[j] = H.tau;
 #pragma GCC unroll 4
@@ -411,11 +420,7 @@ template <class T, int M, int N>
 #pragma GCC unroll 4
             for (int l = 1; l < N - j; ++l) {
                 Vector<T>* const c = a + l * M;
-                Vector<T> s = {}, w;
-#pragma GCC unroll 4
-                for (int i = 1; i < M - j; ++i) s += a[i] * c[i];
-                w = c[0] + s;
-                w *= H.tau;
+                const Vector<T> w = H.tau * (c[0] + H.scale * sums[l]);
                 c[0] -= w;
 #pragma GCC unroll 4
                 for (int i = 1; i < M - j; ++i) c[i] -= a[i] * w;
@@ -446,6 +451,99 @@ Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, T* 
     return factor_in_registers<T, M, N>(count, A, a_stride, B, b_stride, tau, tau_stride);
 }
 
+/// Chains of additions of each of A sums: one alone would wait for itself.
+template <int A>
+constexpr int sum_chains = A >= 4   ? 1
+                           : A >= 2 ? 2
+                                    : 4;
+
+/// sums[l] := Σ row(i)[l] over h rows, l < A, where row(i, s) adds row i to s; cut into runs of `longest_chain`.
+template <class T, int A, class Row>
+[[gnu::always_inline]] inline void sum_rows(Index h, Vector<T>* sums, const Row& row) {
+    constexpr int chains = sum_chains<A>;
+#pragma GCC unroll 8
+    for (int l = 0; l < A; ++l) sums[l] = Vector<T>{};
+    for (Index first = 0; first < h; first += longest_chain) {
+        const Index end = h < first + longest_chain ? h : first + longest_chain;
+        Vector<T> s[4][A] = {};
+        Index i = first;
+        for (; i + chains <= end; i += chains) {
+#pragma GCC unroll 4
+            for (int c = 0; c < chains; ++c) row(i + c, s[c]);
+        }
+#pragma GCC unroll 4
+        for (int c = 0; c + 1 < chains; ++c) {
+            if (i + c < end) row(i + c, s[c]);
+        }
+#pragma GCC unroll 8
+        for (int l = 0; l < A; ++l) {
+            if constexpr (chains == 1) sums[l] += s[0][l];
+            if constexpr (chains == 2) sums[l] += s[0][l] + s[1][l];
+            if constexpr (chains == 4) sums[l] += (s[0][l] + s[1][l]) + (s[2][l] + s[3][l]);
+        }
+    }
+}
+
+/// sums := xᵀ[x C] for x, the h rows under α at `a`, and C, those rows of the N columns behind, `ldc` elements apart.
+template <class T, int N>
+[[gnu::noinline]] void lane_products(Index h, const T* a, Index ldc, Vector<T>* sums) {
+    constexpr Index W = width<T>;
+    sum_rows<T, N + 1>(
+        h, sums, [&](Index i, Vector<T> * s) __attribute__((always_inline)) {
+            const T* const c = a + (i + 1) * W;
+            const Vector<T> x = load(c);
+            s[0] += x * x;
+#pragma GCC unroll 8
+            for (int l = 1; l <= N; ++l) s[l] += x * load(c + l * ldc);
+        });
+}
+
+/// v := scale·x, which is stored in place of x, and [c₀ᵀ; C] := H [c₀ᵀ; C] with H = I − τ [1; v][1; v]ᵀ; sums := the products of
+/// the next column, as lane_products has them, on entry those of this one. All in one pass over the rows.
+template <class T, int N>
+[[gnu::noinline]] void lane_step(Index h, T* a, Index ldc, Vector<T> tau, Vector<T> scale, Vector<T>* sums) {
+    constexpr Index W = width<T>;
+    // w = τ (c₀ + scale·Cᵀx)
+    Vector<T> w[N + 1];
+#pragma GCC unroll 8
+    for (int l = 1; l <= N; ++l) {
+        const Vector<T> c = load(a + l * ldc);
+        w[l] = tau * (c + scale * sums[l]);
+        store(a + l * ldc, c - w[l]);
+    }
+    const auto update = [&](T * x, Vector<T> * c) __attribute__((always_inline)) {
+        const Vector<T> v = load(x) * scale;
+        store(x, v);
+#pragma GCC unroll 8
+        for (int l = 1; l <= N; ++l) {
+            c[l] = load(x + l * ldc) - v * w[l];
+            store(x + l * ldc, c[l]);
+        }
+    };
+    Vector<T> c[N + 1];
+    if constexpr (N == 0) {
+        for (Index i = 0; i < h; ++i) update(a + (i + 1) * W, c);
+    } else if (h > 0) {
+        update(a + W, c);
+        sum_rows<T, N>(
+            h - 1, sums, [&](Index i, Vector<T> * s) __attribute__((always_inline)) {
+                Vector<T> row[N + 1];
+                update(a + (i + 2) * W, row);
+#pragma GCC unroll 8
+                for (int l = 1; l <= N; ++l) s[l - 1] += row[1] * row[l];
+            });
+    }
+}
+
+/// work(number) for n <= N.
+template <int N, class Work>
+[[gnu::always_inline]] inline void for_number(Index n, const Work& work) {
+    if constexpr (N > 0) {
+        if (n < N) return for_number<N - 1>(n, work);
+    }
+    work(Indices<N>{});
+}
+
 template <class T>
 unsigned factor_lanes(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e) {
     constexpr Index W = width<T>;
@@ -469,23 +567,28 @@ unsigned factor_lanes(Index m, Index first, Index end, Index ld, T* X, T* tau, i
     constexpr T low =
         std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
     apply_lanes<T>(true, m, first < m ? first : m, ld, X, tau, end - first, X + first * ld * W);
+    Vector<T> sums[lane_block];
     for (Index j = first; j < end && j < m; ++j) {
-        const Index h = m - j - 1;
-        T *const a = X + (j + j * ld) * W, *const x = a + W;
-        Vector<T> below, squares = lane_squares<T>(h, a, &below), unused = {};
-        const auto small = squares < low;
+        const Index h = m - j - 1, right = end - j - 1;
+        T* const a = X + (j + j * ld) * W;
+        const auto multiply = [&] {
+            for_number<lane_block - 1>(right, [&]<int N>(Indices<N>) { lane_products<T, N>(h, a, ld * W, sums); });
+        };
+        if (j == first) multiply();
+        const auto small = load(a) * load(a) + sums[0] < low;
         bool rescaled = any_lane<T>(small);
         int exponents[W];
         if (rescaled) {
+            Vector<T> unused = {};
             rescaled = normalise_lanes<T>(h + 1, a, largest_lanes<T>(h + 1, a, &unused), small, exponents);
-            squares = lane_squares<T>(h, a, &below);
+            multiply();
         }
-        const LaneReflector<T> H(load(a), squares, below);
-        for (Index i = 0; i < h; ++i) store(x + i * W, load(x + i * W) * H.scale);
+        const LaneReflector<T> H(load(a), load(a) * load(a) + sums[0], sums[0]);
         store(a, H.beta);
         if (rescaled) scale_lanes<T>(1, a, exponents, 1);
         store(tau + j * W, H.tau);
-        lane_reflect_all<T>(h, x, H.tau, end - j - 1, a + ld * W, ld * W);
+        for_number<lane_block - 1>(right,
+                                   [&]<int N>(Indices<N>) { lane_step<T, N>(h, a, ld * W, H.tau, H.scale, sums); });
     }
     if (scaled) {
         for (Index j = first; j < end; ++j) scale_lanes<T>(j < m ? j + 1 : m, X + j * ld * W, e + (j - first) * W, 1);
