@@ -20,10 +20,10 @@ namespace {
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of Tuning<Host>::in_lanes, tall, square and wide.
-constexpr Shape shapes[] = {{1, 1},   {3, 3},     {7, 2},     {16, 8},   {5, 1},    {33, 32},  {64, 64},
-                            {65, 65}, {128, 128}, {129, 128}, {2048, 8}, {2049, 7}, {129, 64}, {200, 90},
-                            {2, 7},   {8, 16},    {1, 5},     {32, 33},  {64, 80},  {16, 512}, {70, 200}};
+/// Both sides of every edge of Tuning<Host>::in_lanes and solved_in_lanes, tall, square and wide.
+constexpr Shape shapes[] = {{1, 1},     {3, 3},     {7, 2},     {16, 8},   {5, 1},    {33, 32},  {64, 64},  {65, 65},
+                            {128, 128}, {129, 128}, {260, 193}, {2048, 8}, {2049, 7}, {129, 64}, {200, 90}, {2, 7},
+                            {8, 16},    {1, 5},     {32, 33},   {64, 80},  {16, 512}, {70, 200}};
 /// Classes of full rank, whatever the scales of their columns.
 const Gallery full_rank[] = {Gallery::RandomNormal,    Gallery::GradedColumnsDown, Gallery::GradedColumnsUp,
                              Gallery::ClusteredScales, Gallery::Orthogonal,        Gallery::NearOverflow};

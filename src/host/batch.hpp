@@ -26,7 +26,7 @@ public:
     void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
     void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;
     void apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const;
-    static bool solves(Index, Index) { return true; }
+    static bool solves(Index m, Index n) { return Tuning<Host>::solved_in_lanes(m, n); }
     bool solve(Context<Host>& ctx, Op op, Members members, BatchView<const T> B, double rcond, bool ask, BatchView<T> X,
                BatchView<T> norms, BatchView<T> conditions) const;
 

@@ -255,13 +255,17 @@ constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
 template <class T>
 struct LaneReflector {
     [[gnu::always_inline]] LaneReflector(Vector<T> alpha, Vector<T> squares, Vector<T> below) {
-        // ν = ‖[α; x]‖, ρ = 1/(ν(|α| + ν)): β = −sgn(α) ν, τ = 1 + |α|/ν, v = sgn(α) x/(|α| + ν); H = I where nothing is below α
+        // ν = ‖[α; x]‖: β = −sgn(α) ν, τ = 1 + |α|/ν, v = sgn(α) x/(|α| + ν); H = I where nothing is below α
         const auto nothing = below == 0, negative = alpha < 0;
         const Vector<T> one = Vector<T>{} + T(1), norm = square_root<T>(squares);
         const Vector<T> magnitude = negative ? -alpha : alpha, sum = magnitude + norm;
-        const Vector<T> rho = one / (norm * sum), inverse = norm * rho;
+        // both quotients of one division, ρ = 1/(ν(|α| + ν)), each with a step of Newton for the last bit
+        const Vector<T> rho = one / (norm * sum);
+        Vector<T> inverse = norm * rho, of_norm = sum * rho;
+        inverse += inverse * (one - sum * inverse);
+        of_norm += of_norm * (one - norm * of_norm);
         beta = nothing ? alpha : negative ? norm : -norm;
-        tau = nothing ? Vector<T>{} : one + magnitude * (sum * rho);
+        tau = nothing ? Vector<T>{} : one + magnitude * of_norm;
         scale = nothing ? Vector<T>{} : negative ? -inverse : inverse;
     }
     Vector<T> beta, tau, scale;
@@ -406,10 +410,11 @@ template <class T, int M, int N>
                 sums[l] = (s[0] + s[1]) + (s[2] + s[3]);
             }
             const Vector<T> squares = a[0] * a[0] + sums[0];
-            // ‖A e_j‖ <= safe, since the entries of R are; and every column of A has an entry of 1/safe
-            inside &= (squares >= 16 / safe<T> / safe<T>)&(squares <= safe<T> * safe<T> / 16);
+            // ‖A e_j‖ <= safe, and an entry of it is above 1/safe
+            Vector<T> total = squares;
 #pragma GCC unroll 4
-            for (int i = 1; i <= j; ++i) inside &= (a[-i] <= safe<T> / 4) & (a[-i] >= -safe<T> / 4);
+            for (int i = 1; i <= j; ++i) total += a[-i] * a[-i];
+            inside &= (squares >= 16 / safe<T> / safe<T>)&(total <= safe<T> * safe<T> / 16);
             t[j] = Vector<T>{};
             if (j + 1 == M) continue;
             const LaneReflector<T> H(a[0], squares, sums[0]);
