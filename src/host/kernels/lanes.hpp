@@ -226,10 +226,11 @@ template <class T>
 [[gnu::always_inline]] inline Vector<T> largest_lanes(Index h, const T* x, Vector<T>* finite) {
     constexpr Index W = width<T>;
     // four rows at a time: each chain waits for itself
-    Vector<T> largest[4] = {}, sum[4] = {};
+    Vector<T> high[4] = {}, low[4] = {}, sum[4] = {};
     const auto row = [&](Index i, int c) __attribute__((always_inline)) {
-        const Vector<T> a = load(x + i * W), magnitude = a < 0 ? -a : a;
-        largest[c] = magnitude > largest[c] ? magnitude : largest[c];
+        const Vector<T> a = load(x + i * W);
+        high[c] = a > high[c] ? a : high[c];
+        low[c] = a < low[c] ? a : low[c];
         sum[c] += a * 0;
     };
     Index i = 0;
@@ -238,13 +239,14 @@ template <class T>
         for (int c = 0; c < 4; ++c) row(i + c, c);
     }
     for (; i < h; ++i) row(i, 0);
+    Vector<T> largest = {};
 #pragma GCC unroll 4
-    for (int c = 1; c < 4; ++c) {
-        largest[0] = largest[c] > largest[0] ? largest[c] : largest[0];
-        sum[0] += sum[c];
+    for (int c = 0; c < 4; ++c) {
+        largest = high[c] > largest ? high[c] : largest;
+        largest = -low[c] > largest ? -low[c] : largest;
+        *finite += sum[c];
     }
-    *finite += sum[0];
-    return largest[0];
+    return largest;
 }
 
 /// Entries and norms between 1/safe and safe have squares that neither overflow nor underflow where it counts.
