@@ -223,7 +223,12 @@ private:
             });
         };
         const auto factor = calls([&] { (void)qr<T, D>(ctx_, in, options); });
-        const auto geqrf = calls([&] { qr<T, D>(ctx_, in, options).lapack(ctx_, out, t); });
+        // in place, as the references
+        const auto in_place = calls([&] { qr_lapack<T, D>(ctx_, out, t, options); });
+        const std::function<double()> geqrf = [&] {
+            reset();
+            return in_place();
+        };
         const auto thin_qr = calls([&] { qr<T, D>(ctx_, in, q, r, options); });
         const std::function<double()> loop_geqrf = [&] {
             reset();

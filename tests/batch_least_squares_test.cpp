@@ -20,10 +20,10 @@ namespace {
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of Tuning<Host>::in_lanes, tall, square and wide.
-constexpr Shape shapes[] = {{1, 1},   {3, 3},     {7, 2},     {16, 8},   {5, 1},    {33, 32},  {64, 64},
-                            {65, 65}, {128, 128}, {129, 128}, {2048, 8}, {2049, 7}, {129, 64}, {200, 90},
-                            {2, 7},   {8, 16},    {1, 5},     {32, 33},  {64, 80},  {16, 512}, {70, 200}};
+/// Both sides of every edge of Tuning<Host>::in_lanes and solved_in_lanes, tall, square and wide.
+constexpr Shape shapes[] = {{1, 1},     {3, 3},     {7, 2},     {16, 8},   {5, 1},    {33, 32},  {64, 64},  {65, 65},
+                            {128, 128}, {129, 128}, {260, 193}, {2048, 8}, {2049, 7}, {129, 64}, {200, 90}, {2, 7},
+                            {8, 16},    {1, 5},     {32, 33},   {64, 80},  {16, 512}, {70, 200}};
 /// Classes of full rank, whatever the scales of their columns.
 const Gallery full_rank[] = {Gallery::RandomNormal,    Gallery::GradedColumnsDown, Gallery::GradedColumnsUp,
                              Gallery::ClusteredScales, Gallery::Orthogonal,        Gallery::NearOverflow};
@@ -218,6 +218,32 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
             }
         }
     }
+}
+
+TYPED_TEST(BatchLeastSquares, OfSeveralShapesTheFirstMatrixThatIsRefusedIsNamed) {
+    using T = TypeParam;
+    // matrices 0 and 2 are solved in lanes, 1 and 3 alone
+    typename TestFixture::Problems problems;
+    for (const auto& [m, n] : {Shape{8, 8}, Shape{150, 140}, Shape{8, 8}, Shape{150, 140}})
+        problems.add(random_normal<T>(m, n), random_normal<T>(m, 1, 3));
+    const auto message = [&] {
+        try {
+            (void)least_squares<T>(this->ctx, this->of(problems.A), this->of(problems.B));
+        } catch (const Error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(message(), "");
+    const auto spoil = [&](Index b) { std::fill_n(problems.A[b].data(), problems.A[b].rows(), T(0)); };
+    problems.B[3](7, 0) = std::numeric_limits<T>::quiet_NaN();
+    EXPECT_NE(message().find("matrix 3 of B"), std::string::npos) << message();
+    spoil(2);
+    EXPECT_NE(message().find("matrix 2 of the batch"), std::string::npos) << message();
+    spoil(1);
+    EXPECT_NE(message().find("matrix 1 of the batch"), std::string::npos) << message();
+    EXPECT_THROW((void)least_squares<T>(this->ctx, qr<T>(this->ctx, this->of(problems.A)), this->of(problems.B)),
+                 RankDeficient);
 }
 
 TYPED_TEST(BatchLeastSquares, EndsOfTheRange) {

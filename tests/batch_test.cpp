@@ -61,10 +61,11 @@ TYPED_TEST_SUITE(BatchTest, Precisions);
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of Tuning<Host>::in_lanes, odd and even numbers of rows.
-constexpr Shape shapes[] = {{1, 1},     {3, 3},     {2, 7},     {16, 8},   {5, 1},    {1, 5},
-                            {33, 32},   {64, 64},   {65, 65},   {64, 80},  {512, 16}, {129, 64},
-                            {128, 128}, {129, 128}, {126, 130}, {512, 32}, {513, 32}, {70, 200}};
+/// Both sides of every edge of Tuning<Host>::in_lanes and of host::tiny_rows, odd and even numbers of rows.
+constexpr Shape shapes[] = {{1, 1},     {2, 1},     {2, 2},     {3, 2},     {4, 1},    {4, 3},    {4, 4},
+                            {3, 4},     {5, 4},     {3, 3},     {2, 7},     {16, 8},   {5, 1},    {1, 5},
+                            {33, 32},   {64, 64},   {65, 65},   {64, 80},   {512, 16}, {129, 64}, {192, 192},
+                            {193, 193}, {190, 194}, {1152, 32}, {1153, 32}, {70, 200}};
 
 TYPED_TEST(BatchTest, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;
@@ -153,6 +154,88 @@ TYPED_TEST(BatchTest, RIsThatOfLapack) {
             }
             ASSERT_EQ(info, 0);
             EXPECT_LE(difference<T>(from_lapack.view(), Q[b], k, std::sqrt(double(k))), law);
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, LapackFormatInPlaceAndElsewhere) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        for (const Index count : {1, 5, 37}) {
+            SCOPED_TRACE(fmt::format("{} of {}x{}", count, m, n));
+            const Index k = std::min(m, n);
+            Matrix<T> all = random_normal<T>(m, n * count);
+            Batch<T> V_R(this->ctx, m, n, count), tau(this->ctx, k, 1, count);
+            qr<T>(this->ctx, this->in(all, n)).lapack(this->ctx, V_R.view(), tau.view());
+            const auto expect_same = [&](MatrixView<const T> factors, MatrixView<const T> scalars) {
+                for (Index b = 0; b < count; ++b) {
+                    EXPECT_TRUE(same_bits<T>(factors.col_block({b * n, (b + 1) * n}), V_R[b]));
+                    EXPECT_TRUE(same_bits<T>(scalars.col_block({b, b + 1}), tau[b]));
+                }
+            };
+            Padded<T> other(m, n * count), other_tau(k, count);
+            const auto to = other.view(), to_tau = other_tau.view();
+            qr_lapack<T>(this->ctx, this->in(all, n), BatchView<T>(to.data, m, n, to.ld, n * to.ld, count),
+                         BatchView<T>(to_tau.data, k, 1, to_tau.ld, to_tau.ld, count));
+            expect_same(to, to_tau);
+            EXPECT_TRUE(other.padding_intact() && other_tau.padding_intact());
+
+            Matrix<T> dense_tau = filled<T>(k, count, std::numeric_limits<T>::quiet_NaN());
+            const BatchView<T> scalars(dense_tau.data(), k, 1, k, k, count);
+            Matrix<T> dense = filled<T>(m, n * count, std::numeric_limits<T>::quiet_NaN());
+            qr_lapack<T>(this->ctx, this->in(all, n), BatchView<T>(dense.data(), m, n, m, m * n, count), scalars);
+            expect_same(dense.view(), dense_tau.view());
+            qr_lapack<T>(this->ctx, BatchView<T>(all.data(), m, n, m, m * n, count), scalars);
+            expect_same(all.view(), dense_tau.view());
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, AFailureInPlaceNamesTheEntry) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {Shape{4, 3}, Shape{20, 12}, Shape{200, 195}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index count = 37;
+        Matrix<T> all = random_normal<T>(m, n * count), tau(std::min(m, n), count);
+        const BatchView<T> A(all.data(), m, n, m, m * n, count);
+        // in the last block of columns
+        all(1, 18 * n + n - 1) = std::numeric_limits<T>::infinity();
+        all(m - 1, 18 * n + n - 2) = std::numeric_limits<T>::quiet_NaN();
+        try {
+            qr_lapack<T>(this->ctx, A, BatchView<T>(tau.data(), tau.rows(), 1, tau.rows(), tau.rows(), count));
+            FAIL() << "NaN was accepted";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, m - 1);
+            EXPECT_EQ(e.col, n - 2);
+            EXPECT_NE(std::string(e.what()).find("matrix 18 of the batch"), std::string::npos) << e.what();
+        }
+    }
+}
+
+TYPED_TEST(BatchTest, NeighboursDoNotChangeBits) {
+    using T = TypeParam;
+    Options unchecked;
+    unchecked.check_finite = false;
+    for (const auto& [m, n] : shapes) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index count = 48;
+        Matrix<T> all = random_normal<T>(m, n * count);
+        const auto clean = qr<T>(this->ctx, this->in(all, n));
+        const Batch<T> R = clean.r(this->ctx), Q = clean.form_q(this->ctx);
+        // one in each 16: columns that are scaled, zeros, NaN
+        const double bad[] = {1e-3 * std::numeric_limits<T>::max(), 0, std::numeric_limits<double>::quiet_NaN()};
+        for (Index i = 0; i < 3; ++i) {
+            for (Index j = 0; j < m * n; ++j) {
+                T& a = all.data()[16 * i * m * n + j];
+                a = static_cast<T>(a * bad[i]);
+            }
+        }
+        const auto f = qr<T>(this->ctx, this->in(all, n), unchecked);
+        const Batch<T> S = f.r(this->ctx), P = f.form_q(this->ctx);
+        for (Index b = 0; b < count; ++b) {
+            if (b % 16 == 0) continue;
+            EXPECT_TRUE(same_bits<T>(R[b], S[b])) << b;
+            EXPECT_TRUE(same_bits<T>(Q[b], P[b])) << b;
         }
     }
 }
@@ -320,6 +403,9 @@ TYPED_TEST(BatchTest, RefusesWhatDoesNotFit) {
     EXPECT_THROW(f.apply_q(this->ctx, Op::None, wide.view()), InvalidArgument);
     EXPECT_THROW((void)f.apply_q(this->ctx, Op::None, Matrix<T>(5, 1).view()), InvalidArgument);
     EXPECT_THROW(f.lapack(this->ctx, wide.view(), fewer.view()), InvalidArgument);
+    Batch<T> factors(this->ctx, 6, 4, 3), tau(this->ctx, 4, 1, 3);
+    EXPECT_THROW(qr_lapack<T>(this->ctx, this->in(all, 4), factors.view(), fewer.view()), InvalidArgument);
+    EXPECT_THROW(qr_lapack<T>(this->ctx, this->in(all, 4), wide.view(), tau.view()), InvalidArgument);
     EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(nullptr, 3, 3, 3, 9, 2)), InvalidArgument);
     EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(all.data(), -1, 3, 3, 9, 2)), InvalidArgument);
     EXPECT_THROW((void)qr<T>(this->ctx, BatchView<const T>(all.data(), 2, 3, 2, 6, -2)), InvalidArgument);

@@ -170,6 +170,19 @@ template <class T, class D>
 void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> Q,
         std::type_identity_t<BatchView<T, D>> R, Options options = {});
 
+/// LAPACK's format of every matrix, as ?geqrf has it, and nothing else kept: V_b below the diagonal and R_b on and above it (m×n), tau_b
+/// k×1. V_R may be A itself, and may not overlap A otherwise: in place is the fastest way to V, tau and R. Bounds and errors as above; where
+/// one is thrown, some matrices have been overwritten.
+///
+///     qr_lapack(ctx, BatchView<double>(a, 16, 8, 16, 128, count), BatchView<double>(tau, 8, 1, 8, 8, count));
+template <class T, class D>
+void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> V_R,
+               std::type_identity_t<BatchView<T, D>> tau, Options options = {});
+template <class T, class D>
+void qr_lapack(Context<D>& ctx, BatchView<T, D> A, std::type_identity_t<BatchView<T, D>> tau, Options options = {}) {
+    qr_lapack<T, D>(ctx, BatchView<const T, D>(A), A, tau, options);
+}
+
 /// The thin Q alone: `qr(ctx, A, options).take_q(ctx)`, and as that throws.
 ///
 ///     Batch<double> Q = orthonormalize(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));

@@ -1,5 +1,8 @@
 // Least squares for a batch: matrices of one shape at once where the device can, others one by one.
 
+#include <exception>
+#include <mutex>
+
 #include "algorithms/batched_qr.hpp"
 #include "quoin/least_squares.hpp"
 
@@ -24,7 +27,11 @@ public:
         solution_.residual_norms = memory([&](Index b) { return B_.cols(b); }, false);
         solution_.conditions = Batch<T, D>(ctx_, 1, 1, count_);
     }
-    BatchedLeastSquares<T, D> take() { return std::move(solution_); }
+    /// Throws what refused the first matrix of the batch that was refused.
+    BatchedLeastSquares<T, D> take() {
+        if (checked_ && failure_) std::rethrow_exception(failure_);
+        return std::move(solution_);
+    }
 
     /// A = QR of small matrices; those that this refuses by alone(ctx, b, B_b), which gives their LeastSquares.
     template <class Alone>
@@ -66,22 +73,32 @@ private:
         write(ctx, {found.residual_norms.data(), norms.rows, 1}, norms);
         write(ctx, {&kappa, 1, 1}, condition);
     }
-    /// found = alone(ctx, b, B). What that throws names matrix b, or false unless the caller wants it thrown.
+    /// found = alone(ctx, b, B), or false; what that throws is kept for `take`, with the name of matrix b.
     template <class Alone>
     bool solved(Context<D>& ctx, Index b, MatrixView<const T, D> B, const Alone& alone, LeastSquares<T, D>& found) {
         try {
             found = alone(ctx, b, B);
             return true;
         } catch (const NonFiniteEntry& e) {
-            if (!checked_) return false;
-            require_finite<T, D>(ctx, B, fmt::format("matrix {} of B", b).c_str());
-            throw NonFiniteEntry(e.row, e.col, name_of(b));
+            try {
+                require_finite<T, D>(ctx, B, fmt::format("matrix {} of B", b).c_str());
+                refuse(b, NonFiniteEntry(e.row, e.col, name_of(b)));
+            } catch (const NonFiniteEntry& of_B) {
+                refuse(b, of_B);
+            }
         } catch (const RankDeficient& e) {
-            if (checked_) throw RankDeficient(name_of(b) + ": " + e.what(), e.rcond);
+            refuse(b, RankDeficient(name_of(b) + ": " + e.what(), e.rcond));
         } catch (const NumericalBreakdown& e) {
-            if (checked_) throw NumericalBreakdown(name_of(b) + ": " + e.what(), e.column);
+            refuse(b, NumericalBreakdown(name_of(b) + ": " + e.what(), e.column));
         }
         return false;
+    }
+    template <class E>
+    void refuse(Index b, const E& error) {
+        const std::lock_guard lock(mutex_);
+        if (b >= refused_) return;
+        refused_ = b;
+        failure_ = std::make_exception_ptr(error);
     }
     static void write(Context<D>& ctx, MatrixView<const T> from, MatrixView<T, D> to) {
         if (from.empty()) return;
@@ -96,6 +113,9 @@ private:
     double rcond_;
     bool checked_, uniform_;
     BatchedLeastSquares<T, D> solution_;
+    std::mutex mutex_;  // of the first matrix that is refused
+    Index refused_ = std::numeric_limits<Index>::max();
+    std::exception_ptr failure_;
 };
 
 /// The transposes of the members, one after the other.

@@ -80,7 +80,7 @@ void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView
     auto sorted = by_shape<T, D>(A);
     factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {
         if (at_once<T, D>(c.m, c.n, options))
-            return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Q, R);
+            return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Factor::R, R, Q);
         return factor_each<T, D>(ctx, A, options, c, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
             const Index b = c.members()[i];
             const Matrix<T, D> Rb = f.r(mine);
@@ -88,6 +88,29 @@ void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView
             if (!with_q) return;
             const Matrix<T, D> Qb = std::move(f).take_q(mine);
             scatter<T, D>(mine, Qb.view(), Q, b);
+        });
+    });
+}
+
+template <class T, class D>
+void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> V_R,
+               std::type_identity_t<BatchView<T, D>> tau, Options options) {
+    require_storage(A);
+    require_shapes<T, D>(
+        "V_R", V_R, A.count(), [&](Index b) { return A.rows(b); }, [&](Index b) { return A.cols(b); });
+    require_shapes<T, D>(
+        "tau", tau, A.count(), [&](Index b) { return std::min(A.rows(b), A.cols(b)); },
+        [&](Index) { return Index(1); });
+    if (options.q == QForm::Any) options.q = QForm::Reflectors;
+    auto sorted = by_shape<T, D>(A);
+    factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {
+        if (at_once<T, D>(c.m, c.n, options))
+            return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Factor::VR, V_R,
+                                               tau);
+        return factor_each<T, D>(ctx, A, options, c, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
+            const LapackQR<T, D> factors = to_lapack<T, D>(mine, std::move(f));
+            scatter<T, D>(mine, factors.V_R.view(), V_R, c.members()[i]);
+            scatter<T, D>(mine, factors.tau.view(), tau, c.members()[i]);
         });
     });
 }
@@ -271,10 +294,11 @@ Report BatchedQR<T, D>::report(Index b) const {
     return report;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                            \
-    template class BatchedQR<T, D>;                                                                        \
-    template BatchedQR<T, D> qr<T, D>(Context<D>&, BatchView<const T, D>, Options);                        \
-    template void qr<T, D>(Context<D>&, BatchView<const T, D>, BatchView<T, D>, BatchView<T, D>, Options); \
+#define QUOIN_INSTANTIATE(T, D)                                                                                   \
+    template class BatchedQR<T, D>;                                                                               \
+    template BatchedQR<T, D> qr<T, D>(Context<D>&, BatchView<const T, D>, Options);                               \
+    template void qr<T, D>(Context<D>&, BatchView<const T, D>, BatchView<T, D>, BatchView<T, D>, Options);        \
+    template void qr_lapack<T, D>(Context<D>&, BatchView<const T, D>, BatchView<T, D>, BatchView<T, D>, Options); \
     template Batch<T, D> orthonormalize<T, D>(Context<D>&, BatchView<const T, D>, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -28,11 +28,13 @@ public:
     /// Waits if `check_finite`.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);
     static Index factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
-                           bool check_finite, BatchView<T, Cuda> Q, BatchView<T, Cuda> R) {
+                           bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
         SmallBatch all(ctx, m, n, members.count);
         const Index bad = all.factor(ctx, A, members, check_finite);
-        all.unpack(ctx, Factor::R, members, R);
-        if (Q.count() > 0) all.form_q(ctx, members, Q);
+        if (bad >= 0) return bad;
+        all.unpack(ctx, kept, members, B);
+        if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
+        if (kept == Factor::R && other.count() > 0) all.form_q(ctx, members, other);
         return bad;
     }
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;

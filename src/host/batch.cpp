@@ -8,19 +8,16 @@
 
 namespace quoin {
 
-namespace {
-
-/// The most lanes that there are.
-constexpr Index most_lanes = 16;
-
-}  // namespace
-
 template <class T>
 SmallBatch<T, Host>::SmallBatch(Context<Host>&, Index m, Index n, Index count)
-    : m_(m), n_(n), k_(std::min(m, n)), ld_(m | 1), lanes_(host::kernels<T>().lanes) {
-    const Index groups = (count + lanes_ - 1) / lanes_;
-    X_ = Matrix<T>(elements(n), groups);
-    tau_ = Matrix<T>(k_ * lanes_, groups);
+    : m_(m),
+      n_(n),
+      k_(std::min(m, n)),
+      ld_(m <= host::tiny_rows ? m : m | 1),
+      lanes_(host::kernels<T>().lanes),
+      group_(elements(n) + k_ * lanes_),
+      run_(m <= host::tiny_rows ? 32 : 1) {
+    X_ = Matrix<T>(group_, (count + lanes_ - 1) / lanes_);
 }
 
 template <class T>
@@ -29,40 +26,39 @@ double SmallBatch<T, Host>::flops() const {
     return 2 * m * n * k - (m + n) * k * k + 2 * k * k * k / 3 + 10 * m * n;
 }
 
-/// X (rows×cols) := the members of a group, zeros where they have fewer columns and in lanes that have none.
+/// X := columns of the members of a group, zeros where they have fewer columns and in lanes that have none.
 template <class T>
-void SmallBatch<T, Host>::pack(Index rows, Index cols, BatchView<const T> A, Members members, Index group, T* X) const {
+void SmallBatch<T, Host>::pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const {
     const Index first = group * lanes_;
-    if (A.uniform() && first + lanes_ <= members.count) {
-        const T* a[most_lanes];
-        for (Index lane = 0; lane < lanes_; ++lane) a[lane] = A.data(members[first + lane]);
-        return host::kernels<T>().gather_lanes(rows, cols, ld_, a, A.row_stride(0), A.col_stride(0), X);
+    if (even(A.uniform(), members, group)) {
+        return host::kernels<T>().gather_lanes(rows, cols.size(), ld_, A.data(first) + cols.begin * A.col_stride(0),
+                                               A.data(1) - A.data(0), A.row_stride(0), A.col_stride(0), X);
     }
     for (Index lane = 0; lane < lanes_; ++lane) {
         const bool empty = first + lane >= members.count;
-        const Index b = empty ? 0 : members[first + lane], end = empty ? 0 : std::min(cols, A.cols(b));
-        for (Index j = 0; j < cols; ++j) {
-            T* const x = X + j * ld_ * lanes_ + lane;
+        const Index b = empty ? 0 : members[first + lane], end = empty ? 0 : A.cols(b);
+        for (Index j = cols.begin; j < cols.end; ++j) {
+            T* const x = X + (j - cols.begin) * ld_ * lanes_ + lane;
             for (Index i = 0; i < rows; ++i)
                 x[i * lanes_] = j < end ? A.data(b)[i * A.row_stride(b) + j * A.col_stride(b)] : T(0);
         }
     }
 }
 
-/// B := at most the first `rows` rows and `cols` columns of the members of a group, zeros below the diagonal if `upper`.
+/// Columns of B := X, as far as B has them and at most `rows` rows, for the members of a group; zeros below the diagonal if `upper`.
 template <class T>
-void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members,
+void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Range cols, bool upper, const T* X, Members members,
                                        Index group, BatchView<T> B) const {
     const Index first = group * lanes_;
-    if (B.uniform() && first + lanes_ <= members.count) {
-        T* b[most_lanes];
-        for (Index lane = 0; lane < lanes_; ++lane) b[lane] = B.data(members[first + lane]);
-        return host::kernels<T>().scatter_lanes(rows, cols, ld, upper, X, b, B.row_stride(0), B.col_stride(0));
+    if (even(B.uniform(), members, group)) {
+        return host::kernels<T>().scatter_lanes(rows, cols.size(), ld, upper ? cols.begin : rows, X,
+                                                B.data(first) + cols.begin * B.col_stride(0), B.data(1) - B.data(0),
+                                                B.row_stride(0), B.col_stride(0));
     }
     for (Index lane = 0; lane < std::min(lanes_, members.count - first); ++lane) {
         const Index b = members[first + lane];
-        for (Index j = 0; j < std::min(cols, B.cols(b)); ++j) {
-            const T* const x = X + j * ld * lanes_ + lane;
+        for (Index j = cols.begin; j < std::min(cols.end, B.cols(b)); ++j) {
+            const T* const x = X + (j - cols.begin) * ld * lanes_ + lane;
             for (Index i = 0; i < std::min(rows, B.rows(b)); ++i)
                 B.data(b)[i * B.row_stride(b) + j * B.col_stride(b)] = upper && i > j ? T(0) : x[i * lanes_];
         }
@@ -71,12 +67,13 @@ void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Index cols, bool up
 
 template <class T>
 template <class Work>
-void SmallBatch<T, Host>::for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const {
+void SmallBatch<T, Host>::for_each_run(Context<Host>& ctx, Members members, double flops, const Work& work) const {
     const double all = flops * static_cast<double>(members.count);
+    const Index groups = (members.count + lanes_ - 1) / lanes_;
     const auto& stop = ctx.state().stop;
 #pragma omp parallel for schedule(static) num_threads(host::team(ctx, all))
-    for (Index group = 0; group < (members.count + lanes_ - 1) / lanes_; ++group) {
-        if (!stop.load(std::memory_order_relaxed)) work(group);
+    for (Index first = 0; first < groups; first += run_) {
+        if (!stop.load(std::memory_order_relaxed)) work(Range{first, std::min(groups, first + run_)});
     }
     if (stop.load(std::memory_order_relaxed)) throw Interrupted();
     ctx.state().add_flops(all);
@@ -105,36 +102,82 @@ private:
 }  // namespace
 
 template <class T>
+template <class Done>
+unsigned SmallBatch<T, Host>::factor_group(BatchView<const T> A, Members members, Index group, T* X, int* e,
+                                           const Done& done) const {
+    unsigned refused = 0;
+    for (Index first = 0; first < n_; first += host::lane_block) {
+        const Range cols{first, std::min(n_, first + host::lane_block)};
+        pack(m_, cols, A, members, group, X + elements(first));
+        refused |= host::kernels<T>().factor_lanes(m_, cols.begin, cols.end, ld_, X, X + elements(n_), e);
+        done(cols, refused);
+    }
+    return refused;
+}
+
+template <class T>
+bool SmallBatch<T, Host>::tiny(Index rows, BatchView<const T> A, Members members) const {
+    return n_ <= m_ && m_ <= host::tiny_rows && members.count >= lanes_ && A.uniform() && members.list.empty() &&
+           A.row_stride(0) == 1 && A.col_stride(0) == rows && A.data(0) != A.data(1);
+}
+
+template <class T>
 Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite) {
     Arena::Frame frame(ctx.state().arena);
-    const host::ThreadBuffers<int> exponents(frame, ctx.threads(), n_ * lanes_);
+    const host::ThreadBuffers<int> exponents(frame, ctx.threads(), host::lane_block * lanes_);
     FirstBad bad;
-    for_each_group(ctx, members, flops(), [&](Index group) {
-        T *const X = &X_(0, group), *const tau = tau_.data() + group * tau_.rows();
-        pack(m_, n_, A, members, group, X);
-        bad.note(host::kernels<T>().factor_lanes(m_, n_, ld_, X, tau, exponents.mine()), members, group * lanes_);
+    const bool in_registers = tiny(m_, A, members);
+    for_each_run(ctx, members, flops(), [&](Range run) {
+        for (Index group = run.begin; group < run.end; ++group) {
+            const Index whole = std::min(run.end, members.count / lanes_) - group;
+            if (in_registers && whole > 0) {
+                const Index first = group * lanes_;
+                group += host::kernels<T>().factor_tiny(m_, n_, whole, A.data(first), A.data(1) - A.data(0),
+                                                        &X_(0, group), 0, nullptr, 0);
+                if (group == run.end) break;
+            }
+            bad.note(factor_group(A, members, group, &X_(0, group), exponents.mine(), [](Range, unsigned) {}), members,
+                     group * lanes_);
+        }
     });
     return check_finite ? bad.found() : -1;
 }
 
 template <class T>
 Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
-                                     bool check_finite, BatchView<T> Q, BatchView<T> R) {
+                                     bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other) {
     const SmallBatch one(ctx, m, n, 0);
-    const Index k = one.k_;
+    const Index k = one.k_, lanes = one.lanes_;
     Arena::Frame frame(ctx.state().arena);
-    const host::ThreadBuffers<int> exponents(frame, ctx.threads(), n * one.lanes_);
-    const host::ThreadBuffers<T> buffers(frame, ctx.threads(), one.elements(n)),
-        taus(frame, ctx.threads(), k * one.lanes_);
+    const host::ThreadBuffers<int> exponents(frame, ctx.threads(), host::lane_block * lanes);
+    const host::ThreadBuffers<T> buffers(frame, ctx.threads(), one.group_);
     FirstBad bad;
-    one.for_each_group(ctx, members, 2 * one.flops(), [&](Index group) {
-        T *const X = buffers.mine(), *const tau = taus.mine();
-        one.pack(m, n, A, members, group, X);
-        bad.note(host::kernels<T>().factor_lanes(m, n, one.ld_, X, tau, exponents.mine()), members, group * one.lanes_);
-        one.unpack_group(one.ld_, k, n, true, X, members, group, R);
-        if (Q.count() == 0) return;
-        host::kernels<T>().form_lanes(m, k, one.ld_, X, tau);
-        one.unpack_group(one.ld_, m, k, false, X, members, group, Q);
+    const bool with_q = kept == Factor::R && other.count() > 0;
+    const bool in_registers =
+        kept == Factor::VR && one.tiny(m, A, members) && one.tiny(m, B, members) && one.tiny(k, other, members);
+    one.for_each_run(ctx, members, (with_q ? 2 : 1) * one.flops(), [&](Range run) {
+        T *const X = buffers.mine(), *const tau = X + one.elements(n);
+        for (Index group = run.begin; group < run.end; ++group) {
+            const Index whole = std::min(run.end, members.count / lanes) - group;
+            if (in_registers && whole > 0) {
+                const Index first = group * lanes;
+                group += host::kernels<T>().factor_tiny(m, n, whole, A.data(first), A.data(1) - A.data(0),
+                                                        B.data(first), B.data(1) - B.data(0), other.data(first),
+                                                        other.data(1) - other.data(0));
+                if (group == run.end) break;
+            }
+            // where NaN or Inf is found A stays as it is, which may be B: its first bad entry will be named
+            const auto keep = [&](Range cols, unsigned refused) {
+                if (refused == 0 || !check_finite)
+                    one.unpack_group(one.ld_, kept == Factor::VR ? m : k, cols, kept == Factor::R,
+                                     X + one.elements(cols.begin), members, group, B);
+            };
+            bad.note(one.factor_group(A, members, group, X, exponents.mine(), keep), members, group * lanes);
+            if (kept == Factor::VR) one.unpack_group(k, k, {0, 1}, false, tau, members, group, other);
+            if (!with_q) continue;
+            host::kernels<T>().form_lanes(m, k, one.ld_, X, tau);
+            one.unpack_group(one.ld_, m, {0, k}, false, X, members, group, other);
+        }
     });
     return check_finite ? bad.found() : -1;
 }
@@ -143,14 +186,16 @@ template <class T>
 void SmallBatch<T, Host>::unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const {
     const bool upper = factor == Factor::R;
     const Index rows = upper ? k_ : m_;
-    for_each_group(ctx, members, 10.0 * rows * n_,
-                   [&](Index group) { unpack_group(ld_, rows, n_, upper, &X_(0, group), members, group, B); });
+    for_each_group(ctx, members, 10.0 * rows * n_, [&](Index group) {
+        unpack_group(ld_, rows, {0, n_}, upper, &X_(0, group), members, group, B);
+    });
 }
 
 template <class T>
 void SmallBatch<T, Host>::unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const {
-    for_each_group(ctx, members, 10.0 * k_,
-                   [&](Index group) { unpack_group(k_, k_, 1, false, &tau_(0, group), members, group, tau); });
+    for_each_group(ctx, members, 10.0 * k_, [&](Index group) {
+        unpack_group(k_, k_, {0, 1}, false, this->tau(group), members, group, tau);
+    });
 }
 
 template <class T>
@@ -160,8 +205,8 @@ void SmallBatch<T, Host>::form_q(Context<Host>& ctx, Members members, BatchView<
     for_each_group(ctx, members, flops(), [&](Index group) {
         T* const q = buffers.mine();
         std::copy_n(&X_(0, group), elements(k_), q);
-        host::kernels<T>().form_lanes(m_, k_, ld_, q, &tau_(0, group));
-        unpack_group(ld_, m_, k_, false, q, members, group, Q);
+        host::kernels<T>().form_lanes(m_, k_, ld_, q, tau(group));
+        unpack_group(ld_, m_, {0, k_}, false, q, members, group, Q);
     });
 }
 
@@ -181,9 +226,9 @@ void SmallBatch<T, Host>::apply_q(Context<Host>& ctx, Op op, Members members, Ba
     const host::ThreadBuffers<T> buffers(frame, ctx.threads(), elements(p));
     for_each_group(ctx, members, 4.0 * m_ * k_ * p, [&](Index group) {
         T* const c = buffers.mine();
-        pack(m_, p, from, members, group, c);
-        host::kernels<T>().apply_lanes(op == Op::Transpose, m_, k_, ld_, &X_(0, group), &tau_(0, group), p, c);
-        unpack_group(ld_, m_, p, false, c, members, group, to);
+        pack(m_, {0, p}, from, members, group, c);
+        host::kernels<T>().apply_lanes(op == Op::Transpose, m_, k_, ld_, &X_(0, group), tau(group), p, c);
+        unpack_group(ld_, m_, {0, p}, false, c, members, group, to);
     });
 }
 
@@ -198,15 +243,15 @@ bool SmallBatch<T, Host>::solve(Context<Host>& ctx, Op op, Members members, Batc
     std::atomic<bool> some = false;
     for_each_group(ctx, members, 4.0 * m_ * n_ * p + n_ * n_ * n_, [&](Index group) {
         T *const c = right.mine(), *const residuals = numbers.mine(), *const condition = residuals + p * lanes_;
-        pack(shortest ? n_ : m_, p, B, members, group, c);
-        const unsigned refused = host::kernels<T>().solve_lanes(shortest, m_, n_, ld_, &X_(0, group), &tau_(0, group),
-                                                                p, c, residuals, condition, rcond, work.mine());
+        pack(shortest ? n_ : m_, {0, p}, B, members, group, c);
+        const unsigned refused = host::kernels<T>().solve_lanes(shortest, m_, n_, ld_, &X_(0, group), tau(group), p, c,
+                                                                residuals, condition, rcond, work.mine());
         // lanes that have no matrix are refused too
         const Index here = std::min(lanes_, members.count - group * lanes_);
         if (refused & ((1u << here) - 1)) some = true;
-        unpack_group(ld_, shortest ? m_ : n_, p, false, c, members, group, X);
-        unpack_group(p, p, 1, false, residuals, members, group, norms);
-        unpack_group(1, 1, 1, false, condition, members, group, conditions);
+        unpack_group(ld_, shortest ? m_ : n_, {0, p}, false, c, members, group, X);
+        unpack_group(p, p, {0, 1}, false, residuals, members, group, norms);
+        unpack_group(1, 1, {0, 1}, false, condition, members, group, conditions);
     });
     return some;
 }

@@ -21,12 +21,12 @@ public:
 
     Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
     static Index factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
-                           bool check_finite, BatchView<T> Q, BatchView<T> R);
+                           bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other);
     void unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const;
     void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
     void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;
     void apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from, BatchView<T> to) const;
-    static bool solves(Index, Index) { return true; }
+    static bool solves(Index m, Index n) { return Tuning<Host>::solved_in_lanes(m, n); }
     bool solve(Context<Host>& ctx, Op op, Members members, BatchView<const T> B, double rcond, bool ask, BatchView<T> X,
                BatchView<T> norms, BatchView<T> conditions) const;
 
@@ -34,19 +34,39 @@ private:
     /// Of p columns, a group.
     Index elements(Index p) const { return ld_ * p * lanes_; }
     double flops() const;
-    void pack(Index rows, Index cols, BatchView<const T> A, Members members, Index group, T* X) const;
+    /// X := V and R of a group, tau behind it; e: lane_block·lanes_ of workspace. After each block of columns done(cols, lanes), with the
+    /// lanes that have NaN or Inf so far, a bit each; returns them.
+    template <class Done>
+    unsigned factor_group(BatchView<const T> A, Members members, Index group, T* X, int* e, const Done& done) const;
+    /// Whether `factor_tiny` reads or writes the whole groups of a batch of matrices of `rows` rows.
+    bool tiny(Index rows, BatchView<const T> A, Members members) const;
+    void pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const;
     /// Columns of the widest.
     static Index most_columns(BatchView<const T> C, Members members);
-    void unpack_group(Index ld, Index rows, Index cols, bool upper, const T* X, Members members, Index group,
+    void unpack_group(Index ld, Index rows, Range cols, bool upper, const T* X, Members members, Index group,
                       BatchView<T> B) const;
-    /// work(group) for every group until the context is asked to stop.
+    /// Whether the lanes of a group are matrices of one array at equal distances.
+    bool even(bool uniform, Members members, Index group) const {
+        return uniform && members.list.empty() && (group + 1) * lanes_ <= members.count;
+    }
+    /// work(run) for all groups, run by run, until the context is asked to stop.
     template <class Work>
-    void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const;
+    void for_each_run(Context<Host>& ctx, Members members, double flops, const Work& work) const;
+    template <class Work>
+    void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const {
+        for_each_run(ctx, members, flops, [&](Range run) {
+            for (Index group = run.begin; group < run.end; ++group) work(group);
+        });
+    }
+    const T* tau(Index group) const { return &X_(0, group) + elements(n_); }
 
     Index m_, n_, k_;
-    Index ld_;  ///< odd, so that columns do not share few lines of a cache
+    Index ld_;  ///< odd unless small, so that columns do not share few lines of a cache
     Index lanes_;
-    Matrix<T> X_, tau_;  // a column for each group
+    Index group_;  ///< elements of X and tau
+    Index
+        run_;  ///< groups that are packed, factored and unpacked together, so that the latencies of one hide behind the others
+    Matrix<T> X_;  // a column for each group
 };
 
 /// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.

@@ -82,16 +82,18 @@ struct Tuning<Host> : CommonTuning {
     static Index reconstruct_rows(Index width) { return 64 * width; }
     /// Parts in which a slab of a matrix out of core comes and goes: there is nothing beside which they would.
     static constexpr Index slab_parts = 1;
-    /// Whether matrices of a batch are factored several at once, one in each lane of the vector registers: groups of 1 MiB at most in f64
-    /// with AVX-512. 200 matrices (100 from 192×192 on), V, tau and R, LAPACK's geqrf in a loop over Quoin, one core of an AMD EPYC
-    /// (AVX-512) with nothing else running (`quoin bench batches 200x65x65 ... --threads 1`), in lanes | one by one:
-    ///          65×65      128×128    192×192    257×257    129×64     513×16     2000×8     20×800
-    ///   f32    4.4|0.5    2.4|1.3    1.1|1.1    0.8|0.7    2.2|0.7    1.4|0.5    0.8|0.3    5.7|0.6
-    ///   f64    2.0|0.6    1.7|1.7    1.0|1.3    0.7|0.9    1.7|1.0    1.5|0.8    1.1|0.4    3.6|0.6
+    /// Whether matrices of a batch are factored several at once, one in each lane of the vector registers: groups of 2.3 MiB at most in f64
+    /// with AVX-512. 80 matrices (60 of 2000×8), V, tau and R in place, OpenBLAS's geqrf in a loop over Quoin, one core of an Intel Xeon
+    /// (AVX-512, 2 MiB of L2) that compilers share, fastest of 12, in lanes | one by one:
+    ///          128×128    150×150    192×192    256×256    300×64     400×100    1000×32    2000×8
+    ///   f32    3.8|1.4    2.6|0.8    1.9|1.2    1.5|1.3    2.1|1.0    2.0|1.9    1.5|1.1    0.7|0.4
+    ///   f64    2.6|1.8    1.8|1.0    1.5|1.3    1.2|1.3    1.8|1.4    1.8|2.1    1.4|1.3    0.8|0.4
     static bool in_lanes(Index m, Index n) {
         const Index k = std::min(m, n);
-        return k >= 1 && k <= 128 && m <= 2048 && m * n <= 16384;
+        return k >= 1 && k <= 192 && m <= 2048 && m * n <= 36864;
     }
+    /// Whether least squares is solved there too, m >= n: the inverse of R is unblocked.
+    static bool solved_in_lanes(Index m, Index n) { return n <= 128 && m * n <= 16384; }
     /// Bytes that libraries take of a cap on the device's memory.
     static constexpr double library_bytes = 0;
 };

@@ -25,9 +25,10 @@ enum class Factor { VR, R };
 ///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count);
 ///     // A = QR. The first member, by its place in the batch, that has NaN or Inf, or −1; −1, without a wait, unless asked.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);
-///     // The same of m×n matrices, kept as the thin Q, unless that has no matrices, and R alone.
+///     // The same of m×n matrices, of which is kept: with Factor::VR, B := V and R and other := tau, and B may be A; with Factor::R, B := R
+///     // and, unless it has no matrices, other := the thin Q. Nothing is kept of a matrix that is found to have NaN or Inf.
 ///     static Index factor_to(Context<D>& ctx, Index m, Index n, BatchView<const T, D> A, Members members, bool check_finite,
-///                            BatchView<T, D> Q, BatchView<T, D> R);
+///                            Factor kept, BatchView<T, D> B, BatchView<T, D> other);
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k

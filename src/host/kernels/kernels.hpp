@@ -33,6 +33,13 @@ inline constexpr Index solve_width = 8;
 /// same sign (docs/algorithms.md, section 6). A block of `block_rows` in AVX-512's vectors is one chain.
 inline constexpr Index longest_chain = 64;
 
+/// Columns that the kernels of the lanes work on at once: of matrices of 32 rows they stay in the L1 cache while every reflector passes over
+/// them.
+inline constexpr Index lane_block = 8;
+
+/// Rows of the matrices that `factor_tiny` keeps in registers.
+inline constexpr Index tiny_rows = 4;
+
 /// Vectors that `couple` takes at once: a row is one line of a cache.
 template <class T>
 inline constexpr Index couple_width = 64 / sizeof(T);
@@ -56,14 +63,20 @@ struct Kernels {
     /// 1 <= d <= 3.
     void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
     Index lanes;
-    /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l][i·row_stride + j·col_stride]; and back, zeros below the diagonal
-    /// if `upper`.
-    void (*gather_lanes)(Index m, Index n, Index ld, const T* const* a, Index row_stride, Index col_stride, T* X);
-    void (*scatter_lanes)(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride,
+    /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l·stride + i·row_stride + j·col_stride]; and back, zeros where
+    /// i > j + diagonal.
+    void (*gather_lanes)(Index m, Index n, Index ld, const T* a, Index stride, Index row_stride, Index col_stride,
+                         T* X);
+    void (*scatter_lanes)(Index m, Index n, Index ld, Index diagonal, const T* X, T* b, Index stride, Index row_stride,
                           Index col_stride);
-    /// X (m×n) := V below the diagonal, R on and above it, as ?geqr2; tau k = min(m, n) rows. e: n rows of workspace. Returns the lanes
-    /// with NaN or Inf, a bit each.
-    unsigned (*factor_lanes)(Index m, Index n, Index ld, T* X, T* tau, int* e);
+    /// Columns [first, end) of X, `lane_block` at most, := V below the diagonal, R on and above it, and their entries of tau, as ?geqr2,
+    /// after the columns before them. e: lane_block rows of workspace. Returns the lanes with NaN or Inf, a bit each.
+    unsigned (*factor_lanes)(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e);
+    /// The same for `count` groups of m×n matrices, n <= m <= tiny_rows, that lie in memory: dense, column-major, `a_stride` apart; V and R
+    /// as dense `b_stride` apart, and tau. b_stride 0: groups in the format of the lanes with ld = m, tau behind X, one behind the other.
+    /// Returns how many groups come before one in which factor_lanes scales or finds NaN or Inf: that is untouched.
+    Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
+                         Index tau_stride);
     /// X (m×k, k <= m) := the thin Q of its reflectors, as ?org2r.
     void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
     /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.

@@ -4,6 +4,9 @@
 namespace quoin::host {
 namespace {
 
+/// Columns whose sums a vector register each can hold, for two reflectors.
+constexpr int reflect_cols = QUOIN_VECTOR_BYTES == 64 ? 8 : 4;
+
 template <class T>
 [[gnu::always_inline]] inline Vector<T> square_root(Vector<T> x) {
     constexpr Index W = width<T>;
@@ -42,15 +45,21 @@ template <class T>
     Vector<T> total = {};
     for (Index first = 0; first < h; first += longest_chain) {
         const Index end = h < first + longest_chain ? h : first + longest_chain;
-        Vector<T> even = {}, odd = {};
+        Vector<T> s[4] = {};
         Index i = first;
-        for (; i + 2 <= end; i += 2) {
-            const Vector<T> x0 = load(x + i * W), x1 = load(x + (i + 1) * W);
-            even += x0 * x0;
-            odd += x1 * x1;
+        for (; i + 4 <= end; i += 4) {
+#pragma GCC unroll 4
+            for (int c = 0; c < 4; ++c) {
+                const Vector<T> xi = load(x + (i + c) * W);
+                s[c] += xi * xi;
+            }
         }
-        if (i < end) even += load(x + i * W) * load(x + i * W);
-        total += even + odd;
+#pragma GCC unroll 3
+        for (int c = 0; c < 3; ++c) {
+            const Vector<T> xi = i + c < end ? load(x + (i + c) * W) : Vector<T>{};
+            s[c] += xi * xi;
+        }
+        total += (s[0] + s[1]) + (s[2] + s[3]);
     }
     *below = total;
     return load(a) * load(a) + total;
@@ -89,12 +98,98 @@ template <class T, int N>
     }
 }
 
+/// C := (I − τ₁v₁v₁ᵀ)(I − τ₀v₀v₀ᵀ) C or, unless `forward`, its transpose, for N columns of h + 2 rows: v₀ = [1; v], v₁ = [0; 1; v'].
+/// Twice the work for each entry that is loaded and stored.
+template <class T, int N>
+[[gnu::noinline]] void lane_reflect_two(bool forward, Index h, const T* v0, const T* v1, Vector<T> tau0, Vector<T> tau1,
+                                        T* C, Index ldc) {
+    constexpr Index W = width<T>;
+    // w₀ = v₀ᵀC, w₁ = v₁ᵀC, g = v₀ᵀv₁
+    const Vector<T> v01 = load(v0);
+    Vector<T> w0[N], w1[N], g = v01;
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+        w1[j] = load(C + W + j * ldc);
+        w0[j] = load(C + j * ldc) + v01 * w1[j];
+    }
+    for (Index first = 0; first < h; first += longest_chain) {
+        const Index end = h < first + longest_chain ? h : first + longest_chain;
+        Vector<T> s0[N] = {}, s1[N] = {}, cross = {};
+        for (Index i = first; i < end; ++i) {
+            const Vector<T> x = load(v0 + (i + 1) * W), y = load(v1 + i * W);
+            cross += x * y;
+#pragma GCC unroll 8
+            for (int j = 0; j < N; ++j) {
+                const Vector<T> c = load(C + (i + 2) * W + j * ldc);
+                s0[j] += x * c;
+                s1[j] += y * c;
+            }
+        }
+        g += cross;
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+            w0[j] += s0[j];
+            w1[j] += s1[j];
+        }
+    }
+    // w₀ := τ₀w₀, w₁ := τ₁(w₁ − g w₀), or in the other order
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+        if (forward) {
+            w0[j] *= tau0;
+            w1[j] = tau1 * (w1[j] - g * w0[j]);
+        } else {
+            w1[j] *= tau1;
+            w0[j] = tau0 * (w0[j] - g * w1[j]);
+        }
+        T* const c = C + j * ldc;
+        store(c, load(c) - w0[j]);
+        store(c + W, load(c + W) - v01 * w0[j] - w1[j]);
+    }
+    for (Index i = 0; i < h; ++i) {
+        const Vector<T> x = load(v0 + (i + 1) * W), y = load(v1 + i * W);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+            T* const c = C + (i + 2) * W + j * ldc;
+            store(c, load(c) - x * w0[j] - y * w1[j]);
+        }
+    }
+}
+
+/// reflect(number, j) for p columns from the j-th on, as many at once as the registers have sums for.
+template <int N = reflect_cols, class Reflect>
+[[gnu::always_inline]] inline void for_columns(Index p, const Reflect& reflect, Index j = 0) {
+    for (; j + N <= p; j += N) reflect(Indices<N>{}, j);
+    if constexpr (N > 1) {
+        if (j < p) for_columns<N - 1>(p, reflect, j);
+    }
+}
 template <class T>
-[[gnu::always_inline]] inline void lane_reflect_all(Index h, const T* v, Vector<T> tau, Index p, T* C, Index ldc) {
-    Index j = 0;
-    for (; j + 8 <= p; j += 8) lane_reflect<T, 8>(h, v, tau, C + j * ldc, ldc);
-    for (; j + 4 <= p; j += 4) lane_reflect<T, 4>(h, v, tau, C + j * ldc, ldc);
-    for (; j < p; ++j) lane_reflect<T, 1>(h, v, tau, C + j * ldc, ldc);
+void lane_reflect_all(Index h, const T* v, Vector<T> tau, Index p, T* C, Index ldc) {
+    for_columns(p, [&]<int N>(Indices<N>, Index j) { lane_reflect<T, N>(h, v, tau, C + j * ldc, ldc); });
+}
+
+template <class T>
+void apply_lanes(bool transpose, Index m, Index k, Index ld, const T* X, const T* tau, Index p, T* C) {
+    constexpr Index W = width<T>;
+    const Index pairs = (k + 1) / 2;
+    for (Index first = 0; first < p; first += lane_block) {
+        const Index cols = p - first < lane_block ? p - first : lane_block;
+        for (Index step = 0; step < pairs; ++step) {
+            const Index j = 2 * (transpose ? step : pairs - 1 - step);
+            const T *const v0 = X + (j + 1 + j * ld) * W, *const v1 = v0 + (1 + ld) * W;
+            const Vector<T> t0 = load(tau + j * W);
+            T* const c = C + (j + first * ld) * W;
+            if (j + 1 == k) {
+                lane_reflect_all<T>(m - j - 1, v0, t0, cols, c, ld * W);
+                continue;
+            }
+            const Vector<T> t1 = load(tau + (j + 1) * W);
+            for_columns(cols, [&]<int N>(Indices<N>, Index l) {
+                lane_reflect_two<T, N>(transpose, m - j - 2, v0, v1, t0, t1, c + l * ld * W, ld * W);
+            });
+        }
+    }
 }
 
 /// x := 2^±e x, an e for each lane, over h rows.
@@ -129,26 +224,346 @@ bool normalise_lanes(Index h, T* x, Vector<T> largest, Mask far, int* e) {
 /// max |x_i| over h rows, NaN left out; finite += Σ 0 x_i, which is 0 unless there is NaN or Inf.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> largest_lanes(Index h, const T* x, Vector<T>* finite) {
+    constexpr Index W = width<T>;
+    // four rows at a time: each chain waits for itself
+    Vector<T> high[4] = {}, low[4] = {}, sum[4] = {};
+    const auto row = [&](Index i, int c) __attribute__((always_inline)) {
+        const Vector<T> a = load(x + i * W);
+        high[c] = a > high[c] ? a : high[c];
+        low[c] = a < low[c] ? a : low[c];
+        sum[c] += a * 0;
+    };
+    Index i = 0;
+    for (; i + 4 <= h; i += 4) {
+#pragma GCC unroll 4
+        for (int c = 0; c < 4; ++c) row(i + c, c);
+    }
+    for (; i < h; ++i) row(i, 0);
     Vector<T> largest = {};
-    for (Index i = 0; i < h; ++i) {
-        const Vector<T> a = load(x + i * width<T>), magnitude = a < 0 ? -a : a;
-        largest = magnitude > largest ? magnitude : largest;
-        *finite += a * 0;
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+        largest = high[c] > largest ? high[c] : largest;
+        largest = -low[c] > largest ? -low[c] : largest;
+        *finite += sum[c];
     }
     return largest;
 }
 
+/// Entries and norms between 1/safe and safe have squares that neither overflow nor underflow where it counts.
 template <class T>
-unsigned factor_lanes(Index m, Index n, Index ld, T* X, T* tau, int* e) {
+constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
+
+/// H = I − τ [1; v][1; v]ᵀ with H [α; x] = [β; 0] and v = scale·x, from α and the squares of the norms of [α; x] and of x.
+template <class T>
+struct LaneReflector {
+    [[gnu::always_inline]] LaneReflector(Vector<T> alpha, Vector<T> squares, Vector<T> below) {
+        // ν = ‖[α; x]‖: β = −sgn(α) ν, τ = 1 + |α|/ν, v = sgn(α) x/(|α| + ν); H = I where nothing is below α
+        const auto nothing = below == 0, negative = alpha < 0;
+        const Vector<T> one = Vector<T>{} + T(1), norm = square_root<T>(squares);
+        const Vector<T> magnitude = negative ? -alpha : alpha, sum = magnitude + norm;
+        // both quotients of one division, ρ = 1/(ν(|α| + ν)), each with a step of Newton for the last bit
+        const Vector<T> rho = one / (norm * sum);
+        Vector<T> inverse = norm * rho, of_norm = sum * rho;
+        inverse += inverse * (one - sum * inverse);
+        of_norm += of_norm * (one - norm * of_norm);
+        beta = nothing ? alpha : negative ? norm : -norm;
+        tau = nothing ? Vector<T>{} : one + magnitude * of_norm;
+        scale = nothing ? Vector<T>{} : negative ? -inverse : inverse;
+    }
+    Vector<T> beta, tau, scale;
+};
+
+/// Lane l of the two vectors, G apart, of which a step of the transposition makes the first (or the second).
+template <int W, int G, bool Second>
+constexpr int exchange_lane(int l) {
+    const bool upper = (l & G) != 0;
+    return Second ? (upper ? W + l : l + G) : (upper ? W + l - G : l);
+}
+template <int W, int G, class V, int... L>
+[[gnu::always_inline]] inline void exchange(V& a, V& b, Indices<L...>) {
+    const V first = __builtin_shufflevector(a, b, exchange_lane<W, G, false>(L)...);
+    b = __builtin_shufflevector(a, b, exchange_lane<W, G, true>(L)...);
+    a = first;
+}
+/// In every run of Q lanes: lane l of x[i] and lane i of x[l] change places, for Q vectors x.
+template <class T, int Q, int G = 1>
+[[gnu::always_inline]] inline void transpose_lanes(Vector<T>* x) {
+    constexpr int W = VectorOf<T>::width;
+    if constexpr (G < Q) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Q; ++i) {
+            if ((i & G) == 0) exchange<W, G>(x[i], x[i + G], typename MakeIndices<W>::type{});
+        }
+        transpose_lanes<T, Q, 2 * G>(x);
+    }
+}
+
+/// Q consecutive elements in memory.
+template <class T, int Q>
+struct Piece {
+    typedef T type __attribute__((vector_size(Q * sizeof(T))));
+    typedef T unaligned __attribute__((vector_size(Q * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+/// The most elements of a matrix that go into a vector, or come out of it, as one piece where they are few: fewer shuffles than with whole
+/// vectors. And the fewest, other than one.
+template <class T>
+constexpr int most_piece = VectorOf<T>::width * sizeof(T) > 16 ? VectorOf<T>::width / 2 : VectorOf<T>::width;
+template <class T>
+constexpr int least_piece = 16 / sizeof(T);
+
+template <class V, int... L>
+[[gnu::always_inline]] inline auto concatenate(V a, V b, Indices<L...>) {
+    return __builtin_shufflevector(a, b, L...);
+}
+template <int First, class V, int... L>
+[[gnu::always_inline]] inline auto part(V a, Indices<L...>) {
+    return __builtin_shufflevector(a, a, (First + L)...);
+}
+/// Pieces of `count` matrices, Q·stride apart, one behind the other.
+template <class T, int Q, int Count = VectorOf<T>::width / Q>
+[[gnu::always_inline]] inline auto load_pieces(const T* a, Index stride) {
+    if constexpr (Count == 1) {
+        return typename Piece<T, Q>::type(*reinterpret_cast<const typename Piece<T, Q>::unaligned*>(a));
+    } else {
+        return concatenate(load_pieces<T, Q, Count / 2>(a, stride),
+                           load_pieces<T, Q, Count / 2>(a + Count / 2 * Q * stride, stride),
+                           typename MakeIndices<Q * Count>::type{});
+    }
+}
+template <class T, int Q, int First = 0>
+[[gnu::always_inline]] inline void store_pieces(T* b, Index stride, Vector<T> x) {
+    if constexpr (First < VectorOf<T>::width) {
+        *reinterpret_cast<typename Piece<T, Q>::unaligned*>(b) = part<First>(x, typename MakeIndices<Q>::type{});
+        store_pieces<T, Q, First + Q>(b + Q * stride, stride, x);
+    }
+}
+/// Lane l of x[e] := a[l·stride + e] for e < Q; and back, which spoils x.
+template <class T, int Q>
+[[gnu::always_inline]] inline void load_across(const T* a, Index stride, Vector<T>* x) {
+    if constexpr (Q == 1) {
+        Vector<T> y = {};
+#pragma GCC unroll 16
+        for (int l = 0; l < width<T>; ++l) y[l] = a[l * stride];
+        x[0] = y;
+    } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < Q; ++i) x[i] = load_pieces<T, Q>(a + i * stride, stride);
+        transpose_lanes<T, Q>(x);
+    }
+}
+template <class T, int Q>
+[[gnu::always_inline]] inline void store_across(T* b, Index stride, Vector<T>* x) {
+    if constexpr (Q == 1) {
+#pragma GCC unroll 16
+        for (int l = 0; l < width<T>; ++l) b[l * stride] = x[0][l];
+    } else {
+        transpose_lanes<T, Q>(x);
+#pragma GCC unroll 16
+        for (int i = 0; i < Q; ++i) store_pieces<T, Q>(b + i * stride, stride, x[i]);
+    }
+}
+/// The same for any number of elements, in the largest pieces.
+template <class T, int Count, int Q = most_piece<T>>
+[[gnu::always_inline]] inline void load_all_across(const T* a, Index stride, Vector<T>* x) {
+    if constexpr (Count >= Q) {
+        load_across<T, Q>(a, stride, x);
+        load_all_across<T, Count - Q, Q>(a + Q, stride, x + Q);
+    } else if constexpr (Count > 0) {
+        load_all_across<T, Count, (Q > least_piece<T> ? Q / 2 : 1)>(a, stride, x);
+    }
+}
+template <class T, int Count, int Q = most_piece<T>>
+[[gnu::always_inline]] inline void store_all_across(T* b, Index stride, Vector<T>* x) {
+    if constexpr (Count >= Q) {
+        store_across<T, Q>(b, stride, x);
+        store_all_across<T, Count - Q, Q>(b + Q, stride, x + Q);
+    } else if constexpr (Count > 0) {
+        store_all_across<T, Count, (Q > least_piece<T> ? Q / 2 : 1)>(b, stride, x);
+    }
+}
+
+/// factor_tiny, by the operations of factor_lanes in their order, but entries stay in registers.
+template <class T, int M, int N>
+[[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
+                                            Index tau_stride) {
+    constexpr Index W = width<T>, packed = (M + 1) * N;
+    for (Index group = 0; group < count; ++group) {
+        Vector<T> x[M * N], t[N];
+        if (a_stride == 0) {
+#pragma GCC unroll 16
+            for (int i = 0; i < M * N; ++i) x[i] = load(A + (group * packed + i) * W);
+        } else {
+            load_all_across<T, M * N>(A + group * W * a_stride, a_stride, x);
+        }
+        auto inside = x[0] == x[0];
+#pragma GCC unroll 4
+        for (int j = 0; j < N; ++j) {
+            Vector<T>* const a = x + j + j * M;
+            // sums[l] = xᵀc_l as sum_rows has them
+            Vector<T> sums[N];
+#pragma GCC unroll 4
+            for (int l = 0; l < N - j; ++l) {
+                Vector<T> s[4] = {};
+#pragma GCC unroll 4
+                for (int i = 1; i < M - j; ++i) {
+                    Vector<T>& chain = s[(i - 1) % (N - j >= 4 ? 1 : N - j >= 2 ? 2 : 4)];
+                    chain += a[i] * a[i + l * M];
+                }
+                sums[l] = (s[0] + s[1]) + (s[2] + s[3]);
+            }
+            const Vector<T> squares = a[0] * a[0] + sums[0];
+            // ‖A e_j‖ <= safe, and an entry of it is above 1/safe
+            Vector<T> total = squares;
+#pragma GCC unroll 4
+            for (int i = 1; i <= j; ++i) total += a[-i] * a[-i];
+            inside &= (squares >= 16 / safe<T> / safe<T>)&(total <= safe<T> * safe<T> / 16);
+            t[j] = Vector<T>{};
+            if (j + 1 == M) continue;
+            const LaneReflector<T> H(a[0], squares, sums[0]);
+            a[0] = H.beta;
+            t[j] = H.tau;
+#pragma GCC unroll 4
+            for (int i = 1; i < M - j; ++i) a[i] *= H.scale;
+#pragma GCC unroll 4
+            for (int l = 1; l < N - j; ++l) {
+                Vector<T>* const c = a + l * M;
+                const Vector<T> w = H.tau * (c[0] + H.scale * sums[l]);
+                c[0] -= w;
+#pragma GCC unroll 4
+                for (int i = 1; i < M - j; ++i) c[i] -= a[i] * w;
+            }
+        }
+        if (any_lane<T>(~inside)) return group;
+        if (b_stride == 0) {
+#pragma GCC unroll 16
+            for (int i = 0; i < M * N; ++i) store(B + (group * packed + i) * W, x[i]);
+#pragma GCC unroll 4
+            for (int j = 0; j < N; ++j) store(B + (group * packed + M * N + j) * W, t[j]);
+        } else {
+            store_all_across<T, M * N>(B + group * W * b_stride, b_stride, x);
+            store_all_across<T, N>(tau + group * W * tau_stride, tau_stride, t);
+        }
+    }
+    return count;
+}
+template <class T, int M = tiny_rows, int N = tiny_rows>
+Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
+                  Index tau_stride) {
+    if constexpr (M > 1) {
+        if (m < M) return factor_tiny<T, M - 1, M - 1>(m, n, count, A, a_stride, B, b_stride, tau, tau_stride);
+    }
+    if constexpr (N > 1) {
+        if (n < N) return factor_tiny<T, M, N - 1>(m, n, count, A, a_stride, B, b_stride, tau, tau_stride);
+    }
+    return factor_in_registers<T, M, N>(count, A, a_stride, B, b_stride, tau, tau_stride);
+}
+
+/// Chains of additions of each of A sums: one alone would wait for itself.
+template <int A>
+constexpr int sum_chains = A >= 4   ? 1
+                           : A >= 2 ? 2
+                                    : 4;
+
+/// sums[l] := Σ row(i)[l] over h rows, l < A, where row(i, s) adds row i to s; cut into runs of `longest_chain`.
+template <class T, int A, class Row>
+[[gnu::always_inline]] inline void sum_rows(Index h, Vector<T>* sums, const Row& row) {
+    constexpr int chains = sum_chains<A>;
+#pragma GCC unroll 8
+    for (int l = 0; l < A; ++l) sums[l] = Vector<T>{};
+    for (Index first = 0; first < h; first += longest_chain) {
+        const Index end = h < first + longest_chain ? h : first + longest_chain;
+        Vector<T> s[4][A] = {};
+        Index i = first;
+        for (; i + chains <= end; i += chains) {
+#pragma GCC unroll 4
+            for (int c = 0; c < chains; ++c) row(i + c, s[c]);
+        }
+#pragma GCC unroll 4
+        for (int c = 0; c + 1 < chains; ++c) {
+            if (i + c < end) row(i + c, s[c]);
+        }
+#pragma GCC unroll 8
+        for (int l = 0; l < A; ++l) {
+            if constexpr (chains == 1) sums[l] += s[0][l];
+            if constexpr (chains == 2) sums[l] += s[0][l] + s[1][l];
+            if constexpr (chains == 4) sums[l] += (s[0][l] + s[1][l]) + (s[2][l] + s[3][l]);
+        }
+    }
+}
+
+/// sums := xᵀ[x C] for x, the h rows under α at `a`, and C, those rows of the N columns behind, `ldc` elements apart.
+template <class T, int N>
+[[gnu::noinline]] void lane_products(Index h, const T* a, Index ldc, Vector<T>* sums) {
     constexpr Index W = width<T>;
-    constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
+    sum_rows<T, N + 1>(
+        h, sums, [&](Index i, Vector<T> * s) __attribute__((always_inline)) {
+            const T* const c = a + (i + 1) * W;
+            const Vector<T> x = load(c);
+            s[0] += x * x;
+#pragma GCC unroll 8
+            for (int l = 1; l <= N; ++l) s[l] += x * load(c + l * ldc);
+        });
+}
+
+/// v := scale·x, which is stored in place of x, and [c₀ᵀ; C] := H [c₀ᵀ; C] with H = I − τ [1; v][1; v]ᵀ; sums := the products of
+/// the next column, as lane_products has them, on entry those of this one. All in one pass over the rows.
+template <class T, int N>
+[[gnu::noinline]] void lane_step(Index h, T* a, Index ldc, Vector<T> tau, Vector<T> scale, Vector<T>* sums) {
+    constexpr Index W = width<T>;
+    // w = τ (c₀ + scale·Cᵀx)
+    Vector<T> w[N + 1];
+#pragma GCC unroll 8
+    for (int l = 1; l <= N; ++l) {
+        const Vector<T> c = load(a + l * ldc);
+        w[l] = tau * (c + scale * sums[l]);
+        store(a + l * ldc, c - w[l]);
+    }
+    const auto update = [&](T * x, Vector<T> * c) __attribute__((always_inline)) {
+        const Vector<T> v = load(x) * scale;
+        store(x, v);
+#pragma GCC unroll 8
+        for (int l = 1; l <= N; ++l) {
+            c[l] = load(x + l * ldc) - v * w[l];
+            store(x + l * ldc, c[l]);
+        }
+    };
+    Vector<T> c[N + 1];
+    if constexpr (N == 0) {
+        for (Index i = 0; i < h; ++i) update(a + (i + 1) * W, c);
+    } else if (h > 0) {
+        update(a + W, c);
+        sum_rows<T, N>(
+            h - 1, sums, [&](Index i, Vector<T> * s) __attribute__((always_inline)) {
+                Vector<T> row[N + 1];
+                update(a + (i + 2) * W, row);
+#pragma GCC unroll 8
+                for (int l = 1; l <= N; ++l) s[l - 1] += row[1] * row[l];
+            });
+    }
+}
+
+/// work(number) for n <= N.
+template <int N, class Work>
+[[gnu::always_inline]] inline void for_number(Index n, const Work& work) {
+    if constexpr (N > 0) {
+        if (n < N) return for_number<N - 1>(n, work);
+    }
+    work(Indices<N>{});
+}
+
+template <class T>
+unsigned factor_lanes(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e) {
+    constexpr Index W = width<T>;
+    if (first == 0 && end <= m && m <= tiny_rows && ld == m && tau == X + m * end * W &&
+        factor_tiny<T>(m, end, 1, X, 0, X, 0, tau, 0) == 1)
+        return 0;
     // columns whose largest entry is beyond 2^±safe are factored as 2^-e times themselves
     Vector<T> finite = {};
     bool scaled = false;
-    for (Index j = 0; j < n; ++j) {
+    for (Index j = first; j < end; ++j) {
         T* const x = X + j * ld * W;
         const Vector<T> largest = largest_lanes<T>(m, x, &finite);
-        scaled |= normalise_lanes<T>(m, x, largest, (largest > safe) | (largest < 1 / safe), e + j * W);
+        scaled |= normalise_lanes<T>(m, x, largest, (largest > safe<T>) | (largest < 1 / safe<T>), e + (j - first) * W);
     }
     unsigned not_finite = 0;
     if (any_lane<T>(finite != 0)) {
@@ -158,33 +573,32 @@ unsigned factor_lanes(Index m, Index n, Index ld, T* X, T* tau, int* e) {
     // smaller squares lose digits; larger ones than T's do not occur
     constexpr T low =
         std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
-    const Index k = m < n ? m : n;
-    for (Index j = 0; j < k; ++j) {
-        const Index h = m - j - 1;
-        T *const a = X + (j + j * ld) * W, *const x = a + W;
-        const Vector<T> one = Vector<T>{} + T(1);
-        Vector<T> below, squares = lane_squares<T>(h, a, &below), unused;
-        const auto small = squares < low;
+    apply_lanes<T>(true, m, first < m ? first : m, ld, X, tau, end - first, X + first * ld * W);
+    Vector<T> sums[lane_block];
+    for (Index j = first; j < end && j < m; ++j) {
+        const Index h = m - j - 1, right = end - j - 1;
+        T* const a = X + (j + j * ld) * W;
+        const auto multiply = [&] {
+            for_number<lane_block - 1>(right, [&]<int N>(Indices<N>) { lane_products<T, N>(h, a, ld * W, sums); });
+        };
+        if (j == first) multiply();
+        const auto small = load(a) * load(a) + sums[0] < low;
         bool rescaled = any_lane<T>(small);
         int exponents[W];
         if (rescaled) {
+            Vector<T> unused = {};
             rescaled = normalise_lanes<T>(h + 1, a, largest_lanes<T>(h + 1, a, &unused), small, exponents);
-            squares = lane_squares<T>(h, a, &below);
+            multiply();
         }
-        // β = −sgn(α) ‖x‖, τ = (β − α)/β, v = x/(α − β); H = I where nothing is below α
-        const Vector<T> alpha = load(a), norm = square_root<T>(squares);
-        const auto nothing = below == 0;
-        const Vector<T> beta = nothing ? alpha : alpha < 0 ? norm : -norm;
-        const Vector<T> t = nothing ? Vector<T>{} : (beta - alpha) / beta;
-        const Vector<T> scale = nothing ? Vector<T>{} : one / (alpha - beta);
-        for (Index i = 0; i < h; ++i) store(x + i * W, load(x + i * W) * scale);
-        store(a, beta);
+        const LaneReflector<T> H(load(a), load(a) * load(a) + sums[0], sums[0]);
+        store(a, H.beta);
         if (rescaled) scale_lanes<T>(1, a, exponents, 1);
-        store(tau + j * W, t);
-        lane_reflect_all<T>(h, x, t, n - j - 1, a + ld * W, ld * W);
+        store(tau + j * W, H.tau);
+        for_number<lane_block - 1>(right,
+                                   [&]<int N>(Indices<N>) { lane_step<T, N>(h, a, ld * W, H.tau, H.scale, sums); });
     }
     if (scaled) {
-        for (Index j = 0; j < n; ++j) scale_lanes<T>(j < k ? j + 1 : k, X + j * ld * W, e + j * W, 1);
+        for (Index j = first; j < end; ++j) scale_lanes<T>(j < m ? j + 1 : m, X + j * ld * W, e + (j - first) * W, 1);
     }
     return not_finite;
 }
@@ -192,24 +606,20 @@ unsigned factor_lanes(Index m, Index n, Index ld, T* X, T* tau, int* e) {
 template <class T>
 void form_lanes(Index m, Index k, Index ld, T* X, const T* tau) {
     constexpr Index W = width<T>;
-    for (Index j = k; j-- > 0;) {
-        const Index h = m - j - 1;
-        T* const a = X + (j + j * ld) * W;
-        const Vector<T> t = load(tau + j * W);
-        lane_reflect_all<T>(h, a + W, t, k - j - 1, a + ld * W, ld * W);
-        // H e_j = e_j − τ [1; v]
-        store(a, T(1) - t);
-        for (Index i = 1; i <= h; ++i) store(a + i * W, -t * load(a + i * W));
-        for (Index i = 1; i <= j; ++i) store(a - i * W, Vector<T>{});
-    }
-}
-
-template <class T>
-void apply_lanes(bool transpose, Index m, Index k, Index ld, const T* X, const T* tau, Index p, T* C) {
-    constexpr Index W = width<T>;
-    for (Index step = 0; step < k; ++step) {
-        const Index j = transpose ? step : k - 1 - step;
-        lane_reflect_all<T>(m - j - 1, X + (j + 1 + j * ld) * W, load(tau + j * W), p, C + j * W, ld * W);
+    for (Index end = k; end > 0;) {
+        const Index first = (end - 1) / lane_block * lane_block;
+        for (Index j = end; j-- > first;) {
+            const Index h = m - j - 1;
+            T* const a = X + (j + j * ld) * W;
+            const Vector<T> t = load(tau + j * W);
+            lane_reflect_all<T>(h, a + W, t, end - j - 1, a + ld * W, ld * W);
+            // H e_j = e_j − τ [1; v]
+            store(a, T(1) - t);
+            for (Index i = 1; i <= h; ++i) store(a + i * W, -t * load(a + i * W));
+            for (Index i = 1; i <= j; ++i) store(a - i * W, Vector<T>{});
+        }
+        apply_lanes<T>(false, m, first, ld, X, tau, end - first, X + first * ld * W);
+        end = first;
     }
 }
 
@@ -270,7 +680,7 @@ template <class T>
 template <class T>
 [[gnu::noinline]] Vector<T> lane_conditions(Index n, Index ld, const T* R, T* inverse, Vector<T>* condition) {
     constexpr Index W = width<T>;
-    constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p35) : T(0x1p405);
+    constexpr T range = 32 * safe<T>;
     T* const d = inverse + n * ld * W;
     Vector<T> norm = {}, scaled_norm = {}, poison = {};
     for (Index j = 0; j < n; ++j) {
@@ -285,7 +695,7 @@ template <class T>
         store(d + j * W, length);
         norm = sum > norm ? sum : norm;
         scaled_norm = scaled > scaled_norm ? scaled : scaled_norm;
-        const auto inside = (length <= safe) & (length >= 1 / safe);
+        const auto inside = (length <= range) & (length >= 1 / range);
         poison = inside ? poison : poison + static_cast<T>(__builtin_nan(""));
     }
     // R⁻¹, four columns at a time down to the last one's diagonal
@@ -317,13 +727,12 @@ template <class T>
 unsigned solve_lanes(bool shortest, Index m, Index n, Index ld, const T* X, const T* tau, Index p, T* C, T* norms,
                      T* condition, double rcond, T* work) {
     constexpr Index W = width<T>;
-    constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
     Vector<T> kappa, finite = {};
     const Vector<T> scaled = lane_conditions<T>(n, ld, X, work, &kappa), least = Vector<T>{} + static_cast<T>(rcond);
     auto accepted = T(1) / scaled > least;
     for (Index j = 0; j < p; ++j) {
         const Vector<T> largest = largest_lanes<T>(shortest ? n : m, C + j * ld * W, &finite);
-        accepted &= (largest == 0) | ((largest <= safe) & (largest >= 1 / safe));
+        accepted &= (largest == 0) | ((largest <= safe<T>)&(largest >= 1 / safe<T>));
     }
     accepted &= finite == 0;
     if (shortest) {
@@ -355,31 +764,6 @@ unsigned solve_lanes(bool shortest, Index m, Index n, Index ld, const T* X, cons
     return refused;
 }
 
-/// Lane l of the two vectors, G apart, of which a step of the transposition makes the first (or the second).
-template <int W, int G, bool Second>
-constexpr int exchange_lane(int l) {
-    const bool upper = (l & G) != 0;
-    return Second ? (upper ? W + l : l + G) : (upper ? W + l - G : l);
-}
-template <int W, int G, class V, int... L>
-[[gnu::always_inline]] inline void exchange(V& a, V& b, Indices<L...>) {
-    const V first = __builtin_shufflevector(a, b, exchange_lane<W, G, false>(L)...);
-    b = __builtin_shufflevector(a, b, exchange_lane<W, G, true>(L)...);
-    a = first;
-}
-/// Lane l of x[i] and lane i of x[l] change places, for `width` vectors x.
-template <class T, int G = 1>
-[[gnu::always_inline]] inline void transpose_lanes(Vector<T>* x) {
-    constexpr int W = VectorOf<T>::width;
-    if constexpr (G < W) {
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) {
-            if ((i & G) == 0) exchange<W, G>(x[i], x[i + G], typename MakeIndices<W>::type{});
-        }
-        transpose_lanes<T, 2 * G>(x);
-    }
-}
-
 /// How the elements of an m×n matrix that lie next to each other are walked: `lines` of them, `length` each, `stride` apart; element e of
 /// line c is entry (r, q) of columns (or rows, if `by_rows`) of length `inner`, e running on from one to the next where they are dense.
 struct LaneWalk {
@@ -398,48 +782,44 @@ struct LaneWalk {
 };
 
 template <class T>
-void gather_lanes(Index m, Index n, Index ld, const T* const* a, Index row_stride, Index col_stride, T* X) {
+void gather_lanes(Index m, Index n, Index ld, const T* a, Index stride, Index row_stride, Index col_stride, T* X) {
     constexpr Index W = width<T>;
     const LaneWalk walk(m, n, row_stride, col_stride);
     if (!walk.together) {
         for (Index j = 0; j < n; ++j) {
             for (Index i = 0; i < m; ++i) {
-                for (Index l = 0; l < W; ++l) X[(i + j * ld) * W + l] = a[l][i * row_stride + j * col_stride];
+                for (Index l = 0; l < W; ++l) X[(i + j * ld) * W + l] = a[l * stride + i * row_stride + j * col_stride];
             }
         }
         return;
     }
     const Index step = (walk.by_rows ? ld : 1) * W, turn = (walk.by_rows ? 1 : ld) * W;
     for (Index line = 0; line < walk.lines; ++line) {
+        const T* const from = a + line * walk.stride;
         T* start = X + line * turn;  // of a column or row
-        Index r = 0;
-        const auto put = [&](Vector<T> x) __attribute__((always_inline)) {
-            store(start + r * step, x);
-            if (++r == walk.inner) {
-                r = 0;
-                start += turn;
+        Index r = 0, e = 0;
+        const auto piece = [&]<int Q>(Indices<Q>) __attribute__((always_inline)) {
+            for (; e + Q <= walk.length; e += Q) {
+                Vector<T> x[Q];
+                load_across<T, Q>(from + e, stride, x);
+#pragma GCC unroll 16
+                for (int t = 0; t < Q; ++t) {
+                    store(start + r * step, x[t]);
+                    if (++r == walk.inner) {
+                        r = 0;
+                        start += turn;
+                    }
+                }
             }
         };
-        Index e = 0;
-        for (; e + W <= walk.length; e += W) {
-            Vector<T> x[W];
-#pragma GCC unroll 16
-            for (Index l = 0; l < W; ++l) x[l] = load(a[l] + line * walk.stride + e);
-            transpose_lanes<T>(x);
-#pragma GCC unroll 16
-            for (Index t = 0; t < W; ++t) put(x[t]);
-        }
-        for (; e < walk.length; ++e) {
-            Vector<T> x;
-#pragma GCC unroll 16
-            for (Index l = 0; l < W; ++l) x[l] = a[l][line * walk.stride + e];
-            put(x);
-        }
+        piece(Indices<VectorOf<T>::width>{});
+        piece(Indices<most_piece<T>>{});
+        piece(Indices<1>{});
     }
 }
 
 template <class T>
-void scatter_lanes(Index m, Index n, Index ld, bool upper, const T* X, T* const* b, Index row_stride,
+void scatter_lanes(Index m, Index n, Index ld, Index diagonal, const T* X, T* b, Index stride, Index row_stride,
                    Index col_stride) {
     constexpr Index W = width<T>;
     const LaneWalk walk(m, n, row_stride, col_stride);
@@ -447,39 +827,35 @@ void scatter_lanes(Index m, Index n, Index ld, bool upper, const T* X, T* const*
         for (Index j = 0; j < n; ++j) {
             for (Index i = 0; i < m; ++i) {
                 for (Index l = 0; l < W; ++l)
-                    b[l][i * row_stride + j * col_stride] = upper && i > j ? T(0) : X[(i + j * ld) * W + l];
+                    b[l * stride + i * row_stride + j * col_stride] = i > j + diagonal ? T(0) : X[(i + j * ld) * W + l];
             }
         }
         return;
     }
     const Index step = (walk.by_rows ? ld : 1) * W, turn = (walk.by_rows ? 1 : ld) * W;
     for (Index line = 0; line < walk.lines; ++line) {
+        T* const to = b + line * walk.stride;
         const T* start = X + line * turn;
-        Index r = 0, q = line;
-        const auto next = [&]() __attribute__((always_inline)) {
-            const bool below = upper && (walk.by_rows ? r < q : r > q);
-            const Vector<T> x = below ? Vector<T>{} : load(start + r * step);
-            if (++r == walk.inner) {
-                r = 0;
-                ++q;
-                start += turn;
+        Index r = 0, q = line, e = 0;
+        const auto piece = [&]<int Q>(Indices<Q>) __attribute__((always_inline)) {
+            for (; e + Q <= walk.length; e += Q) {
+                Vector<T> x[Q];
+#pragma GCC unroll 16
+                for (int t = 0; t < Q; ++t) {
+                    const bool below = walk.by_rows ? q > r + diagonal : r > q + diagonal;
+                    x[t] = below ? Vector<T>{} : load(start + r * step);
+                    if (++r == walk.inner) {
+                        r = 0;
+                        ++q;
+                        start += turn;
+                    }
+                }
+                store_across<T, Q>(to + e, stride, x);
             }
-            return x;
         };
-        Index e = 0;
-        for (; e + W <= walk.length; e += W) {
-            Vector<T> x[W];
-#pragma GCC unroll 16
-            for (Index t = 0; t < W; ++t) x[t] = next();
-            transpose_lanes<T>(x);
-#pragma GCC unroll 16
-            for (Index l = 0; l < W; ++l) store(b[l] + line * walk.stride + e, x[l]);
-        }
-        for (; e < walk.length; ++e) {
-            const Vector<T> x = next();
-#pragma GCC unroll 16
-            for (Index l = 0; l < W; ++l) b[l][line * walk.stride + e] = x[l];
-        }
+        piece(Indices<VectorOf<T>::width>{});
+        piece(Indices<most_piece<T>>{});
+        piece(Indices<1>{});
     }
 }
 
