@@ -162,7 +162,8 @@ TYPED_TEST(BatchTest, RIsThatOfLapack) {
 
 TYPED_TEST(BatchTest, LapackFormatInPlaceAndElsewhere) {
     using T = TypeParam;
-    for (const auto& [m, n] : shapes) {
+    for (const Shape& shape : shapes) {
+        const Index m = shape.m, n = shape.n;
         for (const Index count : {1, 5, 37}) {
             SCOPED_TRACE(fmt::format("{} of {}x{}", count, m, n));
             const Index k = std::min(m, n);
