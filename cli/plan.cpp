@@ -297,19 +297,24 @@ void add_plan(CLI::App& program) {
         "time\n"
         "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
         "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
-    add_parsed(
+    CLI::Option* const ranks = add_parsed(
         command, "--ranks", "P",
-        [arguments](const std::string& text) { arguments->ranks = parse_dimension("--ranks", text); },
+        [arguments](const std::string& text) {
+            arguments->ranks = parse_dimension("--ranks", text);
+            if (arguments->ranks < 1) refuse_argument("--ranks", "it must be at least 1");
+        },
         "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
         "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
     add_parsed(
         command, "--latency", "TIME",
         [arguments](const std::string& text) { arguments->latency = parse_seconds("--latency", text); },
-        "With --ranks: time of a message without data (default: 2us)");
+        "With --ranks: time of a message without data (default: 2us)")
+        ->needs(ranks);
     add_parsed(
         command, "--bandwidth", "RATE",
         [arguments](const std::string& text) { arguments->bandwidth = parse_byte_rate("--bandwidth", text); },
-        "With --ranks: bytes a second from one rank to another (default: 25GB/s)");
+        "With --ranks: bytes a second from one rank to another (default: 25GB/s)")
+        ->needs(ranks);
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(

@@ -119,6 +119,9 @@ TEST_F(Cli, PlansForRanks) {
     EXPECT_EQ(lines_of(table.out).size(), 5u) << table.out;
     EXPECT_NE(lines_of(table.out)[2].find("<- taken"), std::string::npos) << table.out;
     EXPECT_NE(quoin_run("plan 100x20 --ranks 6").err.find("fewer than the 20 columns"), std::string::npos);
+    expect_error(quoin_run("plan 100x20 --ranks 0"), usage_error, {"--ranks", "at least 1"});
+    expect_error(quoin_run("plan 100x20 --latency 2us"), usage_error, {"--latency", "--ranks"});
+    expect_error(quoin_run("plan 100x20 --bandwidth 2GB/s"), usage_error, {"--bandwidth", "--ranks"});
 }
 
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
