@@ -12,10 +12,11 @@ class InvalidArgument(Error, ValueError):
 
 
 class NonFiniteEntry(Error, LinAlgError):
-    """The input holds NaN or Inf; the first such entry, in column-major order, is (row, col)."""
+    """The input, which the text calls `matrix`, holds NaN or Inf; the first such entry, in column-major order, is (row, col)."""
 
     row: int
     col: int
+    matrix: str
 
 
 class NumericalBreakdown(Error, LinAlgError, ArithmeticError):

@@ -265,12 +265,11 @@ def _of_chunk(first: int, call: Callable[[], Any]) -> Any:
     except NonFiniteEntry as error:
         if first < 0:
             raise
-        name = str(error).partition(" holds")[0]
         row, col = first + error.row, error.col
         whole = NonFiniteEntry(
-            f"{name} holds NaN or Inf; in its chunk from row {first} on the first is at row {row}, column {col} (zero-based)"
+            f"{error.matrix} holds NaN or Inf; in its chunk from row {first} on the first is at row {row}, column {col} (zero-based)"
         )
-        whole.row, whole.col = row, col
+        whole.row, whole.col, whole.matrix = row, col, error.matrix
         raise whole from None
 
 

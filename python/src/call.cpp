@@ -31,6 +31,7 @@ void raise(const Error& error) {
     if (const auto* entry = dynamic_cast<const NonFiniteEntry*>(&error)) {
         exception.attr("row") = entry->row;
         exception.attr("col") = entry->col;
+        exception.attr("matrix") = entry->matrix;
     } else if (const auto* breakdown = dynamic_cast<const NumericalBreakdown*>(&error)) {
         exception.attr("column") = breakdown->column;
     } else if (const auto* deficient = dynamic_cast<const RankDeficient*>(&error)) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "algorithms/distributed.hpp"
@@ -191,8 +192,7 @@ private:
     /// on their way down.
     void factor_sum(MatrixView<T, D> G, GramDemands demands, CertificateView<D> certificate) {
         call_.attempt([&] { pack<T>(G, packed_.data()); });
-        reduce<T, D>(*f_.comm, ctx_, triangle(packed_), triangle(part_), 0, call_.note(),
-                     [](auto B, auto A, int) { combine_entries<T>(B, A, [](T a, T b) { return a + b; }); });
+        reduce_entries<T, D>(*f_.comm, ctx_, triangle(packed_), triangle(part_), 0, call_.note(), std::plus<T>());
         if (rank() == 0) {
             call_.attempt(
                 [&] {
@@ -395,8 +395,7 @@ Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix
     if (f_.is_explicit) {
         // Q₁ᵀC, the sum over the ranks; what is left is C − Q₁ Q₁ᵀC
         call.attempt([&] { multiply_transposed<T>(ctx, f_.Q.view(), X.view(), top_.view()); });
-        reduce<T, D>(*f_.comm, ctx, top_.view(), part_.view(), f_.layout.root(), call.note(),
-                     [](auto B, auto A, int) { combine_entries<T>(B, A, [](T a, T b) { return a + b; }); });
+        reduce_entries<T, D>(*f_.comm, ctx, top_.view(), part_.view(), f_.layout.root(), call.note(), std::plus<T>());
         if (rest) {
             call.share<T>(ctx, top_.view(), f_.layout.root());
             call.attempt([&] {

@@ -88,8 +88,8 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
     const int root = f.layout.root();
     call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
     norms(p, 0) = 0;
-    reduce<T, D>(comm, ctx, norms.view(), part.view(), root, call.note(),
-                 [](auto B_, auto A_, int) { combine_entries<T>(B_, A_, [](T a, T b) { return std::hypot(a, b); }); });
+    reduce_entries<T, D>(comm, ctx, norms.view(), part.view(), root, call.note(),
+                         [](T a, T b) { return std::hypot(a, b); });
     if (f.is_root()) {
         call.attempt(
             [&] {

@@ -57,10 +57,8 @@ int Communicator::broadcast(Context<D>& ctx, View<T, D> A, int root, int note) {
 template <class T, class D>
 int Communicator::all_reduce(Context<D>& ctx, View<T, D> A, Reduction reduction, int note) {
     Matrix<T, D> part(ctx, A.rows, RankTree(rank_, size_).members.empty() ? 0 : A.cols);
-    reduce<T, D>(*this, ctx, A, part.view(), 0, note, [&](MatrixView<const T, D> B, MatrixView<T, D> C, int) {
-        if (reduction == Reduction::Sum) return combine_entries<T>(B, C, [](T a, T b) { return a + b; });
-        combine_entries<T>(B, C, [](T a, T b) { return std::max(a, b); });
-    });
+    reduce_entries<T, D>(*this, ctx, A, part.view(), 0, note,
+                         [&](T a, T b) { return reduction == Reduction::Sum ? a + b : std::max(a, b); });
     return broadcast<T, D>(ctx, A, 0, note);
 }
 

@@ -36,12 +36,14 @@ void reduce(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, 
     if (tree.head >= 0) comm.send<T>(ctx, A, tree.head, note);
 }
 
-/// A(i, j) := op(A(i, j), part(i, j)).
-template <class T, class F>
-void combine_entries(MatrixView<const T> part, MatrixView<T> A, F op) {
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index i = 0; i < A.rows; ++i) A(i, j) = op(A(i, j), part(i, j));
-    }
+/// `reduce` with A(i, j) := op(A(i, j), part(i, j)).
+template <class T, class D, class F>
+void reduce_entries(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note, F op) {
+    reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) {
+        for (Index j = 0; j < C.cols; ++j) {
+            for (Index i = 0; i < C.rows; ++i) C(i, j) = op(C(i, j), B(i, j));
+        }
+    });
 }
 
 }  // namespace quoin

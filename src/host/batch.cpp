@@ -66,14 +66,20 @@ void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Range cols, bool up
 }
 
 template <class T>
-template <class Work>
-void SmallBatch<T, Host>::for_each_run(Context<Host>& ctx, Members members, double flops, const Work& work) const {
+template <class Tiny, class Work>
+void SmallBatch<T, Host>::for_each_group(Context<Host>& ctx, Members members, double flops, bool in_registers,
+                                         const Tiny& tiny, const Work& work) const {
     const double all = flops * static_cast<double>(members.count);
-    const Index groups = (members.count + lanes_ - 1) / lanes_;
+    const Index groups = (members.count + lanes_ - 1) / lanes_, whole = in_registers ? members.count / lanes_ : 0;
     const auto& stop = ctx.state().stop;
 #pragma omp parallel for schedule(static) num_threads(host::team(ctx, all))
     for (Index first = 0; first < groups; first += run_) {
-        if (!stop.load(std::memory_order_relaxed)) work(Range{first, std::min(groups, first + run_)});
+        if (stop.load(std::memory_order_relaxed)) continue;
+        const Index end = std::min(groups, first + run_);
+        for (Index group = first; group < end; ++group) {
+            if (group < whole) group += tiny(group, std::min(end, whole) - group);
+            if (group < end) work(group);
+        }
     }
     if (stop.load(std::memory_order_relaxed)) throw Interrupted();
     ctx.state().add_flops(all);
@@ -126,20 +132,16 @@ Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Memb
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<int> exponents(frame, ctx.threads(), host::lane_block * lanes_);
     FirstBad bad;
-    const bool in_registers = tiny(m_, A, members);
-    for_each_run(ctx, members, flops(), [&](Range run) {
-        for (Index group = run.begin; group < run.end; ++group) {
-            const Index whole = std::min(run.end, members.count / lanes_) - group;
-            if (in_registers && whole > 0) {
-                const Index first = group * lanes_;
-                group += host::kernels<T>().factor_tiny(m_, n_, whole, A.data(first), A.data(1) - A.data(0),
-                                                        &X_(0, group), 0, nullptr, 0);
-                if (group == run.end) break;
-            }
+    for_each_group(
+        ctx, members, flops(), tiny(m_, A, members),
+        [&](Index group, Index count) {
+            return host::kernels<T>().factor_tiny(m_, n_, count, A.data(group * lanes_), A.data(1) - A.data(0),
+                                                  &X_(0, group), 0, nullptr, 0);
+        },
+        [&](Index group) {
             bad.note(factor_group(A, members, group, &X_(0, group), exponents.mine(), [](Range, unsigned) {}), members,
                      group * lanes_);
-        }
-    });
+        });
     return check_finite ? bad.found() : -1;
 }
 
@@ -155,17 +157,16 @@ Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, Batch
     const bool with_q = kept == Factor::R && other.count() > 0;
     const bool in_registers =
         kept == Factor::VR && one.tiny(m, A, members) && one.tiny(m, B, members) && one.tiny(k, other, members);
-    one.for_each_run(ctx, members, (with_q ? 2 : 1) * one.flops(), [&](Range run) {
-        T *const X = buffers.mine(), *const tau = X + one.elements(n);
-        for (Index group = run.begin; group < run.end; ++group) {
-            const Index whole = std::min(run.end, members.count / lanes) - group;
-            if (in_registers && whole > 0) {
-                const Index first = group * lanes;
-                group += host::kernels<T>().factor_tiny(m, n, whole, A.data(first), A.data(1) - A.data(0),
-                                                        B.data(first), B.data(1) - B.data(0), other.data(first),
-                                                        other.data(1) - other.data(0));
-                if (group == run.end) break;
-            }
+    one.for_each_group(
+        ctx, members, (with_q ? 2 : 1) * one.flops(), in_registers,
+        [&](Index group, Index count) {
+            const Index first = group * lanes;
+            return host::kernels<T>().factor_tiny(m, n, count, A.data(first), A.data(1) - A.data(0), B.data(first),
+                                                  B.data(1) - B.data(0), other.data(first),
+                                                  other.data(1) - other.data(0));
+        },
+        [&](Index group) {
+            T *const X = buffers.mine(), *const tau = X + one.elements(n);
             // where NaN or Inf is found A stays as it is, which may be B: its first bad entry will be named
             const auto keep = [&](Range cols, unsigned refused) {
                 if (refused == 0 || !check_finite)
@@ -174,11 +175,10 @@ Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, Batch
             };
             bad.note(one.factor_group(A, members, group, X, exponents.mine(), keep), members, group * lanes);
             if (kept == Factor::VR) one.unpack_group(k, k, {0, 1}, false, tau, members, group, other);
-            if (!with_q) continue;
+            if (!with_q) return;
             host::kernels<T>().form_lanes(m, k, one.ld_, X, tau);
             one.unpack_group(one.ld_, m, {0, k}, false, X, members, group, other);
-        }
-    });
+        });
     return check_finite ? bad.found() : -1;
 }
 

@@ -49,14 +49,15 @@ private:
     bool even(bool uniform, Members members, Index group) const {
         return uniform && members.list.empty() && (group + 1) * lanes_ <= members.count;
     }
-    /// work(run) for all groups, run by run, until the context is asked to stop.
-    template <class Work>
-    void for_each_run(Context<Host>& ctx, Members members, double flops, const Work& work) const;
+    /// work(group) for every group until the context is asked to stop. Where `in_registers`, tiny(group, count) comes first for whole groups,
+    /// and says how many of them it has done.
+    template <class Tiny, class Work>
+    void for_each_group(Context<Host>& ctx, Members members, double flops, bool in_registers, const Tiny& tiny,
+                        const Work& work) const;
     template <class Work>
     void for_each_group(Context<Host>& ctx, Members members, double flops, const Work& work) const {
-        for_each_run(ctx, members, flops, [&](Range run) {
-            for (Index group = run.begin; group < run.end; ++group) work(group);
-        });
+        for_each_group(
+            ctx, members, flops, false, [](Index, Index) { return Index(0); }, work);
     }
     const T* tau(Index group) const { return &X_(0, group) + elements(n_); }
 
@@ -64,8 +65,7 @@ private:
     Index ld_;  ///< odd unless small, so that columns do not share few lines of a cache
     Index lanes_;
     Index group_;  ///< elements of X and tau
-    Index
-        run_;  ///< groups that are packed, factored and unpacked together, so that the latencies of one hide behind the others
+    Index run_;    ///< groups that one task works on, so that the latencies of one hide behind the others
     Matrix<T> X_;  // a column for each group
 };
 

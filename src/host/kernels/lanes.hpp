@@ -382,6 +382,9 @@ template <class T, int Count, int Q = most_piece<T>>
     }
 }
 
+/// Chains of additions of each of so many sums: one alone would wait for itself.
+constexpr int sum_chains(int sums) { return sums >= 4 ? 1 : sums >= 2 ? 2 : 4; }
+
 /// factor_tiny, by the operations of factor_lanes in their order, but entries stay in registers.
 template <class T, int M, int N>
 [[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
@@ -406,7 +409,7 @@ template <class T, int M, int N>
                 Vector<T> s[4] = {};
 #pragma GCC unroll 4
                 for (int i = 1; i < M - j; ++i) {
-                    Vector<T>& chain = s[(i - 1) % (N - j >= 4 ? 1 : N - j >= 2 ? 2 : 4)];
+                    Vector<T>& chain = s[(i - 1) % sum_chains(N - j)];
                     chain += a[i] * a[i + l * M];
                 }
                 sums[l] = (s[0] + s[1]) + (s[2] + s[3]);
@@ -458,16 +461,10 @@ Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, T* 
     return factor_in_registers<T, M, N>(count, A, a_stride, B, b_stride, tau, tau_stride);
 }
 
-/// Chains of additions of each of A sums: one alone would wait for itself.
-template <int A>
-constexpr int sum_chains = A >= 4   ? 1
-                           : A >= 2 ? 2
-                                    : 4;
-
 /// sums[l] := Σ row(i)[l] over h rows, l < A, where row(i, s) adds row i to s; cut into runs of `longest_chain`.
 template <class T, int A, class Row>
 [[gnu::always_inline]] inline void sum_rows(Index h, Vector<T>* sums, const Row& row) {
-    constexpr int chains = sum_chains<A>;
+    constexpr int chains = sum_chains(A);
 #pragma GCC unroll 8
     for (int l = 0; l < A; ++l) sums[l] = Vector<T>{};
     for (Index first = 0; first < h; first += longest_chain) {
