@@ -1,5 +1,6 @@
 #include "call.hpp"
 
+#include <nanobind/stl/string.h>
 #include <omp.h>
 
 namespace quoin::python {
