@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "primitives.hpp"
+#include "primitives/small_batch.hpp"
 #include "primitives/tuning.hpp"
 
 namespace quoin {
@@ -95,6 +97,22 @@ private:
     mutable BasisKernel<T, D> kernel_;
 };
 
+/// Reflectors in a format of the device's own, which factored the whole matrix in one launch.
+template <class T, class D>
+struct SmallQ {
+    SmallQ(std::shared_ptr<const SmallBatch<T, D>> one, Matrix<T, D>&& memory_)
+        : batch(std::move(one)), memory(std::move(memory_)) {}
+    /// The same by panels in LAPACK's format; made at the first call.
+    const ReflectorQ<T, D>& reflectors(Context<D>& ctx, const Plan& plan) const;
+
+    std::shared_ptr<const SmallBatch<T, D>> batch;  ///< of one matrix
+    Matrix<T, D> memory;  ///< m×n, for what is taken of it: where A was, if that was given up; or none
+
+private:
+    mutable std::once_flag reflectors_made_;
+    mutable ReflectorQ<T, D> reflectors_;
+};
+
 /// With QForm::None.
 template <class T, class D>
 struct RAlone {
@@ -107,13 +125,20 @@ struct Factorization {
     Plan plan;
     Report report;
     /// Nothing: not yet computed, or Q was taken.
-    std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, RAlone<T, D>> holder;
+    std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, SmallQ<T, D>, RAlone<T, D>> holder;
 
     ReflectorQ<T, D>* reflectors() { return std::get_if<ReflectorQ<T, D>>(&holder); }
     const ReflectorQ<T, D>* reflectors() const { return std::get_if<ReflectorQ<T, D>>(&holder); }
+    /// Those of a small Q too, by panels.
+    const ReflectorQ<T, D>* reflectors(Context<D>& ctx) const {
+        const SmallQ<T, D>* small = small_q();
+        return small ? &small->reflectors(ctx, plan) : reflectors();
+    }
+    SmallQ<T, D>* small_q() { return std::get_if<SmallQ<T, D>>(&holder); }
+    const SmallQ<T, D>* small_q() const { return std::get_if<SmallQ<T, D>>(&holder); }
     ExplicitQ<T, D>* explicit_q() { return std::get_if<ExplicitQ<T, D>>(&holder); }
     const ExplicitQ<T, D>* explicit_q() const { return std::get_if<ExplicitQ<T, D>>(&holder); }
-    /// The k rows that hold R, with V below its diagonal where there are reflectors. No data once Q was taken.
+    /// The k rows that hold R, with V below its diagonal where there are reflectors. No data once Q was taken, and of a small Q.
     MatrixView<T, D> r();
     /// V, T and S, if there is a full T; else V has no data.
     FullWY<T, D> full_wy() const;

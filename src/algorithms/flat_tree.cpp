@@ -11,7 +11,9 @@ Plan plan_node(const Context<D>& ctx, Index rows, Index n, bool want_q) {
     const bool by_tree = !want_q && rows >= n && n <= std::min(Tuning<D>::tall_cols, Tuning<D>::most_tree_cols);
     options.method = by_tree ? Method::TSQR : Method::BlockedHouseholder;
     options.q = by_tree ? QForm::None : QForm::Reflectors;
-    return plan_qr<T, D>(ctx, rows, n, options);
+    Plan plan = plan_qr<T, D>(ctx, rows, n, options);
+    plan.one_launch = false;  // a node has its V and T by panels
+    return plan;
 }
 
 template <class T, class D>

@@ -12,24 +12,36 @@ namespace {
 
 /// The forest, if it is in LAPACK's format.
 template <class T, class D>
-const ReflectorForest<T, D>* find_lapack_forest(const QR<T, D>& f) {
-    const auto* held = Inside::of(f).reflectors();
+const ReflectorForest<T, D>* find_lapack_forest(Context<D>& ctx, const QR<T, D>& f) {
+    const auto* held = Inside::of(f).reflectors(ctx);
     return held && held->forest.lapack_format() ? &held->forest : nullptr;
 }
 
 template <class T, class D>
-const ReflectorForest<T, D>& lapack_forest(const QR<T, D>& f, const char* what) {
-    if (const auto* forest = find_lapack_forest(f)) return *forest;
+const ReflectorForest<T, D>& lapack_forest(Context<D>& ctx, const QR<T, D>& f, const char* what) {
+    if (const auto* forest = find_lapack_forest(ctx, f)) return *forest;
     throw InvalidArgument(fmt::format(
         "{} belongs to LAPACK's format, which this factorization by {} does not keep: ask for q = reflectors", what,
         to_string(f.report().method)));
 }
 
+/// What a small Q has, in LAPACK's format; V and R in `memory`, if that has data.
+template <class T, class D>
+LapackQR<T, D> unpacked(Context<D>& ctx, const SmallQ<T, D>& small, Index m, Index n, Matrix<T, D>&& memory = {}) {
+    if (memory.rows() == 0) memory = Matrix<T, D>(ctx, m, n);
+    LapackQR<T, D> result{std::move(memory), Matrix<T, D>(ctx, std::min(m, n), 1)};
+    small.batch->unpack(ctx, Factor::VR, one_member, one_of(result.V_R.view()));
+    small.batch->unpack_tau(ctx, one_member, one_of(result.tau.view()));
+    return result;
+}
+
 /// V below the diagonal and R above it, which leave the factorization without a Q.
 template <class T, class D>
-Matrix<T, D> take_v_and_r(QR<T, D>& f) {
+Matrix<T, D> take_v_and_r(Context<D>& ctx, QR<T, D>& f) {
     auto& held = Inside::of(f);
-    Matrix<T, D> V_R = std::move(held.reflectors()->forest.A);
+    auto* small = held.small_q();
+    Matrix<T, D> V_R = small ? unpacked(ctx, *small, f.rows(), f.cols(), std::move(small->memory)).V_R
+                             : std::move(held.reflectors()->forest.A);
     held.holder.template emplace<std::monostate>();
     return V_R;
 }
@@ -46,13 +58,13 @@ Matrix<T, D> unit_lower(Context<D>& ctx, MatrixView<const T, D> A) {
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::v(Context<D>& ctx) const {
-    const auto& forest = lapack_forest(*this, "V");
+    const auto& forest = lapack_forest(ctx, *this, "V");
     return unit_lower(ctx, forest.A.view().col_block({0, std::min(rows(), cols())}));
 }
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
-    const auto& forest = lapack_forest(*this, "tau");
+    const auto& forest = lapack_forest(ctx, *this, "tau");
     Matrix<T, D> tau(ctx, std::min(rows(), cols()), 1);
     for (const Panel& panel : forest.panels) {
         copy_diagonal<T>(ctx, forest.panel_t(panel),
@@ -63,7 +75,7 @@ Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
-    const auto& forest = lapack_forest(*this, "T");
+    const auto& forest = lapack_forest(ctx, *this, "T");
     const Index k = std::min(rows(), cols());
     Matrix<T, D> Tf(ctx, k, k);
     const auto wy = inside_->full_wy();
@@ -77,7 +89,7 @@ Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
-    const auto& forest = lapack_forest(*this, "S");
+    const auto& forest = lapack_forest(ctx, *this, "S");
     const Index m = rows(), k = std::min(m, cols());
     Matrix<T, D> S(ctx, m, k);
     const auto wy = inside_->full_wy();
@@ -115,7 +127,8 @@ QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
     options.method = Method::BlockedHouseholder;
     options.q = QForm::Reflectors;
     options.panel_width = panel_width;
-    const Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
+    Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
+    plan.one_launch = false;
     QR<T, D> f = Inside::planned<T, D>(plan);
     Inside::of(f).report.method = Method::BlockedHouseholder;
     auto& forest = Inside::of(f).holder.template emplace<ReflectorQ<T, D>>().forest;
@@ -138,9 +151,14 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
     Inside::of(factorization).require_q("to_lapack");
     require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
-    if (find_lapack_forest(factorization)) {
+    if (auto* small = Inside::of(factorization).small_q()) {
+        result = unpacked(ctx, *small, factorization.rows(), factorization.cols(), std::move(small->memory));
+        Inside::of(factorization).holder.template emplace<std::monostate>();
+        return result;
+    }
+    if (find_lapack_forest(ctx, factorization)) {
         result.tau = factorization.tau(ctx);
-        result.V_R = take_v_and_r(factorization);
+        result.V_R = take_v_and_r(ctx, factorization);
         return result;
     }
     result.tau = Matrix<T, D>(ctx, k, 1);
@@ -163,7 +181,7 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
     const auto for_each_block = [&](auto copy_block) {
         for (Index j = 0; j < k; j += nb) copy_block(Range{j, std::min(k, j + nb)});
     };
-    const auto* forest = find_lapack_forest(factorization);
+    const auto* forest = find_lapack_forest(ctx, factorization);
     if (!forest) {
         Matrix<T, D> Tf(ctx, k, k);
         result.V_R = reconstruct(ctx, std::move(factorization), Tf.view());
@@ -188,8 +206,17 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
             }
         });
     }
-    result.V_R = take_v_and_r(factorization);
+    result.V_R = take_v_and_r(ctx, factorization);
     return result;
+}
+
+template <class T, class D>
+const ReflectorQ<T, D>& SmallQ<T, D>::reflectors(Context<D>& ctx, const Plan& plan) const {
+    std::call_once(reflectors_made_, [&] {
+        QR<T, D> f = from_lapack(ctx, unpacked(ctx, *this, plan.rows, plan.cols));
+        reflectors_ = std::move(*Inside::of(f).reflectors());
+    });
+    return reflectors_;
 }
 
 template <class T, class D>
@@ -227,6 +254,7 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                 \
+    template struct SmallQ<T, D>;                                               \
     template Matrix<T, D> QR<T, D>::v(Context<D>&) const;                       \
     template Matrix<T, D> QR<T, D>::tau(Context<D>&) const;                     \
     template Matrix<T, D> QR<T, D>::t(Context<D>&) const;                       \

@@ -218,6 +218,8 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
                                               : on_host               ? Tuning<D>::host_panel_width(k)
                                                         : Tuning<D>::panel_width(k, plan.arithmetic, extends_t));
             plan.inner_block = plan.panel_width;
+            plan.one_launch = options.panel_width == 0 && options.study.panels == PanelDevice::Auto && !plan.full_t &&
+                              SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
             plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width);
             tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);
             break;
@@ -251,6 +253,7 @@ std::string to_string(const Plan& plan) {
                                    to_string(plan.method));
     if (plan.fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(plan.fallback));
     text += fmt::format(", Q {}\n", to_string(plan.q));
+    if (plan.one_launch) text += "the whole matrix in one launch; where Q is asked for by panels:\n";
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
                             to_string(plan.gram_schmidt.panel), to_string(plan.gram_schmidt.reorthogonalization));

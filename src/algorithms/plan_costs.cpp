@@ -173,6 +173,7 @@ void count_costs(Plan& plan) {
     }
     if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
+    if (plan.one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
     if (plan.arithmetic == Arithmetic::Corrected) {
         // V twice in six bytes an element; of so many columns of C as fit into 1 GiB six bytes, sums of VᵀC, W
         const double nb = number(plan.panel_width), width = std::min(n, 0x1p30 / (6 * m));

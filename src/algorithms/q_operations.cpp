@@ -67,7 +67,7 @@ void Factorization<T, D>::require_q(const char* operation) const {
         throw InvalidArgument(
             fmt::format("{} needs Q, and the factorization was asked for R alone (q = none)", operation));
     }
-    if (!reflectors() && !explicit_q()) {
+    if (!reflectors() && !explicit_q() && !small_q()) {
         throw InvalidArgument(fmt::format("{} of a factorization whose Q was taken", operation));
     }
 }
@@ -76,7 +76,11 @@ template <class T, class D>
 Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
     if (inside_->plan.q != QForm::None) inside_->require_q("r");
     Matrix<T, D> R(ctx, std::min(rows(), cols()), cols());
-    copy_triangle<T>(ctx, inside_->r(), R.view());
+    if (const auto* small = inside_->small_q()) {
+        small->batch->unpack(ctx, Factor::R, one_member, one_of(R.view()));
+    } else {
+        copy_triangle<T>(ctx, inside_->r(), R.view());
+    }
     return R;
 }
 
@@ -95,13 +99,16 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         if (const auto* basis = inside_->explicit_q()) {
             return apply_basis<T, D>(ctx, basis->Q.view(), basis->kernel(ctx), op_left, B);
         }
+        if (const auto* small = inside_->small_q(); small && SmallBatch<T, D>::applies_alone(m, B.cols)) {
+            return small->batch->apply_q(ctx, op_left, one_member, one_of(MatrixView<const T, D>(B)), one_of(B));
+        }
         const Index width = wy.V.data ? wy.V.cols : inside_->plan.panel_width;
         const Arithmetic arithmetic = product_arithmetic<D>(inside_->plan, width, B.cols);
         const UnitColumns<T, D> unit(ctx, arithmetic, B);
         if (wy.V.data) {
             apply_full_wy<T, D>(ctx, wy, op_left, B, arithmetic);
         } else {
-            apply_forest<T, D>(ctx, std::as_const(inside_->reflectors()->forest).view(), op_left, B, arithmetic);
+            apply_forest<T, D>(ctx, inside_->reflectors(ctx)->forest.view(), op_left, B, arithmetic);
         }
         unit.restore(ctx, B);
     };
@@ -113,6 +120,11 @@ template <class T, class D>
 Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     inside_->require_q("form_q");
     if (const auto* basis = inside_->explicit_q()) return copy_of<T, D>(ctx, basis->Q.view());
+    if (const auto* small = inside_->small_q()) {
+        Matrix<T, D> Q(ctx, rows(), std::min(rows(), cols()));
+        small->batch->form_q(ctx, one_member, one_of(Q.view()));
+        return Q;
+    }
     const ReflectorForest<T, D>& held = inside_->reflectors()->forest;
     ReflectorForest<T, D> forest;
     forest.panels = held.panels;
@@ -128,7 +140,10 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     Matrix<T, D> Q;
     if (auto* basis = inside_->explicit_q()) {
         Q = std::move(basis->Q);
-    } else if (cols() > rows()) {
+    } else if (auto* small = inside_->small_q(); small && small->memory.rows() > 0 && cols() <= rows()) {
+        Q = std::move(small->memory);
+        small->batch->form_q(ctx, one_member, one_of(Q.view()));
+    } else if (small || cols() > rows()) {
         Q = form_q(ctx);
     } else {
         auto& forest = inside_->reflectors()->forest;

@@ -296,6 +296,35 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     return f;
 }
 
+/// By one kernel of the device. A is only read; `memory` has A, if it is given up, or no data.
+template <class T, class D>
+QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&& memory, const Plan& plan) {
+    const auto start = std::chrono::steady_clock::now();
+    const Index m = plan.rows, n = plan.cols, k = std::min(m, n);
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    auto& held = Inside::of(f);
+    held.report.method = plan.method;
+    held.report.flops = plan.flops;
+    auto small = std::make_shared<SmallBatch<T, D>>(ctx, m, n, 1);
+    if (small->factor(ctx, one_of(A), one_member, plan.check_finite) >= 0) require_finite<T, D>(ctx, A);
+    const auto r = [&] {
+        Matrix<T, D> R(ctx, k, n);
+        small->unpack(ctx, Factor::R, one_member, one_of(R.view()));
+        return R;
+    };
+    if (plan.q == QForm::None) {
+        held.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{r()});
+    } else if (plan.q == QForm::Explicit) {
+        Matrix<T, D> Q = memory.rows() > 0 && n <= m ? std::move(memory) : Matrix<T, D>(ctx, m, k);
+        small->form_q(ctx, one_member, one_of(Q.view()));
+        held.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), r());
+    } else {
+        held.holder.template emplace<SmallQ<T, D>>(std::move(small), std::move(memory));
+    }
+    held.report.seconds = wall_seconds<D>(start);
+    return f;
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -313,6 +342,12 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     if (plan.verify && plan.q != QForm::None) {
         original = Matrix<T, D>(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), original.view());
+    }
+    if (plan.one_launch) {
+        const auto view = A.view();
+        QR<T, D> f = in_one_launch<T, D>(ctx, view, std::move(A), plan);
+        if (original.rows() > 0) measure_accuracy<T, D>(ctx, original.view(), f);
+        return f;
     }
     const auto start = std::chrono::steady_clock::now();
     QR<T, D> f = Inside::planned<T, D>(plan);
@@ -344,9 +379,12 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
     if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan);
     plan.verify = false;  // the caller's A is the original: no second copy
-    Matrix<T, D> work(ctx, A.rows, A.cols);
-    copy<T>(ctx, A, work.view());
-    QR<T, D> f = qr<T, D>(ctx, std::move(work), plan);
+    QR<T, D> f = [&] {
+        if (plan.one_launch) return in_one_launch<T, D>(ctx, A, {}, plan);
+        Matrix<T, D> work(ctx, A.rows, A.cols);
+        copy<T>(ctx, A, work.view());
+        return qr<T, D>(ctx, std::move(work), plan);
+    }();
     if (options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A, f);
     return f;
 }

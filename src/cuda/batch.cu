@@ -6,6 +6,7 @@
 #include "cuda/batch_strips.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/batch_columns.cuh"
+#include "cuda/kernels/batch_threads.cuh"
 #include "cuda/launch.hpp"
 
 namespace quoin {
@@ -22,13 +23,19 @@ struct ColumnsKernel {
 /// work(kernel) for the first kernel that holds m×n matrices in the registers of a group of lanes. False if none does.
 template <class Work>
 bool with_columns(Index m, Index n, Work work) {
-    return with_first([&](auto kernel) { return m <= kernel.rows && n <= kernel.group; }, work, ColumnsKernel<4, 4>(),
-                      ColumnsKernel<16, 8>(), ColumnsKernel<16, 16>(), ColumnsKernel<64, 8>(), ColumnsKernel<32, 32>(),
+    return with_first([&](auto kernel) { return m <= kernel.rows && n <= kernel.group; }, work, ColumnsKernel<16, 8>(),
+                      ColumnsKernel<16, 16>(), ColumnsKernel<64, 8>(), ColumnsKernel<32, 32>(),
                       ColumnsKernel<64, 32>());
 }
 bool in_columns(Index m, Index n) {
     return with_columns(m, n, [](auto) {});
 }
+/// Whether there are registers for Q beside V of so many rows.
+template <class T>
+constexpr bool forms_q(Index rows) {
+    return rows * sizeof(T) <= 256;
+}
+bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
 
 unsigned grid_of(int group, Index count) {
     const Index each = column_threads / group;
@@ -62,6 +69,20 @@ private:
     BatchEntries<T> entries_;
     Matrix<One, Cuda> list_;
 };
+
+/// factor(first_bad), which leaves the number of the first matrix with NaN or Inf there unless it is null; that member, or −1.
+template <class Factor>
+Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor factor) {
+    Arena::Frame frame(ctx);
+    auto* const first_bad = check_finite ? frame.take<unsigned long long>(1) : nullptr;
+    if (check_finite) QUOIN_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xff, sizeof(*first_bad), ctx.stream()));
+    factor(first_bad);
+    if (!check_finite) return -1;
+    const unsigned long long bad = *ctx.state().read_back(first_bad, 1);
+    return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
+}
+
+unsigned thread_blocks(Index count) { return static_cast<unsigned>(ceil_div(count, Index(matrix_threads))); }
 
 /// f(i, j, b) for every entry of `count` rows×cols matrices, threads along the columns of one matrix after the other.
 template <class F>
@@ -132,26 +153,72 @@ strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
     return {at(factor_, first * size.strips), at(squares_, first * size.panels), at(tau_, first)};
 }
 
+namespace {
+
+/// Matrices that threads or groups of lanes hold.
+template <class T>
+Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, Cuda> A, Members members,
+                  bool check_finite, const BatchOutputs<T>& out) {
+    ctx.state().add_flops((out.form_q ? 4.0 : 2.0) * size.m * size.n * size.k * size.count);
+    return find_bad(ctx, members, check_finite, [&](unsigned long long* first_bad) {
+        const Entries<const T> entries(ctx, A, members);
+        if (in_threads(size.m, size.n)) {
+            factor_in_threads<T>
+                <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, first_bad);
+            return check_launch("factor_in_threads");
+        }
+        with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
+            constexpr int rows = Kernel::rows, group = Kernel::group;
+            const auto choose = [&](auto constant) {
+                if constexpr (forms_q<T>(rows)) {
+                    if (out.form_q) return factor_columns<T, rows, group, constant, true>;
+                }
+                return factor_columns<T, rows, group, constant, false>;
+            };
+            // of many matrices the fewest instructions, of few the shortest program: H200, f32, 4096 32×32 in 0.046 and 0.064 ms, 20
+            // in 0.017 and 0.015
+            const bool many = size.count > 8 * ctx.state().multiprocessors;
+            auto kernel = choose(std::bool_constant<(rows <= 16)>());
+            if constexpr (rows == 32) kernel = many ? choose(std::true_type()) : kernel;
+            kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out,
+                                                                                            first_bad);
+        });
+        check_launch("factor_columns");
+    });
+}
+
+}  // namespace
+
 template <class T>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
-    Arena::Frame frame(ctx);
-    auto* const first_bad = check_finite ? frame.take<unsigned long long>(1) : nullptr;
-    if (check_finite) QUOIN_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xff, sizeof(*first_bad), ctx.stream()));
-    const Entries<const T> entries(ctx, A, members);
-    if (in_strips_) {
-        strips::factor<T>(ctx, strips_size(members.count), entries, strips_from(0), first_bad);
-    } else {
-        with_columns(m_, n_, [&]<class Kernel>(Kernel) {
-            factor_columns<T, Kernel::rows, Kernel::group>
-                <<<grid_of(Kernel::group, members.count), column_threads, 0, ctx.stream()>>>(
-                    columns_size(members.count), entries, factor_.data(), tau_.data(), first_bad);
-        });
-        check_launch("factor_batch");
+    if (!in_strips_) {
+        return factor_held<T>(ctx, columns_size(members.count), A, members, check_finite,
+                              {Factor::VR, false, {factor_.data(), 1, m_, m_ * n_}, {tau_.data(), 1, k_, k_}});
     }
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
-    if (!check_finite) return -1;
-    const unsigned long long bad = *ctx.state().read_back(first_bad, 1);
-    return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
+    return find_bad(ctx, members, check_finite, [&](unsigned long long* first_bad) {
+        strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0),
+                          first_bad);
+    });
+}
+
+template <class T>
+Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
+                                     bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
+    const bool form_q = kept == Factor::R && other.count() > 0;
+    if (in_columns(m, n) && (!form_q || forms_q<T>(m))) {
+        const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n))};
+        return factor_held<T>(ctx, size, A, members, check_finite,
+                              {kept, form_q, Entries<T>(ctx, B, members),
+                               Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
+    }
+    SmallBatch all(ctx, m, n, members.count);
+    const Index bad = all.factor(ctx, A, members, check_finite);
+    if (bad >= 0) return bad;
+    all.unpack(ctx, kept, members, B);
+    if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
+    if (form_q) all.form_q(ctx, members, other);
+    return bad;
 }
 
 template <class T>
@@ -182,13 +249,18 @@ void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bo
     if (count == 0 || p == 0) return;
     if (in_strips_)
         return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+    const T *const X = factor_.data() + first * m_ * n_, *const tau = tau_.data() + first * k_;
+    if (in_threads(m_, n_)) {
+        apply_in_threads<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
+            columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+        return check_launch("apply_in_threads");
+    }
     with_columns(m_, n_, [&]<class Kernel>(Kernel) {
         apply_columns<T, Kernel::rows, Kernel::group>
             <<<grid_of(Kernel::group, count), column_threads, 0, ctx.stream()>>>(
-                columns_size(count), factor_.data() + first * m_ * n_, tau_.data() + first * k_, transpose,
-                static_cast<int>(p), from, identity, to);
+                columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
     });
-    check_launch("apply_batch");
+    check_launch("apply_columns");
 }
 
 template <class T>

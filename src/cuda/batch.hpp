@@ -1,9 +1,11 @@
 #pragma once
 
-// Matrices of one shape, all in one launch: small ones a thread a column (kernels/batch_columns.cuh), with V and R of matrix i
-// column-major at i·m·n; larger ones strip by strip (kernels/batch_strips.cuh).
+// Matrices of one shape, all in one launch: those of up to 4×4 a thread a matrix (kernels/batch_threads.cuh), small ones a thread a
+// column (kernels/batch_columns.cuh), both with V and R of matrix i column-major at i·m·n; larger ones strip by strip
+// (kernels/batch_strips.cuh).
 
 #include "cuda/device.hpp"
+#include "cuda/tuning.hpp"
 #include "primitives/small_batch.hpp"
 
 namespace quoin {
@@ -23,20 +25,16 @@ template <class T>
 class SmallBatch<T, Cuda> {
 public:
     static bool fits(Index m, Index n, Arithmetic arithmetic);
+    static bool pays_alone(Index m, Index n, Arithmetic arithmetic) {
+        return fits(m, n, arithmetic) && m * n <= Tuning<Cuda>::most_alone;
+    }
+    static bool applies_alone(Index m, Index p) { return m * p <= 4 * Tuning<Cuda>::most_alone; }
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count);
 
     /// Waits if `check_finite`.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);
     static Index factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
-                           bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
-        SmallBatch all(ctx, m, n, members.count);
-        const Index bad = all.factor(ctx, A, members, check_finite);
-        if (bad >= 0) return bad;
-        all.unpack(ctx, kept, members, B);
-        if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
-        if (kept == Factor::R && other.count() > 0) all.form_q(ctx, members, other);
-        return bad;
-    }
+                           bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other);
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;
     void unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const;
     void form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const;
@@ -55,7 +53,7 @@ private:
                const cuda::BatchEntries<const T>& from, bool identity, const cuda::BatchEntries<T>& to) const;
 
     Index m_, n_, k_;
-    bool in_strips_;  ///< or a thread a column
+    bool in_strips_;  ///< or V and R column-major
     Matrix<T, Cuda> factor_, squares_, tau_;
 };
 

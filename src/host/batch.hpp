@@ -16,6 +16,8 @@ namespace quoin {
 template <class T>
 class SmallBatch<T, Host> {
 public:
+    static constexpr bool pays_alone(Index, Index, Arithmetic) { return false; }
+    static constexpr bool applies_alone(Index, Index) { return false; }
     static bool fits(Index m, Index n, Arithmetic) { return Tuning<Host>::in_lanes(m, n); }
     SmallBatch(Context<Host>& ctx, Index m, Index n, Index count);
 

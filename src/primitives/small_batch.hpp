@@ -22,6 +22,8 @@ enum class Factor { VR, R };
 /// `members.count` m×n matrices, k = min(m, n): reflectors, R and tau. Each device has
 ///
 ///     static bool fits(Index m, Index n, Arithmetic arithmetic);
+///     static bool pays_alone(Index m, Index n, Arithmetic arithmetic);  // whether it is the best way for one matrix
+///     static bool applies_alone(Index m, Index p);                      // the same of op(Q) C, C m×p
 ///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count);
 ///     // A = QR. The first member, by its place in the batch, that has NaN or Inf, or −1; −1, without a wait, unless asked.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);
@@ -42,5 +44,12 @@ enum class Factor { VR, R };
 ///     static bool solves(Index m, Index n);  // whether that pays
 template <class T, class D>
 class SmallBatch;
+
+/// A batch of one matrix, and its only member.
+template <class T, class D>
+BatchView<T, D> one_of(MatrixView<T, D> A) {
+    return {A.data, A.rows, A.cols, A.ld, 0, 1};
+}
+inline constexpr Members one_member{{}, 1};
 
 }  // namespace quoin

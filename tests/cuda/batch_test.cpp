@@ -119,9 +119,138 @@ TYPED_TEST(GpuBatch, RowMajorAndManyMatrices) {
             for (Index j = 0; j < k; ++j) {
                 double squares = 1;
                 for (Index i = j + 1; i < m; ++i) squares += double(both(i, j)) * double(both(i, j));
-                if (t(j, 0) != 0) EXPECT_NEAR(t(j, 0), 2 / squares, 50 * unit_roundoff<T>);
+                if (t(j, 0) != 0) {
+                    EXPECT_NEAR(t(j, 0), 2 / squares, 50 * unit_roundoff<T>);
+                }
             }
         }
+    }
+}
+
+/// One of every kernel, m < n too.
+constexpr Shape of_every_kernel[] = {{3, 3},   {4, 2},   {2, 4},   {16, 8},   {9, 16},  {60, 7},
+                                     {32, 32}, {64, 20}, {70, 40}, {300, 90}, {90, 150}};
+
+TYPED_TEST(GpuBatch, GivenMemoryGetsWhatTheResultHas) {
+    using T = TypeParam;
+    const Index count = 37;
+    for (const auto& [m, n] : of_every_kernel) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n);
+        std::vector<Matrix<T>> matrices;
+        for (Index b = 0; b < count; ++b) matrices.push_back(random_normal<T>(m, n, b));
+        const auto copies = this->on_gpu(matrices);
+        const auto f = qr<T>(this->gpu(), this->of(copies));
+        Batch<T, Cuda> V_R(this->gpu(), m, n, count), tau(this->gpu(), k, 1, count), R = f.r(this->gpu());
+        f.lapack(this->gpu(), V_R.view(), tau.view());
+
+        // side by side, a list with gaps, and in place
+        Batch<T, Cuda> Q2(this->gpu(), m, k, count), R2(this->gpu(), k, n, count), V_R2(this->gpu(), m, n, count),
+            tau2(this->gpu(), k, 1, count), tau3(this->gpu(), k, 1, count);
+        qr<T>(this->gpu(), this->of(copies), Q2.view(), R2.view());
+        qr_lapack<T>(this->gpu(), this->of(copies), V_R2.view(), tau2.view());
+        std::vector<GpuPadded<T>> padded;
+        std::vector<MatrixView<T, Cuda>> views;
+        padded.reserve(count);
+        for (const auto& A : matrices) views.push_back(padded.emplace_back(this->gpu(), A.view()).view());
+        const BatchView<T, Cuda> list(views);
+        qr_lapack<T, Cuda>(this->gpu(), list, tau3.view());
+        for (Index b = 0; b < count; ++b) {
+            const Matrix<T> Qb = this->fetched(Q2[b]), Rb = this->fetched(R2[b]), expected = this->fetched(V_R[b]);
+            EXPECT_LE(orthogonality_error<T>(Qb.view(), k), law);
+            EXPECT_LE(column_residual_error<T>(matrices[b].view(), Qb.view(), Rb.view()), law);
+            EXPECT_TRUE(same_bits<T>(Rb.view(), this->fetched(R[b]).view()));
+            EXPECT_TRUE(same_bits<T>(this->fetched(V_R2[b]).view(), expected.view()));
+            EXPECT_TRUE(same_bits<T>(padded[b].fetch(this->gpu()).view(), expected.view()));
+            for (const auto& other : {tau2[b], tau3[b]})
+                EXPECT_TRUE(same_bits<T>(this->fetched(other).view(), this->fetched(tau[b]).view()));
+        }
+        // a matrix with NaN stays as it is
+        Matrix<T> spoilt = random_normal<T>(m, n * count);
+        spoilt(m - 1, 5 * n) = std::numeric_limits<T>::quiet_NaN();
+        const auto before = copy_to_host<T>(this->gpu(), copy_to_device<T>(this->gpu(), spoilt.view()).view());
+        auto A = copy_to_device<T>(this->gpu(), spoilt.view());
+        const BatchView<T, Cuda> in_place(A.data(), m, n, m, m * n, count);
+        EXPECT_THROW((qr_lapack<T, Cuda>(this->gpu(), in_place, tau2.view())), NonFiniteEntry);
+        const Matrix<T> after = copy_to_host<T>(this->gpu(), A.view());
+        EXPECT_TRUE(same_bits<T>(after.view().col_block({5 * n, 6 * n}), before.view().col_block({5 * n, 6 * n})));
+    }
+}
+
+TYPED_TEST(GpuBatch, BitsDoNotDependOnTheNumber) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {Shape{30, 25}, Shape{32, 32}, Shape{4, 4}, Shape{12, 7}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const auto A = copy_to_device<T>(this->gpu(), random_normal<T>(m, 3000 * n).view());
+        const Matrix<T, Cuda> first =
+            copy_to_device<T>(this->gpu(), copy_to_host<T>(this->gpu(), A.view().col_block({0, 5 * n})).view());
+        for (const bool with_q : {false, true}) {
+            const auto results = [&](const Matrix<T, Cuda>& all) {
+                const Index count = all.cols() / n;
+                Batch<T, Cuda> Q(this->gpu(), m, n, with_q ? count : 0), R(this->gpu(), n, n, count);
+                qr<T>(this->gpu(), this->in(all, n), Q.view(), R.view());
+                return std::pair{std::move(Q), std::move(R)};
+            };
+            auto [Q, R] = results(A);
+            auto [Q5, R5] = results(first);
+            for (Index b = 0; b < 5; ++b) {
+                EXPECT_TRUE(same_bits<T>(this->fetched(R[b]).view(), this->fetched(R5[b]).view()));
+                if (with_q) {
+                    EXPECT_TRUE(same_bits<T>(this->fetched(Q[b]).view(), this->fetched(Q5[b]).view()));
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
+    using T = TypeParam;
+    const Index most_rows = std::is_same_v<T, float> ? 2048 : 1024;
+    std::vector<Shape> all(std::begin(of_every_kernel), std::end(of_every_kernel));
+    all.insert(all.end(), {{200, 200}, {520, 300}, {most_rows, 40}, {most_rows - 3, 17}});
+    for (const auto& [m, n] : all) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n);
+        const Matrix<T> A = random_normal<T>(m, n);
+        const auto on_gpu = copy_to_device<T>(this->gpu(), A.view());
+        const auto batch = qr<T>(this->gpu(), this->in(on_gpu, n));
+        Batch<T, Cuda> R = batch.r(this->gpu()), Q = batch.form_q(this->gpu()), V_R(this->gpu(), m, n, 1),
+                       tau(this->gpu(), k, 1, 1);
+        batch.lapack(this->gpu(), V_R.view(), tau.view());
+        const auto expect_bits = [&](const Matrix<T, Cuda>& found, const MatrixView<T, Cuda>& expected) {
+            EXPECT_TRUE(
+                same_bits<T>(copy_to_host<T>(this->gpu(), found.view()).view(), this->fetched(expected).view()));
+        };
+        Options options;
+        options.method = Method::BlockedHouseholder;
+        const auto alone = [&](QForm form) {
+            options.q = form;
+            return qr<T, Cuda>(this->gpu(), on_gpu.view(), options);
+        };
+        EXPECT_TRUE(alone(QForm::Any).plan().one_launch);
+        expect_bits(alone(QForm::None).r(this->gpu()), R[0]);
+        expect_bits(alone(QForm::Explicit).r(this->gpu()), R[0]);
+        expect_bits(alone(QForm::Explicit).form_q(this->gpu()), Q[0]);
+        expect_bits(alone(QForm::Any).take_q(this->gpu()), Q[0]);
+        const QR<T, Cuda> f = alone(QForm::Reflectors);
+        expect_bits(f.r(this->gpu()), R[0]);
+        expect_bits(f.form_q(this->gpu()), Q[0]);
+        expect_bits(f.tau(this->gpu()), tau[0]);
+        const LapackQR<T, Cuda> factors = to_lapack(this->gpu(), alone(QForm::Reflectors));
+        expect_bits(factors.V_R, V_R[0]);
+        expect_bits(factors.tau, tau[0]);
+        // I − V T Vᵀ, by panels, is the same Q
+        const Matrix<T> V = copy_to_host<T>(this->gpu(), f.v(this->gpu()).view()),
+                        S = copy_to_host<T>(this->gpu(), f.s(this->gpu()).view()), Qh = this->fetched(Q[0]);
+        double worst = 0;
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                double entry = i == j;
+                for (Index l = 0; l < k; ++l) entry -= double(V(i, l)) * double(S(j, l));
+                worst = std::max(worst, std::abs(entry - double(Qh(i, j))));
+            }
+        }
+        EXPECT_LE(worst, law * static_cast<double>(k) * unit_roundoff<T>);
     }
 }
 

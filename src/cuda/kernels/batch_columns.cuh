@@ -66,87 +66,161 @@ __device__ void reflect_own_column(const T* v, T tau, T (&a)[Rows]) {
     for (int i = 0; i < Rows; ++i) a[i] -= w * v[i];
 }
 
-/// x := column j below row j, zeros above, from the lane that has it, to shared memory; α behind it.
-template <class T, int Rows, int First>
-__device__ void publish_column(int j, const T (&a)[Rows], T* x) {
-    T alpha = 0;
-#pragma unroll
-    for (int i = First; i < Rows; ++i) {
-        x[i] = i > j ? a[i] : T(0);
-        if (i < First + 8 && i == j) alpha = a[i];
-    }
-    x[Rows] = alpha;
+/// Whether row i is known, while compiling, not to be below row j.
+template <int J>
+__device__ constexpr bool never_below(int i, std::integral_constant<int, J>) {
+    return i <= J;
 }
-template <class T, int Rows, int First>
-__device__ T dot_own_column(const T* x, const T (&a)[Rows]) {
+__device__ constexpr bool never_below(int, int) { return false; }
+
+/// a_j, First <= j < First + 8.
+template <int First, class T, int Rows, class J>
+__device__ __forceinline__ T entry(J j, const T (&a)[Rows]) {
+    T own = 0;
+#pragma unroll
+    for (int i = First; i < First + 8 && i < Rows; ++i) own = i == j ? a[i] : own;
+    return own;
+}
+/// x := column j below row j, from the lane that has it, to shared memory, with zeros above; `behind` behind it.
+template <int First, class T, int Rows, class J>
+__device__ __forceinline__ void publish_column(J j, const T (&a)[Rows], T behind, T* x) {
+#pragma unroll
+    for (int i = First; i < Rows; ++i) x[i] = i > j ? a[i] : T(0);
+    x[Rows] = behind;
+}
+/// x := what was published, 16 bytes at a time.
+template <int First, class T, int Rows>
+__device__ __forceinline__ void read_column(const T* published, T (&x)[Rows]) {
+    constexpr int W = 16 / sizeof(T);
+    struct alignas(16) Words {
+        T x[W];
+    };
+#pragma unroll
+    for (int i = First; i < Rows; i += W) {
+        const Words words = *reinterpret_cast<const Words*>(published + i);
+#pragma unroll
+        for (int w = 0; w < W; ++w) x[i + w] = words.x[w];
+    }
+}
+template <int First, class T, int Rows, class J>
+__device__ __forceinline__ T dot_own_column(J j, const T (&x)[Rows], const T (&a)[Rows]) {
     T s[4] = {};
 #pragma unroll
-    for (int i = First; i < Rows; ++i) s[i % 4] += x[i] * a[i];
+    for (int i = First; i < Rows; ++i) {
+        if (!never_below(i, j)) s[i % 4] += x[i] * a[i];
+    }
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/// Steps First to First + 7, and those behind.
-template <class T, int Rows, int Group, int First>
-__device__ void factor_from(int m, int n, int lane, T (&a)[Rows], T (*shared)[Rows + 16 / int(sizeof(T))], T* taus) {
+/// Step j, of those from First to First + 7. tau: of the lane's own column.
+template <int Group, int First, class T, int Rows, class J>
+__device__ __forceinline__ void factor_column(J j, int lane, T (&a)[Rows], T* published, T& tau) {
+    T x[Rows];
+    const auto find_dots = [&] {
+        if (lane == j) publish_column<First>(j, a, entry<First>(j, a), published);
+        __syncwarp();
+        read_column<First>(published, x);
+        return dot_own_column<First>(j, x, a);
+    };
+    T s = find_dots(), below = __shfl_sync(~0u, s, j, Group), alpha = published[Rows];
+    int e = 0;
+    if (__any_sync(~0u, fma(alpha, alpha, below) < least_squares_kept<T>())) {
+        // 2^-e x in the place of x, where its squares lose digits
+        T largest = 0;
+#pragma unroll
+        for (int i = First; i < Rows; ++i) largest = i >= j ? max(largest, abs(a[i])) : largest;
+        const bool small = fma(alpha, alpha, below) < least_squares_kept<T>();
+        e = __shfl_sync(~0u, small && largest > 0 ? ilogb(largest) : 0, j, Group);
+        if (lane == j) {
+#pragma unroll
+            for (int i = First; i < Rows; ++i) a[i] = i >= j ? scalbn(a[i], -e) : a[i];
+        }
+        __syncwarp();
+        s = find_dots();
+        below = __shfl_sync(~0u, s, j, Group);
+        alpha = published[Rows];
+    }
+    const Reflector<T> h(alpha, below);
+    const T own = entry<First>(j, a);
+    // w = τ (a_jl + vᵀa_l), a_l −= v w behind column j; v itself in it
+    const T w = lane > j ? h.tau * fma(h.scale, s, own) : T(0), factor = lane == j ? h.scale : -w * h.scale;
+#pragma unroll
+    for (int i = First; i < Rows; ++i) {
+        if (never_below(i, j)) continue;
+        const T base = lane == j && i > j ? T(0) : a[i];
+        a[i] = fma(factor, x[i], base);
+    }
+    const T row = lane == j ? (e == 0 ? h.beta : scalbn(h.beta, e)) : own - w;
+#pragma unroll
+    for (int i = First; i < First + 8 && i < Rows; ++i) a[i] = i == j ? row : a[i];
+    if (lane == j) tau = h.tau;
+}
+
+/// step(j) for j from First up to First + 7, below `last`; or down. If `Constant`, each step has instructions of its own, which leave
+/// out what is above its column.
+template <bool Constant, int First, bool Up, class Step>
+__device__ __forceinline__ void for_each_step(int last, Step step) {
+    if constexpr (Constant) {
+        unrolled<8>([&](auto x) {
+            constexpr auto j = std::integral_constant<int, First + (Up ? x : 7 - x)>();
+            if (j < last) step(j);
+        });
+    } else if (Up) {
+        for (int j = First; j < last; ++j) step(j);
+    } else {
+        for (int j = last - 1; j >= First; --j) step(j);
+    }
+}
+/// Two columns in shared memory, for steps to take turns: 16 bytes apart from the next matrix's banks.
+template <class T, int Rows>
+using Published = T[2][Rows + 16 / int(sizeof(T))];
+
+/// The steps from First on.
+template <int Group, bool Constant, int First, class T, int Rows>
+__device__ __forceinline__ void factor_columns_from(int k, int lane, T (&a)[Rows], Published<T, Rows>& published,
+                                                    T& tau) {
     if constexpr (First < Group && First < Rows) {
-        const int last = min(First + 8, min(m, n));
-        for (int j = First; j < last; ++j) {
-            T* const x = shared[j % 2];
-            if (lane == j) publish_column<T, Rows, First>(j, a, x);
+        for_each_step<Constant, First, true>(
+            min(First + 8, k), [&](auto j) { factor_column<Group, First>(j, lane, a, published[j % 2], tau); });
+        factor_columns_from<Group, Constant, First + 8>(k, lane, a, published, tau);
+    }
+}
+/// c, a column of a unit matrix, := that of Q, by the reflectors from First on.
+template <int Group, bool Constant, int First, class T, int Rows>
+__device__ __forceinline__ void form_columns_from(int k, int lane, const T (&a)[Rows], Published<T, Rows>& published,
+                                                  T tau, T (&c)[Rows]) {
+    if constexpr (First < Group && First < Rows) {
+        form_columns_from<Group, Constant, First + 8>(k, lane, a, published, tau, c);
+        for_each_step<Constant, First, false>(min(First + 8, k), [&](auto j) {
+            T* const shared = published[j % 2];
+            if (lane == j) publish_column<First>(j, a, tau, shared);
             __syncwarp();
-            T s = dot_own_column<T, Rows, First>(x, a), below = __shfl_sync(~0u, s, j, Group), alpha = x[Rows];
-            int e = 0;
-            if (__any_sync(~0u, fma(alpha, alpha, below) < least_squares_kept<T>())) {
-                // 2^-e x in the place of x, where its squares lose digits
-                T largest = 0;
-#pragma unroll
-                for (int i = First; i < Rows; ++i) largest = i >= j ? max(largest, abs(a[i])) : largest;
-                const bool small = fma(alpha, alpha, below) < least_squares_kept<T>();
-                e = __shfl_sync(~0u, small && largest > 0 ? ilogb(largest) : 0, j, Group);
-                __syncwarp();
-                if (lane == j) {
-#pragma unroll
-                    for (int i = First; i < Rows; ++i) a[i] = i >= j ? scalbn(a[i], -e) : a[i];
-                    publish_column<T, Rows, First>(j, a, x);
-                }
-                __syncwarp();
-                s = dot_own_column<T, Rows, First>(x, a);
-                below = __shfl_sync(~0u, s, j, Group);
-                alpha = x[Rows];
-            }
-            const Reflector<T> h(alpha, below);
-            T own = 0;
-#pragma unroll
-            for (int i = First; i < First + 8 && i < Rows; ++i) own = i == j ? a[i] : own;
-            // w = τ (a_jl + vᵀa_l), a_l −= v w behind column j; v itself in it
-            const T w = lane > j ? h.tau * fma(h.scale, s, own) : T(0), factor = lane == j ? h.scale : -w * h.scale;
+            T x[Rows];
+            read_column<First>(shared, x);
+            // w = τ (c_j + vᵀc), c −= v w
+            const T own = entry<First>(j, c), w = shared[Rows] * (own + dot_own_column<First>(j, x, c));
 #pragma unroll
             for (int i = First; i < Rows; ++i) {
-                const T base = lane == j && i > j ? T(0) : a[i];
-                a[i] = fma(factor, x[i], base);
+                if (!never_below(i, j)) c[i] = fma(-w, x[i], c[i]);
+                if (i < First + 8 && i == j) c[i] = own - w;
             }
-            const T row = lane == j ? (e == 0 ? h.beta : scalbn(h.beta, e)) : own - w;
-#pragma unroll
-            for (int i = First; i < First + 8 && i < Rows; ++i) a[i] = i == j ? row : a[i];
-            if (lane == j && taus) taus[j] = h.tau;
-        }
-        factor_from<T, Rows, Group, First + 8>(m, n, lane, a, shared, taus);
+        });
     }
 }
 
 inline constexpr int column_threads = 128;
-template <class T, int Rows>
-inline constexpr int shared_rows =
-    Rows + 16 / int(sizeof(T));  ///< v and tau of a matrix, 16 bytes apart from the next one's banks
 
-template <class T, int Rows, int Group>
+/// Nothing is written of a matrix with NaN or Inf if `first_bad`, which then gets the first such matrix, is not null. The first output
+/// may be A.
+template <class T, int Rows, int Group, bool Constant, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
-    factor_columns(BatchSize size, BatchEntries<const T> A, T* X, T* tau, unsigned long long* first_bad) {
-    __shared__ alignas(16) T shared[column_threads / Group][2][shared_rows<T, Rows>];
+    factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
+    __shared__ alignas(16) Published<T, Rows> shared[column_threads / Group];
+    auto& published = shared[threadIdx.x / Group];
     const int lane = threadIdx.x % Group;
     const Index b = Index(blockIdx.x) * (column_threads / Group) + threadIdx.x / Group;
     const bool exists = b < size.count && lane < size.n;
-    T a[Rows];
+    T a[Rows], tau = 0;
     load_column<T, Rows>(A[min(b, size.count - 1)], lane, size.m, exists, a);
     T largest = 0, finite = 0;
 #pragma unroll
@@ -154,20 +228,43 @@ __global__ void __launch_bounds__(column_threads)
         largest = max(largest, abs(a[i]));
         finite += a[i] * 0;
     }
-    if (first_bad && !(finite == 0)) atomicMin(first_bad, static_cast<unsigned long long>(b));
+    bool writes = exists;
+    if (first_bad) {
+        const unsigned bad = __ballot_sync(~0u, !(finite == 0)), mine = ~0u >> (32 - Group)
+                                                                                   << (threadIdx.x % 32 - lane);
+        if (bad & mine) {
+            atomicMin(first_bad, static_cast<unsigned long long>(b));
+            writes = false;
+        }
+    }
     const int e = far_exponent(largest);
     if (e != 0) {
 #pragma unroll
         for (int i = 0; i < Rows; ++i) a[i] = scalbn(a[i], -e);
     }
-    factor_from<T, Rows, Group, 0>(size.m, size.n, lane, a, shared[threadIdx.x / Group],
-                                   b < size.count ? tau + b * size.k : nullptr);
-    if (!exists) return;
+    factor_columns_from<Group, Constant, 0>(size.k, lane, a, published, tau);
+
+    const bool upper = out.kept == Factor::R;
+    if constexpr (FormQ) {
+        T c[Rows];
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) c[i] = i == lane;
+        __syncwarp();
+        form_columns_from<Group, Constant, 0>(size.k, lane, a, published, tau, c);
+        if (writes && lane < size.k) store_column<T, Rows>(out.second[b], lane, size.m, c);
+    } else if (!upper && writes && lane < size.k) {
+        out.second[b](lane, 0) = tau;
+    }
+    if (!writes) return;
     if (e != 0) {
 #pragma unroll
         for (int i = 0; i < Rows; ++i) a[i] = i <= lane ? scalbn(a[i], e) : a[i];
     }
-    store_column<T, Rows>({X + b * size.m * size.n, 1, size.m}, lane, size.m, a);
+    if (upper) {
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) a[i] = i <= lane ? a[i] : T(0);
+    }
+    store_column<T, Rows>(out.first[b], lane, upper ? size.k : size.m, a);
 }
 
 /// C := op(Q) C of p columns, Group at a time; of the unit matrix where `from` has no data.
@@ -175,7 +272,7 @@ template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
     apply_columns(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
                   bool identity, BatchEntries<T> to) {
-    __shared__ alignas(16) T shared[column_threads / Group][shared_rows<T, Rows>];
+    __shared__ T shared[column_threads / Group][Rows + 16 / int(sizeof(T))];
     const int lane = threadIdx.x % Group;
     T* const v = shared[threadIdx.x / Group];
     const Index b = Index(blockIdx.x) * (column_threads / Group) + threadIdx.x / Group;

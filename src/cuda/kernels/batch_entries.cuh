@@ -1,14 +1,16 @@
 #pragma once
 
-// What the kernels for batches share: where the matrices are, and a reflector from a column's norm.
+// What the kernels for batches share: where the matrices are, loops of constants, and a reflector from a column's norm.
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "cuda/error.hpp"
+#include "primitives/small_batch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -29,6 +31,15 @@ struct BatchEntries {
     __device__ One operator[](Index b) const { return list ? list[b] : One{data + b * stride, row_stride, col_stride}; }
 };
 
+/// What becomes of the factor of each matrix. Factor::VR: first := V and R, second := tau. Factor::R: first := R and, if `form_q`,
+/// second := the thin Q.
+template <class T>
+struct BatchOutputs {
+    Factor kept;
+    bool form_q;
+    BatchEntries<T> first, second;
+};
+
 /// A list for kernels. It lies in pageable memory, which is read before the call returns.
 template <class E>
 Matrix<E, Cuda> on_device(Context<Cuda>& ctx, const std::vector<E>& list) {
@@ -46,6 +57,16 @@ struct BatchSize {
 
 /// No matrix has NaN or Inf.
 inline constexpr unsigned long long none_bad = ~0ull;
+
+template <int N, class F, int... I>
+__device__ __forceinline__ void unrolled(F&& f, std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>()), ...);
+}
+/// f(0), f(1), …, f(N − 1), each a constant.
+template <int N, class F>
+__device__ __forceinline__ void unrolled(F&& f) {
+    unrolled<N>(f, std::make_integer_sequence<int, N>());
+}
 
 template <class T>
 __device__ constexpr T safe_entry() {

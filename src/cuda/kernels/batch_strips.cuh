@@ -17,8 +17,11 @@
 //     W := op(T) W   H²/2 products, H = Width/8
 //     C := C − V W   by each warp for its rows, while the next V comes into the places that are free
 //
-// f32 takes three products of TF32 for one (hi·hi + hi·lo + lo·hi), which lose at most 3·2⁻²¹ of a term. Many matrices are bound by these
-// products, few by the chain of columns: a dot product, a barrier, a square root and a division for each.
+// f32 takes three products of TF32 for one (hi·hi + hi·lo + lo·hi), which lose at most 3·2⁻²¹ of a term. Tensor cores round their sums
+// towards zero: a column that took every product into its own accumulator would lose length with each. Short sums start
+// from zero instead, and are added to C, and to the parts of W, with rounding to nearest.
+// Many matrices are bound by these products, few by the chain of columns: a dot product, a barrier, a square root and a
+// division for each.
 
 #include "cuda/kernels/batch_entries.cuh"
 #include "cuda/kernels/copy_async.cuh"
@@ -44,16 +47,6 @@ template <int Width>
 __host__ __device__ constexpr int square_place(int i, int j) {
     constexpr int mask = Width == 32 ? 3 : 1, shift = Width == 32 ? 0 : 1;
     return i * Width + (j ^ (((i >> shift) & mask) << 3));
-}
-
-template <int N, class F, int... I>
-__device__ __forceinline__ void unrolled(F&& f, std::integer_sequence<int, I...>) {
-    (f(std::integral_constant<int, I>()), ...);
-}
-/// f(0), f(1), …, f(N − 1), each a constant.
-template <int N, class F>
-__device__ __forceinline__ void unrolled(F&& f) {
-    unrolled<N>(f, std::make_integer_sequence<int, N>());
 }
 
 // ---- Products of the tensor cores -------------------------------------------------------------------------------------------
@@ -307,8 +300,8 @@ __device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, 
     const int g = me.g, q = me.q;
     {
         // W = VᵀC over the rows of this warp
-        T acc[S::sums][M][H][4] = {};
         unrolled<S::chunks>([&](auto chunk) {
+            T acc[S::sums][M][H][4] = {};
             wait_for_copies<S::chunks - 1 - chunk>();
             __syncwarp();
             for_active_groups<S>(chunk, first, [&](int start, auto n) {
@@ -339,24 +332,24 @@ __device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, 
                     }
                 }
             });
-        });
 #pragma unroll
-        for (int mi = 0; mi < M; ++mi) {
+            for (int mi = 0; mi < M; ++mi) {
 #pragma unroll
-            for (int h = 0; h < H; ++h) {
+                for (int h = 0; h < H; ++h) {
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    T* const to = &s.part[me.warp][square_place<Width>(16 * mi + 8 * half + g, 8 * h + 2 * q)];
+                    for (int half = 0; half < 2; ++half) {
+                        T* const to = &s.part[me.warp][square_place<Width>(16 * mi + 8 * half + g, 8 * h + 2 * q)];
 #pragma unroll
-                    for (int x = 0; x < 2; ++x) {
-                        T sum = acc[0][mi][h][2 * half + x];
+                        for (int x = 0; x < 2; ++x) {
+                            T sum = acc[0][mi][h][2 * half + x];
 #pragma unroll
-                        for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][h][2 * half + x];
-                        to[x] = sum;
+                            for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][h][2 * half + x];
+                            to[x] = chunk == 0 ? sum : to[x] + sum;
+                        }
                     }
                 }
             }
-        }
+        });
     }
     __syncthreads();
     {
@@ -418,15 +411,16 @@ __device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, 
                     b[x].set(0, V[8 * q]);
                     b[x].set(1, V[8 * (q + 4)]);
                 }
+                T acc[n * M][4] = {};
 #pragma unroll
                 for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
-                    for (int x = 0; x < n * M; ++x) {
-                        T(&low)[2] = C.c[start + x / M][2 * (x % M)], (&high)[2] = C.c[start + x / M][2 * (x % M) + 1];
-                        T acc[4] = {low[0], low[1], high[0], high[1]};
-                        multiply_add(pass, acc, a[x % M], b[x / M]);
-                        low[0] = acc[0], low[1] = acc[1], high[0] = acc[2], high[1] = acc[3];
-                    }
+                    for (int x = 0; x < n * M; ++x) multiply_add(pass, acc[x], a[x % M], b[x / M]);
+                }
+#pragma unroll
+                for (int x = 0; x < n * M; ++x) {
+#pragma unroll
+                    for (int of = 0; of < 4; ++of) C.c[start + x / M][2 * (x % M) + of / 2][of % 2] += acc[x][of];
                 }
             });
         }
