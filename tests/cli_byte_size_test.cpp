@@ -27,6 +27,7 @@ TEST(ByteSize, IsPrintedInBinaryUnits) {
     EXPECT_EQ(format_byte_size(1023), "1023 B");
     EXPECT_EQ(format_byte_size(1e6), "976.6 KiB");
     EXPECT_EQ(format_byte_size(1 << 20), "1 MiB");
+    EXPECT_EQ(format_byte_size(0x1p54), "1.638e+04 TiB") << "there is no larger unit";
     EXPECT_EQ(byte_size_argument(1025), "2KiB");
     EXPECT_EQ(byte_size_argument(16 * 1048576.0 + 1), "17MiB");
 }

@@ -376,6 +376,11 @@ TYPED_TEST(HostPrimitives, Generic) {
     EXPECT_TRUE(same_bits<T>(next_X.view(), X_by_steps.view()));
     EXPECT_TRUE(same_bits<T>(next_S.view(), S_by_steps.view()));
     EXPECT_EQ(sums(0, 0).residual, sums(1, 0).residual);
+    double multipliers = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) multipliers += double(Y(i, j)) * double(Y(i, j));
+    }
+    EXPECT_NEAR(sums(1, 0).multipliers, multipliers, static_cast<double>(m) * unit_roundoff<T> * multipliers);
     EXPECT_EQ(sums(0, 1).sparse, sums(1, 1).sparse);
 
     Matrix<T> scaled = copy<T>(X.view()), kept = filled<T>(m, n, 0), left = copy<T>(M.view()), R(n, n), R_kept(n, n);

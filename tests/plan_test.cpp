@@ -324,6 +324,14 @@ TYPED_TEST(PlanOf, TheWorkspaceHasRoomForTAndR) {
             EXPECT_GE(plan.workspace_bytes, R + T);
             EXPECT_LE(plan.workspace_bytes, 100 * R);
         }
+    // a full T beside them, and with S as many rows as A
+    for (const bool keep_s : {false, true}) {
+        Options options{.method = Method::BlockedHouseholder, .q = QForm::Reflectors};
+        const double by_panels = this->plan(700, 600, options).workspace_bytes;
+        options.full_t = FullTOptions{.keep_s = keep_s, .route = FullTRoute::Joined};
+        EXPECT_EQ(this->plan(700, 600, options).workspace_bytes - by_panels,
+                  (keep_s ? 700 : 600) * 600.0 * sizeof(TypeParam));
+    }
     // Gram-Schmidt: R, and two blocks of coefficients of a panel; twice over all columns R₂ too
     for (Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt})
         for (const auto again : {Reorthogonalization::Off, Reorthogonalization::Always}) {

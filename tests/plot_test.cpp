@@ -26,6 +26,13 @@ plot::Figure figure() {
     return figure;
 }
 
+TEST(Figure, AnAbscissaRunsFromItsFirstValueToItsLast) {
+    const plot::Figure f(480, 50, 150);
+    EXPECT_DOUBLE_EQ(f.x(50), plot::Figure::left);
+    EXPECT_DOUBLE_EQ(f.x(100), (plot::Figure::left + plot::Figure::right) / 2);
+    EXPECT_DOUBLE_EQ(f.x(150), plot::Figure::right);
+}
+
 #ifdef QUOIN_HAVE_PNG
 
 /// A PNG file's pixels.
@@ -82,6 +89,8 @@ TEST(Png, IsThePictureOfTheSvg) {
         EXPECT_GT(picture.marked(10 * mark, 180 * mark, 40 * mark, 280 * mark), 50 * mark) << "the ordinate's name";
     }
 }
+
+TEST(Png, HasTwoPixelsAUnitUnlessAsked) { EXPECT_EQ(Picture(plot::png(figure().svg())).width(), 2 * 720); }
 
 TEST(Png, RefusesWhatIsNoSvg) {
     EXPECT_TRUE(plot::has_png());
