@@ -265,6 +265,13 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
                  {"scene/input/comparison.png", "input"});
 }
 
+/// Of an earlier run of frames, which wrote more.
+TEST_F(Rpca, LeavesNothingOfAnEarlierRunBesideItsOwn) {
+    const std::string frames = "rpca --synthetic --scale 64x48 --frames 20 --out d";
+    ASSERT_EQ(quoin_run(frames + " --npy").exit_code, 0);
+    expect_error(quoin_run(frames), exit_code_of(ErrorCode::UnwritableFile), {"d/L.npy", "earlier run"});
+}
+
 TEST_F(Rpca, ReadsWhatItWrote) {
     ASSERT_EQ(quoin_run("rpca --synthetic --scale 64x48 --frames 30 --out d").exit_code, 0);
     const Outcome outcome = quoin_run("rpca d/comparison.mp4 --start 5 --frames 20 --scale 80x20 --out e --json");

@@ -66,6 +66,16 @@ TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
     }
 }
 
+/// The options in a command's help, in order, without those of every program.
+std::string options_of(const std::string& command) {
+    std::string help = quoin_run(command + "--help").out, options;
+    help.resize(std::min(help.size(), help.find("\nExample")));
+    const std::regex option("\n  (?:-\\w, ?)?--([a-z-]+)");
+    for (auto it = std::sregex_iterator(help.begin(), help.end(), option); it != std::sregex_iterator(); ++it)
+        if ((*it)[1] != "version" && (*it)[1] != "help") options += (*it)[1].str() + " ";
+    return options;
+}
+
 TEST_F(Cli, EveryStudyHasTheOptionsThatItHeeds) {
     const std::pair<std::string, std::string> studies[] = {
         {"", "dtype op device against energy trace csv"},
@@ -78,13 +88,32 @@ TEST_F(Cli, EveryStudyHasTheOptionsThatItHeeds) {
         {"paper tensor-cores ", "csv"},
         {"paper out-of-core ", "dtype gpu-memory routes block trace csv"}};
     for (const auto& [study, expected] : studies) {
-        const std::string help = quoin_run("bench " + study + "--help").out;
-        std::string options;
-        const std::regex option("\n  (?:-\\w, )?--([a-z-]+)");
-        for (auto it = std::sregex_iterator(help.begin(), help.end(), option); it != std::sregex_iterator(); ++it)
-            if ((*it)[1] != "version" && (*it)[1] != "help") options += (*it)[1].str() + " ";
-        EXPECT_EQ(options, expected + " repeat threads json ") << study;
+        EXPECT_EQ(options_of("bench " + study), expected + " repeat threads json ") << study;
     }
+}
+
+TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
+    const std::string common = "threads json ", reading = "delimiter header ",
+                      factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
+    const std::pair<std::string, std::string> commands[] = {
+        {"factor", "out r-only verify memory second-pass restart gpu-memory device trace " + common + reading +
+                       factoring + "compact-wy keep-s full-t "},
+        {"lstsq", "out rcond memory device trace " + common + reading + factoring},
+        {"svd", "out values-only memory device trace " + common + reading + factoring},
+        {"plan", "dtype q memory device gpu-memory ranks latency bandwidth " + common + factoring +
+                     "compact-wy keep-s full-t "},
+        {"demo", "out device " + common + reading + factoring},
+        {"info", common},
+        {"rpca",
+         "out method route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " + common +
+             reading +
+             "start frames scale color gray dtype window carry threshold npy ground-truth synthetic write-scene "},
+        {"lyapunov",
+         "exponents time transient alignment every seed checkpoint checkpoint-every out plot dtype device " + common +
+             "sigma rho beta a b size forcing length modes energy periodic dimensions potential density temperature "
+             "kappa cutoff step " +
+             factoring}};
+    for (const auto& [command, expected] : commands) EXPECT_EQ(options_of(command + " "), expected) << command;
 }
 
 TEST_F(Cli, CommandsThatAreProgramsOfTheirOwnSayWhereTheyAreMissing) {
