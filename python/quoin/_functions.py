@@ -190,10 +190,19 @@ def qr(
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
 
 
+def _factor_list(
+    a: Any, function: str, method: str, n_threads: int, check_finite: bool, verify: bool, q: str
+) -> BatchedFactorization:
+    matrices, place, _ = _list_of_matrices(a, function)
+    dtype, where = _common_type(matrices), place.where(n_threads)
+    core = place.core.factor_list(_list_operands(matrices, place, dtype), method, q, where, check_finite, verify)
+    return BatchedFactorization(core, place, n_threads, dtype, stacked=False)
+
+
 def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finite: bool) -> Any:
     one_of("mode", mode, *_MODES)
     q = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}[mode]
-    f = factor(a, method, threads, check_finite, q=q)
+    f = _factor_list(a, "qr", method, threads_number(threads), flag("check_finite", check_finite), False, q)
     if mode == "raw":
         return f.raw
     R = f._list(f._f.r(mode == "complete", f._where()))
@@ -518,10 +527,7 @@ def factor(
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
     if is_ragged(a):
-        matrices, place, _ = _list_of_matrices(a, "factor")
-        dtype, where = _common_type(matrices), place.where(n_threads)
-        core = place.core.factor_list(_list_operands(matrices, place, dtype), method, q, where, check_finite, verify)
-        return BatchedFactorization(core, place, n_threads, dtype, stacked=False)
+        return _factor_list(a, "factor", method, n_threads, check_finite, verify, q)
     a, place = located(a)
     a = at_least_2d(to_float(a, "factor"))
     if a.ndim > 2:

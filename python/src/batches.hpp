@@ -279,18 +279,22 @@ private:
     Index m_ = 0, n_ = 0;
 };
 
-/// The thin Q and R of a stack, or R alone.
+/// Of a stack the thin Q and R, or R alone, or V_Rᵀ and tau.
 template <class T, class D>
-nb::object qr_stack(const Array<T, D>& array, bool with_q, const Options& options, const Where<D>& where) {
+nb::object qr_stack(const Array<T, D>& array, const Options& options, const Where<D>& where) {
     const Batch<T, D> stack(array);
     const Index m = stack.rows(), n = stack.cols(), k = std::min(m, n), count = stack.count();
-    std::optional<BatchResult<T, D>> Q;
-    if (with_q) Q.emplace(where, stack.shape(), count, m, k, m);
-    BatchResult<T, D> R(where, stack.shape(), count, k, n, k);
+    const bool raw = options.q == QForm::Reflectors;
+    std::optional<BatchResult<T, D>> first;
+    if (options.q != QForm::None) first.emplace(where, stack.shape(), count, m, raw ? n : k, m);
+    BatchResult<T, D> second(where, stack.shape(), count, k, raw ? 1 : n, k);
     run_released(Home<D>(where), where, Factorizations<T, D>::flops_of(stack), [&](Context<D>& ctx) {
-        qr<T, D>(ctx, Operands<T, D>(ctx, stack).view, Q ? Q->all(m) : BatchView<T, D>(), R.all(k), options);
+        const Operands<T, D> A(ctx, stack);
+        if (raw) return qr_lapack<T, D>(ctx, A.view, first->all(m), second.all(k), options);
+        qr<T, D>(ctx, A.view, first ? first->all(m) : BatchView<T, D>(), second.all(k), options);
     });
-    return with_q ? nb::object(nb::make_tuple(Q->take(), R.take())) : R.take();
+    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
+    return first ? nb::object(nb::make_tuple(first->take(), second.take())) : second.take();
 }
 
 /// min ‖A X − B‖ of a stack, B of the same leading dimensions, or of a list.

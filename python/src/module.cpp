@@ -88,9 +88,8 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     const bool square = mode == 'c' && (array.ndim() > 2 || array.shape(0) > array.shape(1));
     options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : square ? QForm::Any : QForm::Explicit;
     if (array.ndim() > 2) {
-        if (mode == 'q' || mode == 'r') return qr_stack<T, D>(array, mode == 'q', options, where);
+        if (mode != 'c') return qr_stack<T, D>(array, options, where);
         const Factorizations<T, D> f(array, options, where);
-        if (raw) return f.raw(where);
         return nb::make_tuple(f.q(true, where), f.r(true, where));
     }
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);

@@ -165,6 +165,9 @@ def test_what_does_not_fit(rng, matrices):
         quoin.lstsq(matrices, np.ones(16))
     with pytest.raises(quoin.InvalidArgument, match="takes a list of 7 arrays"):
         quoin.factor(matrices).apply(np.ones(16))
+    for function in (quoin.qr, quoin.factor):
+        with pytest.raises(TypeError, match=f"quoin.{function.__name__} supports"):
+            function([np.eye(3), np.eye(2, dtype=complex)])
     with pytest.raises(quoin.InvalidArgument, match="mode"):
         quoin.qr(matrices, "economic")
     with pytest.raises(np.linalg.LinAlgError, match="0-dimensional"):
