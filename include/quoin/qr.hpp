@@ -104,8 +104,8 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<T, D> A, Options options = {}) {
     return qr<T, D>(ctx, MatrixView<const T, D>(A), options);
 }
 
-/// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated. A is spent, also where this
-/// throws.
+/// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated unless `Plan::one_launch`. A is
+/// spent, also where this throws.
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan);
 

@@ -253,7 +253,7 @@ std::string to_string(const Plan& plan) {
                                    to_string(plan.method));
     if (plan.fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(plan.fallback));
     text += fmt::format(", Q {}\n", to_string(plan.q));
-    if (plan.one_launch) text += "the whole matrix in one launch; where Q is asked for by panels:\n";
+    if (plan.one_launch) text += "one launch factors the whole matrix; V, T and large products with Q go by panels:\n";
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
                             to_string(plan.gram_schmidt.panel), to_string(plan.gram_schmidt.reorthogonalization));

@@ -35,6 +35,13 @@ template <class T>
 constexpr bool forms_q(Index rows) {
     return rows * sizeof(T) <= 256;
 }
+/// Whether the kernel that holds m×n matrices writes what is made of their factor, Q too if `form_q`.
+template <class T>
+bool writes_outputs(Index m, Index n, bool form_q) {
+    bool writes = false;
+    with_columns(m, n, [&](auto kernel) { writes = !form_q || forms_q<T>(kernel.rows); });
+    return writes;
+}
 bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
 
 unsigned grid_of(int group, Index count) {
@@ -206,7 +213,7 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    if (in_columns(m, n) && (!form_q || forms_q<T>(m))) {
+    if (writes_outputs<T>(m, n, form_q)) {
         const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n))};
         return factor_held<T>(ctx, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
