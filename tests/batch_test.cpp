@@ -313,7 +313,8 @@ struct Strided {
 TYPED_TEST(BatchTest, AnyStridesInAndOut) {
     using T = TypeParam;
     const Index count = 19, p = 3;
-    for (const auto& [m, n] : {Shape{3, 3}, Shape{4, 2}, Shape{3, 5}, Shape{9, 6}, Shape{17, 12}, Shape{33, 33}}) {
+    for (const auto& [m, n] :
+         {Shape{3, 3}, Shape{4, 2}, Shape{4, 3}, Shape{2, 1}, Shape{3, 5}, Shape{9, 6}, Shape{17, 12}, Shape{33, 33}}) {
         const Index k = std::min(m, n);
         const Matrix<T> all = random_normal<T>(m, n * count), C = random_normal<T>(m, p * count);
         Batch<T> Q(this->ctx, m, k, count), R(this->ctx, k, n, count), V_R(this->ctx, m, n, count),
@@ -350,6 +351,15 @@ TYPED_TEST(BatchTest, AnyStridesInAndOut) {
             f.lapack(this->ctx, V_R_there.view(), tau_there.view());
             EXPECT_TRUE(V_R_there.is(V_R));
             EXPECT_TRUE(tau_there.is(tau));
+            // columns side by side from what lies so
+            Batch<T> V_R_here(this->ctx, m, n, count), tau_here(this->ctx, k, 1, count);
+            qr_lapack<T>(this->ctx, BatchView<const T>(A.view()), V_R_here.view(), tau_here.view());
+            const Batch<T> R_here = qr<T>(this->ctx, BatchView<const T>(A.view())).r(this->ctx);
+            for (Index b = 0; b < count; ++b) {
+                EXPECT_TRUE(same_bits<T>(V_R_here[b], V_R[b]));
+                EXPECT_TRUE(same_bits<T>(tau_here[b], tau[b]));
+                EXPECT_TRUE(same_bits<T>(R_here[b], R[b]));
+            }
             qr_lapack<T>(this->ctx, A.view(), tau_there.view());
             EXPECT_TRUE(A.is(V_R)) << "in place";
             EXPECT_TRUE(tau_there.is(tau));

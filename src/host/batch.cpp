@@ -122,9 +122,12 @@ unsigned SmallBatch<T, Host>::factor_group(BatchView<const T> A, Members members
 }
 
 template <class T>
-bool SmallBatch<T, Host>::tiny(Index rows, BatchView<const T> A, Members members) const {
-    return n_ <= m_ && m_ <= host::tiny_rows && members.count >= lanes_ && A.uniform() && members.list.empty() &&
-           A.row_stride(0) == 1 && A.col_stride(0) == rows && A.data(0) != A.data(1);
+bool SmallBatch<T, Host>::tiny(Index rows, BatchView<const T> A, Members members, bool by_rows) const {
+    if (n_ > m_ || m_ > host::tiny_rows || members.count < lanes_ || !A.uniform() || !members.list.empty())
+        return false;
+    const bool dense =
+        by_rows ? A.row_stride(0) == n_ && A.col_stride(0) == 1 : A.row_stride(0) == 1 && A.col_stride(0) == rows;
+    return dense && A.data(0) != A.data(1);
 }
 
 template <class T>
@@ -132,10 +135,11 @@ Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Memb
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<int> exponents(frame, ctx.threads(), host::lane_block * lanes_);
     FirstBad bad;
+    const bool by_rows = tiny(m_, A, members, true);
     for_each_group(
-        ctx, members, flops(), tiny(m_, A, members),
+        ctx, members, flops(), by_rows || tiny(m_, A, members),
         [&](Index group, Index count) {
-            return host::kernels<T>().factor_tiny(m_, n_, count, A.data(group * lanes_), A.data(1) - A.data(0),
+            return host::kernels<T>().factor_tiny(m_, n_, count, A.data(group * lanes_), A.data(1) - A.data(0), by_rows,
                                                   &X_(0, group), 0, nullptr, 0);
         },
         [&](Index group) {
@@ -155,14 +159,15 @@ Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, Batch
     const host::ThreadBuffers<T> buffers(frame, ctx.threads(), one.group_);
     FirstBad bad;
     const bool with_q = kept == Factor::R && other.count() > 0;
-    const bool in_registers =
-        kept == Factor::VR && one.tiny(m, A, members) && one.tiny(m, B, members) && one.tiny(k, other, members);
+    const bool by_rows = one.tiny(m, A, members, true);
+    const bool in_registers = kept == Factor::VR && (by_rows || one.tiny(m, A, members)) && one.tiny(m, B, members) &&
+                              one.tiny(k, other, members);
     one.for_each_group(
         ctx, members, (with_q ? 2 : 1) * one.flops(), in_registers,
         [&](Index group, Index count) {
             const Index first = group * lanes;
-            return host::kernels<T>().factor_tiny(m, n, count, A.data(first), A.data(1) - A.data(0), B.data(first),
-                                                  B.data(1) - B.data(0), other.data(first),
+            return host::kernels<T>().factor_tiny(m, n, count, A.data(first), A.data(1) - A.data(0), by_rows,
+                                                  B.data(first), B.data(1) - B.data(0), other.data(first),
                                                   other.data(1) - other.data(0));
         },
         [&](Index group) {

@@ -40,8 +40,8 @@ private:
     /// lanes that have NaN or Inf so far, a bit each; returns them.
     template <class Done>
     unsigned factor_group(BatchView<const T> A, Members members, Index group, T* X, int* e, const Done& done) const;
-    /// Whether `factor_tiny` reads or writes the whole groups of a batch of matrices of `rows` rows.
-    bool tiny(Index rows, BatchView<const T> A, Members members) const;
+    /// Whether `factor_tiny` reads or writes the whole groups of a batch of matrices of `rows` rows: by columns or, if `by_rows`, by rows.
+    bool tiny(Index rows, BatchView<const T> A, Members members, bool by_rows = false) const;
     void pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const;
     /// Columns of the widest.
     static Index most_columns(BatchView<const T> C, Members members);

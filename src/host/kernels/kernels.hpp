@@ -72,11 +72,12 @@ struct Kernels {
     /// Columns [first, end) of X, `lane_block` at most, := V below the diagonal, R on and above it, and their entries of tau, as ?geqr2,
     /// after the columns before them. e: lane_block rows of workspace. Returns the lanes with NaN or Inf, a bit each.
     unsigned (*factor_lanes)(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e);
-    /// The same for `count` groups of m×n matrices, n <= m <= tiny_rows, that lie in memory: dense, column-major, `a_stride` apart; V and R
-    /// as dense `b_stride` apart, and tau. b_stride 0: groups in the format of the lanes with ld = m, tau behind X, one behind the other.
+    /// The same for `count` groups of m×n matrices, n <= m <= tiny_rows, that lie in memory: dense, column-major or `by_rows`, `a_stride`
+    /// apart; V and R as dense, column-major, `b_stride` apart, and tau. b_stride 0: groups in the format of the lanes with ld = m,
+    /// tau behind X, one behind the other.
     /// Returns how many groups come before one in which factor_lanes scales or finds NaN or Inf: that is untouched.
-    Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
-                         Index tau_stride);
+    Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride,
+                         T* tau, Index tau_stride);
     /// X (m×k, k <= m) := the thin Q of its reflectors, as ?org2r.
     void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
     /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.

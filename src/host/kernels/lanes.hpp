@@ -387,8 +387,8 @@ constexpr int sum_chains(int sums) { return sums >= 4 ? 1 : sums >= 2 ? 2 : 4; }
 
 /// factor_tiny, by the operations of factor_lanes in their order, but entries stay in registers.
 template <class T, int M, int N>
-[[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
-                                            Index tau_stride) {
+[[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride,
+                                            T* tau, Index tau_stride) {
     constexpr Index W = width<T>, packed = (M + 1) * N;
     for (Index group = 0; group < count; ++group) {
         Vector<T> x[M * N], t[N];
@@ -397,6 +397,13 @@ template <class T, int M, int N>
             for (int i = 0; i < M * N; ++i) x[i] = load(A + (group * packed + i) * W);
         } else {
             load_all_across<T, M * N>(A + group * W * a_stride, a_stride, x);
+            if (by_rows) {
+                Vector<T> y[M * N];
+#pragma GCC unroll 16
+                for (int i = 0; i < M * N; ++i) y[i] = x[i % M * N + i / M];
+#pragma GCC unroll 16
+                for (int i = 0; i < M * N; ++i) x[i] = y[i];
+            }
         }
         auto inside = x[0] == x[0];
 #pragma GCC unroll 4
@@ -450,15 +457,15 @@ template <class T, int M, int N>
     return count;
 }
 template <class T, int M = tiny_rows, int N = tiny_rows>
-Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, T* B, Index b_stride, T* tau,
+Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride, T* tau,
                   Index tau_stride) {
     if constexpr (M > 1) {
-        if (m < M) return factor_tiny<T, M - 1, M - 1>(m, n, count, A, a_stride, B, b_stride, tau, tau_stride);
+        if (m < M) return factor_tiny<T, M - 1, M - 1>(m, n, count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
     }
     if constexpr (N > 1) {
-        if (n < N) return factor_tiny<T, M, N - 1>(m, n, count, A, a_stride, B, b_stride, tau, tau_stride);
+        if (n < N) return factor_tiny<T, M, N - 1>(m, n, count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
     }
-    return factor_in_registers<T, M, N>(count, A, a_stride, B, b_stride, tau, tau_stride);
+    return factor_in_registers<T, M, N>(count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
 }
 
 /// sums[l] := Σ row(i)[l] over h rows, l < A, where row(i, s) adds row i to s; cut into runs of `longest_chain`.
@@ -552,7 +559,7 @@ template <class T>
 unsigned factor_lanes(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e) {
     constexpr Index W = width<T>;
     if (first == 0 && end <= m && m <= tiny_rows && ld == m && tau == X + m * end * W &&
-        factor_tiny<T>(m, end, 1, X, 0, X, 0, tau, 0) == 1)
+        factor_tiny<T>(m, end, 1, X, 0, false, X, 0, tau, 0) == 1)
         return 0;
     // columns whose largest entry is beyond 2^±safe are factored as 2^-e times themselves
     Vector<T> finite = {};
