@@ -140,7 +140,7 @@ Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Memb
         ctx, members, flops(), by_rows || tiny(m_, A, members),
         [&](Index group, Index count) {
             return host::kernels<T>().factor_tiny(m_, n_, count, A.data(group * lanes_), A.data(1) - A.data(0), by_rows,
-                                                  &X_(0, group), 0, nullptr, 0);
+                                                  false, &X_(0, group), 0, nullptr, 0);
         },
         [&](Index group) {
             bad.note(factor_group(A, members, group, &X_(0, group), exponents.mine(), [](Range, unsigned) {}), members,
@@ -160,26 +160,27 @@ Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, Batch
     FirstBad bad;
     const bool with_q = kept == Factor::R && other.count() > 0;
     const bool by_rows = one.tiny(m, A, members, true);
-    const bool in_registers = kept == Factor::VR && (by_rows || one.tiny(m, A, members)) && one.tiny(m, B, members) &&
-                              one.tiny(k, other, members);
+    const bool vr = kept == Factor::VR;
+    const bool in_registers = (by_rows || one.tiny(m, A, members)) && one.tiny(vr ? m : k, B, members) &&
+                              (vr ? one.tiny(k, other, members) : !with_q || one.tiny(m, other, members));
     one.for_each_group(
         ctx, members, (with_q ? 2 : 1) * one.flops(), in_registers,
         [&](Index group, Index count) {
             const Index first = group * lanes;
-            return host::kernels<T>().factor_tiny(m, n, count, A.data(first), A.data(1) - A.data(0), by_rows,
-                                                  B.data(first), B.data(1) - B.data(0), other.data(first),
-                                                  other.data(1) - other.data(0));
+            const bool both = vr || with_q;
+            return host::kernels<T>().factor_tiny(
+                m, n, count, A.data(first), A.data(1) - A.data(0), by_rows, !vr, B.data(first), B.data(1) - B.data(0),
+                both ? other.data(first) : nullptr, both ? other.data(1) - other.data(0) : 0);
         },
         [&](Index group) {
             T *const X = buffers.mine(), *const tau = X + one.elements(n);
             // where NaN or Inf is found A stays as it is, which may be B: its first bad entry will be named
             const auto keep = [&](Range cols, unsigned refused) {
                 if (refused == 0 || !check_finite)
-                    one.unpack_group(one.ld_, kept == Factor::VR ? m : k, cols, kept == Factor::R,
-                                     X + one.elements(cols.begin), members, group, B);
+                    one.unpack_group(one.ld_, vr ? m : k, cols, !vr, X + one.elements(cols.begin), members, group, B);
             };
             bad.note(one.factor_group(A, members, group, X, exponents.mine(), keep), members, group * lanes);
-            if (kept == Factor::VR) one.unpack_group(k, k, {0, 1}, false, tau, members, group, other);
+            if (vr) one.unpack_group(k, k, {0, 1}, false, tau, members, group, other);
             if (!with_q) return;
             host::kernels<T>().form_lanes(m, k, one.ld_, X, tau);
             one.unpack_group(one.ld_, m, {0, k}, false, X, members, group, other);

@@ -73,11 +73,12 @@ struct Kernels {
     /// after the columns before them. e: lane_block rows of workspace. Returns the lanes with NaN or Inf, a bit each.
     unsigned (*factor_lanes)(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e);
     /// The same for `count` groups of m×n matrices, n <= m <= tiny_rows, that lie in memory: dense, column-major or `by_rows`, `a_stride`
-    /// apart; V and R as dense, column-major, `b_stride` apart, and tau. b_stride 0: groups in the format of the lanes with ld = m,
-    /// tau behind X, one behind the other.
-    /// Returns how many groups come before one in which factor_lanes scales or finds NaN or Inf: that is untouched.
-    Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride,
-                         T* tau, Index tau_stride);
+    /// apart. What is kept is dense and column-major: B := V and R, `b_stride` apart, and other := tau; if `upper`, B := R and,
+    /// unless it is null, other := the thin Q as by form_lanes. b_stride 0: groups in the format of the lanes with ld = m, tau behind
+    /// X, one behind the other. Returns how many groups come before one in which factor_lanes scales or finds NaN or Inf: that is
+    /// untouched.
+    Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, bool upper, T* B,
+                         Index b_stride, T* other, Index other_stride);
     /// X (m×k, k <= m) := the thin Q of its reflectors, as ?org2r.
     void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
     /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.

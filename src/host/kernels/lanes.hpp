@@ -385,10 +385,36 @@ template <class T, int Count, int Q = most_piece<T>>
 /// Chains of additions of each of so many sums: one alone would wait for itself.
 constexpr int sum_chains(int sums) { return sums >= 4 ? 1 : sums >= 2 ? 2 : 4; }
 
+/// x := the thin Q, M×N, of its reflectors, by the operations of form_lanes in their order.
+template <class T, int M, int N>
+[[gnu::always_inline]] inline void form_in_registers(Vector<T>* x, const Vector<T>* t) {
+#pragma GCC unroll 4
+    for (int j = N - 1; j >= 0; --j) {
+        Vector<T>* const a = x + j + j * M;
+#pragma GCC unroll 4
+        for (int l = 1; l < N - j; ++l) {
+            Vector<T>* const c = a + l * M;
+            Vector<T> sum = {};
+#pragma GCC unroll 4
+            for (int i = 1; i < M - j; ++i) sum += a[i] * c[i];
+            const Vector<T> w = (c[0] + sum) * t[j];
+            c[0] -= w;
+#pragma GCC unroll 4
+            for (int i = 1; i < M - j; ++i) c[i] -= a[i] * w;
+        }
+        // H e_j = e_j − τ [1; v]
+        a[0] = T(1) - t[j];
+#pragma GCC unroll 4
+        for (int i = 1; i < M - j; ++i) a[i] = -t[j] * a[i];
+#pragma GCC unroll 4
+        for (int i = 1; i <= j; ++i) a[-i] = Vector<T>{};
+    }
+}
+
 /// factor_tiny, by the operations of factor_lanes in their order, but entries stay in registers.
 template <class T, int M, int N>
-[[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride,
-                                            T* tau, Index tau_stride) {
+[[gnu::noinline]] Index factor_in_registers(Index count, const T* A, Index a_stride, bool by_rows, bool upper, T* B,
+                                            Index b_stride, T* other, Index other_stride) {
     constexpr Index W = width<T>, packed = (M + 1) * N;
     for (Index group = 0; group < count; ++group) {
         Vector<T> x[M * N], t[N];
@@ -449,23 +475,34 @@ template <class T, int M, int N>
             for (int i = 0; i < M * N; ++i) store(B + (group * packed + i) * W, x[i]);
 #pragma GCC unroll 4
             for (int j = 0; j < N; ++j) store(B + (group * packed + M * N + j) * W, t[j]);
-        } else {
+        } else if (!upper) {
             store_all_across<T, M * N>(B + group * W * b_stride, b_stride, x);
-            store_all_across<T, N>(tau + group * W * tau_stride, tau_stride, t);
+            store_all_across<T, N>(other + group * W * other_stride, other_stride, t);
+        } else {
+            Vector<T> R[N * N];
+#pragma GCC unroll 16
+            for (int i = 0; i < N * N; ++i) R[i] = i % N <= i / N ? x[i % N + i / N * M] : Vector<T>{};
+            store_all_across<T, N * N>(B + group * W * b_stride, b_stride, R);
+            if (!other) continue;
+            form_in_registers<T, M, N>(x, t);
+            store_all_across<T, M * N>(other + group * W * other_stride, other_stride, x);
         }
     }
     return count;
 }
 template <class T, int M = tiny_rows, int N = tiny_rows>
-Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, T* B, Index b_stride, T* tau,
-                  Index tau_stride) {
+Index factor_tiny(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, bool upper, T* B,
+                  Index b_stride, T* other, Index other_stride) {
     if constexpr (M > 1) {
-        if (m < M) return factor_tiny<T, M - 1, M - 1>(m, n, count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
+        if (m < M)
+            return factor_tiny<T, M - 1, M - 1>(m, n, count, A, a_stride, by_rows, upper, B, b_stride, other,
+                                                other_stride);
     }
     if constexpr (N > 1) {
-        if (n < N) return factor_tiny<T, M, N - 1>(m, n, count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
+        if (n < N)
+            return factor_tiny<T, M, N - 1>(m, n, count, A, a_stride, by_rows, upper, B, b_stride, other, other_stride);
     }
-    return factor_in_registers<T, M, N>(count, A, a_stride, by_rows, B, b_stride, tau, tau_stride);
+    return factor_in_registers<T, M, N>(count, A, a_stride, by_rows, upper, B, b_stride, other, other_stride);
 }
 
 /// sums[l] := Σ row(i)[l] over h rows, l < A, where row(i, s) adds row i to s; cut into runs of `longest_chain`.
@@ -559,7 +596,7 @@ template <class T>
 unsigned factor_lanes(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e) {
     constexpr Index W = width<T>;
     if (first == 0 && end <= m && m <= tiny_rows && ld == m && tau == X + m * end * W &&
-        factor_tiny<T>(m, end, 1, X, 0, false, X, 0, tau, 0) == 1)
+        factor_tiny<T>(m, end, 1, X, 0, false, false, X, 0, tau, 0) == 1)
         return 0;
     // columns whose largest entry is beyond 2^±safe are factored as 2^-e times themselves
     Vector<T> finite = {};
