@@ -5,9 +5,18 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
+
 from ._errors import InvalidArgument
 
 VERSION = 1
+
+
+def _aligned(saved: Any) -> Any:
+    """Arrays that lie at any address, as those of a message do, as copies at multiples of their elements' size."""
+    if isinstance(saved, (list, tuple)):
+        return type(saved)(_aligned(item) for item in saved)
+    return saved.copy(order="K") if isinstance(saved, np.ndarray) and not saved.flags.aligned else saved
 
 
 class Pickled:
@@ -34,4 +43,4 @@ class Pickled:
             )
         self.__dict__.update(state["attributes"])
         self._lock = threading.Lock()
-        self._restore(state["saved"])
+        self._restore(_aligned(state["saved"]))
