@@ -125,10 +125,14 @@ def to_float(array: Any, function: str) -> Any:
         )
     if isinstance(result, GpuArray):
         return result.dense()
-    # elements that do not lie at multiples of their size have no strides in elements
-    if any(stride % result.itemsize for stride in result.strides) or not result.flags.aligned:
-        result = result.copy(order="C")
-    return result
+    return aligned(result)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """The array, or a copy where elements do not lie at multiples of their size: those have no strides in elements."""
+    if any(stride % array.itemsize for stride in array.strides) or not array.flags.aligned:
+        return array.copy(order="C")
+    return array
 
 
 def at_least_2d(array: Any) -> Any:

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import aligned
 from ._errors import InvalidArgument
 
 VERSION = 1
 
 
 def _aligned(saved: Any) -> Any:
-    """Arrays that lie at any address, as those of a message do, as copies at multiples of their elements' size."""
+    """`aligned` for each array: those of a message may lie at any address."""
     if isinstance(saved, (list, tuple)):
         return type(saved)(_aligned(item) for item in saved)
-    return saved.copy(order="K") if isinstance(saved, np.ndarray) and not saved.flags.aligned else saved
+    return aligned(saved) if isinstance(saved, np.ndarray) else saved
 
 
 class Pickled:
