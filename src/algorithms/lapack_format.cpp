@@ -25,14 +25,18 @@ const ReflectorForest<T, D>& lapack_forest(Context<D>& ctx, const QR<T, D>& f, c
         to_string(f.report().method)));
 }
 
-/// What a small Q has, in LAPACK's format; V and R in `memory`, if that has data.
+/// V and R of a small Q in LAPACK's format, in `memory` if that has data.
 template <class T, class D>
-LapackQR<T, D> unpacked(Context<D>& ctx, const SmallQ<T, D>& small, Index m, Index n, Matrix<T, D>&& memory = {}) {
-    if (memory.rows() == 0) memory = Matrix<T, D>(ctx, m, n);
-    LapackQR<T, D> result{std::move(memory), Matrix<T, D>(ctx, std::min(m, n), 1)};
-    small.batch->unpack(ctx, Factor::VR, one_member, one_of(result.V_R.view()));
-    small.batch->unpack_tau(ctx, one_member, one_of(result.tau.view()));
-    return result;
+Matrix<T, D> unpacked(Context<D>& ctx, const SmallQ<T, D>& small, Index m, Index n, Matrix<T, D>&& memory = {}) {
+    Matrix<T, D> V_R = memory.rows() > 0 ? std::move(memory) : Matrix<T, D>(ctx, m, n);
+    small.batch->unpack(ctx, Factor::VR, one_member, one_of(V_R.view()));
+    return V_R;
+}
+template <class T, class D>
+Matrix<T, D> unpacked_tau(Context<D>& ctx, const SmallQ<T, D>& small, Index k) {
+    Matrix<T, D> tau(ctx, k, 1);
+    small.batch->unpack_tau(ctx, one_member, one_of(tau.view()));
+    return tau;
 }
 
 /// V below the diagonal and R above it, which leave the factorization without a Q.
@@ -40,7 +44,7 @@ template <class T, class D>
 Matrix<T, D> take_v_and_r(Context<D>& ctx, QR<T, D>& f) {
     auto& held = Inside::of(f);
     auto* small = held.small_q();
-    Matrix<T, D> V_R = small ? unpacked(ctx, *small, f.rows(), f.cols(), std::move(small->memory)).V_R
+    Matrix<T, D> V_R = small ? unpacked(ctx, *small, f.rows(), f.cols(), std::move(small->memory))
                              : std::move(held.reflectors()->forest.A);
     held.holder.template emplace<std::monostate>();
     return V_R;
@@ -64,6 +68,7 @@ Matrix<T, D> QR<T, D>::v(Context<D>& ctx) const {
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
+    if (const auto* small = inside_->small_q()) return unpacked_tau(ctx, *small, std::min(rows(), cols()));
     const auto& forest = lapack_forest(ctx, *this, "tau");
     Matrix<T, D> tau(ctx, std::min(rows(), cols()), 1);
     for (const Panel& panel : forest.panels) {
@@ -151,12 +156,7 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
     Inside::of(factorization).require_q("to_lapack");
     require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
-    if (auto* small = Inside::of(factorization).small_q()) {
-        result = unpacked(ctx, *small, factorization.rows(), factorization.cols(), std::move(small->memory));
-        Inside::of(factorization).holder.template emplace<std::monostate>();
-        return result;
-    }
-    if (find_lapack_forest(ctx, factorization)) {
+    if (Inside::of(factorization).small_q() || find_lapack_forest(ctx, factorization)) {
         result.tau = factorization.tau(ctx);
         result.V_R = take_v_and_r(ctx, factorization);
         return result;
@@ -213,7 +213,8 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
 template <class T, class D>
 const ReflectorQ<T, D>& SmallQ<T, D>::reflectors(Context<D>& ctx, const Plan& plan) const {
     std::call_once(reflectors_made_, [&] {
-        QR<T, D> f = from_lapack(ctx, unpacked(ctx, *this, plan.rows, plan.cols));
+        const Index m = plan.rows, n = plan.cols;
+        QR<T, D> f = from_lapack<T, D>(ctx, {unpacked(ctx, *this, m, n), unpacked_tau(ctx, *this, std::min(m, n))});
         reflectors_ = std::move(*Inside::of(f).reflectors());
     });
     return reflectors_;
