@@ -138,8 +138,7 @@ struct Plan {
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
-    bool one_launch =
-        false;  ///< one kernel factors the whole matrix, which is small; the panels are those of what follows
+    bool one_launch = false;     ///< one kernel factors the whole matrix; later steps go by panels
     bool check_finite = true;
     bool verify = false;
     double workspace_bytes = 0;  ///< arena and factors beyond A itself

@@ -29,9 +29,10 @@ struct Tuning<Cuda> : CommonTuning {
         if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : extends_t ? 11000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
-    /// Entries of the largest matrix that one kernel factors (kernels/batch_strips.cuh, up to 2048 rows) faster than panels do; H200, ms,
-    /// the kernel and panels: 32² 0.09 by panels; 176² 0.11 and 0.43, 352² 0.25 and 0.82, 512² 0.45 and 1.08, 1024² 1.14 and
-    /// 1.94, 2048² 3.2 and 4.7 in f32; 176² 0.18 and 0.42, 512² 0.66 and 1.14, 1024² 2.1 and 2.1, 2048² 4.7 and 5.3 in f64.
+    /// Entries of the largest matrix that one kernel (kernels/batch_strips.cuh) factors faster than panels do. H200, ms:
+    ///                   176²   352²   512²   1024²  2048²   f64: 176²   352²   512²   1024²
+    ///   one kernel      0.11   0.25   0.45   1.14   3.2          0.18   0.47   0.66   2.1
+    ///   panels          0.43   0.82   1.08   1.94   4.7          0.42   0.84   1.14   2.1
     static constexpr Index most_alone = Index(1) << 22;
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
     /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.

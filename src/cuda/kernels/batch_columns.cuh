@@ -210,8 +210,8 @@ __device__ __forceinline__ void form_columns_from(int k, int lane, const T (&a)[
 
 inline constexpr int column_threads = 128;
 
-/// Nothing is written of a matrix with NaN or Inf if `first_bad`, which then gets the first such matrix, is not null. The first output
-/// may be A.
+/// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix. The first output may
+/// be A.
 template <class T, int Rows, int Group, bool Constant, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
     factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
@@ -272,7 +272,7 @@ template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
     apply_columns(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
                   bool identity, BatchEntries<T> to) {
-    __shared__ T shared[column_threads / Group][Rows + 16 / int(sizeof(T))];
+    __shared__ alignas(16) T shared[column_threads / Group][Rows + 16 / int(sizeof(T))];
     const int lane = threadIdx.x % Group;
     T* const v = shared[threadIdx.x / Group];
     const Index b = Index(blockIdx.x) * (column_threads / Group) + threadIdx.x / Group;

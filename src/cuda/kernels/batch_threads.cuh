@@ -130,8 +130,8 @@ __device__ void factor_matrix(ThreadMatrix<T>& A, int k, T (&tau)[thread_side]) 
     });
 }
 
-/// Nothing is written of a matrix with NaN or Inf if `first_bad`, which then gets the first such matrix, is not null. The first output
-/// may be A.
+/// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix. The first output may
+/// be A.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
     factor_in_threads(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
