@@ -9,7 +9,7 @@ namespace quoin {
 
 template <class T, class D>
 const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>& ctx) const {
-    std::call_once(kernel_made_, [&] {
+    return kernel_.get(ctx, [&] {
         const Index n = Q.cols();
         BasisKernel<T, D> made;
         Options options;
@@ -27,9 +27,8 @@ const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>& ctx) const {
         flip_rows<T>(ctx, made.signs.view(), made.K.view());
         add_identity<T>(ctx, made.K.view());
         negate<T>(ctx, made.signs.view());
-        kernel_ = std::move(made);
+        return made;
     });
-    return kernel_;
 }
 
 namespace {

@@ -84,6 +84,27 @@ struct ReflectorQ {
     Matrix<T, D> full_t;  ///< T k×k, or with S m×k; none where the one panel's T is all of it, or nobody asked
 };
 
+/// A form of Q that a const factorization makes at its first use, once for all threads. Contexts other than the one that made it
+/// use it after it is made.
+template <class Form, class D>
+class LazyForm {
+public:
+    template <class Make>
+    const Form& get(Context<D>& ctx, Make make) const {
+        std::call_once(made_, [&] {
+            form_ = make();
+            ready_.record(ctx);
+        });
+        ready_.precede(ctx);
+        return form_;
+    }
+
+private:
+    mutable std::once_flag made_;
+    mutable Form form_;
+    mutable Event<D> ready_;
+};
+
 template <class T, class D>
 struct ExplicitQ {
     ExplicitQ(Matrix<T, D>&& Q_, Matrix<T, D>&& R_) : Q(std::move(Q_)), R(std::move(R_)) {}
@@ -93,8 +114,7 @@ struct ExplicitQ {
     Matrix<T, D> Q, R;  ///< m×k and k×n
 
 private:
-    mutable std::once_flag kernel_made_;
-    mutable BasisKernel<T, D> kernel_;
+    LazyForm<BasisKernel<T, D>, D> kernel_;
 };
 
 /// Reflectors in a format of the device's own, which factored the whole matrix in one launch.
@@ -109,8 +129,7 @@ struct SmallQ {
     Matrix<T, D> memory;  ///< m×n, for what is taken of it: where A was, if that was given up; or none
 
 private:
-    mutable std::once_flag reflectors_made_;
-    mutable ReflectorQ<T, D> reflectors_;
+    LazyForm<ReflectorQ<T, D>, D> reflectors_;
 };
 
 /// With QForm::None.

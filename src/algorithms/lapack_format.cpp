@@ -212,12 +212,11 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
 
 template <class T, class D>
 const ReflectorQ<T, D>& SmallQ<T, D>::reflectors(Context<D>& ctx, const Plan& plan) const {
-    std::call_once(reflectors_made_, [&] {
+    return reflectors_.get(ctx, [&] {
         const Index m = plan.rows, n = plan.cols;
         QR<T, D> f = from_lapack<T, D>(ctx, {unpacked(ctx, *this, m, n), unpacked_tau(ctx, *this, std::min(m, n))});
-        reflectors_ = std::move(*Inside::of(f).reflectors());
+        return std::move(*Inside::of(f).reflectors());
     });
-    return reflectors_;
 }
 
 template <class T, class D>

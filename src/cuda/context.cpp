@@ -314,10 +314,12 @@ Event<Cuda>::~Event() {
 void Event<Cuda>::record(Context<Cuda>& ctx) {
     if (!event_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
     QUOIN_CUDA_CHECK(cudaEventRecord(event_, ctx.stream()));
+    recorded_on_ = ctx.stream();
 }
 
 void Event<Cuda>::precede(Context<Cuda>& ctx) const {
-    if (event_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
+    // a stream is in order by itself, and one that is captured into a graph must not wait for a moment outside of it
+    if (event_ && ctx.stream() != recorded_on_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
 }
 
 // ---- Memory ------------------------------------------------------------------------------------------------------------

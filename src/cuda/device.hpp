@@ -27,6 +27,7 @@ public:
 
 private:
     CUevent_st* event_ = nullptr;
+    CudaStream recorded_on_ = nullptr;
 };
 
 /// Between two events on the context's stream.

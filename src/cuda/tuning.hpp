@@ -34,6 +34,14 @@ struct Tuning<Cuda> : CommonTuning {
     ///   one kernel      0.11   0.25   0.45   1.14   3.2          0.18   0.47   0.66   2.1
     ///   panels          0.43   0.82   1.08   1.94   4.7          0.42   0.84   1.14   2.1
     static constexpr Index most_alone = Index(1) << 22;
+    /// Columns of a tall one up to which CholeskyQR2 is faster still: its n×n steps are one kernel each. H200, thin Q and R of 2048
+    /// rows in f32, 1024 in f64, µs:
+    ///                   96     128    176    192    224    256    320     384     512
+    ///   CholeskyQR2     70     87     125    138    771    879    1095    1323    1787
+    ///   one kernel      280    359    476    524    604    690    841     990     1291
+    ///   f64             93     123    171    191    747    842
+    ///   one kernel      328    421    570    615    709    800
+    static constexpr Index cholesky_ahead_cols = 192;
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
     /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.
     static constexpr PanelDevice panel = PanelDevice::Device;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "batches.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 
 namespace quoin::test {
@@ -251,6 +252,21 @@ TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
             }
         }
         EXPECT_LE(worst, law * static_cast<double>(k) * unit_roundoff<T>);
+    }
+}
+
+TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForOneLaunchAtItsEdge) {
+    using T = TypeParam;
+    const Index edge = Tuning<Cuda>::cholesky_ahead_cols, m = 4 * edge + 4;
+    for (const QForm form : {QForm::Explicit, QForm::None}) {
+        Options options;
+        options.q = form;
+        EXPECT_EQ(plan_qr<T>(this->gpu(), m, edge, options).method, Method::CholeskyQR2);
+        const Plan beyond = plan_qr<T>(this->gpu(), m, edge + 1, options);
+        EXPECT_EQ(beyond.method, Method::BlockedHouseholder);
+        EXPECT_TRUE(beyond.one_launch);
+        // too many rows for one launch
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 4 * m, edge + 1, options).method, Method::CholeskyQR2);
     }
 }
 

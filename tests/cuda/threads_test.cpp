@@ -173,5 +173,41 @@ TEST_F(GpuThreads, ShortCallsMeet) {
     for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
+/// The first product with Q makes a form of it on a stream that is busy; the second, on an idle stream, must wait for that.
+template <class T>
+void expect_second_stream_waits(Context<Cuda>& busy, const QR<T, Cuda>& f, const QR<T, Cuda>& twin, Index p) {
+    Context<Cuda> idle;
+    const Matrix<T> C = random_normal<T>(f.rows(), p, 7);
+    const auto on = [&](Context<Cuda>& ctx) { return copy_to_device<T>(ctx, C.view()); };
+    Matrix<T, Cuda> expected = on(busy), first = on(busy), second = on(idle);
+    twin.apply_q(busy, Side::Left, Op::None, expected.view());
+    const Matrix<T, Cuda> Q = copy_to_device<T>(busy, random_normal<T>(65536, 192).view());
+    Matrix<T, Cuda> S(busy, 192, 192);
+    idle.wait();
+    for (int i = 0; i < (quick() ? 4 : 200); ++i) multiply_transposed<T>(busy, Q.view(), Q.view(), S.view());
+    f.apply_q(busy, Side::Left, Op::None, first.view());
+    f.apply_q(idle, Side::Left, Op::None, second.view());
+    const Matrix<T> wanted = copy_to_host<T>(busy, expected.view()), found = copy_to_host<T>(idle, second.view());
+    EXPECT_EQ(std::memcmp(found.data(), wanted.data(), sizeof(T) * wanted.rows() * wanted.cols()), 0);
+}
+
+TEST_F(GpuThreads, FormsOfQMadeOnOneStreamAreUsedOnAnother) {
+    const auto of = [&](Method method, Index m, Index n) {
+        const Matrix<float, Cuda> A = copy_to_device<float>(gpu(), random_normal<float>(m, n).view());
+        return qr<float, Cuda>(gpu(), A.view(), with(method));
+    };
+    {
+        SCOPED_TRACE("the basis kernel of an explicit Q");
+        expect_second_stream_waits(gpu(), of(Method::CholeskyQR2, 4096, 64), of(Method::CholeskyQR2, 4096, 64), 8);
+    }
+    {
+        SCOPED_TRACE("the panels of a Q that one launch made");
+        const Index p = 40000;
+        ASSERT_FALSE((SmallBatch<float, Cuda>::applies_alone(512, p)));
+        expect_second_stream_waits(gpu(), of(Method::BlockedHouseholder, 512, 200),
+                                   of(Method::BlockedHouseholder, 512, 200), p);
+    }
+}
+
 }  // namespace
 }  // namespace quoin::test
