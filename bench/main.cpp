@@ -19,6 +19,12 @@ constexpr bool have_cuda = true;
 constexpr bool have_cuda = false;
 #endif
 
+#ifdef QUOIN_HAVE_NCCL
+constexpr bool have_nccl = true;
+#else
+constexpr bool have_nccl = false;
+#endif
+
 // ---- What cannot be measured is refused before anything is ------------------------------------------------------------
 
 void check_shapes(const BenchArguments& arguments) {
@@ -41,6 +47,15 @@ void check_shapes(const BenchArguments& arguments) {
 void check_tall(const BenchArguments& arguments) {
     for (const Shape shape : arguments.shapes)
         if (shape.rows < shape.cols) refuse_argument("SHAPE", "out-of-core takes no wide matrices");
+}
+
+void check_ranks(const BenchArguments& arguments) {
+    for (const Operation operation : arguments.operations)
+        if (operation != Operation::ThinQr && operation != Operation::ROnly)
+            refuse_argument("--op",
+                            fmt::format("over ranks there are thin-qr and r-only, not {}", to_string(operation)));
+    if (arguments.on_device() && !have_nccl)
+        throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
 }
 
 // ---- The studies that this build has -----------------------------------------------------------------------------------
@@ -114,6 +129,7 @@ enum Has : unsigned {
     Folder = 2048,
     GpuAlone = 4096,  // it runs on no other device
     Specs = 8192,
+    RankCounts = 16384,
 };
 
 struct Study {
@@ -145,6 +161,13 @@ const Study batches = {
     "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
     "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
     Specs | Types | AnyDevice | References | Csv, bench_batches};
+
+const Study ranks = {
+    "ranks",
+    "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
+    "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
+    "them. The speed-up is against the first number of ranks. Without SHAPE 1000000x192.",
+    Shapes | Types | AnyDevice | Operations | RankCounts | Csv | Algorithm, bench_ranks, check_ranks};
 
 constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | GpuAlone;
 const Study papers[] = {
@@ -218,6 +241,13 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     if (has(AnyDevice))
         add_choice(command, "--device", arguments.common.device, {Device::Host, Device::Cuda},
                    "host or cuda: where the matrix is (default: host)");
+    if (has(RankCounts))
+        add_list(
+            command, "--ranks", "COUNTS", arguments.ranks,
+            [](const std::string& argument, const std::string& text) {
+                return static_cast<int>(parse_dimension(argument, text));
+            },
+            "How many ranks, one number after the other, separated by commas (default: 1,2,4)");
     if (has(References))
         add_list(
             command, "--against", "REFERENCES", arguments.references,
@@ -285,6 +315,7 @@ int main(int argc, char** argv) {
         "docs/performance.md says what the columns mean.");
     add_study(*program.add_subcommand(files.name, files.description), arguments, files);
     add_study(*program.add_subcommand(batches.name, batches.description), arguments, batches);
+    add_study(*program.add_subcommand(ranks.name, ranks.description), arguments, ranks);
     CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
     std::string names;
     for (const Study& study : papers) {

@@ -69,6 +69,9 @@ void expect_law_over_ranks(Communicator& comm, MatrixView<const T> A, const Spre
     const Matrix<T> Q_mine = f.form_q(ctx);
     ASSERT_EQ(Q_mine.rows(), rows[comm.rank()].size());
     ASSERT_EQ(Q_mine.cols(), k);
+    auto spent = qr(ctx, comm, mine.view(), options);
+    EXPECT_TRUE(same_bits<T>(std::move(spent).take_q(ctx).view(), Q_mine.view()));
+    EXPECT_THROW(spent.form_q(ctx), InvalidArgument);
     const Matrix<T> Q = gather<T>(ctx, comm, rows, Q_mine.view());
     const Matrix<T> C = random_normal<T>(A.rows, p, 7), W = random_normal<T>(k, p, 8);
     const Padded<T> C_mine(C.view().row_block(rows[comm.rank()]));

@@ -7,6 +7,8 @@
 
 namespace quoin {
 
+struct Cuda;
+
 /// What one rank has sent and received so far. A word is one element of a view.
 struct Traffic {
     Index messages_sent = 0, words_sent = 0;
@@ -18,9 +20,13 @@ enum class Reduction { Sum, Max };
 
 /// One of `size` ranks that send each other matrices of float, double or Index, of any number of elements.
 ///
-/// An engine carries the bytes: threads of this process (`run_ranks`) or MPI (`MpiCommunicator` in quoin/mpi.hpp). The rest is
-/// made of these messages here, so that no other part of Quoin knows the engine, and sums have one order, that of a fixed binary
-/// tree of ranks, whatever arrives first. Each message blocks until its data may be changed; the two ranks name each other.
+/// An engine carries the bytes: threads of this process (`run_ranks`), MPI (`MpiCommunicator` in quoin/mpi.hpp), or NCCL between GPUs
+/// (`NcclCommunicator` in quoin/nccl.hpp). The rest is made of these messages here, so that no other part of Quoin knows the engine,
+/// and sums have one order, that of a fixed binary tree of ranks, whatever arrives first. Each message blocks until its data may be
+/// changed; the two ranks name each other.
+///
+/// **GPUs.** Float and double are sent from and to the memory of a GPU, in the order of the context's work. NCCL sends them from GPU to
+/// GPU, and such a message only waits for the other rank's note; the other engines copy them through the host's memory.
 ///
 /// **Notes.** A message carries either its data or a note alone, a positive number. A rank whose work has failed sends 1 + its
 /// number in place of every message that the others wait for: nobody hangs, and all learn of the failure.
@@ -53,7 +59,7 @@ public:
     /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
     template <class T, class D>
     int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
-    /// A := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note on every rank:
+    /// A, of the host's memory, := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note on every rank:
     /// 0, or a note of one of the ranks, and A is unspecified. 2⌈log₂ size⌉ messages one after the other.
     template <class T, class D>
     int all_reduce(Context<D>& ctx, View<T, D> A, Reduction reduction = Reduction::Sum, int note = 0);
@@ -62,12 +68,28 @@ public:
 
 protected:
     Communicator(int rank, int size) : rank_(rank), size_(size) {}
+    /// Messages of the host's memory by another engine.
+    static void send_bytes_by(Communicator& other, const void* data, Index bytes, int to, int note) {
+        other.send_bytes(data, bytes, to, note);
+    }
+    static int receive_bytes_by(Communicator& other, void* data, Index bytes, int from) {
+        return other.receive_bytes(data, bytes, from);
+    }
 
 private:
+    template <class T, class D>
+    void send_contiguous(Context<D>& ctx, View<const T, D> A, int to, int note);
+    template <class T, class D>
+    int receive_contiguous(Context<D>& ctx, View<T, D> A, int from);
+
     /// The message is `bytes` of data, or no data and a note. Returns when the data may be changed.
     virtual void send_bytes(const void* data, Index bytes, int to, int note) = 0;
     /// Throws CommunicationFailure if a message without a note is not of `bytes`.
     virtual int receive_bytes(void* data, Index bytes, int from) = 0;
+    /// Whether the two after it carry the memory of GPUs, which they enqueue on the context's stream.
+    virtual bool reaches_gpus() const { return false; }
+    virtual void enqueue_send(Context<Cuda>&, const void* /*data*/, Index /*bytes*/, int /*to*/) {}
+    virtual void enqueue_receive(Context<Cuda>&, void* /*data*/, Index /*bytes*/, int /*from*/) {}
     void require_other_rank(const char* operation, int rank) const;
 
     int rank_, size_;

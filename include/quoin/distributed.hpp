@@ -15,7 +15,7 @@ struct DistributedFactorization;
 /// A QR factorization A = QR of an m×n matrix whose rows are spread over the ranks of a Communicator, in blocks in the order of the
 /// ranks: any number of rows a rank, also none. k = min(m, n).
 ///
-/// **All ranks call `r`, `form_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks until the
+/// **All ranks call `r`, `form_q`, `take_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks until the
 /// other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the factorization.
 ///
 /// Q is held as reflectors, whose tree has the ranks as its top levels, or explicitly, each rank its rows.
@@ -33,6 +33,9 @@ public:
     /// This rank's rows of the thin Q. 2hn² flops for h rows, and n(n + 1)/2 words along each edge of the tree of ranks; a copy if Q
     /// is held explicitly. Throws InvalidArgument with QForm::None.
     Matrix<T, D> form_q(Context<D>& ctx) const;
+
+    /// The same in the memory of the factorization, which has no Q afterwards.
+    Matrix<T, D> take_q(Context<D>& ctx) &&;
 
     /// With Op::Transpose Q₁ᵀC, k×p, on every rank, C (h×p) being this rank's rows of a matrix. With Op::None this rank's rows of
     /// Q₁C, C being k×p and the same on every rank. Q₁ is the thin Q, and is not formed.

@@ -50,8 +50,10 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     Matrix<Certificate, D> state(ctx, 1, 1);
     const CertificateView<D> certificate = state.view();
 
-    const auto factor = [&](MatrixView<S, D> G, GramDemands demands) {
-        if (over_ranks.factor) return over_ranks.factor(G, demands, certificate);
+    const auto factor = [&](
+                            MatrixView<S, D> G, GramDemands demands,
+                            typename GramOverRanks<T, D>::IsLast is_last = [](const Certificate&) { return false; }) {
+        if (over_ranks.factor) return over_ranks.factor(G, demands, certificate, is_last);
         factor_gram<T>(ctx, G, demands, G, certificate);
     };
     // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
@@ -92,7 +94,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
         const double one_pass_condition = std::min(most_condition, std::sqrt(nu / 2 / gamma));
         const bool one_pass = static_cast<double>(n) < one_pass_condition;
-        factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition});
+        factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition},
+               [one_pass](const Certificate& found) { return one_pass && !found.refused(); });
         if (one_pass) {
             // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx, {}, R1, R, certificate);
@@ -107,7 +110,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
     }
-    factor(R2, {.step = Last, .most_departure = most_final_departure});
+    factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
     // R := R₂ R₁;  Q = Q₁ R₂⁻¹
     multiply_upper<S, T>(ctx, R2, R1, R, certificate);
     const Certificate found = conclude(Q1, R2);

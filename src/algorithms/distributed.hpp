@@ -26,9 +26,14 @@ Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
     return plan_qr<T>(ctx, m, n, options);
 }
 
-/// Elements on and above the diagonal of a k×n matrix, and what a certificate adds to them in a message.
-inline Index packed_size(Index k, Index n) { return k * n - k * (k - 1) / 2; }
-inline constexpr Index certificate_size = 5;
+/// Elements on and above the diagonal of a k×n matrix.
+inline Index packed_size(Index k, Index n) { return packed_column(k, n); }
+
+/// A on the root := the sum of the ranks' A, in the order of the tree of ranks. `part` as of `reduce`.
+template <class T, class D>
+void reduce_sum(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note) {
+    reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) { add<T>(ctx, B, C); });
+}
 
 /// Levels of the tree of ranks.
 inline Index rank_levels(int ranks) {
@@ -177,7 +182,9 @@ struct DistributedFactorization {
     void require_q(const char* operation) const {
         if (!holds_q)
             throw InvalidArgument(std::string(operation) +
-                                  " needs Q, and the factorization was asked for R alone (q = none)");
+                                  (plan.q == QForm::None
+                                       ? " needs Q, and the factorization was asked for R alone (q = none)"
+                                       : " of a factorization whose Q was taken"));
     }
 };
 

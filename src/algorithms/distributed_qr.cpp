@@ -25,22 +25,6 @@ void require_offered(const Options& o) {
 
 namespace {
 
-template <class T>
-T* pack(MatrixView<const T> R, T* to) {
-    for (Index j = 0; j < R.cols; ++j) to = std::copy_n(R.at(0, j), std::min(R.rows, j + 1), to);
-    return to;
-}
-/// What is below R's diagonal stays.
-template <class T>
-const T* unpack(const T* from, MatrixView<T> R) {
-    for (Index j = 0; j < R.cols; ++j) {
-        const Index rows = std::min(R.rows, j + 1);
-        std::copy_n(from, rows, R.at(0, j));
-        from += rows;
-    }
-    return from;
-}
-
 template <class T, class D>
 class RankFactorizer {
 public:
@@ -64,12 +48,14 @@ public:
                 scale_columns<T>(ctx_, exponents_.view(), 1, Part::Upper, f_.R.view());
             }
         }
-        f_.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (chosen_.rows() > 0) ctx_.wait();  // a copy may still read it
+        f_.report.seconds = wall_seconds<D>(start);
         return std::move(f_);
     }
 
 private:
     using Passes = CholeskyPasses<T, D>;
+    using S = Sum<T, D>;
     int rank() const { return f_.comm->rank(); }
     bool wants_q() const { return options_.q != QForm::None; }
     /// Whether X is overwritten; otherwise A may only be read.
@@ -77,7 +63,8 @@ private:
     MatrixView<const T, D> rows() const { return copied_ ? std::as_const(X_).view() : A_; }
     void copy_rows() {
         if (std::exchange(copied_, true)) return;
-        X_ = copy_of<T, D>(ctx_, A_);
+        if (X_.rows() != A_.rows || X_.cols() != A_.cols) X_ = Matrix<T, D>(ctx_, A_.rows, A_.cols);
+        copy<T>(ctx_, A_, X_.view());
     }
 
     /// The checks and the plan.
@@ -85,9 +72,11 @@ private:
         call_.attempt([&] {
             check_matrix(A_);
             require_offered(options_);
-            packed_ = Matrix<T, D>(ctx_, packed_size(n_, n_) + certificate_size, 1);
-            part_ = Matrix<T, D>(ctx_, packed_.rows(), 1);
-            if (overwrites()) copy_rows();
+            packed_ = Matrix<T, D>(ctx_, packed_size(n_, n_), 1);
+            sum_ = Matrix<S, D>(ctx_, packed_size(n_, n_) + certificate_size, 1);
+            part_ = Matrix<S, D>(ctx_, packed_size(n_, n_), 1);
+            certificate_ = Matrix<Certificate, D>(ctx_, 1, 1);
+            if (overwrites()) X_ = Matrix<T, D>(ctx_, A_.rows, n_);
         });
         const auto& o = options_;
         const auto heights = call_.agree(
@@ -118,7 +107,6 @@ private:
         call_.attempt([&] {
             if (!is_cholesky(f_.plan.method)) lay_out_tree();
             exponents_ = Matrix<int, D>(ctx_, n_, 1);
-            largest_ = Matrix<Index, D>(ctx_, n_, 1);
             scaled = look(safe_exponent<T>).scaled;
         });
         const auto found = call_.agree({}, scaled);
@@ -128,18 +116,21 @@ private:
         }
         // e_j := the exponent of the largest entry of column j on any rank, 0 for a zero column
         constexpr Index zero = std::numeric_limits<int>::min();
+        Matrix<Index> largest(n_, 1);
         call_.attempt([&] {
             copy_rows();
-            look(-1);
             for (Index j = 0; j < n_; ++j) {
-                const bool is_zero =
-                    exponents_(j, 0) == 0 && entry_norms<T>(ctx_, rows().col_block({j, j + 1}), {}).largest == 0;
-                largest_(j, 0) = is_zero ? zero : exponents_(j, 0);
+                const double entry = entry_norms<T>(ctx_, rows().col_block({j, j + 1}), {}).largest;
+                largest(j, 0) = entry == 0 ? zero : std::isfinite(entry) ? std::ilogb(entry) : 0;
             }
         });
-        call_.hear(f_.comm->template all_reduce<Index>(ctx_, largest_.view(), Reduction::Max, call_.note()));
+        call_.hear(
+            f_.comm->template all_reduce<Index>(host_context(ctx_), largest.view(), Reduction::Max, call_.note()));
         call_.agree();
-        for (Index j = 0; j < n_; ++j) exponents_(j, 0) = largest_(j, 0) == zero ? 0 : static_cast<int>(largest_(j, 0));
+        chosen_ = Matrix<int>(n_, 1);
+        for (Index j = 0; j < n_; ++j) chosen_(j, 0) = largest(j, 0) == zero ? 0 : static_cast<int>(largest(j, 0));
+        start_copy_from_host<int>(ctx_, chosen_.view(), exponents_.view());
+        finish_copies(ctx_);
         scale_columns<T>(ctx_, exponents_.view(), -1, Part::All, X_.view());
     }
 
@@ -159,10 +150,14 @@ private:
         using State = typename Passes::State;
         const bool shifted = f_.plan.method == Method::ShiftedCholeskyQR3;
         Passes passes;
-        passes_are_over_ = n_ == 0;
+        passes_are_over_ = [this] { return n_ == 0; };
         const GramOverRanks<T, D> over_ranks{
-            [&](MatrixView<T, D> G, GramDemands demands, CertificateView<D> certificate) {
-                if (demands.step == 0 || !certificate(0, 0).refused()) factor_sum(G, demands, certificate);
+            [&](MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate, auto is_last) {
+                factor_sum(G, demands, certificate);
+                passes_are_over_ = [=, this] {
+                    unpack_certificate<S>(ctx_, numbers(), certificate_.view());
+                    return is_last(read_certificate(ctx_, certificate_.view()));
+                };
             },
             f_.plan.rows, rank_levels(f_.comm->size())};
         call_.attempt([&] {
@@ -171,7 +166,7 @@ private:
             passes = cholesky_passes<T, D>(ctx_, shifted, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
         });
         // the others wait for this rank's part of a sum, or for its word that it is done
-        if (call_.failed() && !passes_are_over_) factor_sum({}, {}, {});
+        if (call_.failed() && !passes_are_over_()) factor_sum({}, {}, {});
         call_.agree();
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Certified) {
@@ -183,34 +178,36 @@ private:
         if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes.column);
         f_.report.method = Method::TSQR;
         f_.report.fell_back = true;
-        if (passes.state == State::Improved && overwrites()) R1_ = std::move(f_.R);
+        if (passes.state == State::Improved && overwrites()) {
+            R1_ = std::move(f_.R);
+            copied_ = true;  // Q₁ is what is factored now
+        }
         by_tree();
         return true;
     }
 
     /// G := the Cholesky factor of the sum of G over the ranks: the sum on its way up the tree of ranks, the factor and the certificate
     /// on their way down.
-    void factor_sum(MatrixView<T, D> G, GramDemands demands, CertificateView<D> certificate) {
-        call_.attempt([&] { pack<T>(G, packed_.data()); });
-        reduce_entries<T, D>(*f_.comm, ctx_, triangle(packed_), triangle(part_), 0, call_.note(), std::plus<T>());
+    void factor_sum(MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate) {
+        const auto triangle = sum_.view().row_block({0, part_.rows()});
+        call_.attempt([&] { pack_triangle<S>(ctx_, G, triangle); });
+        reduce_sum<S, D>(*f_.comm, ctx_, triangle, part_.view(), 0, call_.note());
         if (rank() == 0) {
             call_.attempt(
                 [&] {
-                    unpack<T>(packed_.data(), G);
+                    unpack_triangle<S>(ctx_, triangle, G);
                     factor_gram<T>(ctx_, G, demands, G, certificate);
-                    const Certificate c = certificate(0, 0);
-                    const double numbers[certificate_size] = {double(c.reason), double(c.step), double(c.column),
-                                                              c.departure, c.condition};
-                    std::copy_n(numbers, certificate_size, pack<T>(G, packed_.data()));
+                    pack_triangle<S>(ctx_, G, triangle);
+                    pack_certificate<S>(ctx_, certificate, numbers());
                 },
                 JointCall::Of::All);
         }
-        call_.share<T>(ctx_, packed_.view());
-        const T* numbers = unpack<T>(packed_.data(), G);
-        certificate(0, 0) = {static_cast<Certificate::Reason>(numbers[0]), static_cast<int>(numbers[1]),
-                             static_cast<Index>(numbers[2]), numbers[3], numbers[4]};
-        passes_are_over_ = certificate(0, 0).refused() || demands.most_departure < GramDemands::any;
+        call_.share<S>(ctx_, sum_.view());
+        unpack_triangle<S>(ctx_, triangle, G);
+        unpack_certificate<S>(ctx_, numbers(), certificate);
     }
+
+    MatrixView<S, D> numbers() { return sum_.view().row_block({part_.rows(), sum_.rows()}); }
 
     // ---- the tree -------------------------------------------------------------------------------------------------------
 
@@ -235,8 +232,8 @@ private:
         if (f_.leads()) {
             for (auto& node : f_.nodes) absorb(node);
             if (f_.head >= 0) {
-                call_.attempt([&] { pack<T>(f_.R.view(), packed_.data()); });
-                f_.comm->template send<T>(ctx_, triangle(packed_), f_.head, call_.note());
+                call_.attempt([&] { pack_triangle<T>(ctx_, f_.R.view(), triangle()); });
+                f_.comm->template send<T>(ctx_, triangle(), f_.head, call_.note());
             }
         }
         call_.attempt([&] {
@@ -252,10 +249,13 @@ private:
         if (options_.q == QForm::Explicit) form_and_hold_q();
     }
 
-    MatrixView<T, D> triangle(Matrix<T, D>& packed) { return packed.view().row_block({0, packed_size(f_.k(), n_)}); }
+    MatrixView<T, D> triangle() { return packed_.view().row_block({0, packed_size(f_.k(), n_)}); }
 
     /// A_i = Q_i R_i of the leader's rows.
     void factor_leaf() {
+        call_.attempt([&] {
+            if (overwrites()) copy_rows();
+        });
         Matrix<T, D> group = lent_.gather(ctx_, call_, std::move(X_));
         if (!f_.leads()) return;
         call_.attempt([&] {
@@ -281,11 +281,11 @@ private:
 
     /// [R; R_member] = H [R; 0].
     void absorb(RankNode<T, D>& node) {
-        call_.hear(f_.comm->template receive<T>(ctx_, triangle(packed_), node.member));
+        call_.hear(f_.comm->template receive<T>(ctx_, triangle(), node.member));
         call_.attempt([&] {
             throw_if_stopped(ctx_);
             copy<T>(ctx_, f_.R.view(), node.upper());
-            unpack<T>(packed_.data(), node.lower());
+            unpack_triangle<T>(ctx_, triangle(), node.lower());
             factor_nodes<T>(ctx_, node.tree, 0, node.W.view(), node.Tf.view());
             copy_triangle<T>(ctx_, node.upper(), f_.R.view());
         });
@@ -299,13 +299,15 @@ private:
     const Index n_;
     const Options options_;
     DistributedFactorization<T, D> f_;
-    bool copied_ = false;       // X has A's rows
+    bool copied_ = false;       // X has A's rows, or those of a Q₁ in their place
     Matrix<T, D> X_;            // this rank's rows, until they are lent or held
     Matrix<T, D> R1_;           // of Gram passes whose Q₁ is factored once more
     Matrix<int, D> exponents_;  // of the scaling, if any
-    Matrix<Index, D> largest_;
-    Matrix<T, D> packed_, part_;  // messages
-    bool passes_are_over_ = false;
+    Matrix<int> chosen_;        // the same on the host
+    Matrix<T, D> packed_;       // a triangle of the tree, as a message
+    Matrix<S, D> sum_, part_;   // of Gram passes: a triangle and a certificate, and a triangle
+    Matrix<Certificate, D> certificate_;
+    std::function<bool()> passes_are_over_;
     LentRows<T, D> lent_;
 };
 
@@ -328,14 +330,14 @@ public:
             if (f_.head >= 0) call.hear(f_.comm->template receive<T>(ctx, packed_.view(), f_.head));
             call.attempt([&] {
                 set_identity<T>(ctx, 0, E_.view());
-                if (f_.head >= 0) unpack<T>(packed_.data(), E_.view());
+                if (f_.head >= 0) unpack_triangle<T>(ctx, packed_.view(), E_.view());
             });
             for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
                 call.attempt([&] {
                     store_triangle<T>(ctx, E_.view(), node->upper());
                     form_nodes<T>(ctx, node->tree, 0, node->W.view(), node->Tf.view());
                     copy_triangle<T>(ctx, node->upper(), E_.view());
-                    pack<T>(node->lower(), packed_.data());
+                    pack_triangle<T>(ctx, node->lower(), packed_.view());
                 });
                 f_.comm->template send<T>(ctx, packed_.view(), node->member, call.note());
             }
@@ -395,7 +397,7 @@ Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix
     if (f_.is_explicit) {
         // Q₁ᵀC, the sum over the ranks; what is left is C − Q₁ Q₁ᵀC
         call.attempt([&] { multiply_transposed<T>(ctx, f_.Q.view(), X.view(), top_.view()); });
-        reduce_entries<T, D>(*f_.comm, ctx, top_.view(), part_.view(), f_.layout.root(), call.note(), std::plus<T>());
+        reduce_sum<T, D>(*f_.comm, ctx, top_.view(), part_.view(), f_.layout.root(), call.note());
         if (rest) {
             call.share<T>(ctx, top_.view(), f_.layout.root());
             call.attempt([&] {
@@ -507,7 +509,7 @@ Matrix<T, D> DistributedQR<T, D>::r(Context<D>& ctx, Ranks where) const {
         R = Matrix<T, D>(ctx, f.k(), f.plan.cols);
         packed = Matrix<T, D>(ctx, packed_size(f.k(), f.plan.cols), 1);
         set_zero(ctx, R.view());
-        if (f.R.cols() > 0) pack<T>(f.R.view(), packed.data());
+        if (f.R.cols() > 0) pack_triangle<T>(ctx, f.R.view(), packed.view());
     });
     call.agree({{"which ranks get R", static_cast<Index>(where)}});
     const int root = f.layout.root(), rank = f.comm->rank();
@@ -518,8 +520,30 @@ Matrix<T, D> DistributedQR<T, D>::r(Context<D>& ctx, Ranks where) const {
         if (rank == 0) f.comm->template receive<T>(ctx, packed.view(), root);
     }
     if (where == Ranks::Root && rank != 0) return {};
-    unpack<T>(packed.data(), R.view());
+    unpack_triangle<T>(ctx, packed.view(), R.view());
     return R;
+}
+
+template <class T, class D>
+Matrix<T, D> DistributedQR<T, D>::take_q(Context<D>& ctx) && {
+    auto& f = *inside_;
+    JointCall call(host_context(ctx), *f.comm, RankOperation::TakeQ);
+    Matrix<T, D> Q;
+    std::optional<QFormer<T, D>> former;
+    call.attempt([&] {
+        f.require_q("take_q");
+        if (f.is_explicit) {
+            Q = std::move(f.Q);
+        } else {
+            former.emplace(ctx, f);
+        }
+    });
+    call.agree();
+    if (former) Q = former->form(ctx, call, f.leaf, f.nodes);
+    f.holds_q = false;
+    f.leaf = {};
+    f.nodes.clear();
+    return Q;
 }
 
 template <class T, class D>
@@ -584,7 +608,7 @@ DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<const T, 
     template class ThinProduct<T, D>;   \
     template class DistributedQR<T, D>; \
     template DistributedQR<T, D> qr<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, Options);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

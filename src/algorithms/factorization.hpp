@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -131,6 +132,13 @@ struct SmallQ {
 private:
     LazyForm<ReflectorQ<T, D>, D> reflectors_;
 };
+
+/// Since `start`; −1 on devices where the work may still be on its way when the call returns.
+template <class D>
+double wall_seconds(std::chrono::steady_clock::time_point start) {
+    if constexpr (!std::is_same_v<D, Host>) return -1;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// With QForm::None.
 template <class T, class D>
@@ -294,11 +302,13 @@ template <class T, class D>
 using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, CertificateView<D> certificate)>;
 
 /// Where A has the rows of one of several ranks: G, of these rows, becomes the Cholesky factor of the sum of the ranks' G, and
-/// `certificate` what `factor_gram` says of that sum, the same on all ranks. `levels` additions in a row make the sum; `rows` are those
-/// of all ranks.
+/// `certificate` what `factor_gram` says of that sum, the same on all ranks, unless it is refused already. `is_last` says of that
+/// certificate whether this is the last sum. `levels` additions in a row make the sum; `rows` are those of all ranks.
 template <class T, class D>
 struct GramOverRanks {
-    std::function<void(MatrixView<Sum<T, D>, D> G, GramDemands demands, CertificateView<D> certificate)> factor;
+    using IsLast = std::function<bool(const Certificate& certificate)>;
+    std::function<void(MatrixView<Sum<T, D>, D> G, GramDemands demands, CertificateView<D> certificate, IsLast is_last)>
+        factor;
     Index rows = 0, levels = 0;
 };
 

@@ -259,13 +259,6 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
 
-/// −1 on devices where the work may still be on its way when the call returns.
-template <class D>
-double wall_seconds(std::chrono::steady_clock::time_point start) {
-    if constexpr (!std::is_same_v<D, Host>) return -1;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// Whether R is found while A is only read.
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&

@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "comm/rank_tree.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
 
 namespace quoin {
 
@@ -13,16 +16,65 @@ void Communicator::require_other_rank(const char* operation, int rank) const {
     throw InvalidArgument(fmt::format("{}: rank {} of {} has no other rank {}", operation, rank_, size_, rank));
 }
 
+namespace {
+
+template <class T, class D>
+bool is_contiguous(MatrixView<T, D> A) {
+    return A.ld == A.rows || A.cols <= 1 || A.rows == 0;
+}
+template <class T, class D>
+void copy_entries(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
+    if constexpr (std::is_same_v<T, Index>) {
+        for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.at(0, j));
+    } else {
+        copy<T>(ctx, A, B);
+    }
+}
+
+}  // namespace
+
+template <class T, class D>
+void Communicator::send_contiguous(Context<D>& ctx, View<const T, D> A, int to, int note) {
+    const Index bytes = note == 0 ? A.rows * A.cols * Index{sizeof(T)} : 0;
+    if constexpr (std::is_same_v<D, Host>) {
+        send_bytes(A.data, bytes, to, note);
+    } else if (reaches_gpus() || bytes == 0) {
+        send_bytes(nullptr, 0, to, note);
+        if (bytes > 0) enqueue_send(ctx, A.data, bytes, to);
+    } else {
+        const Matrix<T, Host> there = copy_to_host<T>(ctx, A);
+        send_bytes(there.data(), bytes, to, 0);
+    }
+}
+
+template <class T, class D>
+int Communicator::receive_contiguous(Context<D>& ctx, View<T, D> A, int from) {
+    const Index bytes = A.rows * A.cols * Index{sizeof(T)};
+    if constexpr (std::is_same_v<D, Host>) {
+        return receive_bytes(A.data, bytes, from);
+    } else if (reaches_gpus() || bytes == 0) {
+        const int note = receive_bytes(nullptr, 0, from);
+        if (note == 0 && bytes > 0) enqueue_receive(ctx, A.data, bytes, from);
+        return note;
+    } else {
+        Matrix<T, Host> here(A.rows, A.cols);
+        const int note = receive_bytes(here.data(), bytes, from);
+        if (note == 0) copy_to_device<T>(ctx, here.view(), A);
+        return note;
+    }
+}
+
 template <class T, class D>
 void Communicator::send(Context<D>& ctx, View<const T, D> A, int to, int note) {
     require_other_rank("send", to);
     const Index words = note == 0 ? A.rows * A.cols : 0;
-    if (words > 0 && A.ld != A.rows && A.cols > 1) {
+    if (words > 0 && !is_contiguous(A)) {
         Matrix<T, D> packed(ctx, A.rows, A.cols);
-        for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, packed.view().at(0, j));
-        return send<T, D>(ctx, packed.view(), to);
+        copy_entries<T>(ctx, A, packed.view());
+        send_contiguous<T, D>(ctx, packed.view(), to, 0);
+    } else {
+        send_contiguous<T, D>(ctx, A, to, note);
     }
-    send_bytes(A.data, words * Index{sizeof(T)}, to, note);
     traffic_.messages_sent += 1;
     traffic_.words_sent += words;
 }
@@ -30,17 +82,16 @@ void Communicator::send(Context<D>& ctx, View<const T, D> A, int to, int note) {
 template <class T, class D>
 int Communicator::receive(Context<D>& ctx, View<T, D> A, int from) {
     require_other_rank("receive", from);
-    const Index words = A.rows * A.cols;
-    if (words > 0 && A.ld != A.rows && A.cols > 1) {
+    int note = 0;
+    if (!is_contiguous(A)) {
         Matrix<T, D> packed(ctx, A.rows, A.cols);
-        const int note = receive<T, D>(ctx, packed.view(), from);
-        if (note != 0) return note;
-        for (Index j = 0; j < A.cols; ++j) std::copy_n(packed.view().at(0, j), A.rows, A.at(0, j));
-        return 0;
+        note = receive_contiguous<T, D>(ctx, packed.view(), from);
+        if (note == 0) copy_entries<T>(ctx, std::as_const(packed).view(), A);
+    } else {
+        note = receive_contiguous<T, D>(ctx, A, from);
     }
-    const int note = receive_bytes(A.data, words * Index{sizeof(T)}, from);
     traffic_.messages_received += 1;
-    if (note == 0) traffic_.words_received += words;
+    if (note == 0) traffic_.words_received += A.rows * A.cols;
     return note;
 }
 
@@ -62,10 +113,20 @@ int Communicator::all_reduce(Context<D>& ctx, View<T, D> A, Reduction reduction,
     return broadcast<T, D>(ctx, A, 0, note);
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                        \
-    template void Communicator::send<T, Host>(Context<Host>&, MatrixView<const T, Host>, int, int); \
-    template int Communicator::receive<T, Host>(Context<Host>&, MatrixView<T, Host>, int);          \
-    template int Communicator::broadcast<T, Host>(Context<Host>&, MatrixView<T, Host>, int, int);   \
+#define QUOIN_INSTANTIATE(T, D)                                                            \
+    template void Communicator::send<T, D>(Context<D>&, MatrixView<const T, D>, int, int); \
+    template int Communicator::receive<T, D>(Context<D>&, MatrixView<T, D>, int);          \
+    template int Communicator::broadcast<T, D>(Context<D>&, MatrixView<T, D>, int, int);
+QUOIN_INSTANTIATE(float, Host)
+QUOIN_INSTANTIATE(double, Host)
+QUOIN_INSTANTIATE(Index, Host)
+#ifdef QUOIN_HAVE_CUDA
+QUOIN_INSTANTIATE(float, Cuda)
+QUOIN_INSTANTIATE(double, Cuda)
+#endif
+#undef QUOIN_INSTANTIATE
+
+#define QUOIN_INSTANTIATE(T) \
     template int Communicator::all_reduce<T, Host>(Context<Host>&, MatrixView<T, Host>, Reduction, int);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)

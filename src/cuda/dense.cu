@@ -261,6 +261,16 @@ Certificate read_certificate(Context<Cuda>& ctx, CertificateView<Cuda> certifica
     return receive_certificate(ctx, certificate);
 }
 
+template <class T, class D>
+void pack_certificate(Context<D>& ctx, CertificateView<D> certificate, View<T, D> numbers) {
+    for_each_element(
+        ctx, 1, 1, [from = certificate.data, to = numbers.data] __device__(Index, Index) { write_numbers(*from, to); });
+}
+template <class T, class D>
+void unpack_certificate(Context<D>& ctx, View<const T, D> numbers, CertificateView<D> certificate) {
+    for_each_element(
+        ctx, 1, 1, [from = numbers.data, to = certificate.data] __device__(Index, Index) { *to = read_numbers(from); });
+}
 template <>
 void write_certificate(Context<Cuda>& ctx, CertificateView<Cuda> certificate, Certificate state) {
     for_each_element(ctx, 1, 1, [=] __device__(Index, Index) { *certificate.data = state; });
@@ -459,8 +469,8 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
     multiply_triangle<T>(ctx, side, triangle, op, A.block(from, from), part(from));
 }
 
-QUOIN_IMPLEMENT(Cuda, factor_gram, inverse_norm_estimate, signed_lu, drop_unit_reflectors, reconstruct_top,
-                solve_triangle, multiply_triangle)
+QUOIN_IMPLEMENT(Cuda, pack_certificate, unpack_certificate, factor_gram, inverse_norm_estimate, signed_lu,
+                drop_unit_reflectors, reconstruct_top, solve_triangle, multiply_triangle)
 template decltype(multiply_upper<float, float, Cuda>) multiply_upper<float, float, Cuda>;
 template decltype(multiply_upper<double, double, Cuda>) multiply_upper<double, double, Cuda>;
 template decltype(multiply_upper<double, float, Cuda>) multiply_upper<double, float, Cuda>;

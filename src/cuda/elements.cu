@@ -251,6 +251,26 @@ void negate(Context<D>& ctx, View<T, D> A) {
 }
 
 template <class T, class D>
+void add(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
+    for_each_element(ctx, A.rows, A.cols,
+                     [=] __device__(Index i, Index j) { B.data[i + j * B.ld] += A.data[i + j * A.ld]; });
+}
+
+template <class T, class D>
+void pack_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> p) {
+    for_each_element(ctx, R.rows, R.cols, [=] __device__(Index i, Index j) {
+        if (i <= j) p.data[packed_column(R.rows, j) + i] = R.data[i + j * R.ld];
+    });
+}
+
+template <class T, class D>
+void unpack_triangle(Context<D>& ctx, View<const T, D> p, View<T, D> R) {
+    for_each_element(ctx, R.rows, R.cols, [=] __device__(Index i, Index j) {
+        if (i <= j) R.data[i + j * R.ld] = p.data[packed_column(R.rows, j) + i];
+    });
+}
+
+template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { B.data[i + j * B.ld] -= A.data[i + j * A.ld]; });
@@ -262,7 +282,8 @@ void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
 }
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
-                diagonal_signs, add_identity, negate, subtract, flip_rows)
+                diagonal_signs, add_identity, negate, add, subtract, flip_rows)
+QUOIN_IMPLEMENT(Cuda, pack_triangle, unpack_triangle)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
 template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;

@@ -85,6 +85,14 @@ Certificate receive_certificate(Context<Host>&, CertificateView<Host> certificat
     return *certificate.data;
 }
 
+template <class T, class D>
+void pack_certificate(Context<D>&, CertificateView<D> certificate, View<T, D> numbers) {
+    write_numbers(*certificate.data, numbers.data);
+}
+template <class T, class D>
+void unpack_certificate(Context<D>&, View<const T, D> numbers, CertificateView<D> certificate) {
+    *certificate.data = read_numbers(numbers.data);
+}
 template <>
 void write_certificate(Context<Host>&, CertificateView<Host> certificate, Certificate state) {
     *certificate.data = state;
@@ -274,6 +282,7 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
 
 template decltype(multiply_upper<float, float, Host>) multiply_upper<float, float, Host>;
 template decltype(multiply_upper<double, double, Host>) multiply_upper<double, double, Host>;
-QUOIN_IMPLEMENT(Host, factor_gram, signed_lu, drop_unit_reflectors, solve_triangle, multiply_triangle)
+QUOIN_IMPLEMENT(Host, pack_certificate, unpack_certificate, factor_gram, signed_lu, drop_unit_reflectors,
+                solve_triangle, multiply_triangle)
 
 }  // namespace quoin

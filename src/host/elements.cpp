@@ -164,6 +164,26 @@ void negate(Context<D>& ctx, View<T, D> A) {
 }
 
 template <class T, class D>
+void add(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
+#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) B(i, j) += A(i, j);
+    }
+}
+
+template <class T, class D>
+void pack_triangle(Context<D>&, View<const T, D> R, View<T, D> p) {
+    for (Index j = 0; j < R.cols; ++j)
+        std::copy_n(R.at(0, j), std::min(R.rows, j + 1), p.data + packed_column(R.rows, j));
+}
+
+template <class T, class D>
+void unpack_triangle(Context<D>&, View<const T, D> p, View<T, D> R) {
+    for (Index j = 0; j < R.cols; ++j)
+        std::copy_n(p.data + packed_column(R.rows, j), std::min(R.rows, j + 1), R.at(0, j));
+}
+
+template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
@@ -189,7 +209,7 @@ bool equal(Context<D>&, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Host, scan, scale_columns, copy, transpose, copy_triangle, set_identity, set_root, store_triangle,
                 copy_diagonal, diagonal_signs, add_identity, negate, subtract)
-QUOIN_IMPLEMENT(Host, flip_rows, equal)
+QUOIN_IMPLEMENT(Host, flip_rows, equal, add, pack_triangle, unpack_triangle)
 template decltype(copy<int, Host>) copy<int, Host>;
 template decltype(transpose<std::uint8_t, Host>) transpose<std::uint8_t, Host>;
 

@@ -48,6 +48,14 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
 /// R := the upper triangle or trapezoid of A, exact zeros below it. R may be A.
 template <class T, class D>
 void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R);
+/// p := the entries on and above the diagonal of R (k×n), column by column: k n − k(k − 1)/2 of them, k <= n.
+template <class T, class D>
+void pack_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> p);
+/// The reverse; what is below R's diagonal stays.
+template <class T, class D>
+void unpack_triangle(Context<D>& ctx, View<const T, D> p, View<T, D> R);
+/// Where column j of a packed triangle of k rows begins.
+constexpr Index packed_column(Index k, Index j) { return j < k ? j * (j + 1) / 2 : k * (k + 1) / 2 + (j - k) * k; }
 /// A := [I; 0], with ones on the diagonal that starts at (0, first_col); first_col may be negative.
 template <class T, class D>
 void set_identity(Context<D>& ctx, Index first_col, View<T, D> A);
@@ -63,6 +71,9 @@ void add_identity(Context<D>& ctx, View<T, D> A);
 /// A := −A.
 template <class T, class D>
 void negate(Context<D>& ctx, View<T, D> A);
+/// B := B + A.
+template <class T, class D>
+void add(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 /// B := B − A.
 template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B);

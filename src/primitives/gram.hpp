@@ -50,6 +50,27 @@ Certificate receive_certificate(Context<D>& ctx, CertificateView<D> certificate)
 template <class D>
 void write_certificate(Context<D>& ctx, CertificateView<D> certificate, Certificate state);
 
+/// A certificate as numbers (certificate_size×1), for a message, and back.
+inline constexpr Index certificate_size = 5;
+template <class T, class D>
+void pack_certificate(Context<D>& ctx, CertificateView<D> certificate, View<T, D> numbers);
+template <class T, class D>
+void unpack_certificate(Context<D>& ctx, View<const T, D> numbers, CertificateView<D> certificate);
+/// On either device: numbers[i] of a certificate, and the certificate.
+template <class T>
+constexpr void write_numbers(const Certificate& c, T* numbers) {
+    numbers[0] = static_cast<T>(c.reason);
+    numbers[1] = static_cast<T>(c.step);
+    numbers[2] = static_cast<T>(c.column);
+    numbers[3] = static_cast<T>(c.departure);
+    numbers[4] = static_cast<T>(c.condition);
+}
+template <class T>
+constexpr Certificate read_numbers(const T* numbers) {
+    return {static_cast<Certificate::Reason>(static_cast<int>(numbers[0])), static_cast<int>(numbers[1]),
+            static_cast<Index>(numbers[2]), numbers[3], numbers[4]};
+}
+
 /// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.
 struct GramPrecision {
     double u = 0;            ///< unit roundoff of its products and sums

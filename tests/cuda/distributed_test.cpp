@@ -1,0 +1,240 @@
+// Rows over ranks in the memory of GPUs. As cuda_distributed_test all ranks share one GPU and their messages go through the host; as
+// cuda_nccl_test every rank has a GPU of its own, and NCCL connects them.
+
+#include "quoin/distributed.hpp"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cases.hpp"
+#include "devices.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+#include "ranks.hpp"
+#ifdef QUOIN_TEST_NCCL
+#include "quoin/nccl.hpp"
+#endif
+
+namespace quoin::test {
+namespace {
+
+#ifdef QUOIN_TEST_NCCL
+std::vector<int> gpu_rank_counts() {
+    int gpus = 0;
+    cudaGetDeviceCount(&gpus);
+    std::vector<int> counts;
+    for (int ranks = 2; ranks <= gpus; ++ranks) counts.push_back(ranks);
+    return counts;
+}
+void on_gpus(int ranks, const std::function<void(Context<Cuda>&, Communicator&)>& f) {
+    run_ranks(ranks, [&](Communicator& control) {
+        const CurrentDevice gpu(control.rank());
+        NcclCommunicator comm(control);
+        Context<Cuda> ctx;
+        f(ctx, comm);
+        ctx.wait();
+    });
+}
+#else
+std::vector<int> gpu_rank_counts() { return rank_counts(); }
+void on_gpus(int ranks, const std::function<void(Context<Cuda>&, Communicator&)>& f) {
+    run_ranks(ranks, [&](Communicator& comm) {
+        Context<Cuda> ctx;
+        f(ctx, comm);
+    });
+}
+#endif
+
+template <class T>
+class GpuRanks : public OnGpu {
+protected:
+    void SetUp() override {
+        OnGpu::SetUp();
+        if (!IsSkipped() && gpu_rank_counts().empty()) GTEST_SKIP() << "one GPU: NCCL needs two";
+    }
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(GpuRanks, Precisions);
+
+/// Factors A, spread over the ranks, and expects the law of R, of the thin Q and of products with it.
+template <class T>
+void expect_law_over_gpus(Context<Cuda>& ctx, Communicator& comm, MatrixView<const T> A, const Spread& spread,
+                          const Options& options) {
+    SCOPED_TRACE(fmt::format("{} of {} {}x{}, rows {}, {} {}", comm.rank(), comm.size(), A.rows, A.cols, spread.name,
+                             to_string(options.method), to_string(options.q)));
+    Context<Host> host(1);
+    const double bound = law * std::sqrt(1 + std::ceil(std::log2(comm.size())));
+    const Index n = A.cols, k = std::min(A.rows, n), p = 3;
+    const auto rows = spread.rows(A.rows, n, comm.size());
+    const auto mine_of = [&](MatrixView<const T> B) { return B.row_block(rows[comm.rank()]); };
+    GpuPadded<T> mine(ctx, mine_of(A));
+    const auto f = qr<T, Cuda>(ctx, comm, mine.view(), options);
+    EXPECT_TRUE(same_bits<T>(mine.fetch(ctx).view(), mine_of(A))) << "A has changed";
+    const auto fetched = [&](const Matrix<T, Cuda>& B) { return copy_to_host<T>(ctx, B.view()); };
+    const Matrix<T> R = fetched(f.r(ctx));
+    EXPECT_EQ(f.r(ctx, Ranks::Root).rows(), comm.rank() == 0 ? k : 0);
+    ASSERT_EQ(R.rows(), k);
+    EXPECT_TRUE(same_as_on_root<T>(host, comm, R.view()));
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+    if (options.q == QForm::None) {
+        if (comm.rank() == 0) {
+            EXPECT_LE(gram_error<T>(A, R.view()), bound);
+        }
+        EXPECT_THROW(f.form_q(ctx), InvalidArgument);
+        return;
+    }
+    const Matrix<T> C = random_normal<T>(A.rows, p, 7), W = random_normal<T>(k, p, 8);
+    const Matrix<T> Q_mine = fetched(f.form_q(ctx));
+    auto spent = qr<T, Cuda>(ctx, comm, mine.view(), options);
+    EXPECT_TRUE(same_bits<T>(fetched(std::move(spent).take_q(ctx)).view(), Q_mine.view()));
+    const Matrix<T> Q = gather<T>(host, comm, rows, Q_mine.view());
+    const auto C_mine = copy_to_device<T>(ctx, mine_of(C.view()));
+    const Matrix<T> QtC = fetched(f.apply_thin_q(ctx, Op::Transpose, C_mine.view()));
+    const Matrix<T> QW = gather<T>(
+        host, comm, rows, fetched(f.apply_thin_q(ctx, Op::None, copy_to_device<T>(ctx, W.view()).view())).view());
+    EXPECT_TRUE(same_as_on_root<T>(host, comm, QtC.view()));
+    if (comm.rank() != 0) return;
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
+    EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), bound) << "‖A − QR‖";
+    const Matrix<T> Qt = transposed<T>(Q.view());
+    EXPECT_LE(difference<T>(QtC.view(), product<T>(Qt.view(), C.view()).view(), k, frobenius_norm<T>(C.view())), bound)
+        << "Q₁ᵀC";
+    EXPECT_LE(difference<T>(QW.view(), product<T>(Q.view(), W.view()).view(), k, frobenius_norm<T>(W.view())), bound)
+        << "Q₁W";
+}
+
+TYPED_TEST(GpuRanks, GalleryObeysTheLaw) {
+    using T = TypeParam;
+    Index turn = 0;
+    const std::vector<int> counts = gpu_rank_counts();
+    for (const Gallery matrix_class : gallery()) {
+        SCOPED_TRACE(to_string(matrix_class));
+        const Matrix<T> A = generate<T>(matrix_class, 700, 20);
+        on_gpus(counts[turn % counts.size()], [&](Context<Cuda>& ctx, Communicator& comm) {
+            for (const Method method : {Method::Auto, Method::TSQR})
+                expect_law_over_gpus<T>(ctx, comm, A.view(), spreads[0], with(method));
+        });
+        ++turn;
+    }
+}
+
+TYPED_TEST(GpuRanks, ShapesAndSpreadsObeyTheLaw) {
+    using T = TypeParam;
+    const struct {
+        Index m, n;
+    } shapes[] = {{0, 0},    {9, 0},     {1, 1},      {5, 9},      {40, 33},
+                  {300, 32}, {1000, 65}, {2500, 193}, {3000, 256}, {5000, 300}};
+    const std::vector<int> counts = gpu_rank_counts();
+    Index turn = 0;
+    for (const auto& [m, n] : shapes) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const Spread& spread : spreads) {
+            on_gpus(counts[turn++ % counts.size()], [&](Context<Cuda>& ctx, Communicator& comm) {
+                for (const QForm q : {QForm::Any, QForm::None, QForm::Explicit}) {
+                    expect_law_over_gpus<T>(ctx, comm, A.view(), spread, with(Method::Auto, q));
+                    if (n <= Tuning<Cuda>::most_tree_cols && m < 2000)
+                        expect_law_over_gpus<T>(ctx, comm, A.view(), spread, with(Method::TSQR, q));
+                }
+            });
+        }
+    }
+}
+
+TYPED_TEST(GpuRanks, EveryConditionAndRangeObeysTheLaw) {
+    using T = TypeParam;
+    const int ranks = gpu_rank_counts().back();
+    for (double condition = 1; condition < 10 / unit_roundoff<T>; condition *= 300) {
+        Matrix<T> A = with_condition<T>(400, 6, condition);
+        // one column whose squares overflow, one whose squares are lost
+        for (Index i = 0; i < 400; ++i) {
+            A(i, 1) = std::ldexp(A(i, 1), std::numeric_limits<T>::max_exponent * 3 / 4);
+            A(i, 4) = std::ldexp(A(i, 4), std::numeric_limits<T>::min_exponent * 3 / 4);
+        }
+        on_gpus(ranks, [&](Context<Cuda>& ctx, Communicator& comm) {
+            const auto rows = spreads[0].rows(400, 6, ranks);
+            const auto mine = copy_to_device<T>(ctx, A.view().row_block(rows[comm.rank()]));
+            for (const Method method : {Method::Auto, Method::TSQR}) {
+                const auto f = qr<T, Cuda>(ctx, comm, mine.view(), with(method));
+                Context<Host> host(1);
+                const Matrix<T> Q = gather<T>(host, comm, rows, copy_to_host<T>(ctx, f.form_q(ctx).view()).view());
+                const Matrix<T> R = copy_to_host<T>(ctx, f.r(ctx).view());
+                if (comm.rank() != 0) continue;
+                EXPECT_LE(orthogonality_error<T>(Q.view(), 6), 2 * law) << condition;
+                EXPECT_LE(column_residual_error<T>(A.view(), Q.view(), R.view()), 2 * law) << condition;
+            }
+        });
+    }
+}
+
+TYPED_TEST(GpuRanks, TheSameBitsInEveryRun) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(quick() ? 3000 : 40000, 40);
+    const int ranks = gpu_rank_counts().back();
+    on_gpus(ranks, [&](Context<Cuda>& ctx, Communicator& comm) {
+        const auto mine = copy_to_device<T>(ctx, A.view().row_block(spreads[0].rows(A.rows(), 40, ranks)[comm.rank()]));
+        for (const Method method : {Method::TSQR, Method::CholeskyQR2}) {
+            std::optional<Matrix<T>> R, Q;
+            for (int run = 0; run < 3; ++run) {
+                const auto f = qr<T, Cuda>(ctx, comm, mine.view(), with(method));
+                Matrix<T> R_now = copy_to_host<T>(ctx, f.r(ctx).view()),
+                          Q_now = copy_to_host<T>(ctx, f.form_q(ctx).view());
+                if (R) {
+                    EXPECT_TRUE(same_bits<T>(R->view(), R_now.view()));
+                    EXPECT_TRUE(same_bits<T>(Q->view(), Q_now.view()));
+                }
+                R = std::move(R_now);
+                Q = std::move(Q_now);
+            }
+        }
+    });
+}
+
+TYPED_TEST(GpuRanks, AFaultOfOneRankIsThatOfAll) {
+    using T = TypeParam;
+    const int ranks = gpu_rank_counts().back();
+    on_gpus(ranks, [&](Context<Cuda>& ctx, Communicator& comm) {
+        for (const Method method : {Method::Auto, Method::TSQR, Method::ShiftedCholeskyQR3}) {
+            Matrix<T> A = random_normal<T>(500, 8, 1 + comm.rank());
+            const bool last = comm.rank() == comm.size() - 1;
+            if (last) A(5, 3) = std::numeric_limits<T>::quiet_NaN();
+            const auto factor = [&](Index n) {
+                const auto mine = copy_to_device<T>(ctx, A.view().col_block({0, n}));
+                return qr<T, Cuda>(ctx, comm, mine.view(), with(method));
+            };
+            try {
+                factor(8);
+                ADD_FAILURE() << "not thrown on rank " << comm.rank();
+            } catch (const NonFiniteEntry& e) {
+                EXPECT_EQ(e.row, 5);
+                EXPECT_EQ(e.col, 3);
+                EXPECT_NE(std::string(e.what()).find(fmt::format("rank {}", comm.size() - 1)), std::string::npos)
+                    << e.what();
+            }
+            if (comm.size() > 1) {
+                EXPECT_THROW(factor(last ? 7 : 8), InvalidArgument);
+            }
+            // the ranks go on together
+            A(5, 3) = 1;
+            EXPECT_EQ(factor(8).rows(), 500 * comm.size());
+        }
+    });
+}
+
+/// Ctrl-C on one rank, before the call.
+TYPED_TEST(GpuRanks, OneRankIsInterrupted) {
+    using T = TypeParam;
+    on_gpus(gpu_rank_counts().back(), [&](Context<Cuda>& ctx, Communicator& comm) {
+        for (const Method method : {Method::CholeskyQR2, Method::TSQR}) {
+            const auto mine = copy_to_device<T>(ctx, random_normal<T>(500, 8, 1 + comm.rank()).view());
+            if (comm.rank() == 0) ctx.request_stop();
+            EXPECT_THROW((qr<T, Cuda>(ctx, comm, mine.view(), with(method))), Interrupted);
+            ctx.clear_stop();
+            EXPECT_EQ((qr<T, Cuda>(ctx, comm, mine.view(), with(method))).cols(), 8);
+        }
+    });
+}
+
+}  // namespace
+}  // namespace quoin::test
