@@ -17,13 +17,45 @@ namespace quoin {
 /// Throws InvalidArgument for what `qr` over ranks does not offer.
 void require_offered(const Options& options);
 
+/// Of a leaf of the tree of ranks, or a node of it: one panel, or several where the device's trees are narrower.
+template <class T, class D>
+Plan plan_reflectors(const Context<D>& ctx, Index m, Index n, TreeOptions tree = {}) {
+    Options options;
+    const bool one_panel = std::min(m, n) <= Tuning<D>::most_tree_cols;
+    options.method = one_panel ? Method::TSQR : Method::BlockedHouseholder;
+    if (one_panel) options.tree = tree;
+    options.check_finite = false;
+    return plan_qr<T>(ctx, m, n, options);
+}
+template <class T, class D>
+void factor_reflectors(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
+    lay_out_panels(ctx, plan, forest);
+    if (plan.method == Method::TSQR) {
+        factor_trees(ctx, forest);
+    } else {
+        factor_blocked_householder(ctx, plan, forest.view());
+    }
+}
+/// The thin Q times E (upper triangular, as many columns), in place of the reflectors; without E the thin Q.
+template <class T, class D>
+void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<const T, D> E) {
+    if (forest.panels.size() <= 1 || E.cols == 0)
+        return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
+    Matrix<T, D> QE(ctx, forest.A.rows(), E.cols);
+    set_zero(ctx, QE.view());
+    copy_triangle<T>(ctx, E, QE.view().row_block({0, E.rows}));
+    apply_forest<T, D>(ctx, std::as_const(forest).view(), Op::None, QE.view());
+    forest.A = std::move(QE);
+}
+
 /// Of the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
 template <class T, class D>
 Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
-    Plan plan = plan_qr<T>(ctx, m, n, options);
-    if (is_cholesky(plan.method)) return plan;
-    options.method = Method::TSQR;
-    return plan_qr<T>(ctx, m, n, options);
+    if (options.method != Method::TSQR) {
+        const Plan plan = plan_qr<T>(ctx, m, n, options);
+        if (is_cholesky(plan.method)) return plan;
+    }
+    return plan_reflectors<T>(ctx, m, n, options.tree);
 }
 
 /// Elements on and above the diagonal of a k×n matrix.
@@ -144,20 +176,49 @@ private:
     Matrix<T, D> all_, part_;
 };
 
-/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0], V in place of R_member.
+/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0]. V takes the place of R_member where the device's trees
+/// are as wide, and of both else.
 template <class T, class D>
-struct RankNode {
-    int member = 0;
-    PanelTree tree;
-    Matrix<T, D> W, Tf;
-
+class RankNode {
+public:
     RankNode(Context<D>& ctx, int member_, Index n)
-        : member(member_),
-          tree{2 * n, n, Tuning<D>::inner_block(n), n, n, 2},
-          W(ctx, 2 * n, n),
-          Tf(ctx, tree.inner_block, tree.t_cols()) {}
-    MatrixView<T, D> upper() { return W.view().row_block({0, tree.width}); }
-    MatrixView<T, D> lower() { return W.view().row_block({tree.width, 2 * tree.width}); }
+        : member(member_), n_(n), tree_{2 * n, n, Tuning<D>::inner_block(n), n, n, 2} {
+        H_.A = Matrix<T, D>(ctx, 2 * n, n);
+        if (is_tree()) H_.Tf = Matrix<T, D>(ctx, tree_.inner_block, tree_.t_cols());
+    }
+    RankNode copy(Context<D>& ctx) const {
+        RankNode twin(ctx, member, n_);
+        twin.H_ = {H_.panels, copy_of<T, D>(ctx, H_.A.view()), copy_of<T, D>(ctx, H_.Tf.view())};
+        return twin;
+    }
+    MatrixView<T, D> upper() { return H_.A.view().row_block({0, n_}); }
+    MatrixView<T, D> lower() { return H_.A.view().row_block({n_, 2 * n_}); }
+
+    /// Of upper() and lower(), triangles with zeros below; R is in upper().
+    void factor(Context<D>& ctx) {
+        if (is_tree()) return factor_nodes<T>(ctx, tree_, 0, H_.A.view(), H_.Tf.view());
+        factor_reflectors(ctx, plan_reflectors<T>(ctx, 2 * n_, n_), H_);
+    }
+    /// C := op(H) C, 2n rows.
+    void apply(Context<D>& ctx, Op op, MatrixView<T, D> C) const {
+        if (is_tree()) return apply_nodes<T>(ctx, tree_, 0, op, H_.A.view(), H_.Tf.view(), C);
+        apply_forest<T, D>(ctx, H_.view(), op, C);
+    }
+    /// [upper(); lower()] := H [E; 0], E upper triangular, as both are then.
+    void form(Context<D>& ctx, MatrixView<const T, D> E) {
+        if (!is_tree()) return form_q_times(ctx, H_, E);
+        store_triangle<T>(ctx, E, upper());
+        form_nodes<T>(ctx, tree_, 0, H_.A.view(), H_.Tf.view());
+    }
+
+    int member = 0;
+
+private:
+    bool is_tree() const { return n_ <= Tuning<D>::most_tree_cols; }
+
+    Index n_;
+    PanelTree tree_;
+    ReflectorForest<T, D> H_;  // no panels where it is a tree of one node
 };
 
 /// What a DistributedQR is made of.

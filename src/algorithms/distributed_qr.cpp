@@ -96,7 +96,7 @@ private:
         // from here to the next message all ranks compute the same
         f_.layout = RowGroups(heights, n_);
         f_.plan = plan_over_ranks<T>(ctx_, f_.layout.total, n_, options_);
-        f_.report.method = f_.plan.method;
+        f_.report.method = is_cholesky(f_.plan.method) ? f_.plan.method : Method::TSQR;
         f_.report.flops = f_.plan.flops;
         f_.holds_q = wants_q();
     }
@@ -262,18 +262,13 @@ private:
             throw_if_stopped(ctx_);
             const bool is_copy = copied_;
             const Index h = f_.group().rows;
-            Options options;
-            options.method = Method::TSQR;
-            options.tree = options_.tree;
-            options.check_finite = false;
-            const Plan plan = plan_qr<T>(ctx_, h, n_, options);
-            if (!wants_q() && h >= n_) {
+            const Plan plan = plan_reflectors<T>(ctx_, h, n_, options_.tree);
+            if (!wants_q() && h >= n_ && plan.method == Method::TSQR) {
                 const auto A = is_copy ? std::as_const(group).view() : A_;
                 return tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
             }
             f_.leaf.A = is_copy ? std::move(group) : copy_of<T, D>(ctx_, A_);
-            lay_out_panels(ctx_, plan, f_.leaf);
-            factor_trees(ctx_, f_.leaf);
+            factor_reflectors(ctx_, plan, f_.leaf);
             copy_triangle<T>(ctx_, f_.leaf.A.view().row_block({0, f_.k()}), f_.R.view());
             if (!wants_q()) f_.leaf = {};
         });
@@ -285,8 +280,9 @@ private:
         call_.attempt([&] {
             throw_if_stopped(ctx_);
             copy<T>(ctx_, f_.R.view(), node.upper());
+            set_zero(ctx_, node.lower());
             unpack_triangle<T>(ctx_, triangle(), node.lower());
-            factor_nodes<T>(ctx_, node.tree, 0, node.W.view(), node.Tf.view());
+            node.factor(ctx_);
             copy_triangle<T>(ctx_, node.upper(), f_.R.view());
         });
     }
@@ -334,8 +330,7 @@ public:
             });
             for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
                 call.attempt([&] {
-                    store_triangle<T>(ctx, E_.view(), node->upper());
-                    form_nodes<T>(ctx, node->tree, 0, node->W.view(), node->Tf.view());
+                    node->form(ctx, E_.view());
                     copy_triangle<T>(ctx, node->upper(), E_.view());
                     pack_triangle<T>(ctx, node->lower(), packed_.view());
                 });
@@ -343,7 +338,7 @@ public:
             }
             call.attempt([&] {
                 throw_if_stopped(ctx);
-                form_q_in_place<T, D>(ctx, leaf.view(), Arithmetic::Native, E_.view());
+                form_q_times<T, D>(ctx, leaf, E_.view());
                 C = std::move(leaf.A);
                 if (C.cols() > f_.k()) C = copy_of<T, D>(ctx, std::as_const(C).view().col_block({0, f_.k()}));
             });
@@ -422,7 +417,7 @@ Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix
         call.attempt([&] {
             copy<T>(ctx, top_.view(), upper);
             copy<T>(ctx, part_.view(), lower);
-            apply_nodes<T>(ctx, node.tree, 0, Op::Transpose, node.W.view(), node.Tf.view(), stack_.view());
+            node.apply(ctx, Op::Transpose, stack_.view());
             copy<T>(ctx, upper, top_.view());
             add_norms(lower);
         });
@@ -454,7 +449,7 @@ Matrix<T, D> ThinProduct<T, D>::expand(Context<D>& ctx, JointCall& call, MatrixV
             call.attempt([&] {
                 copy<T>(ctx, top_.view(), upper);
                 set_zero(ctx, lower);
-                apply_nodes<T>(ctx, node->tree, 0, Op::None, node->W.view(), node->Tf.view(), stack_.view());
+                node->apply(ctx, Op::None, stack_.view());
                 copy<T>(ctx, upper, top_.view());
                 copy<T>(ctx, lower, part_.view());
             });
@@ -562,11 +557,7 @@ Matrix<T, D> DistributedQR<T, D>::form_q(Context<D>& ctx) const {
         }
         former.emplace(ctx, f);
         leaf = {f.leaf.panels, copy_of<T, D>(ctx, f.leaf.A.view()), copy_of<T, D>(ctx, f.leaf.Tf.view())};
-        for (const auto& node : f.nodes) {
-            nodes.emplace_back(ctx, node.member, f.plan.cols);
-            copy<T>(ctx, node.W.view(), nodes.back().W.view());
-            copy<T>(ctx, node.Tf.view(), nodes.back().Tf.view());
-        }
+        for (const auto& node : f.nodes) nodes.push_back(node.copy(ctx));
     });
     call.agree();
     return former ? former->form(ctx, call, leaf, nodes) : std::move(Q);

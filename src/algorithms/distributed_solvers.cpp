@@ -49,8 +49,9 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                  std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
     const Index n = A.cols, p = B.cols;
     if (options.q == QForm::None) options.q = QForm::Any;
-    JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
-    Matrix<double, D> largest(ctx, 1, 1);
+    Context<Host>& host = host_context(ctx);
+    JointCall call(host, comm, RankOperation::LeastSquares);
+    Matrix<double> largest(1, 1);
     call.attempt([&] {
         rcond = rank_tolerance<T>(rcond);
         check_matrix(A);
@@ -68,19 +69,20 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                     A.rows);
     const Index m = std::accumulate(heights.begin(), heights.end(), Index{0});
     require_tall("least_squares", m, n);
-    comm.all_reduce<double>(ctx, largest.view(), Reduction::Max);
+    comm.all_reduce<double>(host, largest.view(), Reduction::Max);
 
     const RankQRInRange<T, D> factored(ctx, comm, A, options, largest(0, 0));
     const int e = factored.exponent;
     const auto& f = InsideRanks::of(factored.factors);
     LeastSquares<T, D> solution;
     std::optional<ThinProduct<T, D>> product;
-    Matrix<T, D> X, norms, part;
+    Matrix<T, D> X;
+    Matrix<T> norms, part;
     call.attempt([&] {
         product.emplace(ctx, f, p);
         X = scaled_by_power<T, D>(ctx, -e, B);
-        norms = Matrix<T, D>(ctx, p + 1, 1);
-        part = Matrix<T, D>(ctx, p + 1, 1);
+        norms = Matrix<T>(p + 1, 1);
+        part = Matrix<T>(p + 1, 1);
     });
     call.agree();
     // 2^-e B = Q₁C₁ + the rest,   R X = C₁,   ‖A x_j − b_j‖ = 2^e ‖rest(:, j)‖
@@ -88,8 +90,8 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
     const int root = f.layout.root();
     call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
     norms(p, 0) = 0;
-    reduce_entries<T, D>(comm, ctx, norms.view(), part.view(), root, call.note(),
-                         [](T a, T b) { return std::hypot(a, b); });
+    reduce_entries<T>(comm, host, norms.view(), part.view(), root, call.note(),
+                      [](T a, T b) { return std::hypot(a, b); });
     if (f.is_root()) {
         call.attempt(
             [&] {
@@ -101,7 +103,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
             JointCall::Of::All);
     }
     call.share<T>(ctx, solution.X.view(), root);
-    call.share<T>(ctx, norms.view(), root);
+    call.share<T>(host, norms.view(), root);
     for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
     solution.condition = static_cast<double>(norms(p, 0));
     solution.report = factored.factors.report();
@@ -115,13 +117,15 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
     const RankQRInRange<T, D> factored(ctx, comm, A, options);
     require_tall("svd", factored.factors.rows(), n);
     const auto& f = InsideRanks::of(factored.factors);
-    JointCall call(host_context(ctx), comm, RankOperation::Svd);
+    Context<Host>& host = host_context(ctx);
+    JointCall call(host, comm, RankOperation::Svd);
     SVD<T, D> result;
     result.report = factored.factors.report();
-    Matrix<T, D> values, left, R;
+    Matrix<T> values;
+    Matrix<T, D> left, R;
     std::optional<ThinProduct<T, D>> product;
     call.attempt([&] {
-        values = Matrix<T, D>(ctx, n, 1);
+        values = Matrix<T>(n, 1);
         R = copy_of<T, D>(ctx, factored.R.view());
         result.s.resize(n);
         if (!vectors) return;
@@ -140,7 +144,7 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
             },
             JointCall::Of::All);
     }
-    call.share<T>(ctx, values.view(), root);
+    call.share<T>(host, values.view(), root);
     for (Index j = 0; j < n; ++j) result.s[j] = std::scalbn(values(j, 0), factored.exponent);
     if (!vectors) return result;
     call.share<T>(ctx, left.view(), root);
@@ -154,7 +158,7 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, \
                                                     MatrixView<const T, D>, double, Options);           \
     template SVD<T, D> svd<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, bool, Options);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

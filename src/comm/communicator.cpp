@@ -105,12 +105,12 @@ int Communicator::broadcast(Context<D>& ctx, View<T, D> A, int root, int note) {
     return note;
 }
 
-template <class T, class D>
-int Communicator::all_reduce(Context<D>& ctx, View<T, D> A, Reduction reduction, int note) {
-    Matrix<T, D> part(ctx, A.rows, RankTree(rank_, size_).members.empty() ? 0 : A.cols);
-    reduce_entries<T, D>(*this, ctx, A, part.view(), 0, note,
-                         [&](T a, T b) { return reduction == Reduction::Sum ? a + b : std::max(a, b); });
-    return broadcast<T, D>(ctx, A, 0, note);
+template <class T>
+int Communicator::all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction reduction, int note) {
+    Matrix<T> part(ctx, A.rows, RankTree(rank_, size_).members.empty() ? 0 : A.cols);
+    reduce_entries<T>(*this, ctx, A, part.view(), 0, note,
+                      [&](T a, T b) { return reduction == Reduction::Sum ? a + b : std::max(a, b); });
+    return broadcast<T, Host>(ctx, A, 0, note);
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                            \
@@ -127,7 +127,7 @@ QUOIN_INSTANTIATE(double, Cuda)
 #undef QUOIN_INSTANTIATE
 
 #define QUOIN_INSTANTIATE(T) \
-    template int Communicator::all_reduce<T, Host>(Context<Host>&, MatrixView<T, Host>, Reduction, int);
+    template int Communicator::all_reduce<T>(Context<Host>&, MatrixView<T, Host>, Reduction, int);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 QUOIN_INSTANTIATE(Index)

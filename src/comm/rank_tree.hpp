@@ -37,9 +37,10 @@ void reduce(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, 
 }
 
 /// `reduce` with A(i, j) := op(A(i, j), part(i, j)).
-template <class T, class D, class F>
-void reduce_entries(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note, F op) {
-    reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) {
+template <class T, class F>
+void reduce_entries(Communicator& comm, Context<Host>& ctx, View<T, Host> A, View<T, Host> part, int root, int& note,
+                    F op) {
+    reduce<T, Host>(comm, ctx, A, part, root, note, [&](View<const T, Host> B, View<T, Host> C, int) {
         for (Index j = 0; j < C.cols; ++j) {
             for (Index i = 0; i < C.rows; ++i) C(i, j) = op(C(i, j), B(i, j));
         }
