@@ -240,7 +240,7 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (!common.json)
         fmt::print(
             "M = L + S, a background of low rank and what moves before it, by robust PCA: within half a minute\n\n");
-    become_program("rpca", rpca);
+    become_program("rpca", rpca, "`quoin demo`");
 }
 
 void run_demo(const DemoArguments& arguments) {

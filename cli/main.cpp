@@ -12,9 +12,11 @@ int main(int argc, char** argv) {
         "Results go to stdout, progress and errors to stderr.",
         "quoin");
     program.require_subcommand(0, 1);
+    program.becomes_mpi();
     program.footer(
         "Try:  quoin demo                          a first look, checked and compared with LAPACK\n"
         "      quoin factor A.npy --out factors    R.npy and Q.npy of your matrix\n"
+        "      mpiexec -n 4 quoin factor --help    the same by several processes, each with its rows\n"
         "      quoin COMMAND --help                what a command does, with an example\n\n"
         "Exit codes: " +
         exit_codes());

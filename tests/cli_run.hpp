@@ -59,8 +59,11 @@ struct Outcome {
 class Process {
 public:
     /// `out`: an open file that takes the place of stdout; `in`: a file that is read as stdin.
-    explicit Process(std::vector<std::string> arguments, int out = -1, const std::string& in = "/dev/null") {
-        static const std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "quoin").string();
+    explicit Process(std::vector<std::string> arguments, int out = -1, const std::string& in = "/dev/null")
+        : Process(quoin_path(), std::move(arguments), out, in) {}
+    /// A run of another program.
+    Process(const std::string& program, std::vector<std::string> arguments, int out = -1,
+            const std::string& in = "/dev/null") {
         arguments.insert(arguments.begin(), program);
         std::vector<char*> argv;
         for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -74,6 +77,11 @@ public:
         if (const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ))
             throw std::runtime_error(fmt::format("cannot run {}: {}", program, std::strerror(error)));
         posix_spawn_file_actions_destroy(&actions);
+    }
+
+    static const std::string& quoin_path() {
+        static const std::string path = (fs::read_symlink("/proc/self/exe").parent_path() / "quoin").string();
+        return path;
     }
 
     void send(int signal) const { kill(pid_, signal); }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -65,20 +66,34 @@ void let_waiting_threads_sleep(char** argv) {
     execv(own_path().c_str(), argv);
 }
 
+/// Whether mpiexec has started this process and others beside it. A process of an MPI program may start `quoin` alone.
+bool is_one_of_several() {
+    const char* const sizes[] = {std::getenv("OMPI_COMM_WORLD_SIZE"), std::getenv("PMI_SIZE"),
+                                 std::getenv("MPI_LOCALNRANKS")};
+    if (std::none_of(std::begin(sizes), std::end(sizes), [](const char* size) { return size && std::atoi(size) > 1; }))
+        return false;
+    std::ifstream parent(fmt::format("/proc/{}/comm", getppid()));
+    std::string name;
+    std::getline(parent, name);
+    const char* const launchers[] = {"mpi", "orte", "prte", "hydra", "pmi", "slurmstepd"};
+    return std::any_of(std::begin(launchers), std::end(launchers),
+                       [&](const char* launcher) { return name.starts_with(launcher); });
+}
+
 }  // namespace
 
 std::string exit_codes() {
     using enum ErrorCode;
     std::string text = fmt::format("0 success, {} malformed command line", EX_USAGE);
     for (const ErrorCode code : {InvalidArgument, NonFiniteEntry, NumericalBreakdown, RankDeficient, OutOfMemory,
-                                 UnreadableFile, UnwritableFile, DeviceFailure, Interrupted}) {
+                                 UnreadableFile, UnwritableFile, DeviceFailure, CommunicationFailure, Interrupted}) {
         const ErrorInfo& info = error_info(code);
         text += fmt::format(",{}{} {}", code == RankDeficient ? "\n" : " ", info.exit_code, info.name);
     }
     return text;
 }
 
-void become_program(const std::string& name, std::vector<std::string> arguments) {
+void become_program(const std::string& name, std::vector<std::string> arguments, const std::string& needed_by) {
     const std::string path = own_path().parent_path() / ("quoin-" + name);
     arguments.insert(arguments.begin(), path);
     std::vector<char*> argv;
@@ -86,7 +101,7 @@ void become_program(const std::string& name, std::vector<std::string> arguments)
     argv.push_back(nullptr);
     std::fflush(stdout);
     execv(path.c_str(), argv.data());
-    throw UnreadableFile(path, fmt::format("{}; `quoin {}` needs this program", std::strerror(errno), name));
+    throw UnreadableFile(path, fmt::format("{}; {} needs this program", std::strerror(errno), needed_by));
 }
 
 Program::Program(const std::string& description, const std::string& name) : CLI::App(description, name) {
@@ -104,7 +119,9 @@ void Program::add_program(const std::string& name, const std::string& descriptio
 int Program::run(int argc, char** argv) {
     try {
         if (argc > 1 && std::find(programs_.begin(), programs_.end(), argv[1]) != programs_.end())
-            become_program(argv[1], {argv + 2, argv + argc});
+            become_program(argv[1], {argv + 2, argv + argc}, fmt::format("`quoin {}`", argv[1]));
+        if (becomes_mpi_ && is_one_of_several())
+            become_program("mpi", {argv + 1, argv + argc}, "quoin as one of several processes");
         let_waiting_threads_sleep(argv);
         parse(argc, argv);
         if (std::fflush(stdout) != 0) throw UnwritableFile("standard output", std::strerror(errno));

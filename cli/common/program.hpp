@@ -15,17 +15,22 @@ public:
     /// The command `name` is the program quoin-NAME beside this one.
     void add_program(const std::string& name, const std::string& description);
 
+    /// As one of several processes that mpiexec has started this program is quoin-mpi.
+    void becomes_mpi() { becomes_mpi_ = true; }
+
     /// Runs the callbacks of what the command line asks for. Returns the exit code; a failure is one sentence on stderr.
     int run(int argc, char** argv);
 
 private:
     std::vector<std::string> programs_;
+    bool becomes_mpi_ = false;
 };
 
 /// "0 success, 64 malformed command line, …"
 std::string exit_codes();
 
-/// Becomes the program quoin-NAME beside this one. Throws UnreadableFile where it is not installed.
-[[noreturn]] void become_program(const std::string& name, std::vector<std::string> arguments);
+/// Becomes the program quoin-NAME beside this one, which `needed_by` needs. Throws UnreadableFile where it is not installed.
+[[noreturn]] void become_program(const std::string& name, std::vector<std::string> arguments,
+                                 const std::string& needed_by);
 
 }  // namespace quoin::cli

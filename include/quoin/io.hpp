@@ -103,6 +103,9 @@ public:
     ~NpyRowWriter();
     /// Writes rows [first, first + block.rows), in any order, each once.
     void write_rows(Index first, MatrixView<const T> block);
+    /// The unfinished file, for `write_npy_rows` of other processes, and so many rows that they have written.
+    const std::string& unfinished_path() const;
+    void count_rows(Index rows);
     /// Throws InvalidArgument, the writer staying as it is, while rows are missing.
     void commit();
 
@@ -110,6 +113,11 @@ private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+/// Writes rows [first, first + block.rows) of the unfinished file of an NpyRowWriter of rows × block.cols, which another process has.
+/// They are on the disk when it returns. Throws UnwritableFile, and InvalidArgument for a block that does not fit.
+template <class T>
+void write_npy_rows(const std::string& unfinished_path, Index rows, Index first, MatrixView<const T> block);
 
 /// An .npy file (Fortran order) that grows by any number of columns and appears under its name only at `commit`.
 ///

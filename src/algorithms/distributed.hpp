@@ -51,11 +51,14 @@ void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<con
 /// Of the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
 template <class T, class D>
 Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
-    if (options.method != Method::TSQR) {
+    const bool wide = std::min(m, n) > Tuning<D>::most_tree_cols;
+    if (!wide || options.method != Method::TSQR) {
         const Plan plan = plan_qr<T>(ctx, m, n, options);
         if (is_cholesky(plan.method)) return plan;
     }
-    return plan_reflectors<T>(ctx, m, n, options.tree);
+    if (wide) return plan_reflectors<T>(ctx, m, n);
+    options.method = Method::TSQR;
+    return plan_qr<T>(ctx, m, n, options);
 }
 
 /// Elements on and above the diagonal of a k×n matrix.

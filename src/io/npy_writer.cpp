@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 
 #include "io/atomic_file.hpp"
+#include "io/bulk_file.hpp"
 #include "io/npy_header.hpp"
 #include "io/transpose.hpp"
 #include "quoin/error.hpp"
@@ -26,6 +28,13 @@ Index begin_npy(io::AtomicFile& file, bool fortran_order, const std::string& sha
 
 void check_open(const io::AtomicFile& file, const std::string& path) {
     if (!file.is_open()) throw InvalidArgument(fmt::format("the writer of {} is committed or has failed", path));
+}
+
+template <class T>
+void require_fit(const std::string& path, Index rows, Index cols, Index first, MatrixView<const T> block) {
+    if (first >= 0 && block.rows >= 0 && block.rows <= rows - first && block.cols == cols) return;
+    throw InvalidArgument(fmt::format("a {} x {} block at row {} does not fit in {}, which is {} x {}", block.rows,
+                                      block.cols, first, path, rows, cols));
 }
 
 /// A at byte `offset`, column after column.
@@ -97,10 +106,7 @@ template <class T>
 void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
     Impl& w = *impl_;
     check_open(w.file, w.path);
-    if (first < 0 || block.rows < 0 || block.rows > w.rows - first || block.cols != w.cols) {
-        throw InvalidArgument(fmt::format("a {} x {} block at row {} does not fit in {}, which is {} x {}", block.rows,
-                                          block.cols, first, w.path, w.rows, w.cols));
-    }
+    require_fit<T>(w.path, w.rows, w.cols, first, block);
     w.rows_written += block.rows;
     if (block.empty()) return;
     w.buffer.resize(static_cast<std::size_t>(buffer_bytes) / sizeof(T));
@@ -117,6 +123,34 @@ void NpyRowWriter<T>::commit() {
             fmt::format("only {} of the {} rows of {} were written", impl_->rows_written, impl_->rows, impl_->path));
     }
     impl_->file.commit();
+}
+
+template <class T>
+const std::string& NpyRowWriter<T>::unfinished_path() const {
+    check_open(impl_->file, impl_->path);
+    return impl_->file.temporary_path();
+}
+
+template <class T>
+void NpyRowWriter<T>::count_rows(Index rows) {
+    impl_->rows_written += rows;
+}
+
+template <class T>
+void write_npy_rows(const std::string& unfinished_path, Index rows, Index first, MatrixView<const T> block) {
+    require_fit<T>(unfinished_path, rows, block.cols, first, block);
+    std::error_code none;
+    if (!std::filesystem::is_regular_file(unfinished_path, none))
+        throw UnwritableFile(unfinished_path, "is not there: the processes need a file system in common");
+    const Index offset =
+        static_cast<Index>(io::compose_npy_header<T>(false, fmt::format("({}, {})", rows, block.cols)).size());
+    io::ByteCounters counters;
+    const io::BulkFile file(unfinished_path, io::BulkFile::Access::Write, counters);
+    std::vector<T> buffer(static_cast<std::size_t>(buffer_bytes) / sizeof(T));
+    io::in_c_order<T>(block.cols, first, block, buffer, [&](Index element, const T* data, Index count) {
+        file.write(offset + element * Index{sizeof(T)}, data, count * Index{sizeof(T)});
+    });
+    file.flush();
 }
 
 template <class T>
@@ -167,6 +201,8 @@ template void write_npy<float>(const std::string&, const std::vector<float>&);
 template void write_npy<double>(const std::string&, const std::vector<double>&);
 template class NpyColumnWriter<float>;
 template class NpyColumnWriter<double>;
+template void write_npy_rows<float>(const std::string&, Index, Index, MatrixView<const float>);
+template void write_npy_rows<double>(const std::string&, Index, Index, MatrixView<const double>);
 template class NpyRowWriter<float>;
 template class NpyRowWriter<double>;
 

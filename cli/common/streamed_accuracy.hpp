@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "quoin/communicator.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::cli {
@@ -25,6 +26,9 @@ public:
     void add(Context<Host>& ctx, MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R);
     /// The columns of another pass.
     void add(const StreamedAccuracy& other);
+
+    /// The rows that have passed by on all ranks, each of which calls it.
+    void add_ranks(Context<Host>& ctx, Communicator& comm);
 
     double orthogonality() const;
     double residual() const;

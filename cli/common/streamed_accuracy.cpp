@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace quoin::cli {
 
@@ -70,6 +71,19 @@ void StreamedAccuracy<T>::add(const StreamedAccuracy& other) {
     residual_norm_ = std::hypot(residual_norm_, other.residual_norm_);
     norm_ = std::hypot(norm_, other.norm_);
     others_ = std::hypot(others_, other.orthogonality());
+}
+
+template <class T>
+void StreamedAccuracy<T>::add_ranks(Context<Host>& ctx, Communicator& comm) {
+    for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += std::exchange(compensation_[i], 0);
+    comm.all_reduce<double>(ctx, {gram_.data(), static_cast<Index>(gram_.size()), 1});
+    for (double* norm : {&residual_norm_, &norm_, &others_}) {
+        double largest = *norm;
+        comm.all_reduce<double>(ctx, {&largest, 1, 1}, Reduction::Max);
+        double squares = largest > 0 ? std::pow(*norm / largest, 2) : 0;
+        comm.all_reduce<double>(ctx, {&squares, 1, 1});
+        *norm = largest * std::sqrt(squares);
+    }
 }
 
 template <class T>
