@@ -57,15 +57,51 @@ nb::tuple distributed_qr(const Array<T>& a, const nb::object& engine, int rank, 
     PythonCommunicator comm(engine, rank, size);
     run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
         const ColumnMajor<T, Host> mine(ctx, A);
-        const auto f = qr<T, Host>(ctx, comm, mine.view, options);
+        auto f = qr<T, Host>(ctx, comm, mine.view, options);
         taken = f.report().method;
         R = f.r(ctx);
-        if (with_q) Q = f.form_q(ctx);
+        if (with_q) Q = std::move(f).take_q(ctx);
     });
     return nb::make_tuple(with_q ? to_numpy(std::move(Q)) : nb::none(), to_numpy(std::move(R)), to_string(taken));
 }
 
-/// In place of `distributed_qr`, on a rank whose arguments are wrong.
+/// (X, the norms of the residuals, the condition).
+template <class T>
+nb::tuple distributed_lstsq(const Array<T>& a, const Array<T>& b, const nb::object& engine, int rank, int size,
+                            double rcond, const nb::object& method, int threads, bool check_finite) {
+    const StridedMatrix<T> A = matrix_of<T, Host>(a), B = matrix_of<T, Host>(b);
+    Options options;
+    options.method = parse_method(method);
+    options.check_finite = check_finite;
+    LeastSquares<T> solution;
+    PythonCommunicator comm(engine, rank, size);
+    run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
+        const ColumnMajor<T, Host> A_(ctx, A), B_(ctx, B);
+        solution = least_squares<T, Host>(ctx, comm, A_.view, B_.view, rcond, options);
+    });
+    return nb::make_tuple(to_numpy(std::move(solution.X)),
+                          to_vector(Home<Host>(threads), threads, solution.residual_norms), solution.condition);
+}
+
+/// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
+template <class T>
+nb::tuple distributed_svd(const Array<T>& a, const nb::object& engine, int rank, int size, bool vectors,
+                          const nb::object& method, int threads, bool check_finite) {
+    const StridedMatrix<T> A = matrix_of<T, Host>(a);
+    Options options;
+    options.method = parse_method(method);
+    options.check_finite = check_finite;
+    SVD<T> f;
+    PythonCommunicator comm(engine, rank, size);
+    run_released(Home<Host>(threads), threads, 6.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
+        f = svd<T, Host>(ctx, comm, ColumnMajor<T, Host>(ctx, A).view, vectors, options);
+    });
+    const nb::object values = to_vector(Home<Host>(threads), threads, f.s);
+    if (!vectors) return nb::make_tuple(nb::none(), values, nb::none());
+    return nb::make_tuple(to_numpy(std::move(f.U)), values, to_numpy(std::move(f.Vt)));
+}
+
+/// In place of one of these, on a rank whose arguments are wrong.
 void fail_distributed(const nb::object& engine, int rank, int size, const std::string& why) {
     PythonCommunicator comm(engine, rank, size);
     run_released(Home<Host>(1), 1, 0, [&](Context<Host>& ctx) { fail_on_all_ranks(ctx, comm, why); });
@@ -76,6 +112,10 @@ void fail_distributed(const nb::object& engine, int rank, int size, const std::s
 void bind_distributed(nb::module_& module) {
     module.def("distributed_qr", &distributed_qr<float>);
     module.def("distributed_qr", &distributed_qr<double>);
+    module.def("distributed_lstsq", &distributed_lstsq<float>);
+    module.def("distributed_lstsq", &distributed_lstsq<double>);
+    module.def("distributed_svd", &distributed_svd<float>);
+    module.def("distributed_svd", &distributed_svd<double>);
     module.def("fail_distributed", &fail_distributed);
 }
 

@@ -67,6 +67,46 @@ def test_the_law(rng, dtype, size, method):
     np.testing.assert_allclose(np.abs(alone[0]), np.abs(R), rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 3])
+def test_least_squares_are_those_of_the_whole(rng, dtype, size):
+    A, B = rng.standard_normal((90, 5)).astype(dtype), rng.standard_normal((90, 2)).astype(dtype)
+    rows = np.array_split(np.arange(90), size)
+    u = np.finfo(dtype).eps
+    for b in (B, B[:, 0]):
+        parts = on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], b[rows[ranks.rank]], ranks))
+        x = np.linalg.lstsq(A.astype(float), b.astype(float), rcond=None)[0]
+        for part in parts:
+            assert part.x.shape == x.shape and part.x.dtype == dtype
+            np.testing.assert_allclose(part.x, x, rtol=0, atol=500 * u)
+            np.testing.assert_allclose(part.residual_norms, np.linalg.norm(A @ x - b, axis=0), rtol=500 * u)
+            assert part.condition >= 1 and np.array_equal(part.x, parts[0].x)
+    # what rcond and another rank's rows change
+    singular = np.repeat(A[:, :1], 3, axis=1)
+    for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(singular[rows[ranks.rank]], B[rows[ranks.rank]], ranks)):
+        assert isinstance(e, quoin.RankDeficient)
+    for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], B[rows[ranks.rank]], ranks, rcond=0.9)):
+        assert isinstance(e, quoin.RankDeficient)
+    for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], B[:7], ranks)):
+        assert isinstance(e, quoin.InvalidArgument)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_svd_is_that_of_the_whole(rng, dtype, size):
+    A = rng.standard_normal((90, 5)).astype(dtype)
+    rows = np.array_split(np.arange(90), size)
+    parts = on_ranks(size, lambda ranks: quoin.distributed.svd(A[rows[ranks.rank]], ranks))
+    U, S, Vh = np.concatenate([part.U for part in parts]), parts[0].S, parts[0].Vh
+    laws.assert_orthonormal(U)
+    laws.assert_orthonormal(Vh.T)
+    laws.assert_product(U * S, Vh, A)
+    expected = np.linalg.svd(A.astype(float), compute_uv=False)
+    np.testing.assert_allclose(S, expected, rtol=0, atol=100 * np.finfo(dtype).eps * expected[0])
+    for values in on_ranks(size, lambda ranks: quoin.distributed.svd(A[rows[ranks.rank]], ranks, compute_uv=False)):
+        np.testing.assert_allclose(values, expected, rtol=0, atol=100 * np.finfo(dtype).eps * expected[0])
+
+
 def test_an_error_of_one_rank_is_raised_on_all(rng):
     A = rng.standard_normal((10, 3))
     bad = A.copy()
