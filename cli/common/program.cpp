@@ -58,14 +58,6 @@ int report(const char* message, int exit_code) {
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
-/// Threads of libgomp that wait for work spin for 8 ms, and take the cores from other programs meanwhile: here they sleep after
-/// 0.3 ms, unless the user says otherwise. libgomp reads its environment when it is loaded, so the program starts once more.
-void let_waiting_threads_sleep(char** argv) {
-    if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-    setenv("GOMP_SPINCOUNT", "10000", 1);
-    execv(own_path().c_str(), argv);
-}
-
 /// Whether mpiexec has started this process and others beside it. A process of an MPI program may start `quoin` alone.
 bool is_one_of_several() {
     const char* const sizes[] = {std::getenv("OMPI_COMM_WORLD_SIZE"), std::getenv("PMI_SIZE"),
@@ -81,6 +73,12 @@ bool is_one_of_several() {
 }
 
 }  // namespace
+
+void let_waiting_threads_sleep(char** argv) {
+    if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+    setenv("GOMP_SPINCOUNT", "10000", 1);
+    execv(own_path().c_str(), argv);
+}
 
 std::string exit_codes() {
     using enum ErrorCode;

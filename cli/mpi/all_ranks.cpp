@@ -20,6 +20,8 @@ MpiSession::MpiSession() {
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
 
+void MpiSession::wait_for_all() const { MPI_Barrier(MPI_COMM_WORLD); }
+
 int MpiSession::cores() const {
     MPI_Comm machine;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);

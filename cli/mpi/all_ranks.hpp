@@ -18,6 +18,7 @@ public:
     int rank() const { return rank_; }
     int size() const { return size_; }
 
+    void wait_for_all() const;
     /// The cores that this process may use, divided by the processes of this machine that may use the same; at least 1.
     int cores() const;
     /// Every process calls it and does its work; if one throws, the first by rank, all throw an Error with its code and message, which

@@ -148,7 +148,7 @@ void factor(const MpiSession& mpi, const FactorArguments& arguments, const Matri
     fmt::print("wrote          {}\n", written);
 }
 
-void add_factor(CLI::App& program) {
+void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
     auto arguments = std::make_shared<FactorArguments>();
     CLI::App& command = *program.add_subcommand(
         "factor",
@@ -181,8 +181,8 @@ void add_factor(CLI::App& program) {
         "the same). --json prints rows, cols, dtype, ranks, method, seconds, gflops,\n"
         "messages_sent and words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and\n"
         "orthogonality.");
-    command.callback([arguments] {
-        const MpiSession mpi;
+    command.callback([arguments, &session] {
+        const MpiSession& mpi = *session;
         if (arguments->common.threads == 0 && !std::getenv("OMP_NUM_THREADS")) arguments->common.threads = mpi.cores();
         std::optional<MatrixFile> file;
         mpi.together([&] {
@@ -194,35 +194,31 @@ void add_factor(CLI::App& program) {
     });
 }
 
-/// Messages are printed once: by process 0, as far as the launcher's environment says which that is.
-void silence_other_processes() {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-        const char* const rank = std::getenv(name);
-        if (!rank) continue;
-        if (std::string(rank) != "0" &&
-            (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)))
-            std::abort();
-        return;
-    }
-}
-
 }  // namespace
 
 }  // namespace quoin::cli
 
 int main(int argc, char** argv) {
     using namespace quoin::cli;
-    silence_other_processes();
+    let_waiting_threads_sleep(argv);
+    std::optional<MpiSession> mpi;
+    if (argc < 2 || std::string(argv[1]) != "--describe") mpi.emplace();  // a build asks for that, without mpiexec
+    // what all have to say is said by process 0
+    if (mpi && mpi->rank() != 0 && (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)))
+        return EX_OSERR;
     Program program(
         "Quoin with several processes, started by mpiexec: the rows of a matrix are spread over them.\n"
         "`mpiexec -n 4 quoin factor …` runs this program.",
         "quoin-mpi");
     program.require_subcommand(1);
-    if (argc > 1 && argv[1][0] != '-' && std::string(argv[1]) != "factor") {
-        fmt::print(stderr, "quoin: several processes together have the command factor alone, not '{}'\n", argv[1]);
-        return EX_USAGE;
-    }
     program.footer("Exit codes: " + exit_codes());
-    add_factor(program);
-    return program.run(argc, argv);
+    add_factor(program, mpi);
+    const bool unknown = argc > 1 && argv[1][0] != '-' && std::string(argv[1]) != "factor";
+    if (unknown)
+        fmt::print(stderr, "quoin: several processes together have the command factor alone, not '{}'\n", argv[1]);
+    const int exit_code = unknown ? EX_USAGE : program.run(argc, argv);
+    std::fflush(stdout);
+    // mpiexec ends the others when one process fails
+    if (mpi) mpi->wait_for_all();
+    return exit_code;
 }
