@@ -217,6 +217,15 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
                 this->expect_same(s, b, clean, b);
             }
         }
+        const Matrix<T> three = random_normal<T>(m, 3 * count);
+        auto of_three = least_squares<T>(this->ctx, this->in(all, n), this->in(three, 3), -1, this->unchecked());
+        for (const Index b : {3, 7}) {
+            const auto X = of_three.X[b];
+            for (Index c = 0; c < 3; ++c) {
+                EXPECT_TRUE(std::isnan(of_three.residual_norms[b](c, 0)));
+                for (Index i = 0; i < X.rows; ++i) EXPECT_TRUE(std::isnan(X(i, c))) << i << ", " << c;
+            }
+        }
     }
 }
 

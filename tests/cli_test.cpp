@@ -578,6 +578,12 @@ TEST_F(Cli, BenchOfBatches) {
         if (json_value(line, "seconds") != "null") {
             timed.push_back(json_value(line, "op"));
             EXPECT_GT(json_number(line, "ratio"), 0) << line;
+            // 2mn² − 2n³/3 flops for R, as many again for Q
+            const bool small = json_number(line, "count") == 20;
+            const double m = small ? 16 : 70, n = small ? 8 : 66,
+                         flops = (2 * m * n * n - 2 * n * n * n / 3) * (small ? 20 : 3) *
+                                 (timed.back() == "\"thin-qr\"" ? 2 : 1);
+            EXPECT_NEAR(1e9 * json_number(line, "gflops") * json_number(line, "seconds") / flops, 1, 1e-3) << line;
             continue;
         }
         measured.push_back(json_value(line, "matrices"));

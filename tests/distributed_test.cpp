@@ -755,6 +755,18 @@ TEST(DistributedFaults, OneRankWithOtherArguments) {
                                           [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
                                               qr(ctx, comm, A.view(), with(is_bad ? Method::CAQR : Method::TSQR));
                                           });
+            expect_fault<InvalidArgument>(ranks, bad, {who, "LAPACK's format"},
+                                          [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                              Options options;
+                                              options.q = is_bad ? QForm::Reflectors : QForm::Any;
+                                              qr(ctx, comm, A.view(), options);
+                                          });
+            expect_fault<InvalidArgument>(ranks, bad, {who, "verified"},
+                                          [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                              Options options;
+                                              options.verify = is_bad;
+                                              qr(ctx, comm, A.view(), options);
+                                          });
             expect_fault<InvalidArgument>(
                 ranks, bad, {who, "B has 29 rows"}, [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
                     least_squares(ctx, comm, A.view(), A.view().row_block({0, is_bad ? 29 : 30}));
@@ -847,11 +859,13 @@ TEST(DistributedFaults, WhatTheMatrixAsAWholeDoesNotHave) {
                 comm, [&](Context<Host>& ctx) { least_squares(ctx, comm, A.view(), B.view()); });
             EXPECT_TRUE(contains(text, fmt::format("column 1 of the {}x3 matrix is zero", 20 * ranks))) << text;
             const auto no_rows = A.view().row_block({0, comm.rank() == 0 ? 2 : 0});
-            expect_throw_on_all<InvalidArgument>(comm, [&](Context<Host>& ctx) {
+            const auto wide = expect_throw_on_all<InvalidArgument>(comm, [&](Context<Host>& ctx) {
                 least_squares<double, Host>(ctx, comm, no_rows, B.view().row_block({0, no_rows.rows}));
             });
-            expect_throw_on_all<InvalidArgument>(comm,
-                                                 [&](Context<Host>& ctx) { svd<double, Host>(ctx, comm, no_rows); });
+            EXPECT_TRUE(contains(wide, "least_squares over ranks needs at least as many rows as columns")) << wide;
+            const auto of_svd = expect_throw_on_all<InvalidArgument>(
+                comm, [&](Context<Host>& ctx) { svd<double, Host>(ctx, comm, no_rows); });
+            EXPECT_TRUE(contains(of_svd, "svd over ranks needs at least as many rows as columns")) << of_svd;
         });
     }
 }

@@ -311,6 +311,8 @@ TEST(OutOfCorePlan, AsksForAsMuchMemoryAsItThenAccepts) {
         // the workspace grows with the memory
         options.memory_bytes = 1.3 * needed;
         EXPECT_NO_THROW((plan_out_of_core<double, Host>(5000, 3000, options))) << to_string(method) << " " << needed;
+        options.memory_bytes = 0.9 * needed;
+        EXPECT_THROW((plan_out_of_core<double, Host>(5000, 3000, options)), OutOfMemory) << to_string(method);
     }
 }
 
