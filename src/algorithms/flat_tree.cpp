@@ -8,7 +8,7 @@ namespace quoin {
 template <class T, class D>
 Plan plan_node(const Context<D>& ctx, Index rows, Index n, bool want_q) {
     Options options;
-    const bool by_tree = !want_q && rows >= n && n <= std::min(Tuning<D>::tall_cols, Tuning<D>::most_tree_cols);
+    const bool by_tree = !want_q && rows >= n && n <= Tuning<D>::stream_tree_cols;
     options.method = by_tree ? Method::TSQR : Method::BlockedHouseholder;
     options.q = by_tree ? QForm::None : QForm::Reflectors;
     Plan plan = plan_qr<T, D>(ctx, rows, n, options);

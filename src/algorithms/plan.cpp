@@ -57,7 +57,7 @@ void require_tree(const char* what, Index width) {
                     what, width, Tuning<D>::most_tree_cols));
 }
 
-template <class T, class D>
+template <class D>
 Method choose_method(Index m, Index n, const Options& options, QForm q) {
     if (options.method != Method::Auto) return options.method;
     // a tree's options ask for a tree
@@ -68,8 +68,7 @@ Method choose_method(Index m, Index n, const Options& options, QForm q) {
     if (options.study.panels == PanelDevice::Host) return Method::BlockedHouseholder;
     const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
     const bool by_panels = q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
-    const bool alone = n > Tuning<D>::cholesky_ahead_cols && SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
-    if (!tall || by_panels || alone || options.panel_width > 0) return Method::BlockedHouseholder;
+    if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
     const bool by_tree = q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::one_tree_cols;
     return by_tree ? Method::TSQR : Method::CholeskyQR2;
 }
@@ -192,7 +191,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.q = options.full_t && options.q == QForm::Any ? QForm::Reflectors : options.q;
-    plan.method = choose_method<T, D>(m, n, options, plan.q);
+    plan.method = choose_method<D>(m, n, options, plan.q);
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
     plan.full_t = options.full_t;
     if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {

@@ -34,14 +34,6 @@ struct Tuning<Cuda> : CommonTuning {
     ///   one kernel      0.11   0.25   0.45   1.14   3.2          0.18   0.47   0.66   2.1
     ///   panels          0.43   0.82   1.08   1.94   4.7          0.42   0.84   1.14   2.1
     static constexpr Index most_alone = Index(1) << 22;
-    /// Columns of a tall one up to which CholeskyQR2 is faster still: its n×n steps are one kernel each. H200, thin Q and R of 2048
-    /// rows in f32, 1024 in f64, µs:
-    ///                   96     128    176    192    224    256    320     384     512
-    ///   CholeskyQR2     70     87     125    138    771    879    1095    1323    1787
-    ///   one kernel      280    359    476    524    604    690    841     990     1291
-    ///   f64             93     123    171    191    747    842
-    ///   one kernel      328    421    570    615    709    800
-    static constexpr Index cholesky_ahead_cols = 192;
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
     /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.
     static constexpr PanelDevice panel = PanelDevice::Device;
@@ -107,7 +99,15 @@ struct Tuning<Cuda> : CommonTuning {
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
     static constexpr Index tall_aspect = 4;
-    static constexpr Index tall_cols = 1024;
+    /// The n×n steps of CholeskyQR2 are one kernel each up to so many columns, and several calls of libraries beyond, where reflectors are
+    /// faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
+    ///                    192 columns    224            257            384            512            1000
+    ///   2048 rows        0.138 / 0.524  0.771 / 0.604                 1.32 / 0.990   1.79 / 1.29
+    ///   25 000                                         1.67 / 1.08    2.34 / 1.35    3.33 / 2.01    9.02 / 5.43
+    ///   1 000 000                                      30.1 / 13.3    40.8 / 21.2    61.7 / 35.9    188 / 122
+    ///   the same in f64                                32.7 / 19.5    47.9 / 31.8    71.7 / 49.5    207 / 154
+    static constexpr Index tall_cols = 192;
+    static constexpr Index stream_tree_cols = most_tree_cols;
     /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
     static constexpr Index most_top_cols = 128;
     /// Gram-Schmidt: columns of a panel. Those of CholeskyQR2 are the widest without a power of two below that its kernels take

@@ -62,8 +62,8 @@ struct Tuning<Host> : CommonTuning {
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
-    /// No kernel factors one matrix faster.
-    static constexpr Index cholesky_ahead_cols = tall_cols;
+    /// Columns of a stream for R alone whose blocks are reduced by trees.
+    static constexpr Index stream_tree_cols = tall_cols;
     /// Columns of a panel that is reconstructed at once.
     static constexpr Index most_top_cols = std::numeric_limits<Index>::max();
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt 1024x1024

@@ -255,9 +255,9 @@ TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
     }
 }
 
-TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForOneLaunchAtItsEdge) {
+TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
     using T = TypeParam;
-    const Index edge = Tuning<Cuda>::cholesky_ahead_cols, m = 4 * edge + 4;
+    const Index edge = Tuning<Cuda>::tall_cols, m = 4 * edge + 4;
     for (const QForm form : {QForm::Explicit, QForm::None}) {
         Options options;
         options.q = form;
@@ -265,8 +265,9 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForOneLaunchAtItsEdge) {
         const Plan beyond = plan_qr<T>(this->gpu(), m, edge + 1, options);
         EXPECT_EQ(beyond.method, Method::BlockedHouseholder);
         EXPECT_TRUE(beyond.one_launch);
-        // too many rows for one launch
-        EXPECT_EQ(plan_qr<T>(this->gpu(), 4 * m, edge + 1, options).method, Method::CholeskyQR2);
+        const Plan taller = plan_qr<T>(this->gpu(), 4 * m, edge + 1, options);
+        EXPECT_EQ(taller.method, Method::BlockedHouseholder);
+        EXPECT_FALSE(taller.one_launch) << "too many rows";
     }
 }
 
