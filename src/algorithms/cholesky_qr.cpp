@@ -50,9 +50,9 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     Matrix<Certificate, D> state(ctx, 1, 1);
     const CertificateView<D> certificate = state.view();
 
-    const auto factor = [&](
-                            MatrixView<S, D> G, GramDemands demands,
-                            typename GramOverRanks<T, D>::IsLast is_last = [](const Certificate&) { return false; }) {
+    using IsLast = typename GramOverRanks<T, D>::IsLast;
+    const IsLast is_never_last = [](const Certificate&) { return false; };
+    const auto factor = [&](MatrixView<S, D> G, GramDemands demands, const IsLast& is_last) {
         if (over_ranks.factor) return over_ranks.factor(G, demands, certificate, is_last);
         factor_gram<T>(ctx, G, demands, G, certificate);
     };
@@ -78,10 +78,10 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     throw_if_stopped(ctx);
     if (shifted) {
         // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor(R1, {.step = First, .shift = 10 * nu});
+        factor(R1, {.step = First, .shift = 10 * nu}, is_never_last);
         // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
         solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
-        factor(R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)});
+        factor(R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, is_never_last);
         // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
         multiply_upper<S>(ctx, R2, R1, R1, certificate);
         solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, certificate);
