@@ -42,6 +42,7 @@ struct BenchArguments {
     std::vector<DType> dtypes;  ///< none: the study's own
     std::vector<Operation> operations = {Operation::ThinQr};
     std::vector<Reference> references;  ///< none: the study's own
+    Index shape_count = 0, seed = 1;    ///< shapes drawn at random
     std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
     int repeat = 0;
     bool energy = false;
@@ -106,6 +107,8 @@ void bench_orthogonality(const BenchArguments& arguments);
 void bench_out_of_core(const BenchArguments& arguments);
 /// Batches against loops over LAPACK, or cuSOLVER and cuBLAS, on either device, and the accuracy of their answers.
 void bench_batches(const BenchArguments& arguments);
+/// `Auto` against every method of the same accuracy, over shapes at random, on either device.
+void bench_regret(const BenchArguments& arguments);
 /// Rows over ranks: threads with their share of the cores, or with a GPU each.
 void bench_ranks(const BenchArguments& arguments);
 /// Matrices larger than a cap from file to file, on the host or by way of a GPU, against memory and the disk.

@@ -130,6 +130,7 @@ enum Has : unsigned {
     GpuAlone = 4096,  // it runs on no other device
     Specs = 8192,
     RankCounts = 16384,
+    Draws = 32768,
 };
 
 struct Study {
@@ -161,6 +162,15 @@ const Study batches = {
     "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
     "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
     Specs | Types | AnyDevice | References | Csv, bench_batches};
+
+const Study regret = {
+    "regret",
+    "Time the method that Quoin chooses against its other methods, over shapes at random.\n\n"
+    "Rows from 32 to 10 000 000, columns from 2 to 20 000, as far as one run takes about a second. R alone, V, tau\n"
+    "and R, and Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER. Printed are the cases "
+    "in\n"
+    "which the choice is more than 10% behind the best or behind the reference; --csv has all.",
+    Shapes | Types | AnyDevice | References | Csv | Draws, bench_regret};
 
 const Study ranks = {
     "ranks",
@@ -241,6 +251,16 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     if (has(AnyDevice))
         add_choice(command, "--device", arguments.common.device, {Device::Host, Device::Cuda},
                    "host or cuda: where the matrix is (default: host)");
+    if (has(Draws)) {
+        command
+            .add_option("--shapes", arguments.shape_count,
+                        "How many shapes, those of SHAPE among them (default: 200, or those of SHAPE)")
+            ->check(number_between(1, 1000000))
+            ->type_name("N");
+        command.add_option("--seed", arguments.seed, "Of the random shapes (default: 1)")
+            ->check(number_between(0, 1000000000))
+            ->type_name("N");
+    }
     if (has(RankCounts))
         add_list(
             command, "--ranks", "COUNTS", arguments.ranks,
@@ -315,6 +335,7 @@ int main(int argc, char** argv) {
         "docs/performance.md says what the columns mean.");
     add_study(*program.add_subcommand(files.name, files.description), arguments, files);
     add_study(*program.add_subcommand(batches.name, batches.description), arguments, batches);
+    add_study(*program.add_subcommand(regret.name, regret.description), arguments, regret);
     add_study(*program.add_subcommand(ranks.name, ranks.description), arguments, ranks);
     CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
     std::string names;

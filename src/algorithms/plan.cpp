@@ -66,7 +66,7 @@ Method choose_method(Index m, Index n, const Options& options, QForm q) {
         return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
     if (options.study.panels == PanelDevice::Host) return Method::BlockedHouseholder;
-    const bool tall = n > 0 && m >= Tuning<D>::tall_aspect * n && n <= Tuning<D>::tall_cols;
+    const bool tall = n > 0 && Tuning<D>::tall(m, n);
     const bool by_panels = q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
     if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
     const bool by_tree = q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::one_tree_cols;

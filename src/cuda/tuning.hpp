@@ -98,7 +98,6 @@ struct Tuning<Cuda> : CommonTuning {
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     /// Its passes run at the rate of GEMM, a tree's leaves do not.
     static constexpr bool r_only_by_tree = false;
-    static constexpr Index tall_aspect = 4;
     /// The n×n steps of CholeskyQR2 are one kernel each up to so many columns, and several calls of libraries beyond, where reflectors are
     /// faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
     ///                    192 columns    224            257            384            512            1000
@@ -107,6 +106,14 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1 000 000                                      30.1 / 13.3    40.8 / 21.2    61.7 / 35.9    188 / 122
     ///   the same in f64                                32.7 / 19.5    47.9 / 31.8    71.7 / 49.5    207 / 154
     static constexpr Index tall_cols = 192;
+    /// Nearly square matrices of moderate condition too: Q and R, µs, CholeskyQR2 and reflectors (one launch), of n columns and
+    ///                  f32: n rows    1.25 n       2 n          3 n          f64: n rows    1.25 n       2 n          3 n
+    ///   24 columns     53 / 72        54 / 71      42 / 80      61 / 60      63 / 97        63 / 96      70 / 130     63 / 69
+    ///   64             56 / 74        58 / 84      61 / 83      60 / 85      76 / 100       77 / 99      80 / 99      78 / 120
+    ///   128            97 / 118       96 / 129     94 / 140     96 / 155     127 / 162      126 / 187    122 / 196    124 / 280
+    ///   192            139 / 168      137 / 178    130 / 213    140 / 370    188 / 260      189 / 262    189 / 387    189 / 580
+    /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate.
+    static constexpr bool tall(Index m, Index n) { return 4 * m >= 5 * n && n <= tall_cols; }
     static constexpr Index stream_tree_cols = most_tree_cols;
     /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
     static constexpr Index most_top_cols = 128;
@@ -120,7 +127,14 @@ struct Tuning<Cuda> : CommonTuning {
     /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
     static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
+    /// Up to 32 columns, V, tau and R in f32, µs, CholeskyQR2 and column by column, of
+    ///                  12 columns   16           20           32           f64: 12      16           20           32
+    ///   512 rows       64 / 64      126 / 65     70 / 64      73 / 80           164 / 72  83 / 74     84 / 72      87 / 97
+    ///   1024           67 / 68      68 / 70      67 / 86      75 / 88           81 / 83   85 / 86     85 / 110     88 / 131
+    ///   4096           66 / 67      68 / 75      69 / 84      73 / 102          81 / 75   85 / 83     83 / 89      89 / 123
+    ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
     static bool one_panel(Index m, Index n) {
+        if (n <= 32) return m >= (n >= 16 ? 1024 : 16384);
         return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies

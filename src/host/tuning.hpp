@@ -62,6 +62,7 @@ struct Tuning<Host> : CommonTuning {
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
+    static constexpr bool tall(Index m, Index n) { return m >= tall_aspect * n && n <= tall_cols; }
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = tall_cols;
     /// Columns of a panel that is reconstructed at once.

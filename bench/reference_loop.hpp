@@ -1,0 +1,80 @@
+#pragma once
+
+// On either device: the time of some work, and LAPACK's routines one matrix after the other.
+
+#include "bench.hpp"
+#include "reference_lapack.hpp"
+#include "stopwatch.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "cusolver_qr.hpp"
+#include "device.hpp"
+#endif
+
+namespace quoin::cli {
+
+/// Seconds of work on the context's device.
+template <class D>
+struct Clock;
+template <>
+struct Clock<Host> {
+    template <class Work>
+    double operator()(Context<Host>&, Work&& work) {
+        const Stopwatch watch;
+        work();
+        return watch.seconds();
+    }
+};
+/// LAPACK, a matrix after the other.
+template <class T, class D>
+class Loop;
+template <class T>
+class Loop<T, Host> {
+public:
+    static constexpr const char* name = "lapack";
+    Loop(Context<Host>&, BatchSpec spec) : lapack_(spec.shape.rows, spec.shape.cols), count_(spec.count) {}
+    void geqrf(Context<Host>&, BatchView<T> A) {
+        for (Index b = 0; b < count_; ++b) lapack_.geqrf({A.data(b), A.rows(b), A.cols(b)});
+    }
+    void orgqr(Context<Host>&, BatchView<T> A) {
+        // with the last tau: as much work
+        for (Index b = 0; b < count_; ++b) lapack_.orgqr({A.data(b), A.rows(b), A.cols(b)});
+    }
+
+private:
+    ReferenceLapack<T> lapack_;
+    Index count_;
+};
+#ifdef QUOIN_HAVE_CUDA
+template <>
+struct Clock<Cuda> {
+    template <class Work>
+    double operator()(Context<Cuda>& ctx, Work&& work) {
+        return timer.seconds(ctx, work);
+    }
+    bench::EventTimer timer;
+};
+template <class T>
+class Loop<T, Cuda> {
+public:
+    static constexpr const char* name = "cusolver";
+    Loop(Context<Cuda>& ctx, BatchSpec spec) : cusolver_(ctx, spec.shape.rows, spec.shape.cols), count_(spec.count) {}
+    void geqrf(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
+        for (Index b = 0; b < count_; ++b) {
+            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
+            cusolver_.geqrf(ctx, one);
+        }
+    }
+    void orgqr(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
+        for (Index b = 0; b < count_; ++b) {
+            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
+            cusolver_.orgqr(ctx, one);
+        }
+    }
+
+private:
+    bench::CusolverQR<T> cusolver_;
+    Index count_;
+};
+#endif
+
+}  // namespace quoin::cli

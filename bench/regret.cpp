@@ -1,0 +1,228 @@
+// How far `Auto` is behind the best of Quoin's methods, over shapes at random.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "interrupt.hpp"
+#include "machine.hpp"
+#include "machine_limits.hpp"
+#include "on_device.hpp"
+#include "random_matrix.hpp"
+#include "reference_loop.hpp"
+#include "results.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "random.hpp"
+#endif
+
+namespace quoin::cli {
+
+namespace {
+
+template <class D>
+class RegretStudy {
+public:
+    RegretStudy(Context<D>& ctx, const BenchArguments& arguments, const std::string& machine)
+        : ctx_(ctx),
+          arguments_(arguments),
+          results_(arguments),
+          count_(arguments.shape_count > 0  ? arguments.shape_count
+                 : arguments.shapes.empty() ? 200
+                                            : static_cast<Index>(arguments.shapes.size())) {
+        results_.describe(machine);
+        results_.say("{}\n{} shapes, seed {}\n\n{:>18} {:<5} {:<8} {:<20} {:>10}  {:<20} {:>10} {:>7} {:>10} {:>7}\n",
+                     machine, count_, arguments.seed, "rows x columns", "type", "op", "auto takes", "ms", "best", "ms",
+                     "behind", "reference", "ahead");
+    }
+
+    void run() {
+        std::mt19937_64 random(static_cast<std::uint64_t>(arguments_.seed));
+        std::vector<Shape> shapes = arguments_.shapes;
+        while (static_cast<Index>(shapes.size()) < count_) {
+            const auto drawn = [&](double least, double most) {
+                // not std::uniform_real_distribution: the same numbers everywhere
+                const double x = static_cast<double>(random() >> 11) * 0x1p-53;
+                return static_cast<Index>(std::llround(least * std::pow(most / least, x)));
+            };
+            const Index m = drawn(32, 1e7), n = drawn(2, 20000);
+            if (is_feasible(m, n)) shapes.push_back({m, n});
+        }
+        for (const DType dtype : arguments_.dtypes_or({DType::F32, DType::F64}))
+            for (const Shape shape : shapes)
+                for (const Operation operation : {Operation::ROnly, Operation::Geqrf, Operation::ThinQr})
+                    with_dtype(dtype, [&]<class T>(T) { measure<T>(shape, operation); });
+        summarise();
+    }
+
+private:
+    /// Seconds, not minutes, and memory for A, a copy and Q of 8 bytes an entry.
+    static bool is_feasible(Index m, Index n) {
+        const bool on_host = std::is_same_v<D, Host>;
+        const double entries = static_cast<double>(m) * static_cast<double>(n), k = static_cast<double>(std::min(m, n));
+        return entries * k <= (on_host ? 2e10 : 2e13) && entries <= (on_host ? 2e8 : 2e9);
+    }
+
+    /// The methods with the accuracy of `Auto` that this shape allows, `Auto` first.
+    template <class T>
+    std::vector<Plan> plans(Shape shape, Operation operation) const {
+        std::vector<Plan> found;
+        for (const Method method :
+             {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
+            Options options;
+            options.method = method;
+            options.q = form_of_q(operation);
+            try {
+                const Plan plan = plan_qr<T>(ctx_, shape.rows, shape.cols, options);
+                const bool known = std::any_of(found.begin(), found.end(),
+                                               [&](const Plan& other) { return other.method == plan.method; });
+                if (!known) found.push_back(plan);
+            } catch (const InvalidArgument&) {
+                // too wide for a tree, or no more rows than columns
+            }
+        }
+        return found;
+    }
+
+    template <class T>
+    void measure(Shape shape, Operation operation) {
+        throw_if_interrupted();
+        const auto [m, n] = shape;
+        std::vector<Plan> candidates = plans<T>(shape, operation);
+        try {
+            Matrix<T, D> A(ctx_, m, n);
+            fill(A);
+            Clock<D> clock;
+            const auto timed = [&](const Plan& plan) {
+                return std::function<double()>([&, plan] {
+                    throw_if_interrupted();
+                    Matrix<T, D> work = copied<T>(A);
+                    Matrix<T, D> R, Q;
+                    LapackQR<T, D> factors;
+                    return clock(ctx_, [&] {
+                        QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
+                        if (operation == Operation::Geqrf) {
+                            factors = to_lapack(ctx_, std::move(f));
+                        } else {
+                            R = f.r(ctx_);
+                            if (operation == Operation::ThinQr) Q = std::move(f).take_q(ctx_);
+                        }
+                    });
+                });
+            };
+            // a method whose certificate this matrix does not get is none of the candidates
+            std::vector<std::function<double()>> runs;
+            std::erase_if(candidates, [&](const Plan& plan) {
+                try {
+                    runs.push_back(timed(plan));
+                    runs.back()();
+                    return false;
+                } catch (const NumericalBreakdown&) {
+                    runs.pop_back();
+                    return true;
+                }
+            });
+            const bool against = !arguments_.wants(Reference::None, false);
+            std::optional<Loop<T, D>> lapack;
+            if (against) {
+                lapack.emplace(ctx_, BatchSpec{1, shape});
+                runs.push_back([&] {
+                    Matrix<T, D> work = copied<T>(A);
+                    const BatchView<T, D> one{work.data(), m, n, std::max<Index>(1, m), m * n, 1};
+                    return clock(ctx_, [&] {
+                        lapack->geqrf(ctx_, one);
+                        if (operation == Operation::ThinQr) lapack->orgqr(ctx_, one);
+                    });
+                });
+            }
+            const std::vector<double> seconds = medians_of(runs, arguments_.repeat);
+            const double of_lapack = against ? seconds.back() : -1;
+            const auto past = seconds.begin() + static_cast<std::ptrdiff_t>(candidates.size());
+            const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), past) - seconds.begin());
+            report<T>(shape, operation, candidates, seconds, best, of_lapack);
+        } catch (const OutOfMemory& error) {
+            fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", m, n, quoin::to_string(dtype_of<T>), error.what());
+        }
+    }
+
+    template <class T>
+    void report(Shape shape, Operation operation, const std::vector<Plan>& candidates,
+                const std::vector<double>& seconds, std::size_t best, double of_lapack) {
+        const double behind = seconds[0] / seconds[best] - 1;
+        regrets_.push_back(behind);
+        if (of_lapack >= 0) ratios_.push_back(of_lapack / seconds[0]);
+        if (behind > 0.1 || (of_lapack >= 0 && of_lapack < seconds[0])) {
+            results_.say("{:>18} {:<5} {:<8} {:<20} {:>10.4g}  {:<20} {:>10.4g} {:>6.0f}% {:>10} {:>7}\n",
+                         fmt::format("{}x{}", shape.rows, shape.cols), quoin::to_string(dtype_of<T>),
+                         to_string(operation), quoin::to_string(candidates[0].method), 1e3 * seconds[0],
+                         quoin::to_string(candidates[best].method), 1e3 * seconds[best], 100 * behind,
+                         of_lapack < 0 ? "" : fmt::format("{:.4g}", 1e3 * of_lapack),
+                         of_lapack < 0 ? "" : fmt::format("{:.2f}", of_lapack / seconds[0]));
+        }
+        JsonLine json;
+        json.add("rows", shape.rows).add("cols", shape.cols).add("dtype", quoin::to_string(dtype_of<T>));
+        json.add("op", to_string(operation)).add("method", quoin::to_string(candidates[0].method));
+        json.add("seconds", seconds[0]).add("best", quoin::to_string(candidates[best].method));
+        json.add("best_seconds", seconds[best]).add("behind", behind).add_measured("reference_seconds", of_lapack);
+        results_.add(json);
+    }
+
+    void summarise() {
+        const auto share = [](const std::vector<double>& values, auto holds) {
+            return 100.0 * static_cast<double>(std::count_if(values.begin(), values.end(), holds)) /
+                   static_cast<double>(std::max<std::size_t>(1, values.size()));
+        };
+        results_.say(
+            "\n{} cases: auto is within 10% of the best in {:.1f}%, within 30% in {:.1f}%, at worst {:.0f}% behind\n",
+            regrets_.size(), share(regrets_, [](double x) { return x <= 0.1; }),
+            share(regrets_, [](double x) { return x <= 0.3; }),
+            100 * (regrets_.empty() ? 0 : *std::max_element(regrets_.begin(), regrets_.end())));
+        if (ratios_.empty()) return;
+        results_.say("the reference is behind auto in {:.1f}%; its time over auto's is {:.2f} at least\n",
+                     share(ratios_, [](double x) { return x >= 1; }),
+                     *std::min_element(ratios_.begin(), ratios_.end()));
+    }
+
+    template <class T>
+    void fill(Matrix<T, D>& A) {
+        if constexpr (std::is_same_v<D, Host>) {
+            fill_normal(A, 1);
+        } else {
+            bench::fill_normal<T>(ctx_, A);
+        }
+    }
+    template <class T>
+    Matrix<T, D> copied(const Matrix<T, D>& A) {
+        Matrix<T, D> B(ctx_, A.rows(), A.cols());
+        copy<T>(ctx_, A.view(), B.view());
+        return B;
+    }
+
+    Context<D>& ctx_;
+    const BenchArguments& arguments_;
+    Results results_;
+    Index count_;
+    std::vector<double> regrets_, ratios_;
+};
+
+}  // namespace
+
+void bench_regret(const BenchArguments& arguments) {
+    if (!arguments.on_device()) {
+        Context<Host> ctx = make_context(arguments.common);
+        const InterruptGuard guard(ctx);
+        const Machine machine = describe_machine();
+        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
+        return RegretStudy<Host>(ctx, arguments,
+                                 fmt::format("{}, {} threads, {}", machine.cpu, ctx.threads(), build_info().blas))
+            .run();
+    }
+#ifdef QUOIN_HAVE_CUDA
+    Context<Cuda> ctx = device_context();
+    const InterruptGuard guard(ctx);
+    RegretStudy<Cuda>(ctx, arguments, bench::describe_device()).run();
+#endif
+}
+
+}  // namespace quoin::cli
