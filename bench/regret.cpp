@@ -189,7 +189,9 @@ private:
         if constexpr (std::is_same_v<D, Host>) {
             fill_normal(A, 1);
         } else {
+#ifdef QUOIN_HAVE_CUDA
             bench::fill_normal<T>(ctx_, A);
+#endif
         }
     }
     template <class T>

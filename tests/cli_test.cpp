@@ -569,6 +569,55 @@ TEST_F(Cli, BenchOfTheFullT) {
                                                "\"geqrf\"", "\"geqrt3\""}));
 }
 
+TEST_F(Cli, BenchOfRanks) {
+    const Outcome run =
+        quoin_run("bench ranks 3000x20 --dtype f32,f64 --op thin-qr,r-only --ranks 1,3 --repeat 1 --json --csv r.csv");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto lines = lines_of(run.out);
+    ASSERT_EQ(lines.size(), 8u) << run.out;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        EXPECT_EQ(json_number(lines[i], "ranks"), i % 2 == 0 ? 1 : 3) << lines[i];
+        EXPECT_GT(json_number(lines[i], "seconds"), 0) << lines[i];
+        const bool thin = json_value(lines[i], "op") == "\"thin-qr\"";
+        const double flops = (2.0 * 3000 * 400 - 2.0 * 8000 / 3) * (thin ? 2 : 1);
+        EXPECT_NEAR(1e9 * json_number(lines[i], "gflops") * json_number(lines[i], "seconds") / flops, 1, 1e-3)
+            << lines[i];
+        if (!thin) continue;
+        const double unit = 20 * (json_value(lines[i], "dtype") == "\"f32\"" ? 6e-8 : 1.2e-16);
+        EXPECT_LE(json_number(lines[i], "orthogonality"), law * unit) << lines[i];
+        EXPECT_LE(json_number(lines[i], "residual"), law * unit) << lines[i];
+    }
+    EXPECT_EQ(lines_of(contents("r.csv")).size(), 2 + lines.size());
+    expect_error(quoin_run("bench ranks 300x2 --op svd"), usage_error, {"--op", "svd"});
+}
+
+TEST_F(Cli, BenchOfRegret) {
+    const Outcome run =
+        quoin_run("bench regret 300x20 30x40 --shapes 3 --seed 5 --dtype f64 --repeat 1 --json --csv r.csv");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto lines = lines_of(run.out);
+    ASSERT_EQ(lines.size(), 9u) << run.out;  // three operations each
+    for (const std::string& line : lines) {
+        const double behind = json_number(line, "seconds") / json_number(line, "best_seconds") - 1;
+        EXPECT_GE(behind, 0) << line;
+        EXPECT_NEAR(json_number(line, "behind"), behind, 1e-4 * (1 + behind)) << line;
+        EXPECT_GT(json_number(line, "reference_seconds"), 0) << line;
+        if (behind == 0) {
+            EXPECT_EQ(json_value(line, "method"), json_value(line, "best")) << line;
+        }
+    }
+    EXPECT_EQ(json_number(lines[0], "rows"), 300);
+    EXPECT_EQ(json_number(lines[3], "cols"), 40);
+    // the same seed, the same shape
+    const Outcome again =
+        quoin_run("bench regret 300x20 30x40 --shapes 3 --seed 5 --dtype f64 --repeat 1 --json --against none");
+    EXPECT_EQ(json_value(lines_of(again.out).at(6), "rows"), json_value(lines[6], "rows"));
+    EXPECT_EQ(json_value(lines_of(again.out).at(6), "reference_seconds"), "null");
+    EXPECT_EQ(lines_of(contents("r.csv")).size(), 2 + lines.size());
+    const Outcome text = quoin_run("bench regret 300x20 --dtype f32 --repeat 1");
+    EXPECT_NE(text.out.find("3 cases: auto is within 10% of the best in"), std::string::npos) << text.out;
+}
+
 TEST_F(Cli, BenchOfBatches) {
     const Outcome table =
         quoin_run("bench batches 20x16x8 3x70x66 --dtype f64 --repeat 1 --json --threads 2 --csv b.csv");

@@ -268,6 +268,8 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
         const Plan taller = plan_qr<T>(this->gpu(), 4 * m, edge + 1, options);
         EXPECT_EQ(taller.method, Method::BlockedHouseholder);
         EXPECT_FALSE(taller.one_launch) << "too many rows";
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 80, 64, options).method, Method::CholeskyQR2);
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 79, 64, options).method, Method::BlockedHouseholder) << "nearly square";
     }
 }
 
