@@ -1,11 +1,13 @@
 """quoin.torch: operators that obey the laws of QR, agree with torch.linalg, train, compile and batch."""
 
 import doctest
+import socket
 
 import numpy as np
 import pytest
 
 import quoin
+import quoin.distributed
 from laws import assert_orthonormal, assert_product, assert_upper
 
 torch = pytest.importorskip("torch")
@@ -261,3 +263,42 @@ def test_bad_input_is_refused_in_pytorchs_way(device):
 def test_docstrings():
     result = doctest.testmod(qt)
     assert result.attempted > 3 and result.failed == 0
+
+
+def in_a_group(rank, size, port):
+    """One process of `test_process_groups`."""
+    dist = torch.distributed
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    world = dist.group.WORLD
+    torch.manual_seed(rank)
+    A = normal(40 * rank, 6)
+    Q, R = quoin.distributed.qr(A, world)
+    assert isinstance(Q, torch.Tensor) and Q.shape == A.shape
+    gram, parts = Q.T @ Q, [torch.empty_like(R) for _ in range(size)]
+    dist.all_reduce(gram)
+    dist.all_gather(parts, R)
+    assert (gram - torch.eye(6, dtype=F64)).abs().max() < 1e-13
+    assert rank == 0 or (Q @ R - A).abs().max() < 1e-13
+    assert all(torch.equal(part, R) for part in parts)
+    x = torch.arange(6, dtype=F64)
+    assert (quoin.distributed.lstsq(A, A @ x, world).x - x).abs().max() < 1e-11
+    U, S, Vh = quoin.distributed.svd(A, world)
+    assert rank == 0 or (U * S @ Vh - A).abs().max() < 1e-12
+    with pytest.raises(quoin.NonFiniteEntry, match=f"rank {size - 1}"):
+        quoin.distributed.qr(torch.full((9, 2), torch.inf if rank == size - 1 else 1.0), world)
+    # ranks of a group that are not those of the world
+    some = dist.new_group([0, 2])
+    if rank != 1:
+        Q, _ = quoin.distributed.qr(normal(30, 3), some)
+        gram = Q.T @ Q
+        dist.all_reduce(gram, group=some)
+        assert (gram - torch.eye(3, dtype=F64)).abs().max() < 1e-13
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_process_groups():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(in_a_group, (3, port), 3)
