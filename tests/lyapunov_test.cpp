@@ -757,6 +757,12 @@ TEST(Refusals, NameTheTimeAtWhichTheOrbitLeavesTheNumbers) {
     } catch (const NonFiniteEntry& e) {
         EXPECT_NE(std::string(e.what()).find("the state at time"), std::string::npos) << e.what();
     }
+    const auto nowhere = tangent_map(
+        UserMap{{std::numeric_limits<double>::quiet_NaN()},
+                [](const double*, double* y) { y[0] = 0; },
+                [](const double*, MatrixView<const double> X, MatrixView<double> Y) { Y(0, 0) = X(0, 0); }});
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *nowhere, {.time = 3}); }).find("the state at time 0 (step 0)"),
+              std::string::npos);
     // of cos 0·x, tangent vectors that overflow between two QRs, on a finite orbit
     const auto growing = tangent_map(
         UserMap{{1},
