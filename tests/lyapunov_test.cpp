@@ -761,7 +761,7 @@ TEST(Refusals, NameTheTimeAtWhichTheOrbitLeavesTheNumbers) {
         UserMap{{std::numeric_limits<double>::quiet_NaN()},
                 [](const double*, double* y) { y[0] = 0; },
                 [](const double*, MatrixView<const double> X, MatrixView<double> Y) { Y(0, 0) = X(0, 0); }});
-    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *nowhere, {.time = 3}); }).find("the state at time 0 (step 0)"),
+    EXPECT_NE(message_of([&] { lyapunov_spectrum(ctx, *nowhere, {.time = 3}); }).find("the state at time 0 ("),
               std::string::npos);
     // of cos 0·x, tangent vectors that overflow between two QRs, on a finite orbit
     const auto growing = tangent_map(
