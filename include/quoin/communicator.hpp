@@ -59,8 +59,8 @@ public:
     /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
     template <class T, class D>
     int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
-    /// A, of the host's memory, := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note on every rank:
-    /// 0, or a note of one of the ranks, and A is unspecified. 2⌈log₂ size⌉ messages one after the other.
+    /// A, of the host's memory, := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note
+    /// on every rank: 0, or a note of one of the ranks, and A is unspecified. 2⌈log₂ size⌉ messages one after the other.
     template <class T>
     int all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction reduction = Reduction::Sum, int note = 0);
 
