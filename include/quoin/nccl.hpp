@@ -15,7 +15,8 @@ namespace quoin {
 /// has failed the others hear it by that way, before they enqueue what would never come.
 ///
 /// Construction and destruction are collective. The current device of the calling thread is the rank's GPU, another one for every rank.
-/// Throws InvalidArgument where `nccl` has other ranks than `control`, and Error with ErrorCode::CommunicationFailure and NCCL's own text. Before each message NCCL is asked for errors since the last one.
+/// Throws InvalidArgument where `nccl` has other ranks than `control`, and Error with ErrorCode::CommunicationFailure and NCCL's own
+/// text. Before each message NCCL is asked for errors since the last one.
 ///
 ///     run_ranks(4, [&](Communicator& control) {
 ///         CurrentDevice gpu(control.rank());
