@@ -16,7 +16,8 @@ struct DistributedFactorization;
 /// ranks: any number of rows a rank, also none. k = min(m, n).
 ///
 /// **All ranks call `r`, `form_q`, `take_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks
-/// until the other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the factorization.
+/// until the other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the
+/// factorization.
 ///
 /// Q is held as reflectors, whose tree has the ranks as its top levels, or explicitly, each rank its rows.
 template <class T, class D = Host>
