@@ -88,7 +88,7 @@ private:
     template <class T>
     void measure(Shape shape, Operation operation) {
         throw_if_interrupted();
-        const auto [m, n] = shape;
+        const Index m = shape.rows, n = shape.cols;
         std::vector<Plan> candidates = plans<T>(shape, operation);
         try {
             Matrix<T, D> A(ctx_, m, n);
