@@ -66,13 +66,9 @@ public:
         std::vector<double> seconds;
         const double first = std::max(once(), once());  // the second is warm
         const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 5, 50);
-        for (int i = 0; i < runs; ++i) {
-            Q_ = {};
-            seconds.push_back(once());
-        }
+        for (int i = 0; i < runs; ++i) seconds.push_back(once());
         Answer answer;
-        std::nth_element(seconds.begin(), seconds.begin() + runs / 2, seconds.end());
-        answer.seconds = seconds[runs / 2];
+        answer.seconds = median(std::move(seconds));
         answer.method = method_;
         if (case_.operation == Operation::ThinQr) measure(answer);
         return answer;

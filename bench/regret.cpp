@@ -6,12 +6,10 @@
 #include <cmath>
 #include <random>
 
+#include "either_device.hpp"
 #include "interrupt.hpp"
-#include "machine.hpp"
-#include "machine_limits.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
-#include "reference_loop.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "random.hpp"
@@ -211,20 +209,9 @@ private:
 }  // namespace
 
 void bench_regret(const BenchArguments& arguments) {
-    if (!arguments.on_device()) {
-        Context<Host> ctx = make_context(arguments.common);
-        const InterruptGuard guard(ctx);
-        const Machine machine = describe_machine();
-        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
-        return RegretStudy<Host>(ctx, arguments,
-                                 fmt::format("{}, {} threads, {}", machine.cpu, ctx.threads(), build_info().blas))
-            .run();
-    }
-#ifdef QUOIN_HAVE_CUDA
-    Context<Cuda> ctx = device_context();
-    const InterruptGuard guard(ctx);
-    RegretStudy<Cuda>(ctx, arguments, bench::describe_device()).run();
-#endif
+    on_either_device(arguments, [&]<class D>(Context<D>& ctx, const std::string& machine) {
+        RegretStudy<D>(ctx, arguments, machine).run();
+    });
 }
 
 }  // namespace quoin::cli

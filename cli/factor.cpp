@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "factor_files.hpp"
 #include "file_accuracy.hpp"
 #include "file_route.hpp"
 #include "flop_counts.hpp"
@@ -27,12 +28,8 @@ namespace quoin::cli {
 
 namespace {
 
-struct FactorArguments {
+struct FactorArguments : FactorFiles {
     CommonArguments common;
-    std::string input;
-    std::string out;
-    bool r_only = false;
-    bool verify = false;
     Index memory = 0;
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;
@@ -78,9 +75,6 @@ private:
         return NpyRowWriter<T>(path, rows, cols);
     }
 };
-
-/// All that `quoin factor` writes, with one option or another.
-const std::vector<std::string> every_output = {"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};
 
 struct Outcome {
     std::string method;
@@ -498,10 +492,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
             report.hidden < 0 ? "" : fmt::format(", {:.0f}% of the time beside computation", 100 * report.hidden));
         fmt::print("GPU's memory   {} taken\n", format_byte_size(report.memory_bytes));
     }
-    if (arguments.verify) {
-        fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", outcome.residual);
-        fmt::print("‖I − QᵀQ‖      {:.2e}\n", outcome.orthogonality);
-    }
+    if (arguments.verify) print_accuracy(outcome.residual, outcome.orthogonality);
     fmt::print("wrote          {}\n", written);
 }
 
@@ -531,13 +522,7 @@ void add_factor(CLI::App& program) {
         "\n"
         "With --compact-wy full, V.npy and T.npy take the place of Q.npy, and --keep-s adds S.npy:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
-    command.add_option("A", arguments->input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
-    command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
-        ->required()
-        ->type_name("DIR");
-    command.add_flag("--r-only", arguments->r_only, "Write R alone; Q is never computed (unless --verify needs it)");
-    command.add_flag("--verify", arguments->verify,
-                     "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
+    add_factor_files(command, *arguments);
     add_memory_argument(command, arguments->memory);
     add_choice(
         command, "--second-pass", arguments->second_pass,

@@ -38,13 +38,12 @@ int MpiSession::cores() const {
     return std::max(1, CPU_COUNT(&own) / static_cast<int>(same));
 }
 
-std::string MpiSession::of_first(const std::string& text) const {
-    std::string shared = text;
-    int length = static_cast<int>(shared.size());
-    MPI_Bcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    shared.resize(static_cast<std::size_t>(length));
-    MPI_Bcast(shared.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);
-    return shared;
+std::string MpiSession::text_of(int rank, std::string text) const {
+    int length = static_cast<int>(text.size());
+    MPI_Bcast(&length, 1, MPI_INT, rank, MPI_COMM_WORLD);
+    text.resize(static_cast<std::size_t>(length));
+    MPI_Bcast(text.data(), length, MPI_CHAR, rank, MPI_COMM_WORLD);
+    return text;
 }
 
 void MpiSession::together(const std::function<void()>& work) const {
@@ -68,10 +67,7 @@ void MpiSession::together(const std::function<void()>& work) const {
     if (first == size_) return;
     MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Bcast(&code, 1, MPI_INT, first, MPI_COMM_WORLD);
-    int length = static_cast<int>(text.size());
-    MPI_Bcast(&length, 1, MPI_INT, first, MPI_COMM_WORLD);
-    text.resize(static_cast<std::size_t>(length));
-    MPI_Bcast(text.data(), length, MPI_CHAR, first, MPI_COMM_WORLD);
+    text = text_of(first, text);
     if (static_cast<ErrorCode>(code) == ErrorCode::Interrupted) throw Interrupted();
     throw Error(static_cast<ErrorCode>(code), failed == size_ ? text : fmt::format("rank {}: {}", first, text));
 }

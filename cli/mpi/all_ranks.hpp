@@ -24,8 +24,8 @@ public:
     /// Every process calls it and does its work; if one throws, the first by rank, all throw an Error with its code and message, which
     /// names the rank unless all say the same.
     void together(const std::function<void()>& work) const;
-    /// The text of process 0 on every process.
-    std::string of_first(const std::string& text) const;
+    /// The text of process `rank` on every process.
+    std::string text_of(int rank, std::string text) const;
 
 private:
     int rank_ = 0, size_ = 1;

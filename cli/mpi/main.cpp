@@ -12,6 +12,7 @@
 #include "all_ranks.hpp"
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "factor_files.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
@@ -28,10 +29,8 @@ namespace quoin::cli {
 
 namespace {
 
-struct FactorArguments {
+struct FactorArguments : FactorFiles {
     CommonArguments common;
-    std::string input, out;
-    bool r_only = false, verify = false;
     MatrixFileOptions reading;
 };
 
@@ -41,7 +40,7 @@ struct Outputs {
     Outputs(const FactorArguments& arguments, Index m, Index n)
         : directory(arguments.out, {file_of_matrix(arguments.input)}), r(directory.file("R.npy"), std::min(m, n), n) {
         if (!arguments.r_only) q.emplace(directory.file("Q.npy"), m, std::min(m, n));
-        directory.refuse_leftovers({"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"});
+        directory.refuse_leftovers(every_output);
     }
     OutputDirectory directory;
     NpyRowWriter<T> r;
@@ -99,7 +98,7 @@ void factor(const MpiSession& mpi, const FactorArguments& arguments, const Matri
 
     watch = {};
     if (!arguments.r_only) {
-        const std::string path = mpi.of_first(mpi.rank() == 0 ? outputs->q->unfinished_path() : "");
+        const std::string path = mpi.text_of(0, mpi.rank() == 0 ? outputs->q->unfinished_path() : "");
         mpi.together([&] { write_npy_rows<T>(path, m, rows.begin, std::as_const(Q).view()); });
     }
     std::string written;
@@ -141,10 +140,7 @@ void factor(const MpiSession& mpi, const FactorArguments& arguments, const Matri
                read_seconds, write_seconds);
     fmt::print("rank 0 sent    {} messages, {}\n", traffic.messages_sent,
                format_byte_size(static_cast<double>(traffic.words_sent) * sizeof(T)));
-    if (accuracy) {
-        fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", accuracy->residual());
-        fmt::print("‖I − QᵀQ‖      {:.2e}\n", accuracy->orthogonality());
-    }
+    if (accuracy) print_accuracy(accuracy->residual(), accuracy->orthogonality());
     fmt::print("wrote          {}\n", written);
 }
 
@@ -154,20 +150,11 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "factor",
         "Factor A = QR by several processes, and write R.npy and Q.npy.\n"
         "\n"
-        "Each process reads its share of the rows of A, and the shares are factored together: by cholesky-qr2 where "
-        "it\n"
-        "is certified, otherwise by tsqr, whose tree has the processes as its top levels. Process 0 writes R.npy; "
-        "every\n"
-        "process writes its rows of Q.npy. All processes need the files of A and of --out, and memory for their rows "
-        "of A\n"
-        "and Q. What one process cannot do is an error of all. A run that is stopped leaves no file.");
-    command.add_option("A", arguments->input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
-    command.add_option("--out", arguments->out, "Folder for R.npy and Q.npy, created if missing")
-        ->required()
-        ->type_name("DIR");
-    command.add_flag("--r-only", arguments->r_only, "Write R alone; Q is never computed (unless --verify needs it)");
-    command.add_flag("--verify", arguments->verify,
-                     "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
+        "Each process reads its share of the rows of A, and the shares are factored together: by cholesky-qr2 where\n"
+        "it is certified, otherwise by tsqr, whose tree has the processes as its top levels. Process 0 writes R.npy;\n"
+        "every process writes its rows of Q.npy. All processes need the files of A and of --out, and memory for\n"
+        "their rows of A and Q. What one process cannot do is an error of all. A run that is stopped leaves no file.");
+    add_factor_files(command, *arguments);
     add_reading_arguments(command, arguments->reading);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
     add_choice(command, "--method", arguments->common.options.method,
@@ -176,11 +163,9 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
     command.footer(
         "Example:  mpiexec -n 4 quoin factor A.npy --out factors --threads 2\n"
         "\n"
-        "--threads are those of one process (default: the cores that it may use, shared among the processes that may "
-        "use\n"
-        "the same). --json prints rows, cols, dtype, ranks, method, seconds, gflops,\n"
-        "messages_sent and words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and\n"
-        "orthogonality.");
+        "--threads are those of one process (default: the cores that it may use, shared among the processes that\n"
+        "may use the same). --json prints rows, cols, dtype, ranks, method, seconds, gflops, messages_sent and\n"
+        "words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and orthogonality.");
     command.callback([arguments, &session] {
         const MpiSession& mpi = *session;
         if (arguments->common.threads == 0 && !std::getenv("OMP_NUM_THREADS")) arguments->common.threads = mpi.cores();

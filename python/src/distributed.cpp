@@ -48,10 +48,8 @@ template <class T>
 nb::tuple distributed_qr(const Array<T>& a, const nb::object& engine, int rank, int size, bool with_q,
                          const nb::object& method, int threads, bool check_finite) {
     const StridedMatrix<T> A = matrix_of<T, Host>(a);
-    Options options;
-    options.method = parse_method(method);
+    Options options = options_of(method, check_finite);
     options.q = with_q ? QForm::Explicit : QForm::None;
-    options.check_finite = check_finite;
     Matrix<T> Q, R;
     Method taken{};
     PythonCommunicator comm(engine, rank, size);
@@ -70,9 +68,7 @@ template <class T>
 nb::tuple distributed_lstsq(const Array<T>& a, const Array<T>& b, const nb::object& engine, int rank, int size,
                             double rcond, const nb::object& method, int threads, bool check_finite) {
     const StridedMatrix<T> A = matrix_of<T, Host>(a), B = matrix_of<T, Host>(b);
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    const Options options = options_of(method, check_finite);
     LeastSquares<T> solution;
     PythonCommunicator comm(engine, rank, size);
     run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
@@ -88,9 +84,7 @@ template <class T>
 nb::tuple distributed_svd(const Array<T>& a, const nb::object& engine, int rank, int size, bool vectors,
                           const nb::object& method, int threads, bool check_finite) {
     const StridedMatrix<T> A = matrix_of<T, Host>(a);
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    const Options options = options_of(method, check_finite);
     SVD<T> f;
     PythonCommunicator comm(engine, rank, size);
     run_released(Home<Host>(threads), threads, 6.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {

@@ -11,4 +11,7 @@ namespace quoin::python {
 /// The method of that name. Throws InvalidArgument.
 Method parse_method(const nanobind::object& name);
 
+/// With that method.
+Options options_of(const nanobind::object& method, bool check_finite);
+
 }  // namespace quoin::python

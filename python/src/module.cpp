@@ -45,6 +45,13 @@ QForm parse_q(const nb::object& name) {
 
 Method parse_method(const nb::object& name) { return parse_name("method", every_method(), name); }
 
+Options options_of(const nb::object& method, bool check_finite) {
+    Options options;
+    options.method = parse_method(method);
+    options.check_finite = check_finite;
+    return options;
+}
+
 namespace {
 
 double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
@@ -82,9 +89,7 @@ template <class T, class D>
 nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
                         bool check_finite) {
     const bool raw = mode == 'h';
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    Options options = options_of(method, check_finite);
     const bool square = mode == 'c' && (array.ndim() > 2 || array.shape(0) > array.shape(1));
     options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : square ? QForm::Any : QForm::Explicit;
     if (array.ndim() > 2) {
@@ -133,10 +138,8 @@ template <class T, class D>
 Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
                          bool check_finite, bool verify) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
-    Options options;
-    options.method = parse_method(method);
+    Options options = options_of(method, check_finite);
     options.q = parse_q(q);
-    options.check_finite = check_finite;
     options.verify = verify;
     const Home<D> home(where);
     std::optional<QR<T, D>> f;
@@ -199,9 +202,7 @@ template <class T, class D>
 nb::tuple solve_least_squares(const Array<T, D>& a, const Array<T, D>& b, double rcond, const nb::object& method,
                               const Where<D>& where, bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    const Options options = options_of(method, check_finite);
     const Home<D> home(where);
     LeastSquares<T, D> solution;
     run_released(home, where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<D>& ctx) {
@@ -215,9 +216,7 @@ template <class T, class D>
 nb::tuple singular_values(const Array<T, D>& a, bool vectors, const nb::object& method, const Where<D>& where,
                           bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    const Options options = options_of(method, check_finite);
     const Home<D> home(where);
     SVD<T, D> f;
     run_released(home, where_for(where, A.rows, A.cols), 6 * flops_of_qr(A.rows, A.cols),

@@ -1,8 +1,13 @@
 #pragma once
 
-// On either device: the time of some work, and LAPACK's routines one matrix after the other.
+// What a study on either device needs: the device's context, the time of some work there, and LAPACK's routines one matrix after the
+// other.
+
+#include <fmt/format.h>
 
 #include "bench.hpp"
+#include "interrupt.hpp"
+#include "machine.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -11,6 +16,23 @@
 #endif
 
 namespace quoin::cli {
+
+/// run(ctx, machine) with a context of the device that the command line names, and the machine in words.
+template <class Run>
+void on_either_device(const BenchArguments& arguments, Run&& run) {
+    if (!arguments.on_device()) {
+        Context<Host> ctx = make_context(arguments.common);
+        const InterruptGuard guard(ctx);
+        const Machine machine = describe_machine();
+        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
+        return run(ctx, fmt::format("{}, {} threads, {}", machine.cpu, ctx.threads(), build_info().blas));
+    }
+#ifdef QUOIN_HAVE_CUDA
+    Context<Cuda> ctx = device_context();
+    const InterruptGuard guard(ctx);
+    run(ctx, bench::describe_device());
+#endif
+}
 
 /// Seconds of work on the context's device.
 template <class D>

@@ -1,0 +1,25 @@
+#include "factor_files.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "input_matrix.hpp"
+
+namespace quoin::cli {
+
+void add_factor_files(CLI::App& command, FactorFiles& files) {
+    command.add_option("A", files.input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
+    command.add_option("--out", files.out, "Folder for R.npy and Q.npy, created if missing")
+        ->required()
+        ->type_name("DIR");
+    command.add_flag("--r-only", files.r_only, "Write R alone; Q is never computed (unless --verify needs it)");
+    command.add_flag("--verify", files.verify, "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
+}
+
+void print_accuracy(double residual, double orthogonality) {
+    fmt::print("‖A − QR‖/‖A‖   {:.2e}\n", residual);
+    fmt::print("‖I − QᵀQ‖      {:.2e}\n", orthogonality);
+}
+
+}  // namespace quoin::cli
