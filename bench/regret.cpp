@@ -55,6 +55,9 @@ public:
     }
 
 private:
+    static constexpr Method candidate_methods[] = {Method::BlockedHouseholder, Method::TSQR, Method::CAQR,
+                                                   Method::CholeskyQR2};
+
     /// Seconds, not minutes, and memory for A, a copy and Q of 8 bytes an entry.
     static bool is_feasible(Index m, Index n) {
         const bool on_host = std::is_same_v<D, Host>;
@@ -66,8 +69,7 @@ private:
     template <class T>
     std::vector<Plan> plans(Shape shape, Operation operation) const {
         std::vector<Plan> found;
-        for (const Method method :
-             {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
+        const auto consider = [&](Method method) {
             Options options;
             options.method = method;
             options.q = form_of_q(operation);
@@ -79,7 +81,9 @@ private:
             } catch (const InvalidArgument&) {
                 // too wide for a tree, or no more rows than columns
             }
-        }
+        };
+        consider(Method::Auto);
+        for (const Method method : candidate_methods) consider(method);
         return found;
     }
 
@@ -163,6 +167,14 @@ private:
         json.add("op", to_string(operation)).add("method", quoin::to_string(candidates[0].method));
         json.add("seconds", seconds[0]).add("best", quoin::to_string(candidates[best].method));
         json.add("best_seconds", seconds[best]).add("behind", behind).add_measured("reference_seconds", of_lapack);
+        for (const Method method : candidate_methods) {
+            const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                            [&](const Plan& plan) { return plan.method == method; });
+            const double of_method = found == candidates.end()
+                                         ? -1
+                                         : seconds[static_cast<std::size_t>(found - candidates.begin())];
+            json.add_measured(fmt::format("{}_seconds", quoin::to_string(method)).c_str(), of_method);
+        }
         results_.add(json);
     }
 

@@ -71,7 +71,7 @@ TYPED_TEST(Blocking, EdgesOfBlocksOfRows) {
         for (const Index m :
              edges({Tuned::tall_aspect * n, chunk, 2 * chunk, block, 2 * block, host::cache_block_rows<T>(n),
                     Tuned::leaf_rows(n, sizeof(T)), 2 * Tuned::leaf_rows(n, sizeof(T)),
-                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n, Arithmetic::Native)))})) {
+                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n, Arithmetic::Native)), sizeof(T))})) {
             if (m >= n) this->expect_q_and_r(m, n);
         }
     }

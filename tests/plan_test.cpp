@@ -45,11 +45,11 @@ TYPED_TEST_SUITE(PlanOf, Types);
 TYPED_TEST(PlanOf, LapacksFormatIsOnePanelOnlyWhereFewColumnsAreVeryTall) {
     const auto method = [&](Index m, Index n, QForm q) { return this->plan(m, n, {.q = q}).method; };
     for (auto [m, n] :
-         {std::pair<Index, Index>{8192, 512}, {5000, 300}, {12345, 678}, {20000, 500}, {2000, 64}, {1000000, 129}}) {
+         {std::pair<Index, Index>{8192, 512}, {5000, 300}, {12345, 678}, {20000, 500}, {2000, 64}, {8192, 128}, {1000000, 129}}) {
         EXPECT_EQ(method(m, n, QForm::Reflectors), Method::BlockedHouseholder) << shape_name(m, n);
         EXPECT_EQ(method(m, n, QForm::Explicit), Method::CholeskyQR2) << shape_name(m, n);
     }
-    for (auto [m, n] : {std::pair<Index, Index>{300000, 16}, {8192, 128}}) {
+    for (auto [m, n] : {std::pair<Index, Index>{300000, 16}, {20000, 48}, {300000, 128}}) {
         EXPECT_EQ(method(m, n, QForm::Reflectors), Method::CholeskyQR2) << shape_name(m, n);
     }
 }

@@ -57,7 +57,7 @@ void require_tree(const char* what, Index width) {
                     what, width, Tuning<D>::most_tree_cols));
 }
 
-template <class D>
+template <class T, class D>
 Method choose_method(Index m, Index n, const Options& options, QForm q) {
     if (options.method != Method::Auto) return options.method;
     // a tree's options ask for a tree
@@ -67,10 +67,9 @@ Method choose_method(Index m, Index n, const Options& options, QForm q) {
     }
     if (options.study.panels == PanelDevice::Host) return Method::BlockedHouseholder;
     const bool tall = n > 0 && Tuning<D>::tall(m, n);
-    const bool by_panels = q == QForm::Reflectors && !Tuning<D>::one_panel(m, n);
-    if (!tall || by_panels || options.panel_width > 0) return Method::BlockedHouseholder;
-    const bool by_tree = q == QForm::None && Tuning<D>::r_only_by_tree && n <= Tuning<D>::one_tree_cols;
-    return by_tree ? Method::TSQR : Method::CholeskyQR2;
+    if (!tall || options.panel_width > 0) return Method::BlockedHouseholder;
+    if (q == QForm::Reflectors && !Tuning<D>::one_panel(m, n, sizeof(T))) return Method::BlockedHouseholder;
+    return q == QForm::None ? Tuning<D>::r_only(m, n) : Method::CholeskyQR2;
 }
 
 /// Throws InvalidArgument for the first row that applies to these options and the method chosen for them.
@@ -191,7 +190,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.q = options.full_t && options.q == QForm::Any ? QForm::Reflectors : options.q;
-    plan.method = choose_method<D>(m, n, options, plan.q);
+    plan.method = choose_method<T, D>(m, n, options, plan.q);
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
     plan.full_t = options.full_t;
     if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {
@@ -220,7 +219,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             plan.inner_block = plan.panel_width;
             plan.one_launch = options.panel_width == 0 && options.study.panels == PanelDevice::Auto && !plan.full_t &&
                               SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
-            plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width);
+            plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
             tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);
             break;
         case Method::CAQR:

@@ -96,8 +96,8 @@ struct Tuning<Cuda> : CommonTuning {
     /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
-    /// Its passes run at the rate of GEMM, a tree's leaves do not.
-    static constexpr bool r_only_by_tree = false;
+    /// R alone of a tall matrix: Gram passes run at the rate of GEMM, a tree's leaves do not.
+    static constexpr Method r_only(Index, Index) { return Method::CholeskyQR2; }
     /// The n×n steps of CholeskyQR2 are one kernel each up to so many columns, and several calls of libraries beyond, where reflectors are
     /// faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
     ///                    192 columns    224            257            384            512            1000
@@ -125,7 +125,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index gram_schmidt_base = 32;
     /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
     /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
-    static Index reconstruct_rows(Index width) { return width <= 32 ? 16384 : 4 * width; }
+    static Index reconstruct_rows(Index width, Index) { return width <= 32 ? 16384 : 4 * width; }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
     /// Up to 32 columns, V, tau and R in f32, µs, CholeskyQR2 and column by column, of
     ///                  12 columns   16           20           32           f64: 12      16           20           32
@@ -133,9 +133,9 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1024           67 / 68      68 / 70      67 / 86      75 / 88           81 / 83   85 / 86     85 / 110     88 / 131
     ///   4096           66 / 67      68 / 75      69 / 84      73 / 102          81 / 75   85 / 83     83 / 89      89 / 123
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
-    static bool one_panel(Index m, Index n) {
+    static bool one_panel(Index m, Index n, Index element_bytes) {
         if (n <= 32) return m >= (n >= 16 ? 1024 : 16384);
-        return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n);
+        return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n, element_bytes);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:

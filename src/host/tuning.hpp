@@ -46,19 +46,29 @@ struct Tuning<Host> : CommonTuning {
     /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
     static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
     static Index fan_in(Index) { return 2; }
-    /// R alone costs TSQR 2mn² flops and one pass over A, CholeskyQR2 3mn² and two.
-    static constexpr bool r_only_by_tree = true;
+    /// R alone of a tall matrix. `quoin bench regret`, f64, 2 cores of an AMD EPYC 9005, ms, CholeskyQR2 | TSQR | CAQR | blocked Householder
+    /// (one core orders them alike). CAQR overwrites its matrix, of which it needs a copy; the first two only read it.
+    ///                    4 columns             16                    64                   128                  256
+    ///      500 rows   .007|.006|.007|.020   .022|.026|.028|.025   .22|.17|.17|.17      .90|.64|.53|.51
+    ///     3000        .014|.023|.025|.037   .086|.126|.132|.184   .50|.53|.56|1.07     3.3|3.0|2.7|3.6      8.7|8.9|6.4|7.9
+    ///   20 000        .058|.139|.147|.163   .285|.586|.598|.774   3.3|3.6|3.7|4.8      11.7|11.7|11.5|13.2  48.7|43.5|43.1|57.8
+    ///  120 000        .472|.713|.855|1.10   2.25|2.83|3.39|4.07   21.3|21.1|21.9|32.0  67.9|65.9|67.2|92.2  254|268|242|295
+    static constexpr Method r_only(Index m, Index n) {
+        if (n <= 64) return m >= 20 * n && m * n >= 4096 ? Method::CholeskyQR2 : Method::TSQR;
+        return m >= 12 * n ? Method::TSQR : Method::BlockedHouseholder;
+    }
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
-    /// Whether a tall matrix is reconstructed as one panel: 4mn² flops, where panels of nb columns cost 2mn² + 4mn·nb. Times
-    /// of LAPACK's geqrf over Quoin's, one panel / panels, on one core of an AMD EPYC 9004:
-    ///            8192×512   5000×300  20 000×500   2000×64   20 000×100  100 000×100  10 000×128
-    ///     f64   0.75/1.20  0.74/1.22   0.75/1.00  1.02/1.70   1.79/2.09    3.86/3.48   2.19/2.21
-    ///     f32   0.77/1.52  0.62/1.19   0.78/1.15  0.98/1.60   1.41/1.80    3.80/3.15   1.36/1.74
-    /// and on 4 cores of the EPYC 9005 10 000×100 (f64) in 1.8/2.1 ms.
-    static bool one_panel(Index m, Index n) { return n <= 128 && m >= reconstruct_rows(n); }
+    /// Whether a tall matrix is reconstructed as one panel: 4mn² flops, where panels of nb columns cost 2mn² + 4mn·nb. Times of one
+    /// panel over those of panels, 2 cores of an AMD EPYC 9005 (`quoin bench regret`):
+    ///            20 000×32   120 000×32   20 000×48   120 000×48   20 000×64   120 000×64   20 000×96   120 000×96
+    ///     f64      0.92         0.91         1.05        0.94         1.17        1.01         1.32        1.02
+    /// and in f32 0.79 for 1 508 534×65 and 684 006×84, which a panel at a time streams from memory.
+    static bool one_panel(Index m, Index n, Index element_bytes) {
+        return n <= 48 ? m >= reconstruct_rows(n, element_bytes) : n <= 128 && m >= 2000 * n;
+    }
     /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
     static constexpr Index tall_aspect = 4;
     static constexpr Index tall_cols = 1024;
@@ -81,8 +91,17 @@ struct Tuning<Host> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::MGS;
     /// Columns that modified Gram-Schmidt takes one by one, at the bottom of a panel's recursion.
     static constexpr Index gram_schmidt_base = 8;
-    /// A panel of w columns is reconstructed from an orthonormal basis where it has at least so many rows.
-    static Index reconstruct_rows(Index width) { return 64 * width; }
+    /// Rows from which on a panel is reconstructed from an orthonormal basis. Column by column, a panel of at most 512 KiB stays in a
+    /// core's cache. V, tau and R of one panel, times of reconstruction over those of column by column, 2 cores of an AMD EPYC 9005:
+    ///                   2 columns   4      8      16     24     32        f32: 4      8      16     32
+    ///     128 KiB         1.38     1.19   1.40   1.43   1.47   1.53           1.13   1.24   1.28   1.54
+    ///     256             1.11     1.00   1.27   1.36   1.30   1.34           0.92   1.17   1.33   1.18
+    ///     512             0.96     0.90   1.25   1.32   1.25   1.13           0.82   1.06   0.96   0.95
+    ///    1024             0.92     0.79   1.20   1.06   1.05   0.84           0.83   1.13   0.83   0.87
+    /// From 4096 rows on, as in a leaf, sums of one sign would be too long for f32 (docs/algorithms.md, section 6).
+    static Index reconstruct_rows(Index width, Index element_bytes) {
+        return std::max(64 * width, std::min<Index>(4096, (Index(512) << 10) / (width * element_bytes)));
+    }
     /// Parts in which a slab of a matrix out of core comes and goes: there is nothing beside which they would.
     static constexpr Index slab_parts = 1;
     /// Whether matrices of a batch are factored several at once, one in each lane of the vector registers: groups of 2.3 MiB at most in f64
