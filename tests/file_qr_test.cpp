@@ -27,6 +27,17 @@ static std::set<std::string> unflushed;         // files in the folder of a jour
 static std::vector<std::string> claimed_early;  // files that were not flushed when a line of their journal was
 static int lasting_lines = 0;
 static std::atomic<long> lines_until_full{-1};  // of a journal; then the disk is full, unless it is −1
+static std::uintmax_t most_on_disk = 0;         // bytes in the folder of the outputs, at a line of their journal
+
+static std::uintmax_t bytes_below(const std::filesystem::path& folder) {
+    std::uintmax_t sum = 0;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
+        const std::uintmax_t bytes = entry.is_regular_file(error) ? entry.file_size(error) : 0;
+        if (!error) sum += bytes;
+    }
+    return sum;
+}
 
 static std::string path_of(int fd) {
     std::error_code error;
@@ -54,6 +65,7 @@ extern "C" int fdatasync(int fd) {
             }
             lines_until_full -= lines_until_full > 0;
             ++lasting_lines;
+            most_on_disk = std::max(most_on_disk, bytes_below(std::filesystem::path(path).parent_path().parent_path()));
             claimed_early.insert(claimed_early.end(), unflushed.begin(), unflushed.end());
         }
     }
@@ -218,6 +230,22 @@ TYPED_TEST(FileQRTest, SlabsTakeNoMoreMemoryThanTheirPlan) {
     const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
     EXPECT_LE(taken, plan.memory_bytes + r_columns);
     EXPECT_GE(taken, plan.memory_bytes / 2) << "or it was not measured";
+}
+
+TYPED_TEST(FileQRTest, SlabsTakeNoMoreDiskThanTheirPlan) {
+    using T = TypeParam;
+    const Index m = 400, n = 300;
+    this->save(random_normal<T>(m, n).view());
+    for (const bool want_q : {false, true}) {
+        const FileOptions options = this->tight(m, n, SecondPass::Auto, want_q);
+        const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
+        ASSERT_EQ(plan.route, FileRoute::Slabs);
+        most_on_disk = 0;
+        this->factor(options);
+        const double headers = 1 << 16;
+        EXPECT_LE(static_cast<double>(most_on_disk), plan.disk_bytes + headers);
+        EXPECT_GE(static_cast<double>(most_on_disk), plan.disk_bytes / 2);
+    }
 }
 
 /// R of a square matrix costs 4n³/3 flops, and Q from V as many.

@@ -44,8 +44,13 @@ TYPED_TEST_SUITE(PlanOf, Types);
 // One panel of all columns costs twice the flops of LAPACK's blocked reflectors, and is slower on one core.
 TYPED_TEST(PlanOf, LapacksFormatIsOnePanelOnlyWhereFewColumnsAreVeryTall) {
     const auto method = [&](Index m, Index n, QForm q) { return this->plan(m, n, {.q = q}).method; };
-    for (auto [m, n] :
-         {std::pair<Index, Index>{8192, 512}, {5000, 300}, {12345, 678}, {20000, 500}, {2000, 64}, {8192, 128}, {1000000, 129}}) {
+    for (auto [m, n] : {std::pair<Index, Index>{8192, 512},
+                        {5000, 300},
+                        {12345, 678},
+                        {20000, 500},
+                        {2000, 64},
+                        {8192, 128},
+                        {1000000, 129}}) {
         EXPECT_EQ(method(m, n, QForm::Reflectors), Method::BlockedHouseholder) << shape_name(m, n);
         EXPECT_EQ(method(m, n, QForm::Explicit), Method::CholeskyQR2) << shape_name(m, n);
     }

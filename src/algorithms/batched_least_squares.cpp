@@ -49,7 +49,7 @@ public:
     }
     template <class Alone>
     void solve_each(Members members, double flops, const Alone& alone) {
-        for_each_matrix(ctx_, members.count, flops,
+        for_each_matrix(ctx_, members.count, flops, Memory::Returned,
                         [&](Context<D>& mine, Index i) { solve_alone(mine, members[i], alone); });
     }
 
@@ -122,7 +122,7 @@ private:
 template <class T, class D>
 Batch<T, D> transposes(Context<D>& ctx, BatchView<const T, D> A, const ShapeClass<T, D>& c) {
     Batch<T, D> At(ctx, c.n, c.m, c.count);
-    for_each_matrix(ctx, c.count, 10.0 * c.m * c.n, [&](Context<D>& mine, Index i) {
+    for_each_matrix(ctx, c.count, 10.0 * c.m * c.n, Memory::Returned, [&](Context<D>& mine, Index i) {
         transpose<T>(mine, gathered<T, D>(mine, A, c.members()[i]).view(), At[i]);
     });
     return At;

@@ -9,10 +9,10 @@ namespace {
 /// keep(ctx, QR, i) for the members of a class that are factored alone. Returns the first with NaN or Inf, or −1.
 template <class T, class D, class Keep>
 Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& options, const ShapeClass<T, D>& c,
-                  const Keep& keep) {
+                  Memory memory, const Keep& keep) {
     const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
     std::vector<char> bad(c.count);
-    for_each_matrix(ctx, c.count, plan.flops, [&](Context<D>& mine, Index i) {
+    for_each_matrix(ctx, c.count, plan.flops, memory, [&](Context<D>& mine, Index i) {
         const Index b = c.members()[i];
         try {
             keep(mine, qr<T, D>(mine, gathered<T, D>(mine, A, b), plan), i);
@@ -59,7 +59,7 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
             return c.small->factor(ctx, A, c.members(), options.check_finite);
         }
         c.each.resize(c.count);
-        return factor_each<T, D>(ctx, A, options, c,
+        return factor_each<T, D>(ctx, A, options, c, Memory::Kept,
                                  [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
     });
     return BatchedQR<T, D>(std::move(impl));
@@ -81,7 +81,7 @@ void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView
     factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {
         if (at_once<T, D>(c.m, c.n, options))
             return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Factor::R, R, Q);
-        return factor_each<T, D>(ctx, A, options, c, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
+        return factor_each<T, D>(ctx, A, options, c, Memory::Returned, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
             const Index b = c.members()[i];
             const Matrix<T, D> Rb = f.r(mine);
             scatter<T, D>(mine, Rb.view(), R, b);
@@ -107,7 +107,7 @@ void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<Ba
         if (at_once<T, D>(c.m, c.n, options))
             return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Factor::VR, V_R,
                                                tau);
-        return factor_each<T, D>(ctx, A, options, c, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
+        return factor_each<T, D>(ctx, A, options, c, Memory::Returned, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
             const LapackQR<T, D> factors = to_lapack<T, D>(mine, std::move(f));
             scatter<T, D>(mine, factors.V_R.view(), V_R, c.members()[i]);
             scatter<T, D>(mine, factors.tau.view(), tau, c.members()[i]);
@@ -142,14 +142,15 @@ namespace {
 /// work(ctx, QR, b) for a class of matrices that are not small.
 template <class T, class D, class Work>
 void for_each_qr(Context<D>& ctx, const ShapeClass<T, D>& c, double flops, const Work& work) {
-    for_each_matrix(ctx, c.count, flops, [&](Context<D>& mine, Index i) { work(mine, *c.each[i], c.members()[i]); });
+    for_each_matrix(ctx, c.count, flops, Memory::Kept,
+                    [&](Context<D>& mine, Index i) { work(mine, *c.each[i], c.members()[i]); });
 }
 
 /// Q of a class, that of its member i made by make(ctx, i) if they are not small.
 template <class T, class D, class Make>
 void form_class(Context<D>& ctx, const ShapeClass<T, D>& c, BatchView<T, D> Q, const Make& make) {
     if (c.small) return c.small->form_q(ctx, c.members(), Q);
-    for_each_matrix(ctx, c.count, 2.0 * c.m * c.k * c.k, [&](Context<D>& mine, Index i) {
+    for_each_matrix(ctx, c.count, 2.0 * c.m * c.k * c.k, Memory::Kept, [&](Context<D>& mine, Index i) {
         const Matrix<T, D> one = make(mine, i);
         scatter<T, D>(mine, one.view(), Q, c.members()[i]);
     });

@@ -4,6 +4,8 @@
 // column (kernels/batch_columns.cuh), both with V and R of matrix i column-major at i·m·n; larger ones strip by strip
 // (kernels/batch_strips.cuh).
 
+#include <functional>
+
 #include "cuda/device.hpp"
 #include "cuda/tuning.hpp"
 #include "primitives/small_batch.hpp"
@@ -57,9 +59,19 @@ private:
     Matrix<T, Cuda> factor_, squares_, tau_;
 };
 
-/// work(ctx, i) for i < count, one after the other.
+namespace cuda {
+/// Whether `count` matrices, each so many flops, leave much of the device idle one after the other, and may go side by side.
+bool side_by_side_pays(Context<Cuda>& ctx, Index count, double flops);
+/// work(lane, i) for i < count, several at a time, each lane from a thread of its own. Of several exceptions that of the least i is
+/// thrown.
+void for_each_side_by_side(Context<Cuda>& ctx, Index count, const std::function<void(Context<Cuda>&, Index)>& work);
+}  // namespace cuda
+
+/// work(ctx, i) for i < count: one after the other, or on several streams if no memory of work's context outlives it.
 template <class Work>
-void for_each_matrix(Context<Cuda>& ctx, Index count, double, const Work& work) {
+void for_each_matrix(Context<Cuda>& ctx, Index count, double flops, Memory memory, const Work& work) {
+    if (memory == Memory::Returned && cuda::side_by_side_pays(ctx, count, flops))
+        return cuda::for_each_side_by_side(ctx, count, work);
     for (Index i = 0; i < count; ++i) {
         throw_if_stopped(ctx);
         work(ctx, i);

@@ -94,15 +94,15 @@ namespace {
 constexpr int unpack_warps = 8;
 
 /// Rows of up to `rows` of the strips' images and R's diagonal blocks to matrices, a column a warp; zeros below R if `upper`.
-template <class T>
+template <class T, int width>
 __global__ void __launch_bounds__(32 * unpack_warps)
-    unpack_images(StripSize size, StripFactors<T> F, int width, int rows, bool upper, BatchEntries<T> to) {
+    unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to) {
     const int lane = threadIdx.x % 32;
     for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.n;
          x += Index(gridDim.x) * unpack_warps) {
         const Index b = x / size.n;
         const int j = static_cast<int>(x - b * size.n), strip = j / width, col = j % width;
-        const T* const image = F.images + ((b * size.strips + strip) * size.tiles * width + col) * 8;
+        const T* const image = F.images + (b * size.strips + strip) * size.tiles * width * 8;
         const T* const square = F.squares + (b * size.panels + strip) * 2 * width * width + col;
         const int diagonal = strip < size.panels ? strip * width : rows;
         const auto B = to[b];
@@ -110,8 +110,10 @@ __global__ void __launch_bounds__(32 * unpack_warps)
             T y = 0;
             if (i >= diagonal && i <= j) {
                 y = square[Index(i - diagonal) * width];
-            } else if (i <= j || !upper) {
-                y = image[Index(i / 8) * width * 8 + i % 8];
+            } else if (i < diagonal && i <= j) {
+                y = image[(Index(i / 8) * width + col) * 8 + i % 8];
+            } else if (i > j && !upper) {
+                y = ReflectorTile<T, width>::entry(image + Index(i / 8) * width * 8, i % 8, col);
             }
             B(i, j) = y;
         }
@@ -126,8 +128,11 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
     if (size.count == 0) return;
     const bool upper = factor == Factor::R;
     const Index blocks = std::min<Index>(ceil_div(size.count * size.n, Index(unpack_warps)), 1 << 20);
-    unpack_images<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(
-        size, F, width_of<T>(size.m), upper ? size.k : size.m, upper, to);
+    const auto unpack_with = [&](auto kernel) {
+        kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, upper ? size.k : size.m,
+                                                                                      upper, to);
+    };
+    width_of<T>(size.m) == 32 ? unpack_with(unpack_images<T, 32>) : unpack_with(unpack_images<T, 16>);
     check_launch("unpack_strips");
 }
 

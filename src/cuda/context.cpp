@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "cuda/blas.hpp"
@@ -13,6 +14,27 @@ namespace quoin {
 
 namespace detail {
 
+namespace {
+
+/// The pools of all queues.
+struct Pools {
+    std::mutex mutex;
+    std::vector<const DeviceQueue*> queues;
+    static Pools& all() {
+        static Pools& pools = *new Pools;  // contexts may go after static objects do
+        return pools;
+    }
+    /// What they keep on a device goes back.
+    void trim(int device) {
+        const std::lock_guard lock(mutex);
+        for (const DeviceQueue* queue : queues) {
+            if (queue->device == device) QUOIN_CUDA_CHECK(cudaMemPoolTrimTo(queue->pool, 0));
+        }
+    }
+};
+
+}  // namespace
+
 DeviceQueue::DeviceQueue(cudaStream_t given, bool high_priority) : stream(given) {
     QUOIN_CUDA_CHECK(cudaGetDevice(&device));
     cudaMemPoolProps props = {};
@@ -23,14 +45,24 @@ DeviceQueue::DeviceQueue(cudaStream_t given, bool high_priority) : stream(given)
     // memory stays in the pool: the next plan takes it without asking the system
     std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
     QUOIN_CUDA_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    if (stream) return;
-    int lowest, highest;
-    QUOIN_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-    QUOIN_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, high_priority ? highest : lowest));
-    owns_stream = true;
+    if (!stream) {
+        int lowest, highest;
+        QUOIN_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+        QUOIN_CUDA_CHECK(
+            cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, high_priority ? highest : lowest));
+        owns_stream = true;
+    }
+    Pools& pools = Pools::all();
+    const std::lock_guard lock(pools.mutex);
+    pools.queues.push_back(this);
 }
 
 DeviceQueue::~DeviceQueue() {
+    {
+        Pools& pools = Pools::all();
+        const std::lock_guard lock(pools.mutex);
+        std::erase(pools.queues, this);
+    }
     if (owns_stream) {
         cudaStreamSynchronize(stream);
         cudaStreamDestroy(stream);
@@ -43,10 +75,10 @@ void* allocate_device(DeviceQueue& queue, std::size_t bytes) {
     void* p = nullptr;
     cudaError_t status = cudaMallocFromPoolAsync(&p, bytes, queue.pool, queue.stream);
     if (status == cudaErrorMemoryAllocation) {
-        // once more without what the pool keeps for later
+        // once more without what the device's pools keep for later
         cudaGetLastError();
         QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue.stream));
-        QUOIN_CUDA_CHECK(cudaMemPoolTrimTo(queue.pool, 0));
+        Pools::all().trim(queue.device);
         status = cudaMallocFromPoolAsync(&p, bytes, queue.pool, queue.stream);
     }
     if (status == cudaErrorMemoryAllocation) {
@@ -187,6 +219,7 @@ Context<Cuda>::State::~State() {
     // a panel that the host has factored may be on its way from there
     if (panel_staging_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
     for (auto& one : beside_) one.reset();
+    lanes_.clear();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
     if (event_) cudaEventDestroy(event_);
@@ -223,6 +256,14 @@ Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
     return *one;
 }
 
+Context<Cuda>& Context<Cuda>::State::lane(int i) {
+    while (static_cast<int>(lanes_.size()) <= i) {
+        lanes_.push_back(std::make_unique<Context<Cuda>>());
+        lanes_.back()->state().of_lanes = this;
+    }
+    return *lanes_[i];
+}
+
 cuda::Staging& Context<Cuda>::State::staging() {
     if (!staging_) staging_ = std::make_unique<cuda::Staging>();
     return *staging_;
@@ -256,19 +297,21 @@ std::size_t Context<Cuda>::State::held() const {
     std::uint64_t pooled = 0;
     QUOIN_CUDA_CHECK(cudaMemPoolGetAttribute(queue_.pool, cudaMemPoolAttrReservedMemCurrent, &pooled));
     std::size_t sum = pooled + (blas_ ? cublas_workspace_bytes : 0);
-    for (const auto& one : beside_) sum += one ? one->state().held() : 0;
+    for_each_own([&](Context<Cuda>& one) { sum += one.state().held(); });
     return sum;
 }
 
 double Context<Cuda>::State::flops_done() const {
     double sum = flops.load(std::memory_order_relaxed) + (host_ ? host_->flops_done() : 0);
-    for (const auto& one : beside_) sum += one ? one->flops_done() : 0;
+    for_each_own([&](Context<Cuda>& one) { sum += one.flops_done(); });
     return sum;
 }
 
 template <>
 void throw_if_stopped(Context<Cuda>& ctx) {
-    if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
+    const auto& state = ctx.state();
+    const bool above = state.of_lanes && state.of_lanes->stop.load(std::memory_order_relaxed);
+    if (above || state.stop.load(std::memory_order_relaxed)) throw Interrupted();
 }
 
 // ---- Time ---------------------------------------------------------------------------------------------------------------

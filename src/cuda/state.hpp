@@ -59,6 +59,7 @@ public:
         std::size_t used_, extra_;
     };
 
+    bool is_limited() const { return limited_; }
     /// Whether it may grow for so many bytes, or has them: what can do with less asks.
     bool has_room_for(Index bytes) const {
         return !limited_ || used_ + static_cast<std::size_t>(bytes) + (1 << 20) <= size_;
@@ -124,6 +125,8 @@ struct Context<Cuda>::State {
     /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
     /// in or out.
     Context<Cuda>& beside(Trace::Row of);
+    /// Lane i: a stream for matrices that this one's caller has several of (batch.hpp), with handles and memory of its own.
+    Context<Cuda>& lane(int i);
     /// Buffers between pageable memory and this stream.
     cuda::Staging& staging();
     cuda::Staging* staging_made() const { return staging_.get(); }
@@ -155,6 +158,7 @@ struct Context<Cuda>::State {
 
     std::atomic<double> flops{0};
     std::atomic<bool> stop{false};
+    const State* of_lanes = nullptr;  ///< of a lane: the state whose lane it is, which may be asked to stop
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
     double flops_done() const;
 
@@ -174,6 +178,15 @@ private:
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
     std::unique_ptr<Context<Cuda>> beside_[3];
+    std::vector<std::unique_ptr<Context<Cuda>>> lanes_;
+    /// work(context) for the streams beside this one and its lanes.
+    template <class Work>
+    void for_each_own(const Work& work) const {
+        for (const auto& one : beside_) {
+            if (one) work(*one);
+        }
+        for (const auto& one : lanes_) work(*one);
+    }
     std::unique_ptr<Context<Host>> host_;
     bool copies_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
     cudaEvent_t event_ = nullptr, sent_ = nullptr;

@@ -34,6 +34,10 @@ struct Tuning<Cuda> : CommonTuning {
     ///   one kernel      0.11   0.25   0.45   1.14   3.2          0.18   0.47   0.66   2.1
     ///   panels          0.43   0.82   1.08   1.94   4.7          0.42   0.84   1.14   2.1
     static constexpr Index most_alone = Index(1) << 22;
+    /// Larger matrices of a batch go side by side on so many streams, where a matrix has between so many flops: fewer take less time than
+    /// the host's threads, more fill the device.
+    static constexpr int lanes = 4;
+    static constexpr double least_flops_side_by_side = 2e7, most_flops_side_by_side = 6e12;
     /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
     /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.
     static constexpr PanelDevice panel = PanelDevice::Device;

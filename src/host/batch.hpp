@@ -73,7 +73,7 @@ private:
 
 /// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.
 template <class Work>
-void for_each_matrix(Context<Host>& ctx, Index count, double flops, const Work& work) {
+void for_each_matrix(Context<Host>& ctx, Index count, double flops, Memory, const Work& work) {
     const int threads = static_cast<int>(std::min<Index>(count, host::team(ctx, flops * static_cast<double>(count))));
     if (threads <= 1) {
         for (Index i = 0; i < count; ++i) {

@@ -19,6 +19,9 @@ struct Members {
 /// What is taken of a factor: V and R, m×n; or R, k×n with zeros below its diagonal.
 enum class Factor { VR, R };
 
+/// Whether work on one matrix of several leaves memory of its context behind, as a factorization has, or returns all of it.
+enum class Memory { Kept, Returned };
+
 /// `members.count` m×n matrices, k = min(m, n): reflectors, R and tau. Each device has
 ///
 ///     static bool fits(Index m, Index n, Arithmetic arithmetic);

@@ -178,6 +178,45 @@ TYPED_TEST(GpuBatch, GivenMemoryGetsWhatTheResultHas) {
     }
 }
 
+/// Matrices too large for one kernel, several streams at a time.
+TYPED_TEST(GpuBatch, LargeMatricesSideBySideHaveTheBitsOfOneAlone) {
+    using T = TypeParam;
+    const Index m = 3000, n = 300, count = 9;
+    Matrix<T> all = random_normal<T>(m, n * count);
+    const auto A = copy_to_device<T>(this->gpu(), all.view());
+    Batch<T, Cuda> V_R(this->gpu(), m, n, count), tau(this->gpu(), n, 1, count), Q(this->gpu(), m, n, count),
+        R(this->gpu(), n, n, count);
+    qr_lapack<T, Cuda>(this->gpu(), this->in(A, n), V_R.view(), tau.view());
+    qr<T>(this->gpu(), this->in(A, n), Q.view(), R.view());
+    Options reflectors;
+    reflectors.method = Method::BlockedHouseholder;
+    reflectors.q = QForm::Reflectors;
+    for (Index b = 0; b < count; ++b) {
+        const auto one = A.view().col_block({b * n, (b + 1) * n});
+        LapackQR<T, Cuda> alone = to_lapack(this->gpu(), qr<T, Cuda>(this->gpu(), one, reflectors));
+        EXPECT_TRUE(same_bits<T>(this->fetched(V_R[b]).view(), this->fetched(alone.V_R.view()).view())) << b;
+        EXPECT_TRUE(same_bits<T>(this->fetched(tau[b]).view(), this->fetched(alone.tau.view()).view())) << b;
+        const Matrix<T> Qb = this->fetched(Q[b]), Rb = this->fetched(R[b]);
+        EXPECT_LE(orthogonality_error<T>(Qb.view(), n), law);
+        EXPECT_LE(column_residual_error<T>(all.view().col_block({b * n, (b + 1) * n}), Qb.view(), Rb.view()), law);
+    }
+    this->gpu().request_stop();
+    EXPECT_THROW((qr_lapack<T, Cuda>(this->gpu(), this->in(A, n), V_R.view(), tau.view())), Interrupted);
+    this->gpu().clear_stop();
+    all(5, 7 * n + 3) = all(m - 1, 4 * n + 8) = std::numeric_limits<T>::quiet_NaN();
+    const auto spoilt = copy_to_device<T>(this->gpu(), all.view());
+    Batch<T, Cuda> again(this->gpu(), m, n, count);
+    try {
+        qr_lapack<T, Cuda>(this->gpu(), this->in(spoilt, n), again.view(), tau.view());
+        FAIL() << "NaN was accepted";
+    } catch (const NonFiniteEntry& e) {
+        EXPECT_EQ(e.row, m - 1);
+        EXPECT_EQ(e.col, 8);
+        EXPECT_NE(std::string(e.what()).find("matrix 4 of the batch"), std::string::npos) << e.what();
+    }
+    EXPECT_TRUE(same_bits<T>(this->fetched(again[8]).view(), this->fetched(V_R[8]).view()));
+}
+
 TYPED_TEST(GpuBatch, BitsDoNotDependOnTheNumber) {
     using T = TypeParam;
     for (const auto& [m, n] : {Shape{30, 25}, Shape{32, 32}, Shape{4, 4}, Shape{12, 7}}) {

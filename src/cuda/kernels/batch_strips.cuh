@@ -10,22 +10,22 @@
 // a result do not depend on the order in which blocks come.
 //
 // Layout. The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of W holds
-// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. That is the operand B of VᵀC and the
-// accumulator of Cᵀ − WᵀVᵀ for the tensor cores' 16×8×8 product, whose eight terms may come in any order: C never moves.
+// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores take that
+// as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
 //
 //     W := VᵀC       sums over a warp's own rows, then over warps in shared memory
-//     W := op(T) W   H²/2 products, H = Width/8
-//     C := C − V W   by each warp for its rows, while the next V comes into the places that are free
+//     U := op(T) W   H²/2 products, H = Width/8
+//     C := C − V U   by each warp for its rows, while the next V comes into the places that are free
 //
-// f32 takes three products of TF32 for one (hi·hi + hi·lo + lo·hi), which lose at most 3·2⁻²¹ of a term. Tensor cores round their sums
-// towards zero: a column that took every product into its own accumulator would lose length with each. Short sums start
-// from zero instead, and are added to C, and to the parts of W, with rounding to nearest.
+// f32 takes three products of f16 for one (strip_products.cuh). The numbers have sizes that f16 holds: a column starts with
+// 2 <= max |c| <= 2⁸ and keeps its norm, at most √m 2⁸ < 2¹⁴; |v| <= 1; columns of VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors,
+// and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about u max |c| in norm.
 // Many matrices are bound by these products, few by the chain of columns: a dot product, a barrier, a square root and a
 // division for each.
 
 #include "cuda/kernels/batch_entries.cuh"
 #include "cuda/kernels/copy_async.cuh"
-#include "cuda/kernels/dmma.cuh"
+#include "cuda/kernels/strip_products.cuh"
 
 namespace quoin::cuda::strips {
 
@@ -36,7 +36,7 @@ struct StripSize {
 };
 
 /// Images of all strips, matrix after matrix; of each that has reflectors R's diagonal block and T; tau, k a matrix.
-/// V is in the image with its ones and zeros; above V's diagonal block, R.
+/// From its diagonal block on an image has V with its ones and zeros, in tiles as ReflectorTile has them; above that R.
 template <class T>
 struct StripFactors {
     T *images, *squares, *tau;
@@ -49,84 +49,6 @@ __host__ __device__ constexpr int square_place(int i, int j) {
     return i * Width + (j ^ (((i >> shift) & mask) << 3));
 }
 
-// ---- Products of the tensor cores -------------------------------------------------------------------------------------------
-
-/// x = hi + lo, hi rounded to TF32's 11 bits.
-struct Halves {
-    __device__ __forceinline__ explicit Halves(float x) {
-        hi = (__float_as_uint(x) + 0x1000) & 0xffffe000;
-        lo = __float_as_uint(x - __uint_as_float(hi));
-    }
-    unsigned hi, lo;
-};
-/// N entries of an operand that a lane has.
-template <class T, int N>
-struct Operand;
-template <int N>
-struct Operand<float, N> {
-    __device__ __forceinline__ void set(int i, float x) {
-        const Halves halves(x);
-        hi[i] = halves.hi;
-        lo[i] = halves.lo;
-    }
-    unsigned hi[N] = {}, lo[N] = {};
-};
-template <int N>
-struct Operand<double, N> {
-    __device__ __forceinline__ void set(int i, double x) { v[i] = x; }
-    double v[N] = {};
-};
-
-__device__ __forceinline__ void multiply_add_tf32(float (&D)[4], const unsigned (&A)[4], const unsigned (&B)[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(D[0]), "+f"(D[1]), "+f"(D[2]), "+f"(D[3])
-        : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1]));
-}
-/// The products that make one of operands of T.
-template <class T>
-inline constexpr int passes = std::is_same_v<T, float> ? 3 : 1;
-/// D := D + A B, 16×8, 16×8, 8×8, when every pass has been made. Lane 4g + q has D(g, 2q), D(g, 2q+1), D(g+8, 2q), D(g+8, 2q+1);
-/// A(g, q), A(g+8, q), A(g, q+4), A(g+8, q+4); B(q, g), B(q+4, g). A pass waits for the one before it: others belong between them.
-__device__ __forceinline__ void multiply_add(int pass, float (&D)[4], const Operand<float, 4>& A,
-                                             const Operand<float, 2>& B) {
-    multiply_add_tf32(D, pass == 0 ? A.lo : A.hi, pass == 1 ? B.lo : B.hi);
-}
-__device__ __forceinline__ void multiply_add(int, double (&D)[4], const Operand<double, 4>& A,
-                                             const Operand<double, 2>& B) {
-    cuda::multiply_add(D, A.v, B.v);
-}
-
-/// A matrix of 16×8 operands A in shared memory, each lane's entries side by side: `tiles` of them.
-template <class T, int tiles>
-struct Operands;
-template <int tiles>
-struct Operands<float, tiles> {
-    __device__ __forceinline__ void set(int tile, int lane, int entry, float x) {
-        const Halves halves(x);
-        hi[(tile * 32 + lane) * 4 + entry] = halves.hi;
-        lo[(tile * 32 + lane) * 4 + entry] = halves.lo;
-    }
-    __device__ __forceinline__ Operand<float, 4> get(int tile, int lane) const {
-        const uint4 h = reinterpret_cast<const uint4*>(hi)[tile * 32 + lane],
-                    l = reinterpret_cast<const uint4*>(lo)[tile * 32 + lane];
-        return {{h.x, h.y, h.z, h.w}, {l.x, l.y, l.z, l.w}};
-    }
-    alignas(16) unsigned hi[tiles * 128], lo[tiles * 128];
-};
-template <int tiles>
-struct Operands<double, tiles> {
-    __device__ __forceinline__ void set(int tile, int lane, int entry, double x) {
-        v[(tile * 32 + lane) * 4 + entry] = x;
-    }
-    __device__ __forceinline__ Operand<double, 4> get(int tile, int lane) const {
-        const double2 low = reinterpret_cast<const double2*>(v)[(tile * 32 + lane) * 2],
-                      high = reinterpret_cast<const double2*>(v)[(tile * 32 + lane) * 2 + 1];
-        return {{low.x, low.y, high.x, high.y}};
-    }
-    alignas(16) double v[tiles * 128];
-};
-
 // ---- A strip and what its block shares ----------------------------------------------------------------------------------------
 
 /// `warps` warps, each with R tiles of 8 rows and `Width` columns.
@@ -136,27 +58,28 @@ struct Strip {
     static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps;
     static constexpr int rows = 8 * R * warps, H = Width / 8, M = H / 2, tile = 8 * Width;
     /// Tiles whose copies arrive together.
-    static constexpr int chunk = R < 4 ? R : R % 4 == 0 ? 4 : 3, chunks = R / chunk;
+    static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
     static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
     /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
     /// on it.
     static constexpr int group = Width == 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
 
-    T c[R][H][2];
+    T c[R][H][2];  ///< in registers: what takes a strip is inlined
 };
 
 template <class S>
 struct StripShared {
     using T = typename S::Scalar;
     static constexpr int Width = S::Width, square = Width * Width;
+    using Tile = ReflectorTile<T, Width>;
     /// So that 16-byte reads of eight columns touch all banks.
     static constexpr int dots_stride = S::warps + 4;
 
-    alignas(16) T V[S::R * S::warps * S::tile];
+    alignas(16) T V[S::R * S::warps * S::tile];  ///< tiles as ReflectorTile has them
     /// VᵀC of each warp's rows, then W in the first. In a panel: a product on the way to T, and R with VᵀV in the second.
     alignas(16) T part[S::warps][square];
     alignas(16) T t[square];
-    Operands<T, S::H * S::M> u;                 ///< −(op(T) W)ᵀ
+    UpdateOperands<T, Width> u;                 ///< −Uᵀ
     alignas(16) T dots[2][Width][dots_stride];  ///< of a column: each warp's part
     T row[2][Width], tau[Width];
     T largest[S::warps];
@@ -183,11 +106,40 @@ __device__ T over_rows(T x, Join join) {
     return join(x, __shfl_xor_sync(~0u, x, 2));
 }
 
-/// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent, where its entries are far from 1. Whether
-/// all of the thread's entries are finite.
+/// e of a column whose numbers become too large or too small for its products, else 0.
+template <class T>
+__device__ int exponent_of(T largest) {
+    if constexpr (std::is_same_v<T, double>) {
+        return far_exponent(largest);
+    } else {
+        const bool fits = largest >= 2 && largest <= 0x1p8f;
+        return fits || largest == 0 || !(largest <= std::numeric_limits<T>::max()) ? 0 : ilogb(largest) - 7;
+    }
+}
+
+/// x 2^e as scalbn gives it, for any number of x.
+template <class T>
+struct PowerOfTwo {
+    __device__ __forceinline__ explicit PowerOfTwo(int e) : first(of(e / 2)), second(of(e - e / 2)) {}
+    __device__ __forceinline__ T operator*(T x) const { return x * first * second; }
+
+private:
+    __device__ __forceinline__ static T of(int e) {
+        if constexpr (std::is_same_v<T, double>) {
+            return __longlong_as_double(Index(e + 1023) << 52);
+        } else {
+            return __int_as_float((e + 127) << 23);
+        }
+    }
+    T first, second;
+};
+
+/// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent. Whether all of the thread's entries are
+/// finite.
 template <class S>
-__device__ bool load_strip(S& C, StripShared<S>& s, const typename BatchEntries<const typename S::Scalar>::One& A,
-                           int m, Index first, Index cols) {
+__device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s,
+                                           const typename BatchEntries<const typename S::Scalar>::One& A, int m,
+                                           Index first, Index cols) {
     using T = typename S::Scalar;
     const StripThread<S> me;
     T finite = 0;
@@ -214,17 +166,18 @@ __device__ bool load_strip(S& C, StripShared<S>& s, const typename BatchEntries<
     if (threadIdx.x < S::Width) {
         T largest = 0;
         for (int w = 0; w < S::warps; ++w) largest = max(largest, s.dots[0][threadIdx.x][w]);
-        s.exponent[threadIdx.x] = far_exponent(largest);
+        s.exponent[threadIdx.x] = exponent_of(largest);
     }
     __syncthreads();
 #pragma unroll
     for (int h = 0; h < S::H; ++h) {
         const int e = s.exponent[me.col(h)];
         if (e == 0) continue;
+        const PowerOfTwo<T> scale(-e);
 #pragma unroll
         for (int r = 0; r < S::R; ++r) {
-            C.c[r][h][0] = scalbn(C.c[r][h][0], -e);
-            C.c[r][h][1] = scalbn(C.c[r][h][1], -e);
+            C.c[r][h][0] = scale * C.c[r][h][0];
+            C.c[r][h][1] = scale * C.c[r][h][1];
         }
     }
     return finite == 0;
@@ -293,62 +246,67 @@ __device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int t
 /// C := (I − V op(T) Vᵀ) C with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by thread 0;
 /// `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
 template <class S, class Meanwhile, class Next>
-__device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, Meanwhile meanwhile, Next next) {
+__device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, Meanwhile meanwhile,
+                                            Next next) {
     using T = typename S::Scalar;
+    using Tile = typename StripShared<S>::Tile;
     constexpr int Width = S::Width, H = S::H, M = S::M, square = Width * Width;
     const StripThread<S> me;
     const int g = me.g, q = me.q;
     {
-        // W = VᵀC over the rows of this warp
+        // scale W = VᵀC over the rows of this warp, 16 columns of C at a time: there are no registers for more sums
         unrolled<S::chunks>([&](auto chunk) {
-            T acc[S::sums][M][H][4] = {};
             wait_for_copies<S::chunks - 1 - chunk>();
             __syncwarp();
-            for_active_groups<S>(chunk, first, [&](int start, auto n) {
-                struct alignas(2 * sizeof(T)) Two {
-                    T x[2];
-                };
+            unrolled<M>([&](auto columns) {
+                constexpr int h = 2 * columns, step = Tile::tiles, apart = S::warps * S::tile;
+                T acc[S::sums][M][2][4] = {};
+                for_active_groups<S>(chunk, first, [&](int start, auto n) {
 #pragma unroll
-                for (int r = start; r < start + n; ++r) {
-                    const T* const V = s.V + me.tile(r) * S::tile + 8 * g + 2 * q;
-                    Operand<T, 4> a[M];
-#pragma unroll
-                    for (int h = 0; h < H; ++h) {
-                        const Two v = *reinterpret_cast<const Two*>(V + 64 * h);
-                        a[h / 2].set(h % 2, v.x[0]);
-                        a[h / 2].set(h % 2 + 2, v.x[1]);
-                    }
-#pragma unroll
-                    for (int h = 0; h < H; h += 2) {
+                    for (int r = start; r < start + n; r += step) {
+                        const bool pair = step == 2 && r + 1 < start + n;
+                        auto& sums = acc[r / step % S::sums];
+                        const T* const V = s.V + me.tile(r) * S::tile;
                         Operand<T, 2> b[2];
 #pragma unroll
-                        for (int x = 0; x < 4; ++x) b[x / 2].set(x % 2, C.c[r][h + x / 2][x % 2]);
+                        for (int x = 0; x < 2; ++x) {
+                            const T(&c)[2] = C.c[r][h + x];
+                            if constexpr (step == 2) {
+                                b[x].set(0, c[0], c[1]);
+                                if (pair) b[x].set(1, C.c[r + 1][h + x][0], C.c[r + 1][h + x][1]);
+                            } else {
+                                b[x].set(0, c[0]);
+                                b[x].set(1, c[1]);
+                            }
+                        }
+                        typename Tile::Word a[M][4];
 #pragma unroll
                         for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
+                            for (int mi = 0; pass < 2 && mi < M; ++mi)
+                                Tile::load_left(a[mi], V, apart, pair, mi, pass, me.lane);
+#pragma unroll
                             for (int x = 0; x < 2 * M; ++x)
-                                multiply_add(pass, acc[r % S::sums][x / 2][h + x % 2], a[x / 2], b[x % 2]);
+                                multiply_add(sums[x / 2][x % 2], a[x / 2], right_of(pass, b[x % 2]));
+                        }
+                    }
+                });
+#pragma unroll
+                for (int mi = 0; mi < M; ++mi) {
+#pragma unroll
+                    for (int x = 0; x < 2; ++x) {
+#pragma unroll
+                        for (int of = 0; of < 4; ++of) {
+                            T& to = s.part[me.warp]
+                                          [square_place<Width>(16 * mi + of / 2 * 8 + g, 8 * (h + x) + 2 * q) + of % 2];
+                            T sum = acc[0][mi][x][of];
+#pragma unroll
+                            for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][x][of];
+                            to = chunk == 0 ? sum : to + sum;
                         }
                     }
                 }
             });
-#pragma unroll
-            for (int mi = 0; mi < M; ++mi) {
-#pragma unroll
-                for (int h = 0; h < H; ++h) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        T* const to = &s.part[me.warp][square_place<Width>(16 * mi + 8 * half + g, 8 * h + 2 * q)];
-#pragma unroll
-                        for (int x = 0; x < 2; ++x) {
-                            T sum = acc[0][mi][h][2 * half + x];
-#pragma unroll
-                            for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][h][2 * half + x];
-                            to[x] = chunk == 0 ? sum : to[x] + sum;
-                        }
-                    }
-                }
-            }
         });
     }
     __syncthreads();
@@ -370,7 +328,7 @@ __device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, 
         if (threadIdx.x == 0) meanwhile();
     }
     __syncthreads();
-    // U = −op(T) W, a 16×8 tile a warp
+    // −U = −op(T) W, a 16×8 tile a warp
     for (int of = me.warp; of < M * H; of += S::warps) {
         const int mi = of % M, h = of / M;
         T acc[4] = {};
@@ -387,40 +345,37 @@ __device__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, 
 #pragma unroll
             for (int x = 0; x < 2; ++x) b.set(x, s.part[0][square_place<Width>(8 * kk + q + 4 * x, 8 * h + g)]);
 #pragma unroll
-            for (int pass = 0; pass < passes<T>; ++pass) multiply_add(pass, acc, a, b);
+            for (int pass = 0; pass < passes<T>; ++pass) multiply_add_tf32(acc, left_of(pass, a), right_of(pass, b));
         }
 #pragma unroll
-        for (int x = 0; x < 4; ++x) {
-            const int row = 2 * mi + x / 2, col = 2 * q + x % 2;  // tile row of U; column in its tile
-            s.u.set(row * M + h / 2, 4 * col + g % 4, h % 2 + 2 * (g / 4), -acc[x]);
-        }
+        for (int x = 0; x < 4; ++x) s.u.set(mi, h, x, me.lane, acc[x] * (-1 / Tile::scale));
     }
     __syncthreads();
     // Cᵀ += Uᵀ Vᵀ
     unrolled<S::chunks>([&](auto chunk) {
 #pragma unroll
-        for (int kk = 0; kk < H; ++kk) {
+        for (int kk = 0; kk < Width / Tile::depth; ++kk) {
             Operand<T, 4> a[M];
 #pragma unroll
             for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk * M + mi, me.lane);
             for_active_groups<S>(chunk, first, [&](int start, auto n) {
                 Operand<T, 2> b[n];
 #pragma unroll
-                for (int x = 0; x < n; ++x) {
-                    const T* const V = s.V + me.tile(start + x) * S::tile + 64 * kk + g;
-                    b[x].set(0, V[8 * q]);
-                    b[x].set(1, V[8 * (q + 4)]);
-                }
+                for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.tile(start + x) * S::tile, kk, me.lane);
                 T acc[n * M][4] = {};
 #pragma unroll
                 for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
-                    for (int x = 0; x < n * M; ++x) multiply_add(pass, acc[x], a[x % M], b[x / M]);
+                    for (int x = 0; x < n * M; ++x)
+                        multiply_add(acc[x], left_of(pass, a[x % M]), right_of(pass, b[x / M]));
                 }
 #pragma unroll
                 for (int x = 0; x < n * M; ++x) {
 #pragma unroll
-                    for (int of = 0; of < 4; ++of) C.c[start + x / M][2 * (x % M) + of / 2][of % 2] += acc[x][of];
+                    for (int of = 0; of < 4; ++of) {
+                        T& c = C.c[start + x / M][2 * (x % M) + of / 2][of % 2];
+                        c = fma(acc[x][of], 1 / Tile::scale, c);
+                    }
                 }
             });
         }
@@ -570,7 +525,7 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int fi
 }
 /// factor_panel, without the slots whose tiles are all above `first`.
 template <class S>
-__device__ void factor_active_rows(S& C, StripShared<S>& s, int first, int columns) {
+__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, int first, int columns) {
     constexpr int step = S::R > 8 ? S::R / 2 : S::R > 4 ? 2 : 1;
     for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) s.part[1][x] = 0;
     if (threadIdx.x < S::Width) s.tau[threadIdx.x] = 0;
@@ -634,19 +589,19 @@ __device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
 
 /// Writes the strip's rows of R, tiles up to `first`, which leave the strip: zeros come in their place.
 template <class S>
-__device__ void store_r_rows(S& C, const StripShared<S>& s, int first, typename S::Scalar* image) {
+__device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, typename S::Scalar* image) {
     using T = typename S::Scalar;
     const StripThread<S> me;
 #pragma unroll
     for (int h = 0; h < S::H; ++h) {
-        const int e = s.exponent[me.col(h)];
+        const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
 #pragma unroll
         for (int r = 0; r < S::R; ++r) {
             if (me.tile(r) >= first) continue;
             T* const to = image + Index(me.tile(r)) * S::tile + 8 * me.col(h) + 2 * me.q;
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                to[half] = e == 0 ? C.c[r][h][half] : scalbn(C.c[r][h][half], e);
+                to[half] = scale * C.c[r][h][half];
                 C.c[r][h][half] = 0;
             }
         }
@@ -654,7 +609,7 @@ __device__ void store_r_rows(S& C, const StripShared<S>& s, int first, typename 
 }
 /// Writes V, from tile `first` on, with its ones.
 template <class S>
-__device__ void store_v(const S& C, int first, int tiles, typename S::Scalar* image) {
+__device__ __forceinline__ void store_v(const S& C, int first, int tiles, typename S::Scalar* image) {
     using T = typename S::Scalar;
     const StripThread<S> me;
 #pragma unroll
@@ -663,11 +618,11 @@ __device__ void store_v(const S& C, int first, int tiles, typename S::Scalar* im
         if (t < first || t >= tiles) continue;
 #pragma unroll
         for (int h = 0; h < S::H; ++h) {
-            T* const to = image + Index(t) * S::tile + 8 * me.col(h) + 2 * me.q;
+            T v[2];
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                to[half] = t == first + h && me.g == 2 * me.q + half ? T(1) : C.c[r][h][half];
-            }
+            for (int half = 0; half < 2; ++half)
+                v[half] = t == first + h && me.g == 2 * me.q + half ? T(1) : C.c[r][h][half];
+            StripShared<S>::Tile::store(image + Index(t) * S::tile, me.col(h), me.q, v[0], v[1]);
         }
     }
 }
@@ -749,8 +704,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
         }
         T* const r_block = square_of<S>(size, F, b, strip, 0);
         for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) {
-            const int i = x / S::Width, j = x % S::Width, e = s.exponent[j];
-            r_block[x] = i > j ? T(0) : e == 0 ? s.part[1][x] : scalbn(s.part[1][x], e);
+            const int i = x / S::Width, j = x % S::Width;
+            r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[1][x];
         }
         if (threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
     }
@@ -771,15 +726,16 @@ __global__ void __launch_bounds__(S::threads, blocks)
         const Index b = x % size.count, strip = x / size.count, first_col = strip * S::Width;
         S C;
         if (identity) {
+            constexpr int e = 7;
 #pragma unroll
             for (int r = 0; r < S::R; ++r) {
 #pragma unroll
                 for (int h = 0; h < S::H; ++h) {
-                    C.c[r][h][0] = me.row(r, 0) == first_col + me.col(h);
-                    C.c[r][h][1] = me.row(r, 1) == first_col + me.col(h);
+                    C.c[r][h][0] = me.row(r, 0) == first_col + me.col(h) ? 1 << e : 0;
+                    C.c[r][h][1] = me.row(r, 1) == first_col + me.col(h) ? 1 << e : 0;
                 }
             }
-            if (threadIdx.x < S::Width) s.exponent[threadIdx.x] = 0;
+            if (threadIdx.x < S::Width) s.exponent[threadIdx.x] = -e;
             __syncthreads();
         } else {
             load_strip(C, s, from[b], size.m, first_col, p);
@@ -800,14 +756,13 @@ __global__ void __launch_bounds__(S::threads, blocks)
 #pragma unroll
         for (int h = 0; h < S::H; ++h) {
             const Index col = first_col + me.col(h);
-            const int e = s.exponent[me.col(h)];
+            const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
 #pragma unroll
             for (int r = 0; r < S::R; ++r) {
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
                     const int i = me.row(r, half);
-                    const T y = C.c[r][h][half];
-                    if (i < size.m && col < p) target(i, col) = e == 0 ? y : scalbn(y, e);
+                    if (i < size.m && col < p) target(i, col) = scale * C.c[r][h][half];
                 }
             }
         }

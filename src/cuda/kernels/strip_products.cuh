@@ -1,0 +1,218 @@
+#pragma once
+
+// The tensor cores' products of strips (batch_strips.cuh): 16×8 tiles D := D + A B by one warp, lane 4g + q with
+//
+//     D(g, 2q), D(g, 2q+1), D(g+8, 2q), D(g+8, 2q+1).
+//
+// f64 has products of depth 8. f32 takes three for one, hi·hi + hi·lo + lo·hi of x = hi + lo (Ootomo and Yokota 2022):
+//
+//     f16, depth 16    |x − hi − lo| <= 2⁻²³|x| + 2⁻²⁵, for numbers whose sizes are known: V and the columns of a strip
+//     TF32, depth 8    |x − hi − lo| <= 2⁻²²|x|, for all of f32's range: T and W, once a panel
+//
+// Tensor cores round sums towards zero: a column that took every product into its own accumulator would lose length with each.
+// Sums start from zero instead, and are added with rounding to nearest.
+
+#include <cuda_fp16.h>
+
+#include "cuda/kernels/dmma.cuh"
+
+namespace quoin::cuda::strips {
+
+/// N registers of an operand that a lane has.
+template <class T, int N>
+struct Operand;
+template <int N>
+struct Operand<double, N> {
+    __device__ __forceinline__ void set(int i, double x) { v[i] = x; }
+    double v[N] = {};
+};
+/// Of f32: pairs of f16, or numbers of TF32.
+template <int N>
+struct Operand<float, N> {
+    /// Register i, two neighbours of a sum, in f16.
+    __device__ __forceinline__ void set(int i, float x, float y) {
+        const __half2 high = __floats2half2_rn(x, y);
+        const float2 back = __half22float2(high);
+        const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
+        hi[i] = reinterpret_cast<const unsigned&>(high);
+        lo[i] = reinterpret_cast<const unsigned&>(low);
+    }
+    /// Register i in TF32, hi rounded to 11 bits.
+    __device__ __forceinline__ void set(int i, float x) {
+        hi[i] = (__float_as_uint(x) + 0x1000) & 0xffffe000;
+        lo[i] = __float_as_uint(x - __uint_as_float(hi[i]));
+    }
+    unsigned hi[N] = {}, lo[N] = {};
+};
+
+/// The products that make one of operands of T. A pass waits for the one before it: others belong between them.
+template <class T>
+inline constexpr int passes = std::is_same_v<T, float> ? 3 : 1;
+
+using cuda::multiply_add;  // of f64, depth 8, with the operands of TF32
+
+/// D := D + A B of depth 16 in f16: registers of A have (g, 2q), (g+8, 2q), (g, 2q+8), (g+8, 2q+8) and what is on their right, of B
+/// (2q, g), (2q+8, g) and what is below.
+__device__ __forceinline__ void multiply_add(float (&D)[4], const unsigned (&A)[4], const unsigned (&B)[2]) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(D[0]), "+f"(D[1]), "+f"(D[2]), "+f"(D[3])
+        : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1]));
+}
+/// Of depth 8 in TF32: A(g, q), A(g+8, q), A(g, q+4), A(g+8, q+4); B(q, g), B(q+4, g).
+__device__ __forceinline__ void multiply_add_tf32(float (&D)[4], const unsigned (&A)[4], const unsigned (&B)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(D[0]), "+f"(D[1]), "+f"(D[2]), "+f"(D[3])
+        : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1]));
+}
+__device__ __forceinline__ void multiply_add_tf32(double (&D)[4], const double (&A)[4], const double (&B)[2]) {
+    cuda::multiply_add(D, A, B);
+}
+
+/// Which part of an operand a pass multiplies: lo·hi, hi·lo, hi·hi; f64 has one pass.
+template <int N>
+__device__ __forceinline__ const unsigned (&left_of(int pass, const Operand<float, N>& A))[N] {
+    return pass == 0 ? A.lo : A.hi;
+}
+template <int N>
+__device__ __forceinline__ const unsigned (&right_of(int pass, const Operand<float, N>& B))[N] {
+    return pass == 1 ? B.lo : B.hi;
+}
+template <int N>
+__device__ __forceinline__ const double (&left_of(int, const Operand<double, N>& A))[N] {
+    return A.v;
+}
+template <int N>
+__device__ __forceinline__ const double (&right_of(int, const Operand<double, N>& B))[N] {
+    return B.v;
+}
+
+/// The 8×8 matrix of f16 whose rows of 16 bytes lanes 8i, …, 8i + 7 point at, to register i: (g, 2q) and what is on its right, or,
+/// transposed, what is below (2q, g).
+template <bool transposed>
+__device__ __forceinline__ void load_matrices(unsigned (&to)[4], unsigned shared) {
+    if constexpr (transposed) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(shared)
+                     : "memory");
+    } else {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(shared)
+                     : "memory");
+    }
+}
+
+/// V in tiles of 8 rows and `Width` columns, as it lies in memory: f64 column after column, f32 as 2⁴V in f16, all of hi before all
+/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵.
+template <class T, int Width>
+struct ReflectorTile;
+
+template <int Width>
+struct ReflectorTile<double, Width> {
+    /// Depth of products; tiles that one sums over.
+    static constexpr int depth = 8, tiles = 1;
+    static constexpr double scale = 1;
+
+    __device__ static void store(double* tile, int col, int q, double x, double y) {
+        tile[8 * col + 2 * q] = x;
+        tile[8 * col + 2 * q + 1] = y;
+    }
+    __device__ static double entry(const double* tile, int row, int col) { return tile[8 * col + row]; }
+    using Word = double;
+    /// Columns 16mi, … of a tile as A of VᵀC, by rows 2q, 2q + 1; what `left_of` has of it in this pass.
+    __device__ __forceinline__ static void load_left(double (&a)[4], const double* tile, int, bool, int mi, int,
+                                                     int lane) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const double2 v = reinterpret_cast<const double2*>(tile + 64 * (2 * mi + half))[lane];
+            a[half] = v.x;
+            a[half + 2] = v.y;
+        }
+    }
+    /// Columns 8kk, … as B of UᵀVᵀ.
+    __device__ __forceinline__ static Operand<double, 2> right(const double* tile, int kk, int lane) {
+        Operand<double, 2> b;
+        b.set(0, tile[64 * kk + 8 * (lane % 4) + lane / 4]);
+        b.set(1, tile[64 * kk + 8 * (lane % 4 + 4) + lane / 4]);
+        return b;
+    }
+};
+
+template <int Width>
+struct ReflectorTile<float, Width> {
+    static constexpr int depth = 16, tiles = 2;
+    static constexpr float scale = 16;
+
+    __device__ static void store(float* tile, int col, int q, float x, float y) {
+        Operand<float, 1> pair;
+        pair.set(0, scale * x, scale * y);
+        reinterpret_cast<unsigned*>(tile)[4 * col + q] = pair.hi[0];
+        reinterpret_cast<unsigned*>(tile)[4 * (Width + col) + q] = pair.lo[0];
+    }
+    __device__ static float entry(const float* tile, int row, int col) {
+        const auto* const halves = reinterpret_cast<const __half*>(tile);
+        return (__half2float(halves[8 * col + row]) + __half2float(halves[8 * (Width + col) + row])) / scale;
+    }
+    using Word = unsigned;
+    /// The same of this tile and, if it is there, of the one `next` entries further on.
+    __device__ __forceinline__ static void load_left(unsigned (&a)[4], const float* tile, int next, bool has_next,
+                                                     int mi, int pass, int lane) {
+        const float* const own = tile + (has_next && lane >= 16 ? next : 0);
+        const int column = (pass == 0 ? Width : 0) + 16 * mi + lane % 16;
+        load_matrices<false>(a, static_cast<unsigned>(__cvta_generic_to_shared(own)) + 16 * column);
+        if (!has_next) a[2] = a[3] = 0;
+    }
+    /// Columns 16kk, …
+    __device__ __forceinline__ static Operand<float, 2> right(const float* tile, int kk, int lane) {
+        const unsigned at =
+            static_cast<unsigned>(__cvta_generic_to_shared(tile)) + 16 * (lane / 16 * Width + 16 * kk + lane % 16);
+        unsigned words[4];
+        load_matrices<true>(words, at);
+        Operand<float, 2> b;
+        b.hi[0] = words[0], b.hi[1] = words[1], b.lo[0] = words[2], b.lo[1] = words[3];
+        return b;
+    }
+};
+
+/// Uᵀ, Width×Width, as operands A in shared memory, each lane's registers side by side: columns depth·kk, … and rows 16mi, … in
+/// operand kk·M + mi.
+template <class T, int Width>
+struct UpdateOperands;
+
+template <int Width>
+struct UpdateOperands<double, Width> {
+    static constexpr int M = Width / 16, count = Width / 8 * M;
+    /// Entry x of the product's tile (mi, h) of U.
+    __device__ __forceinline__ void set(int mi, int h, int x, int lane, double u) {
+        const int g = lane / 4, q = lane % 4, to_lane = 4 * (2 * q + x % 2) + g % 4;
+        v[(((2 * mi + x / 2) * M + h / 2) * 32 + to_lane) * 4 + h % 2 + 2 * (g / 4)] = u;
+    }
+    __device__ __forceinline__ Operand<double, 4> get(int of, int lane) const {
+        const double2 low = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2],
+                      high = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2 + 1];
+        return {{low.x, low.y, high.x, high.y}};
+    }
+    alignas(16) double v[count * 128];
+};
+
+template <int Width>
+struct UpdateOperands<float, Width> {
+    static constexpr int M = Width / 16, count = M * M;
+    __device__ __forceinline__ void set(int mi, int h, int x, int lane, float u) {
+        const int g = lane / 4, q = lane % 4, to_lane = 4 * (2 * q + x % 2) + g / 2;
+        const int at = (((mi * M + h / 2) * 32 + to_lane) * 4 + h % 2 + 2 * (x / 2)) * 2 + g % 2;
+        hi[at] = __float2half_rn(u);
+        lo[at] = __float2half_rn(u - __half2float(hi[at]));
+    }
+    __device__ __forceinline__ Operand<float, 4> get(int of, int lane) const {
+        const uint4 h = reinterpret_cast<const uint4*>(hi)[of * 32 + lane],
+                    l = reinterpret_cast<const uint4*>(lo)[of * 32 + lane];
+        return {{h.x, h.y, h.z, h.w}, {l.x, l.y, l.z, l.w}};
+    }
+    alignas(16) __half hi[count * 256], lo[count * 256];
+};
+
+}  // namespace quoin::cuda::strips
