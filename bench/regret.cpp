@@ -170,9 +170,8 @@ private:
         for (const Method method : candidate_methods) {
             const auto found = std::find_if(candidates.begin(), candidates.end(),
                                             [&](const Plan& plan) { return plan.method == method; });
-            const double of_method = found == candidates.end()
-                                         ? -1
-                                         : seconds[static_cast<std::size_t>(found - candidates.begin())];
+            const double of_method =
+                found == candidates.end() ? -1 : seconds[static_cast<std::size_t>(found - candidates.begin())];
             json.add_measured(fmt::format("{}_seconds", quoin::to_string(method)).c_str(), of_method);
         }
         results_.add(json);
