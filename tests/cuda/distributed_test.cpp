@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <stdexcept>
 
 #include "cases.hpp"
 #include "devices.hpp"
@@ -30,10 +32,21 @@ std::vector<int> gpu_rank_counts() {
     for (int ranks = 2; ranks <= gpus; ++ranks) counts.push_back(ranks);
     return counts;
 }
+/// NCCL takes a second to connect GPUs: the tests share what it has made for a number of them.
+const std::vector<ncclComm_t>& connected(int gpus) {
+    static std::map<int, std::vector<ncclComm_t>> made;
+    std::vector<ncclComm_t>& all = made[gpus];
+    if (all.empty()) {
+        all.resize(gpus);
+        if (ncclCommInitAll(all.data(), gpus, nullptr) != ncclSuccess) throw std::runtime_error("ncclCommInitAll");
+    }
+    return all;
+}
 void on_gpus(int ranks, const std::function<void(Context<Cuda>&, Communicator&)>& f) {
+    const std::vector<ncclComm_t>& all = connected(ranks);
     run_ranks(ranks, [&](Communicator& control) {
         const CurrentDevice gpu(control.rank());
-        NcclCommunicator comm(control);
+        NcclCommunicator comm(control, all[control.rank()]);
         Context<Cuda> ctx;
         f(ctx, comm);
         ctx.wait();
@@ -272,6 +285,25 @@ TYPED_TEST(GpuRanks, OneRankIsInterrupted) {
         }
     });
 }
+
+#ifdef QUOIN_TEST_NCCL
+TEST(NcclCommunicator, ConnectsTheGpusOfAControl) {
+    if (gpu_rank_counts().empty()) GTEST_SKIP() << "one GPU: NCCL needs two";
+    run_ranks(gpu_rank_counts().back(), [&](Communicator& control) {
+        const CurrentDevice gpu(control.rank());
+        NcclCommunicator comm(control);
+        Context<Cuda> ctx;
+        Matrix<double> A(3, 1);
+        A(1, 0) = 7 + control.rank();
+        const auto on_device = copy_to_device<double>(ctx, A.view());
+        Matrix<double, Cuda> received = copy_to_device<double>(ctx, A.view());
+        if (comm.rank() == 1) comm.send<double>(ctx, on_device.view(), 0);
+        if (comm.rank() == 0) comm.receive<double>(ctx, received.view(), 1);
+        EXPECT_EQ(copy_to_host<double>(ctx, received.view())(1, 0), comm.rank() == 0 ? 8 : 7 + comm.rank());
+        EXPECT_THROW(NcclCommunicator(control, connected(2)[1 - control.rank() % 2]), InvalidArgument);
+    });
+}
+#endif
 
 }  // namespace
 }  // namespace quoin::test
