@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "factor_by_ranks.hpp"
 #include "factor_files.hpp"
 #include "file_accuracy.hpp"
 #include "file_route.hpp"
@@ -15,6 +16,7 @@
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
+#include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "quoin/file_qr.hpp"
@@ -23,6 +25,9 @@
 #include "streamed_accuracy.hpp"
 #include "streaming_layout.hpp"
 #include "subcommands.hpp"
+#ifdef QUOIN_HAVE_NCCL
+#include "quoin/nccl.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -34,6 +39,7 @@ struct FactorArguments : FactorFiles {
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;
     Index gpu_memory = 0;
+    int gpus = 0;
     MatrixFileOptions reading;
 
     /// The cap on what is taken there, as it was given, or 0; and that on what stays in the host's memory meanwhile.
@@ -496,6 +502,28 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     fmt::print("wrote          {}\n", written);
 }
 
+/// By several GPUs of this machine, a thread each.
+void factor_on_gpus([[maybe_unused]] const FactorArguments& arguments, [[maybe_unused]] const MatrixFile& file) {
+#ifdef QUOIN_HAVE_NCCL
+    const int found = static_cast<int>(survey_gpus().gpus.size());
+    if (found < arguments.gpus) refuse_gpu(fmt::format("--gpus is {}, and {} can be used", arguments.gpus, found));
+    CommonArguments common = arguments.common;
+    common.threads = std::max(1, make_context(common).threads() / arguments.gpus);
+    run_ranks(arguments.gpus, [&](Communicator& control) {
+        const CurrentDevice gpu(control.rank());
+        NcclCommunicator comm(control);
+        RankSession ranks(comm);
+        Context<Cuda> ctx;
+        std::optional<InterruptGuard> guard;
+        if (ranks.rank() == 0) guard.emplace(ctx);  // the others hear of it
+        with_dtype(file.dtype(),
+                   [&]<class T>(T) { factor_by_ranks<T>(ctx, ranks, arguments, common, file, "a GPU each"); });
+    });
+#else
+    refuse_gpu("Quoin was built without NCCL, which --gpus needs");
+#endif
+}
+
 }  // namespace
 
 void add_factor(CLI::App& program) {
@@ -517,6 +545,12 @@ void add_factor(CLI::App& program) {
         "--method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). If A does not fit the host's memory\n"
         "either, householder takes it from file to file through both memories, with a journal.\n"
         "\n"
+        "With --gpus several GPUs share the rows of a tall matrix: each reads its rows of the file, factors them with "
+        "the\n"
+        "others by cholesky-qr2 where it is certified, otherwise by tsqr, and writes its rows of Q.npy. They need "
+        "memory\n"
+        "for twice their rows.\n"
+        "\n"
         "quoin never replaces the input. It refuses a folder that holds an output of a run with other options, if\n"
         "this run does not write that output.\n"
         "\n"
@@ -532,6 +566,11 @@ void add_factor(CLI::App& program) {
     command.add_flag("--restart", arguments->restart,
                      "Start again: delete the journal that a stopped run left in --out, with all that it had finished");
     add_gpu_memory_argument(command, arguments->gpu_memory);
+    command
+        .add_option("--gpus", arguments->gpus,
+                    "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
+        ->check(number_between(1, 4096))
+        ->type_name("N");
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
@@ -555,8 +594,16 @@ void add_factor(CLI::App& program) {
         "\n"
         "seconds is the wall time of the factorization, including reading and writing if blocks are streamed. gflops\n"
         "counts 2mn² − 2n³/3 flops for R, and as many again for Q.");
+    command.get_option("--gpus")
+        ->excludes("--memory")
+        ->excludes("--gpu-memory")
+        ->excludes("--second-pass")
+        ->excludes("--restart")
+        ->excludes("--compact-wy")
+        ->excludes("--trace");
     command.callback([arguments] {
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
+        if (arguments->gpus > 0) return factor_on_gpus(*arguments, file);
         with_dtype(file.dtype(), [&]<class T>(T) {
             on_device(
                 arguments->common, matrix_in_words(file),

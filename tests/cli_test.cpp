@@ -704,6 +704,29 @@ TEST_F(Cli, TraceWritesATimeline) {
     EXPECT_FALSE(fs::exists("g")) << "refused before anything is computed";
 }
 
+/// Where there are two GPUs; elsewhere a sentence says what is missing.
+TEST_F(Cli, GpusShareTheRows) {
+    Matrix<double> A = random_normal<double>(5001, 20);
+    save("A.npy", A);
+    const Outcome run = quoin_run("factor A.npy --out f --gpus 2 --json --verify");
+    for (const std::string other :
+         {"--memory 1GiB", "--gpu-memory 1GiB", "--restart", "--trace t.json", "--compact-wy full"})
+        expect_error(quoin_run("factor A.npy --out g --gpus 2 " + other), usage_error, {"--gpus", "excludes"});
+    expect_error(quoin_run("factor A.npy --out g --gpus 4096"), exit_code_of(ErrorCode::DeviceFailure), {"--gpus"});
+    EXPECT_FALSE(fs::exists("g"));
+    if (run.exit_code != 0) return expect_error(run, exit_code_of(ErrorCode::DeviceFailure), {"--gpus"});
+    EXPECT_EQ(json_number(run.out, "ranks"), 2);
+    EXPECT_LE(json_number(run.out, "orthogonality"), 2 * law * 20 * unit_roundoff<double>);
+    expect_factors(A, "f");
+    ASSERT_EQ(quoin_run("factor A.npy --out r --gpus 2 --method tsqr --r-only").exit_code, 0);
+    EXPECT_EQ(names_in("r"), std::vector<std::string>{"R.npy"});
+    A(4000, 3) = std::numeric_limits<double>::infinity();
+    save("B.npy", A);
+    expect_error(quoin_run("factor B.npy --out b --gpus 2"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"B.npy", "row 4000", "column 3"});
+    EXPECT_FALSE(fs::exists("b"));
+}
+
 TEST_F(Cli, PanelsOnTheHost) {
     EXPECT_EQ(json_value(quoin_run("plan 3000x2000 --panel-device host --json").out, "panel"), "\"device\"");
     EXPECT_EQ(json_value(quoin_run("plan 300000x20 --panel-device host --json").out, "method"), "\"householder\"");

@@ -3,27 +3,22 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 
-#include "all_ranks.hpp"
 #include "arguments.hpp"
-#include "byte_size.hpp"
-#include "factor_files.hpp"
-#include "flop_counts.hpp"
+#include "factor_by_ranks.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
-#include "json_line.hpp"
-#include "output_files.hpp"
+#include "mpi_session.hpp"
+#include "on_device.hpp"
 #include "program.hpp"
-#include "quoin/distributed.hpp"
-#include "quoin/io.hpp"
 #include "quoin/mpi.hpp"
-#include "stopwatch.hpp"
-#include "streamed_accuracy.hpp"
+#ifdef QUOIN_HAVE_NCCL
+#include "quoin/nccl.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -34,115 +29,26 @@ struct FactorArguments : FactorFiles {
     MatrixFileOptions reading;
 };
 
-/// R.npy and Q.npy of process 0; the others write their rows of Q into its unfinished file.
-template <class T>
-struct Outputs {
-    Outputs(const FactorArguments& arguments, Index m, Index n)
-        : directory(arguments.out, {file_of_matrix(arguments.input)}), r(directory.file("R.npy"), std::min(m, n), n) {
-        if (!arguments.r_only) q.emplace(directory.file("Q.npy"), m, std::min(m, n));
-        directory.refuse_leftovers(every_output);
-    }
-    OutputDirectory directory;
-    NpyRowWriter<T> r;
-    std::optional<NpyRowWriter<T>> q;
-};
-
-template <class T>
-void factor(const MpiSession& mpi, const FactorArguments& arguments, const MatrixFile& file) {
-    const Index m = file.rows(), n = file.cols();
-    const Range rows{m / mpi.size() * mpi.rank() + std::min<Index>(m % mpi.size(), mpi.rank()),
-                     m / mpi.size() * (mpi.rank() + 1) + std::min<Index>(m % mpi.size(), mpi.rank() + 1)};
-    Context<Host> ctx = make_context(arguments.common);
+#ifdef QUOIN_HAVE_CUDA
+void factor_on_gpus(const MpiSession& mpi, RankSession& ranks, const FactorArguments& arguments, const MatrixFile& file,
+                    int gpus) {
+    const CurrentDevice gpu(mpi.place() % gpus);
+    Context<Cuda> ctx;
     const InterruptGuard guard(ctx);
-    MpiCommunicator comm(MPI_COMM_WORLD);
-    Options options = arguments.common.options;
-    options.q = arguments.r_only && !arguments.verify ? QForm::None : QForm::Explicit;
-
-    std::optional<Outputs<T>> outputs;
-    Matrix<T> A;
-    Stopwatch watch;
-    mpi.together([&] {
-        if (mpi.rank() == 0) outputs.emplace(arguments, m, n);
-        A = Matrix<T>(rows.size(), n);
-        file.read_rows<T>(rows, A.view());
-    });
-    const double read_seconds = watch.seconds();
-
-    watch = {};
-    auto f = [&] {
-        try {
-            return qr<T, Host>(ctx, comm, std::as_const(A).view(), options);
-        } catch (const NonFiniteEntry& e) {
-            // all have it, with the row within the rows of one of them
-            mpi.together([&] {
-                if (e.row < A.rows() && !std::isfinite(A(e.row, e.col)))
-                    throw NonFiniteEntry(rows.begin + e.row, e.col, file.path());
-            });
-            throw;
-        }
-    }();
-    const Matrix<T> R = f.r(ctx, arguments.verify ? Ranks::All : Ranks::Root);
-    Matrix<T> Q;
-    if (options.q == QForm::Explicit) Q = std::move(f).take_q(ctx);
-    const double seconds = watch.seconds();
-    const Traffic traffic = comm.traffic();
-    std::optional<StreamedAccuracy<T>> accuracy;
-    if (arguments.verify) {
-        mpi.together([&] {
-            accuracy.emplace(std::min(m, n), n);
-            accuracy->add(ctx, std::as_const(A).view(), Q.view(), R.view());
-        });
-        accuracy->add_ranks(ctx, comm);
+    const auto factor = [&](RankSession& by, const char* unit) {
+        with_dtype(file.dtype(),
+                   [&]<class T>(T) { factor_by_ranks<T>(ctx, by, arguments, arguments.common, file, unit); });
+    };
+#ifdef QUOIN_HAVE_NCCL
+    if (ranks.everywhere(mpi.neighbours() <= gpus)) {
+        NcclCommunicator nccl(ranks.comm());
+        RankSession by_nccl(nccl);
+        return factor(by_nccl, "a GPU each");
     }
-    A = {};
-
-    watch = {};
-    if (!arguments.r_only) {
-        const std::string path = mpi.text_of(0, mpi.rank() == 0 ? outputs->q->unfinished_path() : "");
-        mpi.together([&] { write_npy_rows<T>(path, m, rows.begin, std::as_const(Q).view()); });
-    }
-    std::string written;
-    mpi.together([&] {
-        throw_if_interrupted();
-        if (mpi.rank() != 0) return;
-        outputs->r.write_rows(0, R.view());
-        if (outputs->q) {
-            outputs->q->count_rows(m);
-            outputs->q->commit();
-            written = outputs->directory.file("Q.npy") + ", ";
-        }
-        outputs->r.commit();
-        written += outputs->directory.file("R.npy");
-        outputs->directory.keep();
-    });
-    const double write_seconds = watch.seconds();
-    if (mpi.rank() != 0) return;
-
-    const double gflops =
-        1e-9 * (options.q == QForm::None ? factor_flops(m, n) : thin_qr_flops(m, n)) / std::max(seconds, 1e-9);
-    const Report& report = f.report();
-    if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("ranks", Index{mpi.size()});
-        line.add("method", to_string(report.method)).add("seconds", seconds).add("gflops", gflops);
-        line.add("messages_sent", traffic.messages_sent).add("words_sent", traffic.words_sent);
-        line.add("read_seconds", read_seconds).add("write_seconds", write_seconds);
-        if (accuracy) line.add("residual", accuracy->residual()).add("orthogonality", accuracy->orthogonality());
-        line.print();
-        return;
-    }
-    fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
-    fmt::print("ranks          {}, with {} to {} rows and {} threads each\n", mpi.size(), m / mpi.size(),
-               (m + mpi.size() - 1) / mpi.size(), ctx.threads());
-    fmt::print("method         {}{}\n", to_string(report.method),
-               report.fell_back ? " (cholesky-qr2 could not certify its answer)" : "");
-    fmt::print("time           {:.3g} s, {:.3g} GFLOP/s; reading {:.3g} s, writing {:.3g} s\n", seconds, gflops,
-               read_seconds, write_seconds);
-    fmt::print("rank 0 sent    {} messages, {}\n", traffic.messages_sent,
-               format_byte_size(static_cast<double>(traffic.words_sent) * sizeof(T)));
-    if (accuracy) print_accuracy(accuracy->residual(), accuracy->orthogonality());
-    fmt::print("wrote          {}\n", written);
+#endif
+    factor(ranks, "a GPU, which several may share");
 }
+#endif
 
 void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
     auto arguments = std::make_shared<FactorArguments>();
@@ -153,13 +59,15 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "Each process reads its share of the rows of A, and the shares are factored together: by cholesky-qr2 where\n"
         "it is certified, otherwise by tsqr, whose tree has the processes as its top levels. Process 0 writes R.npy;\n"
         "every process writes its rows of Q.npy. All processes need the files of A and of --out, and memory for\n"
-        "their rows of A and Q. What one process cannot do is an error of all. A run that is stopped leaves no file.");
+        "their rows of A and Q. What one process cannot do is an error of all. A run that is stopped leaves no file.\n"
+        "\n"
+        "With --device cuda each process computes on a GPU: on one of its own, connected by NCCL, if the machine has\n"
+        "as many; otherwise the processes share them, and messages go through the host.");
     add_factor_files(command, *arguments);
     add_reading_arguments(command, arguments->reading);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
-    add_choice(command, "--method", arguments->common.options.method,
-               {Method::Auto, Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3},
-               "Method: auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3 (default: auto)");
+    add_rank_method(command, arguments->common.options);
+    add_device_argument(command, arguments->common.device);
     command.footer(
         "Example:  mpiexec -n 4 quoin factor A.npy --out factors --threads 2\n"
         "\n"
@@ -169,13 +77,30 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
     command.callback([arguments, &session] {
         const MpiSession& mpi = *session;
         if (arguments->common.threads == 0 && !std::getenv("OMP_NUM_THREADS")) arguments->common.threads = mpi.cores();
+        MpiCommunicator comm(MPI_COMM_WORLD);
+        RankSession ranks(comm);
         std::optional<MatrixFile> file;
-        mpi.together([&] {
+        ranks.together([&] {
             if (arguments->input == "-")
                 throw InvalidArgument("several processes cannot read standard input: name a file");
             file.emplace(open_matrix(arguments->input, arguments->reading, 0));
         });
-        with_dtype(file->dtype(), [&]<class T>(T) { factor<T>(mpi, *arguments, *file); });
+        if (arguments->common.device != Device::Host) {
+            int gpus = 0;
+#ifdef QUOIN_HAVE_CUDA
+            gpus = static_cast<int>(survey_gpus().gpus.size());
+            if (ranks.everywhere(gpus > 0)) return factor_on_gpus(mpi, ranks, *arguments, *file, gpus);
+#endif
+            ranks.together([&] {
+                if (arguments->common.device == Device::Cuda && gpus == 0) refuse_gpu("there is no usable GPU");
+            });
+        }
+        Context<Host> ctx = make_context(arguments->common);
+        const InterruptGuard guard(ctx);
+        with_dtype(file->dtype(), [&]<class T>(T) {
+            factor_by_ranks<T>(ctx, ranks, *arguments, arguments->common, *file,
+                               fmt::format("{} threads each", ctx.threads()));
+        });
     });
 }
 

@@ -2,9 +2,6 @@
 
 #include <mpi.h>
 
-#include <functional>
-#include <string>
-
 namespace quoin::cli {
 
 /// MPI, from construction to destruction, of a program that is one of several processes.
@@ -16,19 +13,17 @@ public:
     MpiSession& operator=(const MpiSession&) = delete;
 
     int rank() const { return rank_; }
-    int size() const { return size_; }
+    /// The processes of this machine, and this one's place among them.
+    int neighbours() const { return neighbours_; }
+    int place() const { return place_; }
 
     void wait_for_all() const;
     /// The cores that this process may use, divided by the processes of this machine that may use the same; at least 1.
     int cores() const;
-    /// Every process calls it and does its work; if one throws, the first by rank, all throw an Error with its code and message, which
-    /// names the rank unless all say the same.
-    void together(const std::function<void()>& work) const;
-    /// The text of process `rank` on every process.
-    std::string text_of(int rank, std::string text) const;
 
 private:
-    int rank_ = 0, size_ = 1;
+    MPI_Comm machine_ = MPI_COMM_NULL;
+    int rank_ = 0, neighbours_ = 1, place_ = 0;
 };
 
 }  // namespace quoin::cli
