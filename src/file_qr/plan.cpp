@@ -77,7 +77,8 @@ void count_passage(FilePlan& plan, const FileOptions& options) {
     plan.device_workspace_bytes = fits.workspace_bytes;
 }
 
-/// The slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused.
+/// The slab and three blocks of V, of which two pass by: a count of two would cut other slabs, of other bits, for the same memory;
+/// T; a panel whose CholeskyQR is refused.
 template <class T>
 void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
     Options options;

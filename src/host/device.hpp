@@ -18,7 +18,9 @@ template <>
 class Event<Host> {
 public:
     void record(Context<Host>&) {}
-    void precede(Context<Host>&) const {}
+    template <class D>
+    void precede(Context<D>&) const {}
+    void wait() const {}
 };
 
 template <>
