@@ -57,7 +57,7 @@ FileColumns<T> npy_columns(const FileRun<T>& run, const std::string& path, Index
     return FileColumns<T>(run, path, static_cast<Index>(header.size()), rows, cols);
 }
 
-/// Two places in the host's memory, taken in turn, for what travels.
+/// Two places in the host's memory, taken in turn, for what travels; and the thread that writes.
 template <class T, class D>
 class Places {
 public:
@@ -77,23 +77,25 @@ public:
         turn_ = 1 - turn_;
     }
 
-    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel.
+    /// What is on its way to the disk and into the journal while the next slab comes in and is computed.
+    Context<Disk>& behind() { return behind_; }
+    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel; once nothing is behind.
     template <class Write>
     void write_out(Context<D>& ctx, MatrixView<const T, D> from, Write write) {
+        behind_.wait();
         if constexpr (std::is_same_v<D, Host>) {
             if (columns_ == 0) return write(Index(0), from);
         }
-        Context<Disk> disk;
         for (Index j = 0; j < from.cols; j += columns_) {
             const Range piece{j, std::min(from.cols, j + columns_)};
             const MatrixView<T> place = next(from.rows, piece.size());
             start_copy_to_host<T>(ctx, from.col_block(piece), place);
             finish_copies(ctx);
             ctx.wait();
-            disk.start([&write, j, place] { write(j, MatrixView<const T>(place)); });
+            behind_.start([&write, j, place] { write(j, MatrixView<const T>(place)); });
             turn(ctx);
         }
-        disk.wait();
+        behind_.wait();
     }
 
 private:
@@ -101,16 +103,16 @@ private:
     int turn_ = 0;
     Matrix<T> places_[2];
     Event<D> left_[2];
+    Context<Disk> behind_;  // ends before the places do
 };
 
 /// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, those behind them are the input's.
 template <class T, class D>
 class FileMatrix {
 public:
-    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Context<Disk>& behind, Index done)
+    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Index done)
         : run_(run),
           places_(places),
-          behind_(behind),
           done_(done),
           V_(run, run.journal.path("V"), 0, run.plan.rows, run.plan.cols),
           R_(npy_columns<T>(run, run.r_path(), std::min(rows(), cols()), cols())) {}
@@ -137,7 +139,6 @@ public:
 
     /// V and R of whole columns, and R by itself.
     void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
-        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             V_.write(cols.begin + j, columns);
@@ -182,7 +183,6 @@ private:
 
     const FileRun<T>& run_;
     Places<T, D>& places_;
-    Context<Disk>& behind_;
     Index done_;
     FileColumns<T> V_, R_;
 };
@@ -190,16 +190,14 @@ private:
 template <class T, class D>
 class FileQ {
 public:
-    FileQ(const FileRun<T>& run, Places<T, D>& places, Context<Disk>& behind)
+    FileQ(const FileRun<T>& run, Places<T, D>& places)
         : run_(run),
           places_(places),
-          behind_(behind),
           Q_(npy_columns<T>(run, run.q_path(), run.plan.rows, std::min(run.plan.rows, run.plan.cols))) {}
     Index rows() const { return Q_.rows(); }
     Index cols() const { return Q_.cols(); }
     void read(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
     void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
-        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             Q_.write(cols.begin + j, columns);
@@ -214,7 +212,6 @@ public:
 private:
     const FileRun<T>& run_;
     Places<T, D>& places_;
-    Context<Disk>& behind_;
     FileColumns<T> Q_;
 };
 
@@ -268,19 +265,18 @@ private:
     FileColumns<T> file_;
 };
 
-/// `in` is where A is read.
+/// A is read on `in`.
 template <class T, class D, class In>
-void run_slabs(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
+void slab_by_slab(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
     const FilePlan& plan = run.plan;
     const Index n = plan.cols, k = std::min(plan.rows, n);
     const Index factored = run.done("R"), formed = run.done("Q");
     FileT<T, D> Tf(ctx, run);
     Tf.read({0, std::min(k, factored * plan.block)});
-    Places<T, D> places(plan);
     std::optional<FileMatrix<T, D>> A;
     std::optional<FileQ<T, D>> Q;
-    Context<Disk> behind;  // on its way to the disk and into the journal beside the next slab; ends before A and Q do
-    A.emplace(run, places, behind, std::min(n, factored * plan.block));
+    Places<T, D> places(plan);  // nothing is behind when A and Q go
+    A.emplace(run, places, std::min(n, factored * plan.block));
     LeftLookingQR<T, D, FileMatrix<T, D>, In> qr(ctx, *A, {plan.block, plan.panel, plan.v_block, plan.arithmetic},
                                                  Tf.view(), in,
                                                  std::is_same_v<In, Disk> ? First::Come : First::Compute);
@@ -288,27 +284,27 @@ void run_slabs(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
         for (Index j = factored; j < qr.count(); ++j) {
             qr.factor(j);
             Tf.write({std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
-            behind.start([&, j] {
+            places.behind().start([&, j] {
                 A->flush();
                 Tf.flush();
                 run.journal.append(fmt::format("R {}", j + 1));
             });
         }
-        behind.wait();
+        places.behind().wait();
     } catch (const NonFiniteEntry& e) {
         throw NonFiniteEntry(e.row, e.col, run.A.path());
     }
     if (plan.want_q) {
-        Q.emplace(run, places, behind);
+        Q.emplace(run, places);
         for (Index left = qr.q_count() - formed; left-- > 0;) {
             qr.form_q(left, *Q);
-            behind.start([&, left, done = qr.q_count() - left] {
+            places.behind().start([&, left, done = qr.q_count() - left] {
                 Q->flush();
                 run.journal.append(fmt::format("Q {}", done));
                 A->drop_from(left * plan.block);
             });
         }
-        behind.wait();
+        places.behind().wait();
     }
     run.journal.append(journal_end);
 }
@@ -319,9 +315,9 @@ template <class T, class D>
 void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
     if constexpr (std::is_same_v<D, Host>) {
         Context<Disk> disk;
-        if (!travels(run.plan)) return run_slabs<T, Host, Disk>(ctx, disk, run);
+        if (!travels(run.plan)) return slab_by_slab<T, Host, Disk>(ctx, disk, run);
     }
-    run_slabs<T, D, D>(ctx, copy_in_stream(ctx), run);
+    slab_by_slab<T, D, D>(ctx, copy_in_stream(ctx), run);
 }
 
 #define QUOIN_INSTANTIATE(T, D) template void run_slabs<T, D>(Context<D>&, const FileRun<T>&);
