@@ -78,7 +78,7 @@ private:
     /// E after block i; in the place of R's that are not needed any more.
     Index e_slot(Index i) const { return (run_.plan.stored ? 0 : blocks_.count()) + i % 2; }
 
-    /// By turns: one is read and one written while the one between them is computed.
+    /// By turns: one is read and one written while the one between them is computed; none is written for R alone.
     Node& node_of(Index i) {
         Node& node = nodes_[i % (run_.plan.want_q ? 3 : 2)];
         const Index rows = blocks_.node_rows(i);
@@ -136,7 +136,8 @@ private:
     }
 
     /// W := [R_{i−1}; A_i] = H_i [R_i; 0]
-    void factor(Index i, Node& node, const Square& R) {
+    void factor(Index i, const Square& R) {
+        Node& node = node_of(i);
         if (i > 0) copy<T>(ctx_, R->view(), node.W.view().row_block({0, n_}));
         try {
             factor_node<T, Host>(ctx_, plan_of(i), node);
@@ -144,16 +145,16 @@ private:
             throw NonFiniteEntry(blocks_.rows(i).begin + e.row - blocks_.own_rows(i).begin, e.col, run_.A.path());
         }
     }
-    Square triangle_of(const Node& node) {
+    Square triangle_of(Index i) {
         auto R = std::make_shared<Matrix<T>>(n_, n_);
-        copy_triangle<T>(ctx_, node.W.view().row_block({0, n_}), R->view());
+        copy_triangle<T>(ctx_, std::as_const(node_of(i).W).view().row_block({0, n_}), R->view());
         return R;
     }
     /// R of blocks 0 … i, the last one unless every one is kept.
     Square triangle_in_file(Index i) {
         if (run_.plan.stored) {
             v_->read(i, node_of(i).W.view());
-            return triangle_of(node_of(i));
+            return triangle_of(i);
         }
         return square_in_file(keeps_every_r() ? i : (run_.records("R") - 1) % 2);
     }
@@ -167,9 +168,8 @@ private:
         const Index count = blocks_.count();
         Square R = first > 0 ? triangle_in_file(first - 1) : Square();
         pipeline_.run(
-            count - first, [&](Index s) { read_a(first + s); },
-            [&](Index s) { factor(first + s, node_of(first + s), R); },
-            [&](Index s) { R = triangle_of(node_of(first + s)); },
+            count - first, [&](Index s) { read_a(first + s); }, [&](Index s) { factor(first + s, R); },
+            [&](Index s) { R = triangle_of(first + s); },
             [&](Index s) {
                 const Index i = first + s;
                 if (!run_.plan.stored) return write_triangle(i + 1, R, i + 1 == count);
@@ -200,9 +200,8 @@ private:
             left, [&](Index s) { run_.plan.stored ? read_v(block(s)) : read_a(block(s)); },
             [&](Index s) {
                 const Index i = block(s);
-                Node& node = node_of(i);
-                if (!run_.plan.stored) factor(i, node, i > 0 ? square_in_file(i - 1) : Square());
-                form_node<T, Host>(ctx_, plan_of(i), node, E->view());
+                if (!run_.plan.stored) factor(i, i > 0 ? square_in_file(i - 1) : Square());
+                form_node<T, Host>(ctx_, plan_of(i), node_of(i), E->view());
             },
             [&](Index s) {
                 auto above = std::make_shared<Matrix<T>>(n_, n_);

@@ -24,6 +24,9 @@ public:
 };
 
 template <>
+Context<Host>& copy_in_stream(Context<Host>& ctx);  // declared before its first use where sources are compiled as one
+
+template <>
 class WorkTimer<Host> {
 public:
     explicit WorkTimer(Context<Host>&) {}
