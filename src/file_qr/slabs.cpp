@@ -1,7 +1,7 @@
-// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp): A is read from its own file, the slabs that are
-// done from a scratch file of V and R. The host computes with what a thread reads beside it. A device with memory of its own is
-// reached by way of two places in the host's memory, of some columns each: one is read or written while the other travels. The
-// tests have the host's own computation go that way.
+// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp): A is read from its own file, the slabs that
+// are done from a scratch file of V and R, by a thread beside the host's computation. A device with memory of its own is
+// reached by way of two places in the host's memory, of some columns each: one is read or written while the other travels.
+// The tests have the host's own computation go that way.
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ public:
 
     /// What is on its way to the disk and into the journal while the next slab comes in and is computed.
     Context<Disk>& behind() { return behind_; }
-    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel; once nothing is behind.
+    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel. Waits for what is behind.
     template <class Write>
     void write_out(Context<D>& ctx, MatrixView<const T, D> from, Write write) {
         behind_.wait();

@@ -137,8 +137,8 @@ private:
         }
     }
 
-    /// C(rows, :) := A(rows, J), C := op(H₁ H₂ …) C for the reflectors left of J and the C that `begin()` makes of it. One block of V
-    /// is applied while the next one comes, the first of them while C is made.
+    /// C(rows, :) := A(rows, J), then `begin()`, and C := op(H₁ H₂ …) C for the reflectors left of J. One block of V is
+    /// applied while the next one comes, and the first one comes beside `begin()`.
     template <class Begin>
     void bring(Range J, Range rows, Op op, MatrixView<T, D> C, Begin begin) {
         const Index before = std::min(J.begin, k_), v_block = slabs_.v_block, blocks = (before + v_block - 1) / v_block;

@@ -9,8 +9,8 @@ namespace quoin {
 enum class First { Come, Compute };
 
 /// A context with its two for moves, and the one schedule of all that streams: step i computes while step i + 1 moves in and
-/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10). What moves in does so on a context of In: a stream of D, or a thread
-/// that reads a file (file_qr/run.hpp).
+/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10). In: D, whose stream moves in, or Disk, whose thread reads
+/// (file_qr/run.hpp).
 ///
 ///     in       0 │ 1 │ 2 │ …             two places for what comes in, by turns
 ///     compute      │ 0 │ 1 │ 2 │ …       in place, and then a copy into the one place for what goes out:
