@@ -57,53 +57,61 @@ FileColumns<T> npy_columns(const FileRun<T>& run, const std::string& path, Index
     return FileColumns<T>(run, path, static_cast<Index>(header.size()), rows, cols);
 }
 
-/// Two places in the host's memory, taken in turn, for what travels; and the thread that writes.
+/// Two places in the host's memory, taken in turn, for some columns each of what travels; and what is written behind.
 template <class T, class D>
 class Places {
 public:
-    explicit Places(const FilePlan& plan) : columns_(std::min(plan.chunk, plan.cols)) {
-        for (auto& place : places_) place = Matrix<T>(plan.rows, columns_);
+    explicit Places(const FilePlan& plan) {
+        const Index elements = std::max(plan.rows, plan.panel) * std::min(plan.chunk, plan.cols);
+        for (auto& place : places_) place = Matrix<T>(elements, 1);
     }
-    /// What travels goes by so many columns.
-    Index columns() const { return columns_; }
-    /// Waits until the place is free.
-    MatrixView<T> next(Index rows, Index cols) {
-        left_[turn_].wait();
-        return places_[turn_].view().block({0, rows}, {0, cols});
-    }
-    /// It is free again behind what was asked of ctx.
-    void turn(Context<D>& ctx) {
-        left_[turn_].record(ctx);
-        turn_ = 1 - turn_;
-    }
-
     /// What is on its way to the disk and into the journal while the next slab comes in and is computed.
     Context<Disk>& behind() { return behind_; }
-    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel. Waits for what is behind.
+    /// `read(j, columns)` for the columns of `to` from j on, where they are unless they travel. The caller reads.
+    template <class Read>
+    void read_in(Context<D>& ctx, MatrixView<T, D> to, Read read) {
+        if constexpr (std::is_same_v<D, Host>) {
+            if (places_[0].rows() == 0) return read(Index(0), to);
+        }
+        by_pieces(to, [&](Range piece, MatrixView<T> place, Event<D>& left) {
+            read(piece.begin, place);
+            start_copy_from_host<T>(ctx, place, to.col_block(piece));
+            left.record(ctx);
+        });
+    }
+    /// `write(j, columns)` for the columns of `from`, the same way. Waits for what is behind.
     template <class Write>
     void write_out(Context<D>& ctx, MatrixView<const T, D> from, Write write) {
         behind_.wait();
         if constexpr (std::is_same_v<D, Host>) {
-            if (columns_ == 0) return write(Index(0), from);
+            if (places_[0].rows() == 0) return write(Index(0), from);
         }
-        for (Index j = 0; j < from.cols; j += columns_) {
-            const Range piece{j, std::min(from.cols, j + columns_)};
-            const MatrixView<T> place = next(from.rows, piece.size());
+        Context<Disk> disk;
+        by_pieces(from, [&](Range piece, MatrixView<T> place, Event<D>&) {
             start_copy_to_host<T>(ctx, from.col_block(piece), place);
             finish_copies(ctx);
             ctx.wait();
-            behind_.start([&write, j, place] { write(j, MatrixView<const T>(place)); });
-            turn(ctx);
-        }
-        behind_.wait();
+            disk.start([&write, j = piece.begin, place] { write(j, MatrixView<const T>(place)); });
+        });
+        disk.wait();
     }
 
 private:
-    Index columns_;
+    /// Waits until the place of a piece has been left.
+    template <class S, class F>
+    void by_pieces(MatrixView<S, D> A, F f) {
+        const Index step = places_[0].rows() / std::max<Index>(1, A.rows);
+        for (Index j = 0; j < A.cols; j += step, turn_ = 1 - turn_) {
+            const Range piece{j, std::min(A.cols, j + step)};
+            left_[turn_].wait();
+            f(piece, MatrixView<T>(places_[turn_].data(), A.rows, piece.size()), left_[turn_]);
+        }
+    }
+
     int turn_ = 0;
     Matrix<T> places_[2];
     Event<D> left_[2];
-    Context<Disk> behind_;  // ends before the places do
+    Context<Disk> behind_;
 };
 
 /// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, those behind them are the input's.
@@ -125,15 +133,10 @@ public:
         disk.start([=, this] { read(rows, cols, to); });
         run_.moved.in += bytes(to);
     }
-    /// By way of the places. The caller reads.
     void read(Context<D>& ctx, Range rows, Range cols, MatrixView<T, D> to) {
-        for (Index j = 0; j < to.cols; j += places_.columns()) {
-            const Range piece{j, std::min(to.cols, j + places_.columns())};
-            const MatrixView<T> place = places_.next(rows.size(), piece.size());
-            read(rows, {cols.begin + piece.begin, cols.begin + piece.end}, place);
-            start_copy_from_host<T>(ctx, place, to.col_block(piece));
-            places_.turn(ctx);
-        }
+        places_.read_in(ctx, to, [&](Index j, MatrixView<T> columns) {
+            read(rows, {cols.begin + j, cols.begin + j + columns.cols}, columns);
+        });
         run_.moved.in += bytes(to);
     }
 
@@ -224,36 +227,21 @@ public:
           panel_(run.plan.panel),
           k_(std::min(run.plan.rows, run.plan.cols)),
           on_device_(ctx, panel_, k_),
-          on_host_(panel_, travels(run.plan) ? std::min(run.plan.block, k_) : 0),
           file_(run, run.journal.path("T"), 0, panel_, k_) {}
     MatrixView<T, D> view() { return on_device_.view(); }
-    void read(Range J) {
-        if constexpr (std::is_same_v<D, Host>) {
-            if (on_host_.cols() == 0) return file_.read({0, panel_}, J, on_device_.view().col_block(J));
-        }
+    void read(Places<T, D>& places, Range J) {
         Context<D>& in = copy_in_stream(ctx_);
         wait_for(in, ctx_);
-        for (Index j = J.begin; j < J.end; j += on_host_.cols()) {
-            const Range piece{j, std::min(J.end, j + on_host_.cols())};
-            const MatrixView<T> place = on_host_.view().col_block({0, piece.size()});
-            file_.read({0, panel_}, piece, place);
-            start_copy_from_host<T>(in, place, on_device_.view().col_block(piece));
-            in.wait();
-        }
+        places.read_in(in, on_device_.view().col_block(J), [&](Index j, MatrixView<T> columns) {
+            file_.read({0, panel_}, {J.begin + j, J.begin + j + columns.cols}, columns);
+        });
+        wait_for(ctx_, in);
     }
-    void write(Range J) {
-        const Index first = J.begin;
-        const MatrixView<const T, D> from = std::as_const(on_device_).view().col_block(J);
-        if constexpr (std::is_same_v<D, Host>) {
-            if (on_host_.cols() == 0) return file_.write(first, from);
-        }
+    void write(Places<T, D>& places, Range J) {
         Context<D>& out = copy_out_stream(ctx_);
-        const MatrixView<T> place = on_host_.view().col_block({0, from.cols});
         wait_for(out, ctx_);
-        start_copy_to_host<T>(out, from, place);
-        finish_copies(out);
-        out.wait();
-        file_.write(first, place);
+        places.write_out(out, std::as_const(on_device_).view().col_block(J),
+                         [&](Index j, MatrixView<const T> columns) { file_.write(J.begin + j, columns); });
     }
     void flush() { file_.flush(); }
 
@@ -261,7 +249,6 @@ private:
     Context<D>& ctx_;
     Index panel_, k_;
     Matrix<T, D> on_device_;
-    Matrix<T> on_host_;
     FileColumns<T> file_;
 };
 
@@ -272,18 +259,18 @@ void slab_by_slab(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
     const Index n = plan.cols, k = std::min(plan.rows, n);
     const Index factored = run.done("R"), formed = run.done("Q");
     FileT<T, D> Tf(ctx, run);
-    Tf.read({0, std::min(k, factored * plan.block)});
     std::optional<FileMatrix<T, D>> A;
     std::optional<FileQ<T, D>> Q;
-    Places<T, D> places(plan);  // nothing is behind when A and Q go
+    Places<T, D> places(plan);  // nothing is behind when A, Q and T go
     A.emplace(run, places, std::min(n, factored * plan.block));
     LeftLookingQR<T, D, FileMatrix<T, D>, In> qr(ctx, *A, {plan.block, plan.panel, plan.v_block, plan.arithmetic},
                                                  Tf.view(), in,
                                                  std::is_same_v<In, Disk> ? First::Come : First::Compute);
+    Tf.read(places, {0, std::min(k, factored * plan.block)});
     try {
         for (Index j = factored; j < qr.count(); ++j) {
             qr.factor(j);
-            Tf.write({std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
+            Tf.write(places, {std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
             places.behind().start([&, j] {
                 A->flush();
                 Tf.flush();
