@@ -536,14 +536,16 @@ TYPED_TEST(FileQRTest, AFullDiskLosesNothing) {
 
 TYPED_TEST(FileQRTest, AnInputThatEndsEarlyLosesNothing) {
     using T = TypeParam;
-    const Index m = 1600, n = 24;
-    this->save(random_normal<T>(m, n).view());
-    const FileOptions options = this->tight(m, n);
-    FileQR<T> f = this->open(options);
-    fs::resize_file(this->path("A.npy"), m * n * sizeof(T) / 2);
-    expect_refusal<UnreadableFile>(this->path("A.npy"), "ends before its data", [&] { f.run(this->ctx); });
-    EXPECT_GE(f.steps_done(), 1);
-    EXPECT_TRUE(fs::exists(f.journal_folder()));
+    for (const auto& [m, n] : {std::pair<Index, Index>{1600, 24}, {130, 120}}) {
+        this->save(random_normal<T>(m, n).view(), m == 130);
+        FileOptions options = this->tight(m, n);
+        options.restart = true;
+        FileQR<T> f = this->open(options);
+        fs::resize_file(this->path("A.npy"), m * n * sizeof(T) / 2);
+        expect_refusal<UnreadableFile>(this->path("A.npy"), "ends before its data", [&] { f.run(this->ctx); });
+        EXPECT_GE(f.steps_done(), 1);
+        EXPECT_TRUE(fs::exists(f.journal_folder()));
+    }
 }
 
 TYPED_TEST(FileQRTest, NamesTheFirstBadEntryAndLeavesNothing) {
@@ -560,6 +562,25 @@ TYPED_TEST(FileQRTest, NamesTheFirstBadEntryAndLeavesNothing) {
             EXPECT_EQ(e.row, row);
             EXPECT_EQ(e.col, 5);
             EXPECT_NE(std::string(e.what()).find(this->path("A.npy")), std::string::npos) << e.what();
+        }
+        EXPECT_TRUE(fs::is_empty(this->path("out")));
+    }
+}
+
+/// Also while V is read for a later slab.
+TYPED_TEST(FileQRTest, SlabsNameTheFirstBadEntry) {
+    using T = TypeParam;
+    const Index m = 130, n = 120;
+    for (const Index col : {5, 70, 119}) {
+        Matrix<T> A = random_normal<T>(m, n);
+        A(17, col) = std::numeric_limits<T>::infinity();
+        this->save(A.view());
+        try {
+            this->factor(this->tight(m, n));
+            ADD_FAILURE() << "Inf went through";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, 17);
+            EXPECT_EQ(e.col, col);
         }
         EXPECT_TRUE(fs::is_empty(this->path("out")));
     }

@@ -54,7 +54,7 @@ protected:
         Padded<T> memory(A);
         Remembering<T> slow(memory.view());
         Matrix<T> Tf = filled<T>(slabs.panel, k, std::numeric_limits<T>::quiet_NaN());
-        Matrix<T> R(k, n), C = random_normal<T>(m, 3, 5), QtC = test::copy<T>(C.view());
+        Matrix<T> R(k, n);
         {
             LeftLookingQR<T, Host, Remembering<T>> qr(ctx, slow, slabs, Tf.view());
             for (Index j = 0; j < qr.count(); ++j) qr.factor(j);
@@ -68,7 +68,6 @@ protected:
             }
             EXPECT_EQ(slow.in, in);
             EXPECT_EQ(slow.out, m * n);
-            qr.apply_q(Op::Transpose, QtC.view());
             for (Index j = qr.q_count() - 1; j >= 0; --j) qr.form_q(j, slow);
             qr.finish();
         }
@@ -78,18 +77,6 @@ protected:
         EXPECT_LE(orthogonality_error<T>(Q, k), law);
         EXPECT_LE(residual_error<T>(A, Q, R.view()), law);
         EXPECT_LE(column_residual_error<T>(A, Q, R.view()), law);
-        // (QᵀC)(0:k) against the formed Q
-        Matrix<T> expected = filled<T>(k, 3, T(0));
-        for (Index j = 0; j < 3; ++j) {
-            for (Index i = 0; i < k; ++i) {
-                Wide<T> sum = 0;
-                for (Index l = 0; l < m; ++l) sum += Wide<T>(Q(l, i)) * C(l, j);
-                expected(i, j) = static_cast<T>(sum);
-            }
-        }
-        EXPECT_LE(difference<T>(QtC.view().row_block({0, k}), expected.view(), std::max<Index>(1, k),
-                                frobenius_norm<T>(C.view())),
-                  law);
     }
 };
 using Types = testing::Types<float, double>;

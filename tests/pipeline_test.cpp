@@ -6,7 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
 #include <vector>
+
+#include "file_qr/run.hpp"
 
 namespace quoin {
 
@@ -75,11 +81,11 @@ struct Moments {
 
 class PipelineTest : public testing::Test {
 protected:
-    void run(Index steps, Pipeline<Recorder>::Places places, Moments& of) {
+    void run(Index steps, Pipeline<Recorder>::Places places, Moments& of, First first = First::Come) {
         pipeline_.run(
             steps, [&](Index) { of.come.push_back(pipeline_.in.enqueue()); },
             [&](Index) { of.compute.push_back(ctx_.enqueue()); }, [&](Index) { of.stage.push_back(ctx_.enqueue()); },
-            [&](Index) { of.leave.push_back(pipeline_.out.enqueue()); }, places);
+            [&](Index) { of.leave.push_back(pipeline_.out.enqueue()); }, places, first);
     }
 
     std::vector<Context<Recorder>> moves_{Context<Recorder>(in_stream), Context<Recorder>(out_stream)};
@@ -90,10 +96,11 @@ protected:
 TEST_F(PipelineTest, NothingIsTouchedWhileItMovesAndMovesOverlapTheComputation) {
     for (const Index steps : {0, 1, 2, 3, 9}) {
         for (const Index in : {0, 2}) {
-            for (const Index out : {1, 2}) {
+            for (const auto& [out, first] :
+                 {std::pair<Index, First>{1, First::Come}, {2, First::Come}, {1, First::Compute}}) {
                 SCOPED_TRACE(testing::Message() << steps << " steps, places: " << in << " in, " << out << " out");
                 Moments of;
-                run(steps, {in, out}, of);
+                run(steps, {in, out}, of, first);
                 ASSERT_EQ(static_cast<Index>(of.leave.size()), steps);
                 const auto came = [&](Index i, const VectorClock& when) {
                     return of.come[i][in_stream] <= when[in_stream];
@@ -136,6 +143,60 @@ TEST_F(PipelineTest, ATurnFindsWhatWasMovedOutAndUsed) {
     run(2, {2, 1}, of);
     pipeline_.finish();
     EXPECT_LE(of.leave.back()[out_stream], ctx_.clock()[out_stream]);
+}
+
+/// The caller computes while the thread reads the next step, and finds what it threw.
+TEST(PipelineOfFiles, ReadsBesideTheComputationAndThrowsAtItsStep) {
+    for (const Index bad : {-1, 0, 2}) {
+        Context<Host> ctx(1);
+        Context<Disk> disk;
+        std::array<Index, 2> places{};
+        std::atomic<Index> begun{0};
+        Index computed = 0;
+        const auto run = [&] {
+            Pipeline<Host, Disk>(ctx, disk).run(
+                5,
+                [&](Index i) {
+                    disk.start([&, i] {
+                        begun = i + 1;
+                        if (i == bad) throw UnreadableFile("A", "is bad");
+                        places[i % 2] = 10 * i;
+                    });
+                },
+                [&](Index i) {
+                    while (begun < std::min<Index>(i + 2, 5)) std::this_thread::yield();
+                    EXPECT_EQ(places[i % 2], 10 * i);
+                    ++computed;
+                });
+        };
+        if (bad < 0) {
+            run();
+            EXPECT_EQ(computed, 5);
+        } else {
+            EXPECT_THROW(run(), UnreadableFile);
+            EXPECT_EQ(computed, bad);
+        }
+        EXPECT_FALSE(disk.is_busy());
+    }
+}
+
+/// Nothing is read into memory that is gone.
+TEST(PipelineOfFiles, WaitsForTheThreadWhateverEndsIt) {
+    Context<Host> ctx(1);
+    Context<Disk> disk;
+    std::atomic<bool> read{false};
+    const auto come = [&](Index i) {
+        disk.start([&, i] {
+            if (i == 0) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            read = true;
+        });
+    };
+    const auto interrupted = [&] { Pipeline<Host, Disk>(ctx, disk).run(2, come, [](Index) { throw Interrupted(); }); };
+    EXPECT_THROW(interrupted(), Interrupted);
+    EXPECT_TRUE(read);
+    disk.start([] { throw UnwritableFile("R", "is full"); });
+    EXPECT_THROW(disk.start([] {}), UnwritableFile);
 }
 
 }  // namespace

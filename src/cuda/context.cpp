@@ -365,6 +365,10 @@ void Event<Cuda>::precede(Context<Cuda>& ctx) const {
     if (event_ && ctx.stream() != recorded_on_) QUOIN_CUDA_CHECK(cudaStreamWaitEvent(ctx.stream(), event_, 0));
 }
 
+void Event<Cuda>::wait() const {
+    if (event_) QUOIN_CUDA_CHECK(cudaEventSynchronize(event_));
+}
+
 // ---- Memory ------------------------------------------------------------------------------------------------------------
 
 template <>

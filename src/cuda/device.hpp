@@ -24,6 +24,7 @@ public:
     ~Event();
     void record(Context<Cuda>& ctx);
     void precede(Context<Cuda>& ctx) const;
+    void wait() const;
 
 private:
     CUevent_st* event_ = nullptr;

@@ -77,7 +77,8 @@ void count_passage(FilePlan& plan, const FileOptions& options) {
     plan.device_workspace_bytes = fits.workspace_bytes;
 }
 
-/// The slab, two blocks of V that pass by and one that is read; T; a panel whose CholeskyQR is refused.
+/// The slab; three blocks of V, though two are there: a count of two would change the slabs, and the bits, of a given
+/// memory; T; a panel whose CholeskyQR is refused.
 template <class T>
 void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
     Options options;

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
-#include <future>
 #include <optional>
 #include <vector>
 
@@ -78,54 +78,36 @@ private:
     /// E after block i; in the place of R's that are not needed any more.
     Index e_slot(Index i) const { return (run_.plan.stored ? 0 : blocks_.count()) + i % 2; }
 
-    Node node_for(Index i) {
+    /// By turns: one is read and one written while the one between them is computed; none is written for R alone.
+    Node& node_of(Index i) {
+        Node& node = nodes_[i % (run_.plan.want_q ? 3 : 2)];
         const Index rows = blocks_.node_rows(i);
-        Node node;
-        if (!spare_.empty()) {
-            node = std::move(spare_.back());
-            spare_.pop_back();
-        }
         if (node.W.rows() != rows) node.W = Matrix<T>(rows, n_);
         return node;
     }
-    void spare(Node node) {
-        if (node.W.rows() > 0) spare_.push_back(std::move(node));
-    }
 
-    std::future<Node> read_a(Index i) {
-        return std::async(std::launch::async, [this, i, node = node_for(i)]() mutable {
+    void read_a(Index i) {
+        in_.start([this, i, own = node_of(i).W.view().row_block(blocks_.own_rows(i))] {
             const BusyClock::Scope busy(run_.reading);
-            run_.A.read(blocks_.rows(i), {0, n_}, node.W.view().row_block(blocks_.own_rows(i)));
-            return std::move(node);
+            run_.A.read(blocks_.rows(i), {0, n_}, own);
         });
     }
     /// V and T of block i as they were after its factorization.
-    std::future<Node> read_v(Index i) {
-        return std::async(std::launch::async, [this, i, node = node_for(i)]() mutable {
+    void read_v(Index i) {
+        in_.start([this, i, &node = node_of(i)] {
             const BusyClock::Scope busy(run_.reading);
             v_->read(i, node.W.view());
             if (node.Tf.rows() == 0) node.Tf = node_t<T, Host>(ctx_, plan_of(i));
             t_->read(i, node.Tf.view());
-            return std::move(node);
         });
-    }
-
-    /// The block on its way to the disk is there, and its memory free. One is under way at a time.
-    void finish_write() {
-        if (write_.valid()) spare(write_.get());
     }
     template <class Write>
-    void write_behind(const char* pass, Index done, Node node, Write write) {
-        finish_write();
-        write_ = std::async(std::launch::async, [this, pass, done, node = std::move(node), write]() mutable {
+    void write_behind(const char* pass, Index done, Write write) {
+        out_.start([this, pass, done, write = std::move(write)] {
             const BusyClock::Scope busy(run_.writing);
-            write(std::as_const(node));
+            write();
             run_.journal.append(fmt::format("{} {}", pass, done));
-            return std::move(node);
         });
-    }
-    bool is_writing() const {
-        return write_.valid() && write_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
     }
 
     /// R of the blocks before `done`, where no V is stored. Flushing a small file may take longer than a block: while it does,
@@ -135,14 +117,14 @@ private:
         if (!keeps_every_r()) waiting_.clear();
         waiting_.push_back(R);
         const double now = worked();
-        if (is_writing() && !last && std::ssize(waiting_) + 3 < most_squares && now - on_disk_ < run_.journal_seconds)
+        if (out_.is_busy() && !last && std::ssize(waiting_) + 3 < most_squares && now - on_disk_ < run_.journal_seconds)
             return;
         // the journal is not written to once the write before is finished
-        finish_write();
+        out_.wait();
         waited_ += worked() - now;
         on_disk_ = std::exchange(on_its_way_, now);
         const Index first = keeps_every_r() ? done - std::ssize(waiting_) : run_.records("R") % 2;
-        write_behind("R", done, {}, [this, first, squares = std::exchange(waiting_, {})](const Node&) {
+        write_behind("R", done, [this, first, squares = std::exchange(waiting_, {})] {
             for (std::size_t s = 0; s < squares.size(); ++s)
                 triangles_.write(first + static_cast<Index>(s), squares[s]->view());
             triangles_.flush();
@@ -154,7 +136,8 @@ private:
     }
 
     /// W := [R_{i−1}; A_i] = H_i [R_i; 0]
-    void factor(Index i, Node& node, const Square& R) {
+    void factor(Index i, const Square& R) {
+        Node& node = node_of(i);
         if (i > 0) copy<T>(ctx_, R->view(), node.W.view().row_block({0, n_}));
         try {
             factor_node<T, Host>(ctx_, plan_of(i), node);
@@ -162,19 +145,16 @@ private:
             throw NonFiniteEntry(blocks_.rows(i).begin + e.row - blocks_.own_rows(i).begin, e.col, run_.A.path());
         }
     }
-    Square triangle_of(const Node& node) {
+    Square triangle_of(Index i) {
         auto R = std::make_shared<Matrix<T>>(n_, n_);
-        copy_triangle<T>(ctx_, node.W.view().row_block({0, n_}), R->view());
+        copy_triangle<T>(ctx_, std::as_const(node_of(i).W).view().row_block({0, n_}), R->view());
         return R;
     }
     /// R of blocks 0 … i, the last one unless every one is kept.
     Square triangle_in_file(Index i) {
         if (run_.plan.stored) {
-            Node node = node_for(i);
-            v_->read(i, node.W.view());
-            Square R = triangle_of(node);
-            spare(std::move(node));
-            return R;
+            v_->read(i, node_of(i).W.view());
+            return triangle_of(i);
         }
         return square_in_file(keeps_every_r() ? i : (run_.records("R") - 1) % 2);
     }
@@ -187,25 +167,20 @@ private:
     void forward(Index first) {
         const Index count = blocks_.count();
         Square R = first > 0 ? triangle_in_file(first - 1) : Square();
-        std::future<Node> next = read_a(first);
-        for (Index i = first; i < count; ++i) {
-            Node node = next.get();
-            if (i + 1 < count) next = read_a(i + 1);
-            factor(i, node, R);
-            R = triangle_of(node);
-            if (run_.plan.stored) {
-                write_behind("R", i + 1, std::move(node), [this, i](const Node& written) {
-                    v_->write(i, written.W.view());
-                    t_->write(i, written.Tf.view());
+        pipeline_.run(
+            count - first, [&](Index s) { read_a(first + s); }, [&](Index s) { factor(first + s, R); },
+            [&](Index s) { R = triangle_of(first + s); },
+            [&](Index s) {
+                const Index i = first + s;
+                if (!run_.plan.stored) return write_triangle(i + 1, R, i + 1 == count);
+                write_behind("R", i + 1, [this, i, &node = node_of(i)] {
+                    v_->write(i, node.W.view());
+                    t_->write(i, node.Tf.view());
                     v_->flush();
                     t_->flush();
                 });
-            } else {
-                spare(std::move(node));
-                write_triangle(i + 1, R, i + 1 == count);
-            }
-        }
-        finish_write();
+            });
+        out_.wait();
     }
 
     void write_r() {
@@ -220,27 +195,31 @@ private:
         const Index count = blocks_.count();
         q_.emplace(run_.q_path(), false, m_, n_, run_.bytes);
         Square E = left < count ? square_in_file(e_slot(left)) : identity();
-        const auto read = [&](Index i) { return run_.plan.stored ? read_v(i) : read_a(i); };
-        std::future<Node> next;
-        if (left > 0) next = read(left - 1);
-        for (Index i = left; i-- > 0;) {
-            Node node = next.get();
-            if (i > 0) next = read(i - 1);
-            if (!run_.plan.stored) factor(i, node, i > 0 ? square_in_file(i - 1) : Square());
-            form_node<T, Host>(ctx_, plan_of(i), node, E->view());
-            auto above = std::make_shared<Matrix<T>>(n_, n_);
-            copy<T>(ctx_, std::as_const(node.W).view().row_block({0, n_}), above->view());
-            E = above;
-            write_behind("Q", count - i, std::move(node), [this, i, E](const Node& written) {
-                q_->write_rows(blocks_.rows(i).begin, written.W.view().row_block(blocks_.own_rows(i)));
-                q_->flush();
-                triangles_.write(e_slot(i), E->view());
-                triangles_.flush();
-                // the journal has the block after this one
-                if (v_) v_->drop_from(i + 1), t_->drop_from(i + 1);
+        const auto block = [&](Index s) { return left - 1 - s; };
+        pipeline_.run(
+            left, [&](Index s) { run_.plan.stored ? read_v(block(s)) : read_a(block(s)); },
+            [&](Index s) {
+                const Index i = block(s);
+                if (!run_.plan.stored) factor(i, i > 0 ? square_in_file(i - 1) : Square());
+                form_node<T, Host>(ctx_, plan_of(i), node_of(i), E->view());
+            },
+            [&](Index s) {
+                auto above = std::make_shared<Matrix<T>>(n_, n_);
+                copy<T>(ctx_, std::as_const(node_of(block(s)).W).view().row_block({0, n_}), above->view());
+                E = above;
+            },
+            [&](Index s) {
+                const Index i = block(s);
+                write_behind("Q", count - i, [this, i, E, &node = node_of(i)] {
+                    q_->write_rows(blocks_.rows(i).begin, node.W.view().row_block(blocks_.own_rows(i)));
+                    q_->flush();
+                    triangles_.write(e_slot(i), E->view());
+                    triangles_.flush();
+                    // the journal has the block after this one
+                    if (v_) v_->drop_from(i + 1), t_->drop_from(i + 1);
+                });
             });
-        }
-        finish_write();
+        out_.wait();
     }
 
     Square identity() {
@@ -256,11 +235,12 @@ private:
     Slots<T> triangles_;
     std::optional<Slots<T>> v_, t_;
     std::optional<io::NpyBlockWriter<T>> q_;
-    std::vector<Node> spare_;
+    std::array<Node, 3> nodes_;
     std::vector<Square> waiting_;
     const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     double waited_ = 0, on_disk_ = 0, on_its_way_ = 0;  // when the last R there, and that on its way, was computed
-    std::future<Node> write_;                           // the last member: what is under way ends before the others do
+    Context<Disk> in_, out_;                            // the last members: what is under way ends before the others do
+    Pipeline<Host, Disk> pipeline_{ctx_, in_};
 };
 
 }  // namespace

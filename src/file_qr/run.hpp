@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <string>
+#include <utility>
 
+#include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
 #include "file_qr/journal.hpp"
 #include "io/npy_blocks.hpp"
@@ -33,6 +36,37 @@ public:
 private:
     std::atomic<std::int64_t> nanoseconds_{0};
 };
+
+/// Where files are: a device whose context does one piece of work after the other, on a thread beside the caller's.
+struct Disk {};
+template <>
+class Context<Disk> {
+public:
+    /// Behind the work before. Throws what that threw.
+    template <class Work>
+    void start(Work work) {
+        wait();
+        work_ = std::async(std::launch::async, std::move(work));
+    }
+    /// Throws what the work threw.
+    void wait() {
+        if (work_.valid()) work_.get();
+    }
+    bool is_busy() const {
+        return work_.valid() && work_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+    }
+
+private:
+    std::future<void> work_;  // ends before the context does
+};
+/// Traces have no row for it.
+template <>
+class Span<Disk> {
+public:
+    Span(Context<Disk>&, const char*, Index) {}
+};
+inline void wait_for(Context<Host>&, Context<Disk>& disk) { disk.wait(); }
+inline void wait_for(Context<Disk>&, Context<Host>&) {}  // the host's work is done when it has been asked for
 
 /// One run: its input, its journal and unfinished files, what it moves.
 template <class T>

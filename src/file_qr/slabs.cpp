@@ -1,11 +1,11 @@
-// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp): A is read from its own file, the slabs that are
-// done from a scratch file of V and R, and the next block of V is read while one is applied. A device with memory of its own is
-// reached by way of two places in the host's memory, of some columns each: one is read or written while the other travels. The
-// tests have the host's own computation go that way.
+// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp): A is read from its own file, the slabs that
+// are done from a scratch file of V and R, by a thread beside the host's computation. A device with memory of its own is
+// reached by way of two places in the host's memory, of some columns each: one is read or written while the other travels.
+// The tests have the host's own computation go that way.
 
 #include <fmt/format.h>
 
-#include <future>
+#include <optional>
 
 #include "algorithms/out_of_core/left_looking.hpp"
 #include "devices.hpp"
@@ -57,82 +57,70 @@ FileColumns<T> npy_columns(const FileRun<T>& run, const std::string& path, Index
     return FileColumns<T>(run, path, static_cast<Index>(header.size()), rows, cols);
 }
 
-/// Places in the host's memory, taken in turn: one for what is read ahead of the host's own computation, two before a device.
+/// Two places in the host's memory, taken in turn, for some columns each of what travels; and what is written behind.
 template <class T, class D>
 class Places {
 public:
-    Places(const FilePlan& plan)
-        : columns_(std::min(travels(plan) ? plan.chunk : plan.v_block, plan.cols)), count_(travels(plan) ? 2 : 1) {
-        for (int b = 0; b < count_; ++b) places_[b] = Matrix<T>(plan.rows, columns_);
+    explicit Places(const FilePlan& plan) {
+        const Index elements = std::max(plan.rows, plan.panel) * std::min(plan.chunk, plan.cols);
+        for (auto& place : places_) place = Matrix<T>(elements, 1);
     }
-    /// What travels goes by so many columns.
-    Index columns() const { return columns_; }
-    MatrixView<T> next(Index rows, Index cols) { return places_[turn_].view().block({0, rows}, {0, cols}); }
-    void turn() { turn_ = (turn_ + 1) % count_; }
-
-    /// `write(j, columns)` for the columns of `from` from j on, where they are unless they travel.
+    /// What is on its way to the disk and into the journal while the next slab comes in and is computed.
+    Context<Disk>& behind() { return behind_; }
+    /// `read(j, columns)` for the columns of `to` from j on, where they are unless they travel. The caller reads.
+    template <class Read>
+    void read_in(Context<D>& ctx, MatrixView<T, D> to, Read read) {
+        if constexpr (std::is_same_v<D, Host>) {
+            if (places_[0].rows() == 0) return read(Index(0), to);
+        }
+        by_pieces(to, [&](Range piece, MatrixView<T> place, Event<D>& left) {
+            read(piece.begin, place);
+            start_copy_from_host<T>(ctx, place, to.col_block(piece));
+            left.record(ctx);
+        });
+    }
+    /// `write(j, columns)` for the columns of `from`, the same way. Waits for what is behind.
     template <class Write>
     void write_out(Context<D>& ctx, MatrixView<const T, D> from, Write write) {
+        behind_.wait();
         if constexpr (std::is_same_v<D, Host>) {
-            if (count_ == 1) return write(Index(0), from);
+            if (places_[0].rows() == 0) return write(Index(0), from);
         }
-        std::future<void> written;
-        for (Index j = 0; j < from.cols; j += columns_) {
-            const Range piece{j, std::min(from.cols, j + columns_)};
-            const MatrixView<T> place = next(from.rows, piece.size());
+        Context<Disk> disk;
+        by_pieces(from, [&](Range piece, MatrixView<T> place, Event<D>&) {
             start_copy_to_host<T>(ctx, from.col_block(piece), place);
             finish_copies(ctx);
             ctx.wait();
-            if (written.valid()) written.get();
-            written = std::async(std::launch::async, [&write, j, place] { write(j, MatrixView<const T>(place)); });
-            turn();
-        }
-        if (written.valid()) written.get();
+            disk.start([&write, j = piece.begin, place] { write(j, MatrixView<const T>(place)); });
+        });
+        disk.wait();
     }
 
 private:
-    Index columns_;
-    int count_, turn_ = 0;
+    /// Waits until the place of a piece has been left.
+    template <class S, class F>
+    void by_pieces(MatrixView<S, D> A, F f) {
+        const Index step = places_[0].rows() / std::max<Index>(1, A.rows);
+        for (Index j = 0; j < A.cols; j += step, turn_ = 1 - turn_) {
+            const Range piece{j, std::min(A.cols, j + step)};
+            left_[turn_].wait();
+            f(piece, MatrixView<T>(places_[turn_].data(), A.rows, piece.size()), left_[turn_]);
+        }
+    }
+
+    int turn_ = 0;
     Matrix<T> places_[2];
-};
-
-/// What is on its way to the disk and then into the journal while the next slab comes in and is computed.
-class Behind {
-public:
-    /// At its end nothing is on its way, whatever became of it.
-    class Scope {
-    public:
-        explicit Scope(Behind& behind) : behind_(behind) {}
-        Scope(const Scope&) = delete;
-        ~Scope() {
-            if (behind_.work_.valid()) behind_.work_.wait();
-        }
-
-    private:
-        Behind& behind_;
-    };
-    template <class Work>
-    void start(Work work) {
-        wait();
-        work_ = std::async(std::launch::async, std::move(work));
-    }
-    /// Throws what the work threw.
-    void wait() {
-        if (work_.valid()) work_.get();
-    }
-
-private:
-    std::future<void> work_;
+    Event<D> left_[2];
+    Context<Disk> behind_;
 };
 
 /// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, those behind them are the input's.
 template <class T, class D>
 class FileMatrix {
 public:
-    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Behind& behind, Index done)
+    FileMatrix(const FileRun<T>& run, Places<T, D>& places, Index done)
         : run_(run),
           places_(places),
-          behind_(behind),
           done_(done),
           V_(run, run.journal.path("V"), 0, run.plan.rows, run.plan.cols),
           R_(npy_columns<T>(run, run.r_path(), std::min(rows(), cols()), cols())) {}
@@ -140,29 +128,20 @@ public:
     Index rows() const { return run_.plan.rows; }
     Index cols() const { return run_.plan.cols; }
 
+    /// To where the host computes.
+    void read(Context<Disk>& disk, Range rows, Range cols, MatrixView<T> to) {
+        disk.start([=, this] { read(rows, cols, to); });
+        run_.moved.in += bytes(to);
+    }
     void read(Context<D>& ctx, Range rows, Range cols, MatrixView<T, D> to) {
-        const Index step = travels(run_.plan) ? places_.columns() : std::max<Index>(1, cols.size());
-        for (Index j = cols.begin; j < cols.end; j += step) {
-            const Piece piece{rows, {j, std::min(cols.end, j + step)}};
-            const auto there = to.col_block({j - cols.begin, piece.cols.end - cols.begin});
-            const MatrixView<T> place = places_.next(rows.size(), std::min(piece.cols.size(), places_.columns()));
-            // the other place is left
-            ctx.wait();
-            const bool here = was_read_ahead(piece);
-            if (here || !read_in_place(piece, there)) {
-                if (!here) read(piece, place);
-                start_copy_from_host<T>(ctx, place, there);
-            }
-            places_.turn();
-            read_ahead(piece.cols.end < cols.end ? Piece{rows, {j + step, std::min(cols.end, j + 2 * step)}}
-                                                 : asked_after(rows, cols));
-        }
+        places_.read_in(ctx, to, [&](Index j, MatrixView<T> columns) {
+            read(rows, {cols.begin + j, cols.begin + j + columns.cols}, columns);
+        });
         run_.moved.in += bytes(to);
     }
 
     /// V and R of whole columns, and R by itself.
     void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
-        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             V_.write(cols.begin + j, columns);
@@ -178,44 +157,16 @@ public:
         R_.flush();
     }
 
-    /// A slab will come, part by part, and then V of the columns before it, from the left to the right or the other way.
-    void expect(Range slab, bool to_the_right) {
-        slab_ = slab;
-        to_the_right_ = to_the_right;
-    }
     void drop_from(Index col) { V_.drop_from(col); }
 
 private:
-    struct Piece {
-        Range rows, cols;
-    };
     template <class S>
     static double bytes(MatrixView<S, D> A) {
         return static_cast<double>(A.rows) * static_cast<double>(A.cols) * sizeof(T);
     }
-    void read(const Piece& piece, MatrixView<T> to) {
+    void read(Range rows, Range cols, MatrixView<T> to) {
         const BusyClock::Scope busy(run_.reading);
-        piece.cols.begin >= done_ ? run_.A.read(piece.rows, piece.cols, to) : V_.read(piece.rows, piece.cols, to);
-    }
-    /// Reads it to where it is computed with, if that can be.
-    bool read_in_place(const Piece& piece, MatrixView<T, D> there) {
-        if constexpr (std::is_same_v<D, Host>) {
-            if (!travels(run_.plan)) return read(piece, there), true;
-        }
-        return false;
-    }
-    /// Whether the next place has it, once nothing is under way.
-    bool was_read_ahead(const Piece& piece) {
-        if (!next_read_.valid()) return false;
-        next_read_.get();
-        const auto same = [](Range a, Range b) { return a.begin == b.begin && a.end == b.end; };
-        return same(piece.rows, next_.rows) && same(piece.cols, next_.cols);
-    }
-    void read_ahead(const Piece& piece) {
-        if (piece.cols.size() <= 0) return;
-        next_ = piece;
-        const MatrixView<T> place = places_.next(piece.rows.size(), piece.cols.size());
-        next_read_ = std::async(std::launch::async, [this, piece, place] { read(piece, place); });
+        cols.begin >= done_ ? run_.A.read(rows, cols, to) : V_.read(rows, cols, to);
     }
     /// Columns of R from those that hold V too, some at a time.
     void write_r(Index first, MatrixView<const T> columns) {
@@ -232,46 +183,24 @@ private:
             R_.write(first + c, std::as_const(some).view().col_block({0, count}));
         }
     }
-    /// The first piece of what will be asked for after A(rows, cols), or nothing.
-    Piece asked_after(Range rows, Range cols) const {
-        if (cols.begin >= slab_.begin && cols.end < slab_.end)
-            return {rows, first_of({cols.end, std::min(slab_.end, cols.end + cols.size())})};
-        const Index before = std::min(slab_.begin, R_.rows()), v_block = run_.plan.v_block;
-        Index next = 0;  // the block's first column
-        if (cols.begin >= slab_.begin) {
-            next = to_the_right_ ? 0 : (before - 1) / v_block * v_block;
-        } else {
-            next = to_the_right_ ? cols.end : cols.begin - v_block;
-        }
-        if (before == 0 || next < 0 || next >= before) return {};
-        return {{next, run_.plan.rows}, first_of({next, std::min(before, next + v_block)})};
-    }
-    Range first_of(Range cols) const { return {cols.begin, std::min(cols.end, cols.begin + places_.columns())}; }
 
     const FileRun<T>& run_;
     Places<T, D>& places_;
-    Behind& behind_;
     Index done_;
-    Range slab_{0, 0};
-    bool to_the_right_ = true;
     FileColumns<T> V_, R_;
-    Piece next_;
-    std::future<void> next_read_;  // the last member: it ends before the others do
 };
 
 template <class T, class D>
 class FileQ {
 public:
-    FileQ(const FileRun<T>& run, Places<T, D>& places, Behind& behind)
+    FileQ(const FileRun<T>& run, Places<T, D>& places)
         : run_(run),
           places_(places),
-          behind_(behind),
           Q_(npy_columns<T>(run, run.q_path(), run.plan.rows, std::min(run.plan.rows, run.plan.cols))) {}
     Index rows() const { return Q_.rows(); }
     Index cols() const { return Q_.cols(); }
     void read(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
     void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
-        behind_.wait();
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
             Q_.write(cols.begin + j, columns);
@@ -286,7 +215,6 @@ public:
 private:
     const FileRun<T>& run_;
     Places<T, D>& places_;
-    Behind& behind_;
     FileColumns<T> Q_;
 };
 
@@ -299,36 +227,21 @@ public:
           panel_(run.plan.panel),
           k_(std::min(run.plan.rows, run.plan.cols)),
           on_device_(ctx, panel_, k_),
-          on_host_(panel_, travels(run.plan) ? std::min(run.plan.block, k_) : 0),
           file_(run, run.journal.path("T"), 0, panel_, k_) {}
     MatrixView<T, D> view() { return on_device_.view(); }
-    void read(Range J) {
-        if constexpr (std::is_same_v<D, Host>) {
-            if (on_host_.cols() == 0) return file_.read({0, panel_}, J, on_device_.view().col_block(J));
-        }
+    void read(Places<T, D>& places, Range J) {
         Context<D>& in = copy_in_stream(ctx_);
         wait_for(in, ctx_);
-        for (Index j = J.begin; j < J.end; j += on_host_.cols()) {
-            const Range piece{j, std::min(J.end, j + on_host_.cols())};
-            const MatrixView<T> place = on_host_.view().col_block({0, piece.size()});
-            file_.read({0, panel_}, piece, place);
-            start_copy_from_host<T>(in, place, on_device_.view().col_block(piece));
-            in.wait();
-        }
+        places.read_in(in, on_device_.view().col_block(J), [&](Index j, MatrixView<T> columns) {
+            file_.read({0, panel_}, {J.begin + j, J.begin + j + columns.cols}, columns);
+        });
+        wait_for(ctx_, in);
     }
-    void write(Range J) {
-        const Index first = J.begin;
-        const MatrixView<const T, D> from = std::as_const(on_device_).view().col_block(J);
-        if constexpr (std::is_same_v<D, Host>) {
-            if (on_host_.cols() == 0) return file_.write(first, from);
-        }
+    void write(Places<T, D>& places, Range J) {
         Context<D>& out = copy_out_stream(ctx_);
-        const MatrixView<T> place = on_host_.view().col_block({0, from.cols});
         wait_for(out, ctx_);
-        start_copy_to_host<T>(out, from, place);
-        finish_copies(out);
-        out.wait();
-        file_.write(first, place);
+        places.write_out(out, std::as_const(on_device_).view().col_block(J),
+                         [&](Index j, MatrixView<const T> columns) { file_.write(J.begin + j, columns); });
     }
     void flush() { file_.flush(); }
 
@@ -336,55 +249,62 @@ private:
     Context<D>& ctx_;
     Index panel_, k_;
     Matrix<T, D> on_device_;
-    Matrix<T> on_host_;
     FileColumns<T> file_;
 };
+
+/// A is read on `in`.
+template <class T, class D, class In>
+void slab_by_slab(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
+    const FilePlan& plan = run.plan;
+    const Index n = plan.cols, k = std::min(plan.rows, n);
+    const Index factored = run.done("R"), formed = run.done("Q");
+    FileT<T, D> Tf(ctx, run);
+    std::optional<FileMatrix<T, D>> A;
+    std::optional<FileQ<T, D>> Q;
+    Places<T, D> places(plan);  // nothing is behind when A, Q and T go
+    A.emplace(run, places, std::min(n, factored * plan.block));
+    LeftLookingQR<T, D, FileMatrix<T, D>, In> qr(ctx, *A, {plan.block, plan.panel, plan.v_block, plan.arithmetic},
+                                                 Tf.view(), in,
+                                                 std::is_same_v<In, Disk> ? First::Come : First::Compute);
+    Tf.read(places, {0, std::min(k, factored * plan.block)});
+    try {
+        for (Index j = factored; j < qr.count(); ++j) {
+            qr.factor(j);
+            Tf.write(places, {std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
+            places.behind().start([&, j] {
+                A->flush();
+                Tf.flush();
+                run.journal.append(fmt::format("R {}", j + 1));
+            });
+        }
+        places.behind().wait();
+    } catch (const NonFiniteEntry& e) {
+        throw NonFiniteEntry(e.row, e.col, run.A.path());
+    }
+    if (plan.want_q) {
+        Q.emplace(run, places);
+        for (Index left = qr.q_count() - formed; left-- > 0;) {
+            qr.form_q(left, *Q);
+            places.behind().start([&, left, done = qr.q_count() - left] {
+                Q->flush();
+                run.journal.append(fmt::format("Q {}", done));
+                A->drop_from(left * plan.block);
+            });
+        }
+        places.behind().wait();
+    }
+    run.journal.append(journal_end);
+}
 
 }  // namespace
 
 template <class T, class D>
 void run_slabs(Context<D>& ctx, const FileRun<T>& run) {
-    const FilePlan& plan = run.plan;
-    const Index n = plan.cols, k = std::min(plan.rows, n);
-    const Index factored = run.done("R"), formed = run.done("Q");
-    FileT<T, D> Tf(ctx, run);
-    Tf.read({0, std::min(k, factored * plan.block)});
-    Places<T, D> places(plan);
-    Behind behind;
-    FileMatrix<T, D> A(run, places, behind, std::min(n, factored * plan.block));
-    LeftLookingQR<T, D, FileMatrix<T, D>> qr(ctx, A, Slabs{plan.block, plan.panel, plan.v_block, plan.arithmetic},
-                                             Tf.view());
-    const Behind::Scope of_r(behind);
-    try {
-        for (Index j = factored; j < qr.count(); ++j) {
-            A.expect({j * plan.block, std::min(n, (j + 1) * plan.block)}, true);
-            qr.factor(j);
-            Tf.write({std::min(k, j * plan.block), std::min(k, (j + 1) * plan.block)});
-            behind.start([&, j] {
-                A.flush();
-                Tf.flush();
-                run.journal.append(fmt::format("R {}", j + 1));
-            });
-        }
-        behind.wait();
-    } catch (const NonFiniteEntry& e) {
-        throw NonFiniteEntry(e.row, e.col, run.A.path());
+    if constexpr (std::is_same_v<D, Host>) {
+        Context<Disk> disk;
+        if (!travels(run.plan)) return slab_by_slab<T, Host, Disk>(ctx, disk, run);
     }
-    if (plan.want_q) {
-        FileQ<T, D> Q(run, places, behind);
-        const Behind::Scope of_q(behind);
-        for (Index left = qr.q_count() - formed; left-- > 0;) {
-            A.expect({left * plan.block, std::min(k, (left + 1) * plan.block)}, false);
-            qr.form_q(left, Q);
-            behind.start([&, left] {
-                Q.flush();
-                run.journal.append(fmt::format("Q {}", qr.q_count() - left));
-                A.drop_from(left * plan.block);
-            });
-        }
-        behind.wait();
-    }
-    run.journal.append(journal_end);
+    slab_by_slab<T, D, D>(ctx, copy_in_stream(ctx), run);
 }
 
 #define QUOIN_INSTANTIATE(T, D) template void run_slabs<T, D>(Context<D>&, const FileRun<T>&);

@@ -18,8 +18,13 @@ template <>
 class Event<Host> {
 public:
     void record(Context<Host>&) {}
-    void precede(Context<Host>&) const {}
+    template <class D>
+    void precede(Context<D>&) const {}
+    void wait() const {}
 };
+
+template <>
+Context<Host>& copy_in_stream(Context<Host>& ctx);  // declared before its first use where sources are compiled as one
 
 template <>
 class WorkTimer<Host> {

@@ -44,6 +44,7 @@ void wait_for(Context<D>& ctx, Context<D>& other);
 ///
 ///     void record(Context<D>& ctx);         // the moment is after all that was asked of ctx so far
 ///     void precede(Context<D>& ctx) const;  // what is asked of ctx from now on runs after the moment; at once without a record
+///     void wait() const;                    // the caller does
 template <class D>
 class Event;
 

@@ -11,6 +11,7 @@
 // Errors are those of the blocked algorithm in fast memory: the same reflectors act on each column in the same order.
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "algorithms/column_scaling.hpp"
@@ -24,11 +25,13 @@ namespace quoin {
 
 /// LAPACK's format in slow memory: V below the diagonal of A, R on and above it. The panels' T, panel×k for k = min(m, n), are
 /// in the caller's fast memory; their diagonals are τ. Steps are taken one by one, so that a caller can stop between them, or
-/// begin at a later one with the A and T that were there.
-template <class T, class D, Slow<T, D> S>
+/// begin at a later one with the A and T that were there. A is read on a context of In.
+template <class T, class D, Slow<T, D> S, class In = D>
 class LeftLookingQR {
 public:
     LeftLookingQR(Context<D>& ctx, S& A, const Slabs& slabs, MatrixView<T, D> Tf)
+        : LeftLookingQR(ctx, A, slabs, Tf, copy_in_stream(ctx), First::Come) {}
+    LeftLookingQR(Context<D>& ctx, S& A, const Slabs& slabs, MatrixView<T, D> Tf, Context<In>& in, First first)
         : ctx_(ctx),
           A_(A),
           slabs_(slabs),
@@ -36,8 +39,9 @@ public:
           m_(A.rows()),
           n_(A.cols()),
           k_(std::min(m_, n_)),
+          first_(first),
           slab_(ctx, m_, std::min(slabs.slab, n_)),
-          pipeline_(ctx) {
+          pipeline_(ctx, in) {
         for (auto& V : passing_) V = Matrix<T, D>(ctx, m_, std::min(slabs_.v_block, k_));
         pipeline_.turn();
     }
@@ -52,11 +56,12 @@ public:
         const Range J = columns_of(j, n_);
         const auto C = slab_.view().col_block({0, J.size()});
         throw_if_stopped(ctx_);
-        bring(J, {0, m_}, C);
-        ColumnScaling<T, D> scaling(ctx_, C, slabs_.arithmetic, C.cols);
-        needed(scaling, J, check_finite);
-        scaling.scale(ctx_, C);
-        apply_passing(Op::Transpose, {0, std::min(J.begin, k_)}, C);
+        std::optional<ColumnScaling<T, D>> scaling;
+        bring(J, {0, m_}, Op::Transpose, C, [&] {
+            scaling.emplace(ctx_, C, slabs_.arithmetic, C.cols);
+            needed(*scaling, J, check_finite);
+            scaling->scale(ctx_, C);
+        });
         if (J.begin < k_) {
             const Plan plan = plan_of(J);
             const std::vector<Panel> panels = panels_of(plan);
@@ -64,8 +69,8 @@ public:
         }
         // R := R D⁻¹
         const Index above = std::min(J.begin, k_);
-        scaling.unscale(ctx_, Part::All, C.row_block({0, above}));
-        scaling.unscale(ctx_, Part::Upper, C.row_block({above, std::min(m_, J.end)}));
+        scaling->unscale(ctx_, Part::All, C.row_block({0, above}));
+        scaling->unscale(ctx_, Part::Upper, C.row_block({above, std::min(m_, J.end)}));
         take_away(A_, J, {0, m_}, C);
     }
 
@@ -76,19 +81,13 @@ public:
         const Range J = columns_of(j, k_);
         const auto C = slab_.view().col_block({0, J.size()});
         throw_if_stopped(ctx_);
-        bring(J, {J.begin, m_}, C.row_block({J.begin, m_}));
         // H_j [I; 0], zeros above, and then H₁ … H_{j−1} of that
-        const std::vector<Panel> panels = panels_of(plan_of(J));
-        form_q_in_place<T, D>(ctx_, {panels, C.row_block({J.begin, m_}), t_of(J)}, slabs_.arithmetic);
-        set_zero(ctx_, C.row_block({0, J.begin}));
-        apply_passing(Op::None, {0, J.begin}, C);
+        bring(J, {J.begin, m_}, Op::None, C, [&] {
+            const std::vector<Panel> panels = panels_of(plan_of(J));
+            form_q_in_place<T, D>(ctx_, {panels, C.row_block({J.begin, m_}), t_of(J)}, slabs_.arithmetic);
+            set_zero(ctx_, C.row_block({0, J.begin}));
+        });
         take_away(to, J, {0, m_}, C);
-    }
-
-    /// C := op(Q) C for the m×m Q, C (with m rows) in fast memory.
-    void apply_q(Op op, MatrixView<T, D> C) {
-        pipeline_.turn();
-        apply_passing(op, {0, k_}, C);
     }
 
     /// Waits until what was asked for is done, slow memory included.
@@ -115,8 +114,8 @@ private:
         return {std::min(J.size(), p * width), std::min(J.size(), (p + 1) * width)};
     }
 
-    /// `to` := A(rows, J), part by part where those of the slab before have left; what comes next finds all that was moved out.
-    void bring(Range J, Range rows, MatrixView<T, D> to) {
+    /// `to` := A(rows, J), part by part where those of the slab before have left.
+    void come(Range J, Range rows, MatrixView<T, D> to) {
         wait_for(pipeline_.in, ctx_);
         for (Index p = 0; p < parts; ++p) {
             left_[p].precede(pipeline_.in);
@@ -125,9 +124,6 @@ private:
             const Span span(pipeline_.in, "slab in", J.begin / slabs_.slab);
             A_.read(pipeline_.in, rows, {J.begin + part.begin, J.begin + part.end}, to.col_block(part));
         }
-        wait_for(ctx_, pipeline_.in);
-        finish_copies(pipeline_.out);
-        wait_for(pipeline_.in, pipeline_.out);
     }
     template <class To>
     void take_away(To& to, Range J, Range rows, MatrixView<const T, D> from) {
@@ -141,28 +137,36 @@ private:
         }
     }
 
-    /// C := op(H₁ H₂ …) C for the reflectors of the given columns. One block of V is applied while the next one comes.
-    void apply_passing(Op op, Range columns, MatrixView<T, D> C) {
-        const Index v_block = slabs_.v_block, blocks = (columns.size() + v_block - 1) / v_block;
+    /// C(rows, :) := A(rows, J), then `begin()`, and C := op(H₁ H₂ …) C for the reflectors left of J. One block of V is
+    /// applied while the next one comes, and the first one comes beside `begin()`.
+    template <class Begin>
+    void bring(Range J, Range rows, Op op, MatrixView<T, D> C, Begin begin) {
+        const Index before = std::min(J.begin, k_), v_block = slabs_.v_block, blocks = (before + v_block - 1) / v_block;
         const auto block = [&](Index i) {
-            const Index b = op == Op::Transpose ? i : blocks - 1 - i;
-            return Range{b * v_block, std::min(columns.end, (b + 1) * v_block)};
+            const Index b = op == Op::Transpose ? i - 1 : blocks - i;
+            return Range{b * v_block, std::min(before, (b + 1) * v_block)};
         };
         const auto place = [&](Index i) {
             const Range B = block(i);
             return passing_[i % 2].view().block({B.begin, m_}, {0, B.size()});
         };
         pipeline_.run(
-            blocks,
+            1 + blocks,
             [&](Index i) {
+                if (i == 0) return come(J, rows, C.row_block(rows));
+                // the slabs before are in slow memory
+                finish_copies(pipeline_.out);
+                wait_for(pipeline_.in, pipeline_.out);
                 const Range B = block(i);
                 const Span span(pipeline_.in, "V in", B.begin / slabs_.panel);
                 A_.read(pipeline_.in, {B.begin, m_}, B, place(i));
             },
             [&](Index i) {
+                if (i == 0) return begin();
                 const Span span(ctx_, "update", block(i).begin / slabs_.panel);
                 apply_block(op, block(i), place(i), C);
-            });
+            },
+            first_);
     }
 
     /// By the panels of one block, V on and below its diagonal.
@@ -189,9 +193,10 @@ private:
     const Slabs slabs_;
     const MatrixView<T, D> Tf_;
     const Index m_, n_, k_;
+    const First first_;
     Matrix<T, D> slab_, passing_[2];
-    Event<D> left_[parts];  // parts of the slab that was there last
-    Pipeline<D> pipeline_;  // waits before their memory goes
+    Event<D> left_[parts];      // parts of the slab that was there last
+    Pipeline<D, In> pipeline_;  // waits before their memory goes
 };
 
 }  // namespace quoin

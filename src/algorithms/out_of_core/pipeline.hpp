@@ -5,16 +5,21 @@
 
 namespace quoin {
 
+/// Which of `come(i + 1)` and `compute(i)` is called first. The other one may keep the caller.
+enum class First { Come, Compute };
+
 /// A context with its two for moves, and the one schedule of all that streams: step i computes while step i + 1 moves in and
-/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10).
+/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10). In: D, whose stream moves in, or Disk, whose thread reads
+/// (file_qr/run.hpp).
 ///
 ///     in       0 │ 1 │ 2 │ …             two places for what comes in, by turns
 ///     compute      │ 0 │ 1 │ 2 │ …       in place, and then a copy into the one place for what goes out:
 ///     out              │ 0 │ 1 │ …       so a place is free for the next move-in before the move-out ends
-template <class D>
+template <class D, class In = D>
 class Pipeline {
 public:
-    explicit Pipeline(Context<D>& ctx) : ctx(ctx), in(copy_in_stream(ctx)), out(copy_out_stream(ctx)) {}
+    explicit Pipeline(Context<D>& ctx) : Pipeline(ctx, copy_in_stream(ctx)) {}
+    Pipeline(Context<D>& ctx, Context<In>& in) : ctx(ctx), in(in), out(copy_out_stream(ctx)) {}
     Pipeline(const Pipeline&) = delete;
     /// Waits: whatever ends the work, nothing moves in the caller's memory any more.
     ~Pipeline() {
@@ -46,19 +51,20 @@ public:
     /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away. A
     /// `turn` before it, where what comes first was moved out or its place used since the last one.
     template <class Come, class Compute, class Stage, class Leave>
-    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Places places = {2, 1}) {
+    void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Places places = {2, 1},
+             First first = First::Come) {
         if (steps == 0) return;
         Event<D> left[2];
         come(Index(0));
         for (Index i = 0; i < steps; ++i) {
             throw_if_stopped(ctx);
+            const bool more = i + 1 < steps;
             if (places.in > 0) wait_for(ctx, in);
-            if (i + 1 < steps) {
-                // step i − 1 has been computed
-                if (places.in > 0) wait_for(in, ctx);
-                come(i + 1);
-            }
+            // step i − 1 has been computed
+            if (places.in > 0 && more) wait_for(in, ctx);
+            if (first == First::Come && more) come(i + 1);
             compute(i);
+            if (first == First::Compute && more) come(i + 1);
             left[(i + places.out) % 2].precede(ctx);
             stage(i);
             wait_for(out, ctx);
@@ -68,13 +74,13 @@ public:
     }
     /// The same where nothing goes out.
     template <class Come, class Compute>
-    void run(Index steps, Come come, Compute compute) {
+    void run(Index steps, Come come, Compute compute, First first = First::Come) {
         run(
-            steps, come, compute, [](Index) {}, [](Index) {});
+            steps, come, compute, [](Index) {}, [](Index) {}, {2, 1}, first);
     }
 
     Context<D>& ctx;
-    Context<D>& in;
+    Context<In>& in;
     Context<D>& out;
 };
 
