@@ -87,6 +87,12 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                  : std::vector<std::string>{"i", "λᵢ", "λ₁ + … + λᵢ"})
             EXPECT_NE(svg.find(">" + name + "<"), svg.npos) << picture << " names no " << name;
         EXPECT_GE(std::count(svg.begin(), svg.end(), 'L'), 8) << picture;
+        // every curve is within its panel, which lies below y = 20 and above y = 430
+        const std::regex point("[ML]-?[0-9.]+,(-?[0-9.]+)");
+        for (auto it = std::sregex_iterator(svg.begin(), svg.end(), point); it != std::sregex_iterator(); ++it) {
+            EXPECT_GE(std::stod((*it)[1]), 20) << picture;
+            EXPECT_LE(std::stod((*it)[1]), 430) << picture;
+        }
     }
 
     const Outcome text = quoin_run("lyapunov fput --size 30 --time 20 --transient 1 --alignment 1 --exponents 50");

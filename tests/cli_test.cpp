@@ -589,6 +589,9 @@ TEST_F(Cli, BenchOfRanks) {
     }
     EXPECT_EQ(lines_of(contents("r.csv")).size(), 2 + lines.size());
     expect_error(quoin_run("bench ranks 300x2 --op svd"), usage_error, {"--op", "svd"});
+    for (const std::string nothing : {"300x0", "0x2"})
+        expect_error(quoin_run("bench ranks " + nothing), usage_error, {nothing, "nothing to time"});
+    EXPECT_EQ(quoin_run("bench ranks 300x1 --ranks 1 --repeat 1 --json").exit_code, 0);
 }
 
 TEST_F(Cli, BenchOfRegret) {

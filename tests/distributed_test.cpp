@@ -732,6 +732,11 @@ TEST(DistributedFaults, TheRanksDisagree) {
                                               const Matrix<double> A = random_normal<double>(30, 4);
                                               qr(ctx, comm, A.view(), with(is_bad ? Method::TSQR : Method::Auto));
                                           });
+            expect_fault<InvalidArgument>(ranks, bad, {"which ranks get R", who},
+                                          [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                              const Matrix<double> A = random_normal<double>(30, 4);
+                                              qr(ctx, comm, A.view()).r(ctx, is_bad ? Ranks::Root : Ranks::All);
+                                          });
             expect_fault<InvalidArgument>(
                 ranks, bad, {"calls", "qr", "least_squares", fmt::format("rank {}", bad)},
                 [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
