@@ -96,7 +96,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
     const std::string common = "threads json ", reading = "delimiter header ",
                       factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
     const std::pair<std::string, std::string> commands[] = {
-        {"factor", "out r-only verify memory second-pass restart gpu-memory device trace " + common + reading +
+        {"factor", "out r-only verify memory second-pass restart gpu-memory gpus device trace " + common + reading +
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
