@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "checks.hpp"
@@ -329,6 +330,24 @@ TEST_F(LyapunovCli, RefusesADamagedCheckpoint) {
     std::ofstream("run", std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 3);
     expect_error(quoin_run(long_run + "20 --checkpoint run"), exit_code_of(ErrorCode::UnreadableFile),
                  {"run", "cut off"});
+    // five counts follow the empty line: segments, the length of a batch, how much of it is filled, batches, vectors
+    const std::size_t counts = whole.find("\n\n") + 2;
+    const auto expect_refused = [&](int count, std::int64_t value, const char* why) {
+        std::string damaged = whole;
+        std::memcpy(damaged.data() + counts + 8 * static_cast<std::size_t>(count), &value, sizeof value);
+        std::ofstream("run", std::ios::binary | std::ios::trunc) << damaged;
+        expect_error(quoin_run(long_run + "20 --checkpoint run"), exit_code_of(ErrorCode::UnreadableFile),
+                     {"run", why});
+    };
+    std::int64_t length;
+    std::memcpy(&length, whole.data() + counts + 8, sizeof length);
+    expect_refused(0, -1, "damaged");
+    expect_refused(1, 0, "damaged");
+    expect_refused(2, -1, "damaged");
+    expect_refused(2, length, "damaged");
+    expect_refused(3, -1, "damaged");
+    expect_refused(3, 257, "damaged");
+    expect_refused(3, 256, "cut off");
     save("A.npy", identity<double>(3));
     expect_error(quoin_run(long_run + "20 --checkpoint A.npy"), exit_code_of(ErrorCode::UnreadableFile),
                  {"A.npy", "not a checkpoint"});

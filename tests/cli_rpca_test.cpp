@@ -265,6 +265,23 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
                  {"scene/input/comparison.png", "input"});
 }
 
+// The frames have the brightnesses 50 to 150 in another order: their median is 100, and 26 or more from it is foreground.
+TEST_F(Rpca, ScoresTheTemporalMedianBesideTheMask) {
+    fs::create_directories("levels/input");
+    fs::create_directories("levels/groundtruth");
+    for (int k = 0; k < 101; ++k) {
+        const int brightness = 50 + 37 * k % 101;
+        save_image(fmt::format("levels/input/in{:06}.pgm", k + 1), 40, 32, brightness);
+        save_image(fmt::format("levels/groundtruth/gt{:06}.pgm", k + 1), 40, 32,
+                   std::abs(brightness - 100) < 26 ? 0 : 255);
+    }
+    const Outcome outcome =
+        quoin_run("rpca levels/input --out d --json --window 101 --threshold 0.1 --ground-truth levels/groundtruth");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find(R"("temporal_median": {"precision": 1, "recall": 1, "f": 1})"), std::string::npos)
+        << outcome.out;
+}
+
 /// Of an earlier run of frames, which wrote more.
 TEST_F(Rpca, LeavesNothingOfAnEarlierRunBesideItsOwn) {
     const std::string frames = "rpca --synthetic --scale 64x48 --frames 20 --out d";
