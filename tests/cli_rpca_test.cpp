@@ -270,7 +270,7 @@ TEST_F(Rpca, ScoresTheTemporalMedianBesideTheMask) {
     fs::create_directories("levels/input");
     fs::create_directories("levels/groundtruth");
     for (int k = 0; k < 101; ++k) {
-        const int brightness = 50 + 37 * k % 101;
+        const int brightness = 150 - 37 * k % 101;
         save_image(fmt::format("levels/input/in{:06}.pgm", k + 1), 40, 32, brightness);
         save_image(fmt::format("levels/groundtruth/gt{:06}.pgm", k + 1), 40, 32,
                    std::abs(brightness - 100) < 26 ? 0 : 255);
