@@ -256,7 +256,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
                         "How many shapes, those of SHAPE among them (default: 200, or those of SHAPE)")
             ->check(number_between(1, 1000000))
             ->type_name("N");
-        command.add_option("--seed", arguments.seed, "Of the random shapes (default: 1)")
+        command.add_option("--seed", arguments.seed, "Seed of the random shapes (default: 1)")
             ->check(number_between(0, 1000000000))
             ->type_name("N");
     }
@@ -266,7 +266,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             [](const std::string& argument, const std::string& text) {
                 return static_cast<int>(parse_dimension(argument, text));
             },
-            "How many ranks, one number after the other, separated by commas (default: 1,2,4)");
+            "Numbers of ranks, separated by commas (default: 1,2,4)");
     if (has(References))
         add_list(
             command, "--against", "REFERENCES", arguments.references,
@@ -304,8 +304,10 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         // the help names where they are explained
         add_algorithm_arguments(command, arguments.common.options, "");
         add_compact_wy_arguments(command, arguments.common.options, "");
-        command.footer("Also --method and the other options of `quoin factor` that say how to factor.");
     }
+    // a subcommand begins with the footer of its parent
+    command.footer(has(Algorithm) ? "Also --method and the other options of `quoin factor` that say how to factor."
+                                  : "");
     command.callback([&command, &arguments, &study] {
         if (!command.get_subcommands().empty()) return;
         if (study.has & GpuAlone) arguments.common.device = Device::Cuda;
@@ -327,11 +329,7 @@ int main(int argc, char** argv) {
     arguments.routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
     Program program(shapes.description, shapes.name);
     add_study(program, arguments, shapes);
-    program.footer(
-        "Also --method and the other options of `quoin factor` that say how to factor.\n\n"
-        "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"
-        "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf\n\n"
-        "docs/performance.md says what the columns mean.");
+    add_study(*program.add_subcommand("shapes", shapes.description), arguments, shapes);
     add_study(*program.add_subcommand(files.name, files.description), arguments, files);
     add_study(*program.add_subcommand(batches.name, batches.description), arguments, batches);
     add_study(*program.add_subcommand(regret.name, regret.description), arguments, regret);
@@ -348,5 +346,11 @@ int main(int argc, char** argv) {
         const std::vector<std::string> rest = paper.remaining();
         refuse_argument("paper", (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
     });
+    program.footer(
+        "Also --method and the other options of `quoin factor` that say how to factor. docs/performance.md explains "
+        "the "
+        "columns.\n\n"
+        "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"
+        "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf");
     return program.run(argc, argv);
 }

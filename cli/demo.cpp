@@ -165,7 +165,7 @@ void print_machine(const Context<Cuda>&, const Machine&) {
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options& options) {
     const double numbers = static_cast<double>(file.rows()) * static_cast<double>(file.cols());
-    return numbers * (2 * sizeof(T) + (sizeof(T) == sizeof(float) ? 2 : 1) * sizeof(double)) +
+    return numbers * (2 * sizeof(T) + (dtype_of<T> == DType::F32 ? 2 : 1) * sizeof(double)) +
            plan_qr<T>(ctx, file.rows(), file.cols(), options).workspace_bytes;
 }
 
@@ -177,7 +177,7 @@ void print_header(const std::string& reference) {
 
 template <class T, class D>
 void demonstrate(Context<D>& ctx, const CommonArguments& common, const Matrix<T, D>& A) {
-    const DType dtype = sizeof(T) == sizeof(float) ? DType::F32 : DType::F64;
+    const DType dtype = dtype_of<T>;
     const Measurement result = measure_thin_qr<T>(ctx, A, common.options);
     const double gflops = 1e-9 * thin_qr_flops(A.rows(), A.cols()) / result.seconds;
     const double ratio = result.reference_seconds / result.seconds;
@@ -239,7 +239,7 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (!arguments.input.empty()) rpca.insert(rpca.end(), {"--", arguments.input});
     if (!common.json)
         fmt::print(
-            "M = L + S, a background of low rank and what moves before it, by robust PCA: within half a minute\n\n");
+            "M = L + S, a background of low rank and sparse moving objects, by robust PCA: within half a minute\n\n");
     become_program("rpca", rpca, "`quoin demo`");
 }
 
@@ -273,7 +273,8 @@ void add_demo(CLI::App& program) {
     auto arguments = std::make_shared<DemoArguments>();
     CLI::App& command = *program.add_subcommand(
         "demo",
-        "Factor, verify and compare with LAPACK; separate what moves in a video: ours, or your own.\n"
+        "Factor, verify and compare with LAPACK; separate moving objects from the background of a sample video or "
+        "yours.\n"
         "\n"
         "Without FILE it factors a tall and a square matrix in f32 and f64, and separates a synthetic scene into\n"
         "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames, "

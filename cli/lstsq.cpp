@@ -154,7 +154,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         line.add("rows", m)
             .add("cols", n)
             .add("right_hand_sides", p)
-            .add("dtype", to_string(sizeof(T) == sizeof(float) ? DType::F32 : DType::F64))
+            .add("dtype", to_string(dtype_of<T>))
             .add("method", method)
             .add("seconds", seconds)
             .add("gflops", gflops);
@@ -208,7 +208,7 @@ void add_lstsq(CLI::App& program) {
     command
         .add_option(
             "--rcond", arguments->rcond,
-            "Refuse A if 1/κ of its scaled triangular factor is at most this (default: 10u, u = 6e-8 in f32 and\n"
+            "Treat A as rank-deficient if 1/κ of its scaled R is at most this (default: 10u, u = 6e-8 in f32 and\n"
             "1.1e-16 in f64)")
         ->check(number_between(0.0, 1.0))
         ->type_name("X");

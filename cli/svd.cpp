@@ -121,7 +121,7 @@ void add_svd(CLI::App& program) {
     auto arguments = std::make_shared<SvdArguments>();
     CLI::App& command = *program.add_subcommand(
         "svd",
-        "Thin singular value decomposition A = U diag(s) Vᵀ, by way of R.\n"
+        "Thin singular value decomposition A = U diag(s) Vᵀ, through R.\n"
         "\n"
         "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values, "
         "descending,\n"

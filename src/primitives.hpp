@@ -15,18 +15,19 @@
 //
 // These are steps of one algorithm, called from one file of algorithms/; all others serve several:
 //
-//     tsqr_caqr.cpp                 trees.hpp but for set_root and store_triangle, form_panel
+//     tsqr_caqr.cpp                 factor_leaves, apply_leaves, form_leaves, reduce_leaves, form_panel
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
 //     host_panel.cpp                pinned_staging
-//     cholesky_qr.cpp               factor_gram, gram_precision
-//     reconstruct_householder.cpp   reconstruct_top, drop_unit_reflectors
+//     cholesky_qr.cpp               gram_precision
+//     reconstruct_householder.cpp   drop_unit_reflectors
+//     distributed_qr.cpp            pack_triangle, unpack_triangle, pack_certificate, unpack_certificate
 //     gram_schmidt.cpp              orthonormalize_columns, inspect_remainders
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded
 //     column_scaling.hpp            norm_exponents
-//     condition_estimate.cpp        inspect_triangle
-//     svd.cpp                       small_svd
+//     full_rank.cpp                 inspect_triangle
 //     basis_kernel.cpp              diagonal_signs
 //     streaming_qr.cpp              equal
+//     generic/reconstruct_top.hpp   inverse_norm_estimate
 
 #include "primitives/context.hpp"
 #include "primitives/elements.hpp"

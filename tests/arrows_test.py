@@ -7,16 +7,15 @@ import sys
 # Layer: layers that it may include besides itself and include/quoin. The longest prefix of a path is its layer.
 ALLOWED = {
     "include/quoin": "",
-    "src/scalar.hpp": "",
-    "src/primitives": "src/scalar.hpp",  # the folder and primitives.hpp
-    "src/host": "src/primitives src/scalar.hpp",
-    "src/cuda": "src/primitives src/scalar.hpp",
+    "src/primitives": "",  # the folder and primitives.hpp
+    "src/host": "src/primitives",
+    "src/cuda": "src/primitives",
     "src/devices.hpp": "src/primitives src/host/batch.hpp src/host/device.hpp src/host/tuning.hpp src/cuda/batch.hpp src/cuda/device.hpp "
     "src/cuda/tuning.hpp",
     "src/comm": "",
-    "src/algorithms": "src/comm src/primitives src/devices.hpp src/scalar.hpp",
+    "src/algorithms": "src/comm src/primitives src/devices.hpp",
     "src/io": "",
-    "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/scalar.hpp src/io",
+    "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",
     "src": "src/io src/host",  # error, trace, version
     "apps/plot": "src/io",
@@ -38,7 +37,6 @@ EXCEPTIONS = {
     ("apps/lyapunov/cuda", "src/cuda"): "kernels of an application are built of the device's parts",
     ("bench", "src"): "measures kernels and primitives by themselves",
     ("bench", "apps"): "measures the applications",
-    ("cli/common", "src/host"): "the peak of the host's kernels",
 }
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])

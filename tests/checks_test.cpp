@@ -12,7 +12,7 @@
 
 #include "gallery.hpp"
 #include "lapack.hpp"
-#include "scalar.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin::test {
 namespace {

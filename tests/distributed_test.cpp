@@ -766,7 +766,7 @@ TEST(DistributedFaults, OneRankWithOtherArguments) {
                                               options.q = is_bad ? QForm::Reflectors : QForm::Any;
                                               qr(ctx, comm, A.view(), options);
                                           });
-            expect_fault<InvalidArgument>(ranks, bad, {who, "verified"},
+            expect_fault<InvalidArgument>(ranks, bad, {who, "verify"},
                                           [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
                                               Options options;
                                               options.verify = is_bad;

@@ -659,7 +659,7 @@ TEST_F(IoTest, GzipDamagedOrTooLarge) {
     // 128 bytes of header and 24 of data
     const std::string path = write_file("A.npy.gz", whole);
     expect_equal(MatrixFile(path, {.most_unpacked_bytes = 152}).read<double>(), counted);
-    expect_refusal<OutOfMemory>(path, "more than 151 bytes", [&] { MatrixFile(path, {.most_unpacked_bytes = 151}); });
+    expect_refusal<OutOfMemory>(path, "limit of 151 bytes", [&] { MatrixFile(path, {.most_unpacked_bytes = 151}); });
 }
 
 TEST_F(IoTest, ArraysOfAnNpz) {
@@ -707,7 +707,7 @@ TEST_F(IoTest, APipeIsReadToItsEnd) {
         expect_equal(file.read<double>(), counted);
     }
     std::thread writer([&] { std::ofstream(path("pipe")) << "1,2\n"; });
-    expect_refusal<OutOfMemory>(path("pipe"), "more than 3 bytes",
+    expect_refusal<OutOfMemory>(path("pipe"), "limit of 3 bytes",
                                 [&] { MatrixFile(path("pipe"), {.most_unpacked_bytes = 3}); });
     writer.join();
 }

@@ -577,7 +577,7 @@ TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {
     for (int e = 60 + Limits::min_exponent; e < Limits::max_exponent - 10; e += std::is_same_v<T, double> ? 17 : 2) {
         exponents.push_back(e);
     }
-    for (int at : {safe_exponent<T>, Limits::max_exponent / 2}) {
+    for (int at : {Scalar<T>::safe_exponent, Limits::max_exponent / 2}) {
         for (int e = at - 4; e <= at + 2; ++e) exponents.insert(exponents.end(), {e, -e});
     }
     for (const Method method :

@@ -39,7 +39,7 @@ struct SpectrumNeeds {
 
 /// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. mn² flops. Waits.
 ///
-/// A GPU iterates up to 128 columns by Jacobi rotations (cuda/kernels/jacobi.cuh), from the orthogonal Vᵀ on entry: σ and X
+/// A GPU iterates up to 128 columns by Jacobi rotations (cuda/jacobi.cuh), from the orthogonal Vᵀ on entry: σ and X
 /// V f(Σ) Vᵀ are right to u‖X‖ of T or √u‖X‖ of double, whichever is more, or to the needs. Beyond, or where rotations do
 /// not converge, it takes `small_svd` of XᵀX.
 template <class T, class D>

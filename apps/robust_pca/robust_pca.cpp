@@ -235,7 +235,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
 /// Exponents of the largest entry of M within which T holds squares of sums and LAPACK scales nothing: 2^e M has the parts of M
 /// times 2^e then, to the bit.
 template <class T>
-constexpr int safe_for_pursuit = safe_exponent<T> / 2;
+constexpr int safe_for_pursuit = Scalar<T>::safe_exponent / 2;
 
 /// The same for any norms: M = L + S is 2^e times 2^-e M = 2^-e L + 2^-e S, with μ times 2^e and the same Y and λ.
 template <class T, class D>
@@ -314,9 +314,10 @@ MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
 
 template <class T, class D>
 auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> options) -> Window {
-    if (count_ == 0) throw InvalidArgument("a window must be given its columns before it is pursued");
+    if (count_ == 0) throw InvalidArgument("give the window its columns before it is solved");
     if (options.L.data || options.Y.data || options.observed.data) {
-        throw InvalidArgument("windows carry the background themselves: they take no L, no Y and no mask of entries");
+        throw InvalidArgument(
+            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
     }
     const Index carried = background_.cols(), n = carried + count_;
     Window window{robust_pca<T, D>(ctx, M_.view().col_block({0, n}), options), carried};

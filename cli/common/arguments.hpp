@@ -35,7 +35,7 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
 
 // `group`: their heading in --help; without one the help does not list them.
 
-/// Adds --method --tree --panel --panel-width --leaf-rows --fan-in --arithmetic --reorthogonalize --panel-by.
+/// Adds --method, --panel-width, --leaf-rows, --fan-in, --arithmetic, --reorthogonalize and --panel-method.
 void add_algorithm_arguments(CLI::App& command, Options& options, const std::string& group);
 /// Adds --compact-wy, --keep-s and --full-t.
 void add_compact_wy_arguments(CLI::App& command, Options& options,

@@ -24,7 +24,7 @@ inline double least_squares_flops(Index m, Index n, Index rhs) {
     return factor_flops(m, n) + static_cast<double>(rhs) * (4 * p * k - k * k);
 }
 
-/// Thin SVD by way of R: 6pk² + 20k³ with vectors, 2pk² + 2k³ without.
+/// Thin SVD through R: 6pk² + 20k³ with vectors, 2pk² + 2k³ without.
 inline double svd_flops(Index m, Index n, bool vectors) {
     const double p = static_cast<double>(std::max(m, n)), k = static_cast<double>(std::min(m, n));
     return vectors ? 6 * p * k * k + 20 * k * k * k : 2 * p * k * k + 2 * k * k * k;

@@ -31,7 +31,7 @@ void require_writable(const std::string& path, const std::vector<std::string>& i
     std::error_code error;
     if (fs::is_directory(path, error)) throw UnwritableFile(path, "is a directory");
     if (is_one_of(path, inputs))
-        throw UnwritableFile(path, "is an input, which the output would replace: write to another folder");
+        throw UnwritableFile(path, "is an input file, and the output would overwrite it: write to another folder");
     const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (access(parent.c_str(), W_OK | X_OK) != 0) throw UnwritableFile(path, std::strerror(errno));
 }
@@ -73,9 +73,10 @@ void OutputDirectory::refuse_leftovers(const std::vector<std::string>& names) co
         std::error_code error;
         const bool written = std::find(names_.begin(), names_.end(), name) != names_.end();
         if (written || !fs::exists(path, error) || is_one_of(path, inputs_)) continue;
-        throw UnwritableFile(path,
-                             "is of an earlier run with other options, and would pass for a part of this one's result: "
-                             "remove it, or write to another folder");
+        throw UnwritableFile(
+            path,
+            "was written by an earlier run with other options and could be mistaken for output of this run: "
+            "remove it, or write to another folder");
     }
 }
 

@@ -60,7 +60,7 @@ private:
     Index rows_ = 0, cols_ = 0, row_stride_ = 1, col_stride_ = 1, stride_ = 0, count_ = 0;
 };
 
-/// Matrices that lie one after the other, each column-major with ld = max(1, rows).
+/// Matrices stored contiguously, each column-major with ld = max(1, rows).
 template <class T, class D = Host>
 class Batch {
 public:
@@ -93,6 +93,9 @@ private:
     Matrix<T, D> memory_;
     BatchView<T, D> view_;
 };
+
+template <class T, class D>
+struct BatchedFactors;
 
 /// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k.
 ///
@@ -131,13 +134,10 @@ public:
     /// What was done for matrix b.
     Report report(Index b) const;
 
-    /// Quoin's own use.
-    struct Impl;
-    explicit BatchedQR(std::unique_ptr<Impl> impl);
-    const Impl& impl() const { return *impl_; }
-
 private:
-    std::unique_ptr<Impl> impl_;
+    friend struct InsideBatch;
+    explicit BatchedQR(std::unique_ptr<BatchedFactors<T, D>> inside);
+    std::unique_ptr<BatchedFactors<T, D>> inside_;
 };
 
 /// A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
@@ -147,8 +147,8 @@ private:
 /// shape are factored by one launch if they have at most 2048 rows (1024 in f64). The bits of a result depend
 /// on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
 /// Blocks until done; on a GPU only if `check_finite`, and without it what is called here can be captured into a CUDA graph once a call has
-/// taken the memory that it needs. `options`: any that `qr` takes; those other than `method` Auto or BlockedHouseholder, and `verify`, have every
-/// matrix factored by `qr`.
+/// taken the memory that it needs. Takes any options of `qr`. With a `method` other than Auto and
+/// BlockedHouseholder, or with `verify`, each matrix is factored by a `qr` of its own.
 ///
 /// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry that names the first such matrix and its entry; with check_finite = false
 /// NaN and Inf propagate within their matrix.

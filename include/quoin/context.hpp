@@ -38,7 +38,7 @@ public:
     void request_stop() noexcept;
     void clear_stop() noexcept;
 
-    /// Calls from now on are recorded on `trace`, which must live until another one is attached; null: no recording.
+    /// Records later calls on `trace`, which must outlive the recording. Null ends it.
     void attach(Trace* trace);
     /// The attached trace, or null.
     Trace* trace() const;

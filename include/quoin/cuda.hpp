@@ -28,7 +28,7 @@ struct DeviceFailure : Error {
 namespace detail {
 /// A stream and the memory that is taken and given back in its order.
 struct DeviceQueue;
-/// Uninitialised device memory, aligned to 256 bytes. Throws OutOfMemory; 0 bytes are null.
+/// Uninitialised device memory, aligned to 256 bytes; null for 0 bytes. Throws OutOfMemory.
 void* allocate_device(DeviceQueue& queue, std::size_t bytes);
 void free_device(DeviceQueue& queue, void* p) noexcept;
 }  // namespace detail

@@ -6,7 +6,7 @@
 
 namespace quoin {
 
-/// Which ranks get what all of them could have.
+/// Which ranks receive the result.
 enum class Ranks { Root, All };
 
 template <class T, class D>

@@ -14,6 +14,7 @@ enum class DType { F32, F64 };
 const char* to_string(DType dtype);
 /// The type of a T.
 template <class T>
+requires std::is_same_v<T, float> || std::is_same_v<T, double>
 inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
 /// What the file itself does not say.

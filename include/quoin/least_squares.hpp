@@ -4,16 +4,17 @@
 #include <vector>
 
 #include "quoin/qr.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
 /// Solution of min ‖AX − B‖, its residuals and a condition estimate.
 template <class T, class D = Host>
 struct LeastSquares {
-    Matrix<T, D> X;                 ///< n×p
-    std::vector<T> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for m <= n
-    double condition = 0;           ///< estimate of κ₁ of the triangular factor
-    Report report;                  ///< of the factorization: of A, or of Aᵀ for m < n
+    Matrix<T, D> X;                       ///< n×p
+    std::vector<Real<T>> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for m <= n
+    double condition = 0;                 ///< estimate of κ₁ of the triangular factor
+    Report report;                        ///< of the factorization: of A, or of Aᵀ for m < n
 };
 
 /// Full-rank least squares: m >= n gives the minimiser of ‖Ax − b‖₂, m < n the solution of Ax = b of least ‖x‖₂.

@@ -23,7 +23,7 @@ enum class Method {
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
 
-/// What will be asked of the factorization, so that no more is computed and the fastest holder of Q is chosen.
+/// What the caller needs of Q. Quoin computes no more than that.
 enum class QForm {
     Any,         ///< any holder of Q: apply_q, form_q, q_block all work
     None,        ///< R alone; reflectors are never stored
@@ -39,15 +39,15 @@ struct TreeOptions {
 /// One leaf is reduced after the other into one R.
 inline constexpr Index flat_tree = std::numeric_limits<Index>::max();
 
-/// How the full T comes about. Both cost 2k³/3 flops beyond the factorization of a square matrix.
+/// How the full T is computed. Both cost 2k³/3 flops beyond the factorization of a square matrix.
 enum class FullTRoute {
     Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
     Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
     Joined,  ///< afterwards, from the panels' T
 };
 
-/// One T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. Without, LAPACK's format has one T a
-/// panel, as ?geqrt: all that R, Q C and the thin Q need.
+/// One T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. By default each panel has its own T, as
+/// in ?geqrt. That is enough for R, Q C and the thin Q.
 struct FullTOptions {
     bool keep_s = false;  ///< S = V Tᵀ is kept too: Q = I − V Sᵀ
     FullTRoute route = FullTRoute::Auto;
@@ -146,7 +146,7 @@ struct Plan {
     double bytes_moved = 0;      ///< between memory and caches, each pass over A counted once
 };
 
-/// What a factorization did. Quantities that were not measured are negative.
+/// Results of a factorization. A negative number was not measured.
 struct Report {
     Method method = Method::Auto;  ///< the method whose answer is returned
     bool fell_back = false;        ///< the planned method could not certify its answer

@@ -31,13 +31,13 @@ struct OutOfCoreOptions {
     std::function<void(double)> progress{};
 };
 
-/// What one kind of machine does in a second, for predictions. The defaults are those of an H100 on PCIe 5.
+/// Rates of a machine, for the predictions of a plan. The defaults are those of an H100 on PCIe 5.
 struct OutOfCoreRates {
     double link = 50e9;         ///< bytes in each direction, both at once
     double native_f32 = 45e12;  ///< flops of large products
     double native_f64 = 50e12;
     double corrected = 130e12;       ///< Gram-Schmidt's, of thousands of columns
-    double corrected_rows = 131072;  ///< and of up to so many rows: with more, fewer columns fit at a time
+    double corrected_rows = 131072;  ///< the rate holds up to so many rows; beyond, fewer columns fit at a time
     double corrected_by_panels = 95e12;
     double tensor = 450e12;  ///< FP16 and BF16
     double tf32 = 250e12;
@@ -66,7 +66,7 @@ struct OutOfCorePlan {
     double seconds = 0;  ///< prediction: the slowest of the arithmetic and the two directions, stage by stage
 };
 
-/// What a factorization did.
+/// Results of a factorization out of core.
 struct OutOfCoreReport {
     OutOfCorePlan plan;
     double seconds = 0;
@@ -90,7 +90,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
 /// A = QR for A in the host's memory and a device that has less: the thin Q (m×k, k = min(m, n)) in place of A's first k columns,
 /// R (k×n) apart.
 ///
-/// R is written on and above its diagonal. Below it some zeros are written, but not everywhere: pass R filled with zeros. The
+/// R is written on and above its diagonal, and not everywhere below: fill it with zeros before the call. The
 /// method is `options.method`: Householder by slabs (Toledo and Rabani 2002), ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every
 /// A; or classical Gram-Schmidt by recursion or by blocks (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
 /// arithmetic, and whose ‖I − QᵀQ‖ is bounded only where it is reorthogonalised and κ(A)u < 1 (Barlow and Smoktunowicz 2013).

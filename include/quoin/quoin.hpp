@@ -17,6 +17,7 @@
 #include "quoin/out_of_core.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/rows.hpp"
+#include "quoin/scalar.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/trace.hpp"

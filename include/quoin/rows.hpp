@@ -17,10 +17,10 @@ struct NoRows : MatrixView<const T, Host> {
 template <class T, class D>
 using HostRows = std::conditional_t<std::is_same_v<D, Host>, detail::NoRows<T>, MatrixView<const T, Host>>;
 
-/// Fills the block (column-major; in pinned memory where a GPU is to have it) with the given rows of a matrix, every column.
+/// Fills the block (column-major; pinned if it goes to a GPU) with the given rows of a matrix, every column.
 template <class T>
 using RowReader = std::function<void(Range rows, MatrixView<T, Host> block)>;
-/// Takes the given rows out of the block, which is reused afterwards.
+/// Receives the given rows. The block is reused after the call returns.
 template <class T>
 using RowWriter = std::function<void(Range rows, MatrixView<const T, Host> block)>;
 

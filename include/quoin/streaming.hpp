@@ -11,7 +11,7 @@ namespace quoin {
 template <class T, class D>
 class RowsFromHost;
 
-/// Where the time of rows from the host's memory went, in seconds.
+/// Seconds that each stage of streaming rows from the host's memory took.
 struct StreamTimes {
     double reading = 0;      ///< in `read`
     double to_device = 0;    ///< waiting for copies to the device, which run beside the reading
@@ -91,7 +91,7 @@ public:
     ///
     /// Throws InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
     LeastSquares<T, D> solve(Context<D>& ctx, double rcond = -1) const;
-    /// Of the blocks from the host's memory so far. Waits for the work on them.
+    /// Times of all blocks from the host's memory so far. Waits for their work.
     StreamTimes times() const;
 
 private:

@@ -3,16 +3,17 @@
 #include <vector>
 
 #include "quoin/qr.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
 /// Thin singular value decomposition A = U diag(s) Vᵀ, k = min(m, n).
 template <class T, class D = Host>
 struct SVD {
-    Matrix<T, D> U;    ///< m×k; empty when only values were asked for
-    std::vector<T> s;  ///< k values, descending
-    Matrix<T, D> Vt;   ///< k×n; empty when only values were asked for
-    Report report;     ///< of the QR factorization
+    Matrix<T, D> U;          ///< m×k; empty when only values were asked for
+    std::vector<Real<T>> s;  ///< k values, descending
+    Matrix<T, D> Vt;         ///< k×n; empty when only values were asked for
+    Report report;           ///< of the QR factorization
 };
 
 /// SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W 0] Qᵀ.

@@ -173,7 +173,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
                                         std::type_identity_t<BatchView<const T, D>> B, double rcond) {
     require_storage(B);
     rcond = rank_tolerance<T>(rcond);
-    const auto& all = factorizations.impl();
+    const auto& all = InsideBatch::of(factorizations);
     for (const auto& c : all.classes) {
         if (c.m < c.n) {
             throw InvalidArgument(

@@ -28,8 +28,7 @@ Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
 
 /// factor(class) for every class, which returns a matrix with NaN or Inf, or −1; throws NonFiniteEntry for the first of them.
 template <class T, class D, class Factor>
-void factor_classes(Context<D>& ctx, BatchView<const T, D> A, typename BatchedQR<T, D>::Impl& batch,
-                    const Factor& factor) {
+void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, D>& batch, const Factor& factor) {
     Index first_bad = A.count();
     for (auto& c : batch.classes) {
         const Index bad = factor(c);
@@ -52,7 +51,7 @@ template <class T, class D>
 BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
     require_storage(A);
     options = batch_options(options);
-    auto impl = std::make_unique<typename BatchedQR<T, D>::Impl>(by_shape<T, D>(A));
+    auto impl = std::make_unique<BatchedFactors<T, D>>(by_shape<T, D>(A));
     factor_classes<T, D>(ctx, A, *impl, [&](ShapeClass<T, D>& c) {
         if (at_once<T, D>(c.m, c.n, options)) {
             c.small.emplace(ctx, c.m, c.n, c.count);
@@ -62,7 +61,7 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
         return factor_each<T, D>(ctx, A, options, c, Memory::Kept,
                                  [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
     });
-    return BatchedQR<T, D>(std::move(impl));
+    return InsideBatch::made<T, D>(std::move(impl));
 }
 
 template <class T, class D>
@@ -116,7 +115,7 @@ void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<Ba
 }
 
 template <class T, class D>
-BatchedQR<T, D>::BatchedQR(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BatchedQR<T, D>::BatchedQR(std::unique_ptr<BatchedFactors<T, D>> inside) : inside_(std::move(inside)) {}
 template <class T, class D>
 BatchedQR<T, D>::BatchedQR(BatchedQR&&) noexcept = default;
 template <class T, class D>
@@ -126,15 +125,15 @@ BatchedQR<T, D>::~BatchedQR() = default;
 
 template <class T, class D>
 Index BatchedQR<T, D>::count() const {
-    return impl_->count;
+    return inside_->count;
 }
 template <class T, class D>
 Index BatchedQR<T, D>::rows(Index b) const {
-    return impl_->shape(b).m;
+    return inside_->shape(b).m;
 }
 template <class T, class D>
 Index BatchedQR<T, D>::cols(Index b) const {
-    return impl_->shape(b).n;
+    return inside_->shape(b).n;
 }
 
 namespace {
@@ -157,7 +156,7 @@ void form_class(Context<D>& ctx, const ShapeClass<T, D>& c, BatchView<T, D> Q, c
 }
 
 template <class T, class D>
-Batch<T, D> thin_q_memory(const Context<D>& ctx, const typename BatchedQR<T, D>::Impl& f) {
+Batch<T, D> thin_q_memory(const Context<D>& ctx, const BatchedFactors<T, D>& f) {
     return batch_of<T, D>(ctx, f.count, f.place.empty(), [&](Index b) {
         return std::pair{f.shape(b).m, f.shape(b).k};
     });
@@ -168,8 +167,8 @@ Batch<T, D> thin_q_memory(const Context<D>& ctx, const typename BatchedQR<T, D>:
 template <class T, class D>
 void BatchedQR<T, D>::r(Context<D>& ctx, BatchView<T, D> R) const {
     require_shapes<T, D>(
-        "R", R, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index b) { return cols(b); });
-    for (const auto& c : impl_->classes) {
+        "R", R, count(), [&](Index b) { return inside_->shape(b).k; }, [&](Index b) { return cols(b); });
+    for (const auto& c : inside_->classes) {
         if (c.small) {
             c.small->unpack(ctx, Factor::R, c.members(), R);
         } else {
@@ -183,8 +182,8 @@ void BatchedQR<T, D>::r(Context<D>& ctx, BatchView<T, D> R) const {
 template <class T, class D>
 void BatchedQR<T, D>::form_q(Context<D>& ctx, BatchView<T, D> Q) const {
     require_shapes<T, D>(
-        "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return impl_->shape(b).k; });
-    for (const auto& c : impl_->classes)
+        "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return inside_->shape(b).k; });
+    for (const auto& c : inside_->classes)
         form_class<T, D>(ctx, c, Q, [&](Context<D>& mine, Index i) { return c.each[i]->form_q(mine); });
 }
 
@@ -195,7 +194,7 @@ void BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_t<Batch
         "C", from, count(), [&](Index b) { return rows(b); }, [&](Index b) { return from.cols(b); });
     require_shapes<T, D>(
         "C", to, count(), [&](Index b) { return rows(b); }, [&](Index b) { return from.cols(b); });
-    for (const auto& c : impl_->classes) {
+    for (const auto& c : inside_->classes) {
         if (c.small) {
             c.small->apply_q(ctx, op, c.members(), from, to);
         } else {
@@ -217,8 +216,8 @@ void BatchedQR<T, D>::lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, 
     require_shapes<T, D>(
         "V_R", V_R, count(), [&](Index b) { return rows(b); }, [&](Index b) { return cols(b); });
     require_shapes<T, D>(
-        "tau", tau, count(), [&](Index b) { return impl_->shape(b).k; }, [&](Index) { return Index(1); });
-    for (const auto& c : impl_->classes) {
+        "tau", tau, count(), [&](Index b) { return inside_->shape(b).k; }, [&](Index) { return Index(1); });
+    for (const auto& c : inside_->classes) {
         if (c.small) {
             c.small->unpack(ctx, Factor::VR, c.members(), V_R);
             c.small->unpack_tau(ctx, c.members(), tau);
@@ -238,8 +237,8 @@ void BatchedQR<T, D>::lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, 
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::r(Context<D>& ctx) const {
-    auto R = batch_of<T, D>(ctx, count(), impl_->place.empty(), [&](Index b) {
-        return std::pair{impl_->shape(b).k, cols(b)};
+    auto R = batch_of<T, D>(ctx, count(), inside_->place.empty(), [&](Index b) {
+        return std::pair{inside_->shape(b).k, cols(b)};
     });
     r(ctx, R.view());
     return R;
@@ -247,15 +246,15 @@ Batch<T, D> BatchedQR<T, D>::r(Context<D>& ctx) const {
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::form_q(Context<D>& ctx) const {
-    auto Q = thin_q_memory<T, D>(ctx, *impl_);
+    auto Q = thin_q_memory<T, D>(ctx, *inside_);
     form_q(ctx, Q.view());
     return Q;
 }
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::take_q(Context<D>& ctx) && {
-    auto Q = thin_q_memory<T, D>(ctx, *impl_);
-    for (auto& c : impl_->classes) {
+    auto Q = thin_q_memory<T, D>(ctx, *inside_);
+    for (auto& c : inside_->classes) {
         form_class<T, D>(ctx, c, Q.view(), [&](Context<D>& mine, Index i) {
             Matrix<T, D> one = std::move(*c.each[i]).take_q(mine);
             c.each[i].reset();
@@ -274,7 +273,7 @@ Batch<T, D> orthonormalize(Context<D>& ctx, BatchView<const T, D> A, Options opt
 
 template <class T, class D>
 Batch<T, D> BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const {
-    for (const auto& c : impl_->classes) {
+    for (const auto& c : inside_->classes) {
         if (c.m != C.rows) {
             throw InvalidArgument(
                 fmt::format("C has {} rows, and Q of matrix {} is {}x{}", C.rows, c.members()[0], c.m, c.m));
@@ -287,8 +286,8 @@ Batch<T, D> BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_
 
 template <class T, class D>
 Report BatchedQR<T, D>::report(Index b) const {
-    const auto [c, i] = impl_->at(b);
-    const auto& of_shape = impl_->classes[c];
+    const auto [c, i] = inside_->at(b);
+    const auto& of_shape = inside_->classes[c];
     if (!of_shape.small) return of_shape.each[i]->report();
     Report report;
     report.method = Method::BlockedHouseholder;

@@ -107,8 +107,9 @@ bool at_once(Index m, Index n, const Options& options) {
            !options.full_t && SmallBatch<T, D>::fits(m, n, options.arithmetic);
 }
 
+/// The data of a BatchedQR.
 template <class T, class D>
-struct BatchedQR<T, D>::Impl {
+struct BatchedFactors {
     std::vector<ShapeClass<T, D>> classes;
     Index count = 0;
     std::vector<std::pair<Index, Index>> place;  // of matrix b: its class and where in it; none: all in one, in order
@@ -117,10 +118,22 @@ struct BatchedQR<T, D>::Impl {
     const ShapeClass<T, D>& shape(Index b) const { return classes[at(b).first]; }
 };
 
+/// Access of Quoin's own sources to the data of a BatchedQR.
+struct InsideBatch {
+    template <class T, class D>
+    static const BatchedFactors<T, D>& of(const BatchedQR<T, D>& f) {
+        return *f.inside_;
+    }
+    template <class T, class D>
+    static BatchedQR<T, D> made(std::unique_ptr<BatchedFactors<T, D>> inside) {
+        return BatchedQR<T, D>(std::move(inside));
+    }
+};
+
 /// The matrices of a batch by shape, none of them factored.
 template <class T, class D>
-typename BatchedQR<T, D>::Impl by_shape(BatchView<const T, D> A) {
-    typename BatchedQR<T, D>::Impl sorted;
+BatchedFactors<T, D> by_shape(BatchView<const T, D> A) {
+    BatchedFactors<T, D> sorted;
     sorted.count = A.count();
     const auto add = [&](Index b, Index count) {
         sorted.classes.push_back({A.rows(b), A.cols(b), std::min(A.rows(b), A.cols(b)), {}, count, {}, {}});

@@ -83,7 +83,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         }
         overlapped();
     };
-    SideWork beside(ctx);
+    SideWork side(ctx);
     const auto leave = [&](Context<D>& where, Index s) {
         if (host) host->leave(where, s, forest.panel_a(forest.panels[s]));
     };
@@ -124,10 +124,10 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         } else if (host || is_tall(A.rows - panel.tree.width)) {
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
             update(C.col_block(next));
-            Context<D>& critical = beside.fork();
+            Context<D>& critical = side.fork();
             leave(critical, s + 1);
             factor(critical, s + 1, OverlappedWork([&] { apply(C.col_block(rest)); }));
-            beside.join();
+            side.join();
         } else {
             begin_step();
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);

@@ -19,7 +19,7 @@ public:
         const auto look_at = [&](Context<D>& where, Range cols, Index part) {
             const Span span(where, "scan");
             const auto exponents = exponents_.view().row_block(cols);
-            scan<T>(where, A.col_block(cols), safe_exponent<T>, exponents, found(part));
+            scan<T>(where, A.col_block(cols), Scalar<T>::safe_exponent, exponents, found(part));
             // norms from 1 to 2
             if (arithmetic != Arithmetic::Native) norm_exponents<T>(where, A.col_block(cols), exponents);
         };
@@ -37,7 +37,7 @@ public:
             scan<T>(ctx, triangle.view(), safe, exponents_.view(), found(0));
             scan<T>(ctx, B, safe, of_B.view(), found(1));
         };
-        look(safe_exponent<T>);
+        look(Scalar<T>::safe_exponent);
         if (!found_(0, 0).scaled && !found_(1, 0).scaled) return;
         // one of them is out of range: the exponents of both
         look(-1);

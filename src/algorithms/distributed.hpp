@@ -252,7 +252,7 @@ struct DistributedFactorization {
     }
 };
 
-/// The way of Quoin's own sources into a DistributedQR.
+/// Access of Quoin's own sources to the data of a DistributedQR.
 struct InsideRanks {
     template <class T, class D>
     static const DistributedFactorization<T, D>& of(const DistributedQR<T, D>& f) {
@@ -267,7 +267,7 @@ public:
     ThinProduct(Context<D>& ctx, const DistributedFactorization<T, D>& f, Index p);
     /// Q₁ᵀX (k×p) on the root of the tree, X being this rank's rows. Where `rest` is given it becomes the norms of p columns whose
     /// squares, summed over the ranks, are those of (I − Q₁Q₁ᵀ)X.
-    Matrix<T, D> project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X, std::vector<T>* rest = nullptr);
+    Matrix<T, D> project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X, std::vector<Real<T>>* rest = nullptr);
     /// This rank's rows of Q₁W, W being k×p and the same on every rank.
     Matrix<T, D> expand(Context<D>& ctx, JointCall& call, MatrixView<const T, D> W);
 

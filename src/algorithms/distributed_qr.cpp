@@ -15,12 +15,12 @@ void require_offered(const Options& o) {
     const bool tree = o.method == Method::Auto || o.method == Method::TSQR;
     if (!tree && !is_cholesky(o.method)) {
         throw InvalidArgument(
-            fmt::format("over ranks there are auto, tsqr, cholesky-qr2 and shifted-cholesky-qr3, and the method is {}",
+            fmt::format("method {} is not available over ranks: use auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3",
                         to_string(o.method)));
     }
     if (o.q == QForm::Reflectors || o.full_t)
-        throw InvalidArgument("over ranks Q is not kept in LAPACK's format: q is any, none or explicit");
-    if (o.verify) throw InvalidArgument("over ranks nothing is verified: form Q and measure");
+        throw InvalidArgument("LAPACK's format of Q is not available over ranks: q is any, none or explicit");
+    if (o.verify) throw InvalidArgument("verify is not available over ranks: form Q and measure it");
 }
 
 namespace {
@@ -107,7 +107,7 @@ private:
         call_.attempt([&] {
             if (!is_cholesky(f_.plan.method)) lay_out_tree();
             exponents_ = Matrix<int, D>(ctx_, n_, 1);
-            scaled = look(safe_exponent<T>).scaled;
+            scaled = look(Scalar<T>::safe_exponent).scaled;
         });
         const auto found = call_.agree({}, scaled);
         if (std::none_of(found.begin(), found.end(), [](Index flag) { return flag != 0; })) {
@@ -379,16 +379,17 @@ ThinProduct<T, D>::ThinProduct(Context<D>& ctx, const DistributedFactorization<T
 }
 
 template <class T, class D>
-Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X, std::vector<T>* rest) {
+Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X,
+                                        std::vector<Real<T>>* rest) {
     const Index k = f_.k(), p = top_.cols();
     // rest_j := ‖(rest_j, c_j)‖
     const auto add_norms = [&](MatrixView<const T, D> C) {
         if (!rest) return;
-        std::vector<T> norms(p);
+        std::vector<Real<T>> norms(p);
         column_norms<T>(ctx, C, norms);
         for (Index j = 0; j < p; ++j) (*rest)[j] = std::hypot((*rest)[j], norms[j]);
     };
-    if (rest) rest->assign(p, T(0));
+    if (rest) rest->assign(p, Real<T>(0));
     if (f_.is_explicit) {
         // Q₁ᵀC, the sum over the ranks; what is left is C − Q₁ Q₁ᵀC
         call.attempt([&] { multiply_transposed<T>(ctx, f_.Q.view(), X.view(), top_.view()); });

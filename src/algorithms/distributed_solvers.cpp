@@ -25,14 +25,14 @@ struct RankQRInRange {
     Matrix<T, D> R;
     int exponent = 0;
 
-    /// `beside`: as of `solver_exponent`, the same on all ranks.
+    /// `other`: as of `solver_exponent`, the same on all ranks.
     RankQRInRange(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, const Options& options,
-                  double beside = 0)
+                  double other = 0)
         : factors(qr<T, D>(ctx, comm, A, options)), R(factors.r(ctx)) {
         Matrix<T, D> scaled;
         JointCall call(host_context(ctx), comm, RankOperation::ChooseRange);
         call.attempt([&] {
-            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, beside);
+            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);
             if (exponent != 0) scaled = scaled_by_power<T, D>(ctx, -exponent, A);
         });
         call.agree();

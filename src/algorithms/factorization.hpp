@@ -136,7 +136,7 @@ private:
 /// Since `start`; −1 on devices where the work may still be on its way when the call returns.
 template <class D>
 double wall_seconds(std::chrono::steady_clock::time_point start) {
-    if constexpr (!std::is_same_v<D, Host>) return -1;
+    if (Tuning<D>::asynchronous) return -1;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -146,7 +146,7 @@ struct RAlone {
     Matrix<T, D> R;
 };
 
-/// What a QR is made of.
+/// The data of a QR.
 template <class T, class D>
 struct Factorization {
     Plan plan;
@@ -173,7 +173,7 @@ struct Factorization {
     void require_q(const char* operation) const;
 };
 
-/// The way of Quoin's own sources into a QR.
+/// Access of Quoin's own sources to the data of a QR.
 struct Inside {
     template <class T, class D>
     static Factorization<T, D>& of(QR<T, D>& f) {
@@ -191,10 +191,10 @@ struct Inside {
     }
 };
 
-/// Exponents within which sums of squares neither overflow nor lose bits, for columns of up to 2^60 rows.
-template <class T>
-inline constexpr int safe_exponent = std::is_same_v<T, double> ? 400 : 30;
-/// The same for what is rounded to 16 bits; those of f16 end at 15.
+/// Whether three products of f16 stand for one of T on this device.
+template <class T, class D>
+inline constexpr bool corrected_products = Tuning<D>::corrected_products&& Scalar<T>::has_halves;
+/// As Scalar<T>::safe_exponent, of what is rounded to 16 bits; those of f16 end at 15.
 inline constexpr int safe_exponent_of_halves = 10;
 
 /// The tree of a panel of this plan.
@@ -314,7 +314,7 @@ struct GramOverRanks {
 
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
-/// Waits once, or twice where one pass might have done and did not: `next` is asked for twice then, the first time in vain.
+/// Waits once, or twice where one pass turned out not to suffice; `next` is called twice then, and its first result is discarded.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},
@@ -329,7 +329,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
                               MatrixView<T, D> R, MatrixView<T, D> Tf, MatrixView<T, D> signs,
                               CertificateView<D> certificate);
 
-/// What is left to do then: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
+/// Where reconstruction was refused: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
 template <class T, class D>
 void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);

@@ -15,12 +15,12 @@ public:
     /// Panels, panel_width and reorthogonalization as the plan has them, for up to `capacity` columns.
     GramSchmidtBasis(Context<D>& ctx, const Plan& plan, Index capacity);
 
-    /// What became of columns that were given.
+    /// The result for the given columns.
     struct Outcome {
         Index done = 0;       ///< of all columns of Q: those that are orthonormal now
         Index dependent = 0;  ///< of those done here, with r_jj = 0
     };
-    /// Told of columns of Q and R that are done, from left to right; false: the rest is not wanted. Without, classical
+    /// Called when columns of Q and R are complete, from left to right; returns false to stop. Without it classical
     /// Gram-Schmidt reorthogonalises all columns at once.
     using Done = std::function<bool(Range columns)>;
 

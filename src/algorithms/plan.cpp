@@ -77,7 +77,7 @@ template <class T, class D>
 void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
     const Index k = std::min(m, n);
     const bool by_gram_schmidt = is_gram_schmidt(method), by_cgs = method == Method::ClassicalGramSchmidt;
-    const bool has_halves = Tuning<D>::corrected_products && std::is_same_v<T, float>;
+    const bool has_halves = corrected_products<T, D>;
     const bool corrected = o.arithmetic == Arithmetic::Corrected;
     const bool rounded = !corrected && o.arithmetic != Arithmetic::Auto && o.arithmetic != Arithmetic::Native;
     const struct {
@@ -124,16 +124,15 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
 template <class T, class D>
 Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     if (wanted != Arithmetic::Auto) return wanted;
-    const bool corrected =
-        Tuning<D>::corrected_products && std::is_same_v<T, float> &&
-        (plan.method == Method::ClassicalGramSchmidt || (plan.method == Method::BlockedHouseholder && !plan.full_t));
+    const bool corrected = corrected_products<T, D> && (plan.method == Method::ClassicalGramSchmidt ||
+                                                        (plan.method == Method::BlockedHouseholder && !plan.full_t));
     return corrected && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
 /// Of products with Q.
 template <class T, class D>
 Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
-    const bool possible = Tuning<D>::corrected_products && std::is_same_v<T, float> && !is_gram_schmidt(plan.method);
+    const bool possible = corrected_products<T, D> && !is_gram_schmidt(plan.method);
     const bool asked = wanted == Arithmetic::Auto || wanted == Arithmetic::Corrected;
     return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
 }
@@ -199,7 +198,7 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
     plan.panel = options.study.panels == PanelDevice::Auto ? Tuning<D>::panel : options.study.panels;
-    if (std::is_same_v<D, Host> || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
+    if (!Tuning<D>::asynchronous || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
     const bool on_host = plan.panel == PanelDevice::Host;
     const bool extends_t = plan.full_t && plan.full_t->route == FullTRoute::Recurrence;
     const bool one_tree = n <= Tuning<D>::one_tree_cols;

@@ -4,7 +4,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/sampled_sum.hpp"
-#include "scalar.hpp"
+#include "primitives/tuning.hpp"
 
 namespace quoin {
 

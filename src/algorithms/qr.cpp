@@ -350,11 +350,11 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
         // Gram-Schmidt, which asks all the time; trees do not touch what is right of their first panel before its leaves are
         // factored
-        const bool at_once = std::is_same_v<D, Host> || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
+        const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool by_panels = !at_once && plan.method != Method::BlockedHouseholder;
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     by_panels ? std::min(plan.panel_width, plan.cols) : plan.cols);
-        const SideWork beside(ctx);
+        const SideWork side(ctx);
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
         factorizer.factor(A, true);

@@ -45,13 +45,14 @@ int least_norm_exponent(double largest) {
     return (largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : -most) - most;
 }
 
-/// The e with which 2^-e A is solved for, where R of A has this largest entry and `beside` has the largest one of what is multiplied
+/// The e with which 2^-e A is solved for, where R of A has this largest entry and `other` is the largest one of what is multiplied
 /// by 2^-e and by Qᵀ too: the factorization scales A's columns itself, but R may not fit.
 template <class T>
-int solver_exponent(double largest_of_R, double beside) {
-    const int needed = least_norm_exponent<T>(beside);
-    return std::isinf(largest_of_R) ? std::max(room_for_norms, needed)
-                                    : std::max(needed, std::min(0, range_exponent<T>(largest_of_R, safe_exponent<T>)));
+int solver_exponent(double largest_of_R, double other) {
+    const int needed = least_norm_exponent<T>(other);
+    return std::isinf(largest_of_R)
+               ? std::max(room_for_norms, needed)
+               : std::max(needed, std::min(0, range_exponent<T>(largest_of_R, Scalar<T>::safe_exponent)));
 }
 
 /// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one; e is 0 unless R would overflow or lose digits to underflow.
@@ -62,10 +63,10 @@ struct QRInRange {
     Report report;
     int exponent = 0;
 
-    /// `beside`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
-    QRInRange(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, double beside = 0)
+    /// `other`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
+    QRInRange(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, double other = 0)
         : QRInRange(factor(ctx, A, options, 0)) {
-        const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, beside);
+        const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);
         if (e != 0) *this = factor(ctx, scaled_by_power<T, D>(ctx, -e, A).view(), options, e);
     }
 

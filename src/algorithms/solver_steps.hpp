@@ -2,6 +2,8 @@
 
 // The steps that the solvers share around a QR factorization.
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "algorithms/factorization.hpp"
@@ -56,10 +58,10 @@ template <class Choices>
 void require_orthonormal(const Choices& choices, const char* what) {
     if (!is_gram_schmidt(choices.method) || choices.gram_schmidt.reorthogonalization != Reorthogonalization::Off)
         return;
-    throw InvalidArgument(
-        std::string(what) + " needs an orthonormal Q, and that of " + to_string(choices.method) +
-        " without reorthogonalization is as far from it as κ(A) makes it: ask for reorthogonalization, or "
-        "for another method");
+    throw InvalidArgument(fmt::format(
+        "{} needs an orthonormal Q. That of {} without reorthogonalization is far from it if κ(A) is large: ask "
+        "for reorthogonalization, or for another method",
+        what, to_string(choices.method)));
 }
 
 /// Aᵀ, in memory of its own.
@@ -79,7 +81,7 @@ QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options opti
     return qr<T, D>(ctx, transposed<T, D>(ctx, A), plan);
 }
 
-/// For a step of a stream, [R; block] with m rows: reflectors alone, whatever the matrix, over trees unless it is wide.
+/// Of one step of a stream, on [R; block] with m rows: always reflectors, over trees unless m < n.
 template <class D>
 Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     Options options;

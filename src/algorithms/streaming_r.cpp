@@ -127,7 +127,7 @@ Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
 template <class T, class D>
 LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const {
     rcond = rank_tolerance<T>(rcond);
-    if (p_ == 0) throw InvalidArgument("solve: made for no right-hand side (p = 0)");
+    if (p_ == 0) throw InvalidArgument("solve: this stream has no right-hand sides (p = 0)");
     if (rows_ < n_) {
         throw InvalidArgument(fmt::format("solve: {} rows so far do not determine {} unknowns", rows_, n_));
     }

@@ -70,7 +70,7 @@ void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& fo
 
 template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
-    SideWork beside(ctx);
+    SideWork side(ctx);
     const Index count = static_cast<Index>(forest.panels.size());
     Context<D>* critical = &ctx;
     for (Index s = 0; s < count; ++s) {
@@ -86,7 +86,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
             const Span span(*critical, "panel", s);
             factor_leaves<T>(*critical, panel.tree, A, Tf);
         }
-        beside.join();
+        side.join();
         const Span span(ctx, A2.cols == 0 ? "panel" : "update", s);
         if (A2.cols == 0) {
             for (Index level = 0; level < levels; ++level) factor_nodes<T>(ctx, panel.tree, level, A, Tf);
@@ -96,8 +96,8 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
         } else {
             factor_nodes_and_apply_leaves<T>(ctx, panel.tree, A, Tf, A2);
             // the tree update of the next panel, whose leaves are next, ahead of what is right of it
-            const Index next = !beside.is_apart() ? A2.cols : s + 1 < count ? forest.panels[s + 1].tree.width : 0;
-            critical = &beside.fork();
+            const Index next = !side.is_apart() ? A2.cols : s + 1 < count ? forest.panels[s + 1].tree.width : 0;
+            critical = &side.fork();
             apply_levels<T, D>(*critical, panel.tree, Op::Transpose, A, Tf, A2.col_block({0, next}));
             apply_levels<T, D>(ctx, panel.tree, Op::Transpose, A, Tf, A2.col_block({next, A2.cols}));
         }
@@ -139,7 +139,7 @@ template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic, MatrixView<const T, D> E) {
     const Span span(ctx, "form Q");
     const Index m = forest.A.rows, k = std::min(m, forest.A.cols);
-    SideWork beside(ctx);
+    SideWork side(ctx);
     for (auto it = forest.panels.rbegin(); it != forest.panels.rend(); ++it) {
         throw_if_stopped(ctx);
         const Panel& panel = *it;
@@ -155,16 +155,16 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
             continue;
         }
         if (E.data) {
-            store_triangle<T>(beside.fork(), E, A.row_block({0, tree.width}));
+            store_triangle<T>(side.fork(), E, A.row_block({0, tree.width}));
         } else {
-            set_root<T>(beside.fork(), A);
+            set_root<T>(side.fork(), A);
         }
         for (Index l = tree.levels() - 1; l >= 0; --l) {
             // Q's blocks take the place of the level's V once C has been multiplied by them
             if (C.cols > 0) apply_nodes<T>(ctx, tree, l, Op::None, A, Tf, C);
-            form_nodes<T>(beside.fork(), tree, l, A, Tf);
+            form_nodes<T>(side.fork(), tree, l, A, Tf);
         }
-        beside.join();
+        side.join();
         form_leaves<T>(ctx, tree, A, Tf, C);
     }
 }

@@ -13,7 +13,7 @@ namespace quoin {
 
 void Communicator::require_other_rank(const char* operation, int rank) const {
     if (rank >= 0 && rank < size_ && rank != rank_) return;
-    throw InvalidArgument(fmt::format("{}: rank {} of {} has no other rank {}", operation, rank_, size_, rank));
+    throw InvalidArgument(fmt::format("{}: rank {} is not another rank than {} of {}", operation, rank, rank_, size_));
 }
 
 namespace {

@@ -218,7 +218,7 @@ Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), queue_(q
 Context<Cuda>::State::~State() {
     // a panel that the host has factored may be on its way from there
     if (panel_staging_.bytes() > 0) cudaStreamSynchronize(queue_.stream);
-    for (auto& one : beside_) one.reset();
+    for (auto& one : sides_) one.reset();
     lanes_.clear();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
@@ -242,15 +242,15 @@ cusolverDnHandle_t Context<Cuda>::State::solver() {
     return solver_;
 }
 
-Context<Cuda>& Context<Cuda>::State::beside(Trace::Row of) {
-    auto& one = beside_[static_cast<int>(of) - static_cast<int>(Trace::Row::SideStream)];
+Context<Cuda>& Context<Cuda>::State::side(Trace::Row of) {
+    auto& one = sides_[static_cast<int>(of) - static_cast<int>(Trace::Row::SideStream)];
     if (!one) {
         one.reset(new Context<Cuda>(HighPriority{}));
         one->state().row = of;
         one->state().attach(trace, clock);
-        copies_out_beside_ = copies_out_beside_ || of == Trace::Row::ToHost;
-        for (const auto& each : beside_) {
-            if (each) each->state().copies_out_beside_ = copies_out_beside_;
+        side_copies_out_ = side_copies_out_ || of == Trace::Row::ToHost;
+        for (const auto& each : sides_) {
+            if (each) each->state().side_copies_out_ = side_copies_out_;
         }
     }
     return *one;
@@ -282,7 +282,7 @@ void* Context<Cuda>::State::staging_of_panels(std::size_t bytes) {
 void Context<Cuda>::State::attach(Trace* to, std::shared_ptr<const cuda::TraceClock> with) {
     trace = to;
     clock = std::move(with);
-    for (const auto& one : beside_) {
+    for (const auto& one : sides_) {
         if (one) one->state().attach(trace, clock);
     }
 }
@@ -340,14 +340,14 @@ double WorkTimer<Cuda>::seconds() const {
 
 template <>
 Context<Cuda>& side_stream(Context<Cuda>& ctx) {
-    Context<Cuda>& beside = ctx.state().beside(Trace::Row::SideStream);
-    beside.follow(ctx.stream());
-    return beside;
+    Context<Cuda>& side = ctx.state().side(Trace::Row::SideStream);
+    side.follow(ctx.stream());
+    return side;
 }
 
 template <>
-void wait_for(Context<Cuda>& ctx, Context<Cuda>& beside) {
-    ctx.follow(beside.stream());
+void wait_for(Context<Cuda>& ctx, Context<Cuda>& side) {
+    ctx.follow(side.stream());
 }
 
 Event<Cuda>::~Event() {

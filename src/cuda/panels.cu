@@ -242,15 +242,15 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
         }
     };
     apply(C.col_block({0, next}), {step.S, {}, {}});
-    Context<Cuda>& beside = side_stream(ctx);
+    Context<Cuda>& side = side_stream(ctx);
     // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
-    wait_for(ctx, beside);
+    wait_for(ctx, side);
     {
-        const Span span(beside, "panel");
-        factor_panel<T>(beside, C.block({k, C.rows}, {0, next}), next_Tf);
+        const Span span(side, "panel");
+        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf);
     }
     apply(C.col_block({next, C.cols}), step);
-    wait_for(ctx, beside);
+    wait_for(ctx, side);
 }
 
 template <class T, class D>

@@ -336,11 +336,11 @@ void copy_rows_to_host(Context<D>& ctx, View<const T, D> A, const RowWriter<T>& 
 
 template <>
 Context<Cuda>& copy_in_stream(Context<Cuda>& ctx) {
-    return ctx.state().beside(Trace::Row::ToDevice);
+    return ctx.state().side(Trace::Row::ToDevice);
 }
 template <>
 Context<Cuda>& copy_out_stream(Context<Cuda>& ctx) {
-    return ctx.state().beside(Trace::Row::ToHost);
+    return ctx.state().side(Trace::Row::ToHost);
 }
 
 template <>

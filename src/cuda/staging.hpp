@@ -35,15 +35,15 @@ public:
     /// B := A behind what is on `stream`, which goes on when A is in the buffers.
     template <class T>
     void out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B);
-    /// What comes behind on `stream` finds what was copied out.
+    /// Later work on `stream` waits for what was copied out.
     void finish(cudaStream_t stream);
 
-    /// Buffer b, with so many bytes; what it holds is lost where it had fewer. Its last use may be going on.
+    /// Buffer b, with so many bytes; what it holds is lost where it had fewer. It may still be in use.
     Buffer& buffer(int b, std::size_t least);
 
 private:
     Buffer& next() { return buffer(static_cast<int>(at_++ % count), bytes); }
-    /// All of them: none is pinned while the copies run.
+    /// Pins all buffers, so that none is pinned while copies run.
     void pin_all();
     void order(cudaEvent_t event, cudaStream_t first, cudaStream_t second);
     void release() noexcept;

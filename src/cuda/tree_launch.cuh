@@ -25,13 +25,8 @@ void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...),
 template <int... values, class Work>
 void with_least(Index wanted, Work work) {
     constexpr int last = std::max({values...});
-    bool found = false;
-    const auto try_one = [&](auto constant) {
-        if (found || (wanted > constant && constant != last)) return;
-        found = true;
-        work(constant);
-    };
-    (try_one(std::integral_constant<int, values>()), ...);
+    with_first([&](int value) { return value >= wanted || value == last; }, work,
+               std::integral_constant<int, values>()...);
 }
 /// The rows of the tiles that hold the tree's leaves.
 template <class Work>

@@ -109,7 +109,7 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
 template <class T, class D>
 void factor_nodes_and_apply_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf, View<T, D> C) {
     // the nodes are few and wait for latency: they take turns with the blocks of the leaves
-    auto& side = ctx.state().beside(Trace::Row::SideStream);
+    auto& side = ctx.state().side(Trace::Row::SideStream);
     side.follow(ctx.stream());
     for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(side, tree, level, A, Tf);
     apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);

@@ -9,7 +9,7 @@
 #include "devices.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
-#include "scalar.hpp"
+#include "primitives/tuning.hpp"
 
 namespace quoin {
 

@@ -57,6 +57,7 @@ struct Tuning<Host> : CommonTuning {
         if (n <= 64) return m >= 20 * n && m * n >= 4096 ? Method::CholeskyQR2 : Method::TSQR;
         return m >= 12 * n ? Method::TSQR : Method::BlockedHouseholder;
     }
+    static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }

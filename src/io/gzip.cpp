@@ -69,7 +69,7 @@ std::string gunzip(std::string_view bytes, std::size_t most, const std::string& 
     do {
         inflater.begin_again();
         if (!inflater.inflate_into(content, most)) {
-            throw OutOfMemory(fmt::format("{}: unpacks to more than {} bytes, the most that is allowed", path, most));
+            throw OutOfMemory(fmt::format("{}: unpacks to more than the limit of {} bytes", path, most));
         }
     } while (is_gzip(inflater.rest()));
     return content;

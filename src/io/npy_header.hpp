@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "quoin/matrix.hpp"
+#include "quoin/io.hpp"
 
 namespace quoin::io {
 
@@ -37,7 +37,7 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& path);
 /// The header of m×n elements T in this machine's byte order, from byte `data_offset` on.
 template <class T>
 NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_offset) {
-    return {std::is_same_v<T, float> ? NpyType::F4 : NpyType::F8,
+    return {dtype_of<T> == DType::F32 ? NpyType::F4 : NpyType::F8,
             sizeof(T),
             false,
             fortran_order,

@@ -33,8 +33,7 @@ std::optional<std::string> read_pipe(const std::string& path, std::size_t most) 
     const int error = errno;
     if (!standard_input && fd >= 0) close(fd);
     if (got < 0) throw UnreadableFile(name, std::generic_category().message(error));
-    if (content.size() > most)
-        throw OutOfMemory(fmt::format("{}: gives more than {} bytes, the most that is allowed", name, most));
+    if (content.size() > most) throw OutOfMemory(fmt::format("{}: is larger than the limit of {} bytes", name, most));
     if (content.empty()) throw UnreadableFile(name, "is empty");
     return content;
 }

@@ -1,10 +1,12 @@
 // ?gels, ?gelst and ?getsls: least squares and minimum norm solutions with a matrix of full rank.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "algorithms/column_scaling.hpp"
+#include "algorithms/range_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
 #include "lapack/tuning.hpp"
@@ -20,22 +22,9 @@ constexpr int most_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::n
 /// ilogb of A's largest entry where it is beyond ±most_exponent, 0 where not or where A holds NaN or Inf; nothing if A = 0.
 template <class T>
 std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
-    Matrix<int> exponents(A.cols, 1);
-    Matrix<Scan> found(1, 1);
-    scan<T>(ctx, A, most_exponent<T>, exponents.view(), found.view());
-    const Scan result = read_scan(ctx, found.view());
-    if (result.bad_row >= 0) return 0;
-    // exponent 0 is also that of a column of zeros
-    const auto is_zero = [&](Index j) {
-        return std::all_of(A.at(0, j), A.at(0, j) + A.rows, [](T a) { return a == 0; });
-    };
-    std::optional<int> largest;
-    for (Index j = 0; j < A.cols; ++j) {
-        if (exponents(j, 0) == 0 && is_zero(j)) continue;
-        largest = std::max(largest.value_or(exponents(j, 0)), exponents(j, 0));
-        if (!result.scaled) break;
-    }
-    return largest && std::abs(*largest) <= most_exponent<T> ? 0 : largest;
+    const EntryNorms norms = entry_norms<T>(ctx, A, {});
+    if (norms.sum == 0) return {};
+    return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, most_exponent<T>);
 }
 
 /// A := 2^e A

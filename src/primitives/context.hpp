@@ -3,7 +3,7 @@
 // What every context can do, and the types that belong to a device.
 
 #include "quoin/context.hpp"
-#include "scalar.hpp"
+#include "quoin/scalar.hpp"
 
 /// QUOIN_IMPLEMENT(D, primitive, …) instantiates primitives for f32 and f64 on device D, in the translation unit that
 /// defines them.
@@ -73,9 +73,9 @@ Span(Context<D>&, Arguments...) -> Span<D>;
 template <class D>
 Context<Host>& host_context(Context<D>& ctx);
 
-/// Bytes of the device's memory; none on the host.
+/// Bytes of the device's memory.
 struct MemoryInUse {
-    double own = 0;         ///< held by this context and its streams
+    double own = -1;        ///< held by this context and its streams; −1 on the host
     double obtainable = 0;  ///< free on the device, or their own
 };
 /// Of the context's device. CUDA's own context and the loaded kernels are not counted.

@@ -34,7 +34,7 @@ struct Scan {
 /// is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
 template <class T, class D>
 void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found);
-/// What it found. Waits.
+/// The result of `scan`. Waits.
 template <class D>
 Scan read_scan(Context<D>& ctx, View<const Scan, D> found);
 /// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite. Waits but for f32 on a GPU.
@@ -51,7 +51,7 @@ void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R);
 /// p := the entries on and above the diagonal of R (k×n), column by column: k n − k(k − 1)/2 of them, k <= n.
 template <class T, class D>
 void pack_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> p);
-/// The reverse; what is below R's diagonal stays.
+/// The inverse of pack_triangle. Entries below R's diagonal keep their values.
 template <class T, class D>
 void unpack_triangle(Context<D>& ctx, View<const T, D> p, View<T, D> R);
 /// Where column j of a packed triangle of k rows begins.

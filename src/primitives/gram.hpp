@@ -9,8 +9,8 @@
 
 namespace quoin {
 
-/// What a chain of Gram steps has come to. Steps write it where they run, a GPU among them, so that a chain is enqueued
-/// whole and looked at once: the first demand that is not met refuses the certificate, and the steps after it do nothing.
+/// The state of a chain of Gram steps. Steps write it where they run, so that a whole chain is enqueued on a GPU and its result is
+/// read once. The first demand that is not met refuses the certificate; later steps then do nothing.
 struct Certificate {
     enum Reason : int {
         Valid,

@@ -21,7 +21,7 @@ void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B);
 /// memory needs only the wait. What follows in the context's order may overwrite A.
 template <class T, class D>
 void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B);
-/// What is asked of `ctx` from now on runs after the copies that the host's cores still make for it.
+/// Later work on `ctx` waits for the copies that the host's cores still make for it.
 template <class D>
 void finish_copies(Context<D>& ctx);
 

@@ -48,10 +48,10 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
 template <class T, class D>
 void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack);
 
-/// The upper triangle of A := I, what lies below it stays: the root of a tree before `form_nodes`.
+/// The upper triangle of A := I; entries below it keep their values: the root of a tree before `form_nodes`.
 template <class T, class D>
 void set_root(Context<D>& ctx, View<T, D> A);
-/// The upper triangle of A := that of R; what lies below it stays.
+/// The upper triangle of A := that of R; entries below it keep their values.
 template <class T, class D>
 void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A);
 

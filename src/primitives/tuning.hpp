@@ -4,6 +4,9 @@
 
 namespace quoin {
 
+/// A count, for formulas of time and error.
+inline double number(Index n) { return static_cast<double>(n); }
+
 /// The rows that are one for every device: first choices by counting, not measured.
 struct CommonTuning {
     /// Width of the blocks of R₂R₁ where Gram-Schmidt orthogonalises all columns twice: wide enough for any device's products, and

@@ -409,10 +409,10 @@ private:
             const auto Q = pieces.col_block({i % 2 * width, i % 2 * width + piece.size()});
             read[i % 2].precede(pipeline_.in);
             A_.read(pipeline_.in, {0, m_}, shifted(piece, columns.begin), Q);
-            Context<D>& beside = side_stream(pipeline_.in);
-            round_columns<T>(beside, arithmetic_, Q, piece.begin, place);
-            read[i % 2].record(beside);
-            if (piece.end == columns.size()) wait_for(pipeline_.in, beside);
+            Context<D>& side = side_stream(pipeline_.in);
+            round_columns<T>(side, arithmetic_, Q, piece.begin, place);
+            read[i % 2].record(side);
+            if (piece.end == columns.size()) wait_for(pipeline_.in, side);
         }
     }
     /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
@@ -452,8 +452,8 @@ private:
     void look_at(Range columns, MatrixView<T, D> C) {
         const bool whole = arithmetic_ == Arithmetic::Native || arithmetic_ == Arithmetic::TF32;
         const Index slot = size_of(looked_at_);
-        scan<T>(ctx_, C, whole ? safe_exponent<T> : safe_exponent_of_halves, exponents_.view().row_block(columns),
-                scans_.view().row_block({slot, slot + 1}));
+        scan<T>(ctx_, C, whole ? Scalar<T>::safe_exponent : safe_exponent_of_halves,
+                exponents_.view().row_block(columns), scans_.view().row_block({slot, slot + 1}));
         looked_at_.push_back(columns);
         scale(columns, C);
     }

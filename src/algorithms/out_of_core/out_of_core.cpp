@@ -51,10 +51,8 @@ public:
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         report.bytes_in = moved.in;
         report.bytes_out = moved.out;
-        if constexpr (!std::is_same_v<D, Host>) {
-            report.memory_bytes = memory_in_use(ctx_).own;
-            if (ctx_.trace()) report.hidden = out_of_core_times(*ctx_.trace(), since_).hidden();
-        }
+        report.memory_bytes = memory_in_use(ctx_).own;
+        if (Tuning<D>::asynchronous && ctx_.trace()) report.hidden = out_of_core_times(*ctx_.trace(), since_).hidden();
         return report;
     }
     OutOfCoreReport report;
@@ -65,7 +63,7 @@ private:
     double since_ = 0;
 };
 
-/// Tells how far the context has come with `flops` whenever it is asked to.
+/// Reports progress as the share of `flops` that is done.
 template <class D>
 class Progress {
 public:

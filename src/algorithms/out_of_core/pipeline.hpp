@@ -43,7 +43,7 @@ public:
         ctx.wait();
     }
 
-    /// By turns; none for what comes: `come` sees to it that its place is free, and `compute` that it is there.
+    /// Buffers that are used by turns. `in` = 0: `come` and `compute` order their work themselves.
     struct Places {
         Index in, out;
     };

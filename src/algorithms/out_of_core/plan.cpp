@@ -7,11 +7,12 @@
 #include <map>
 #include <utility>
 
+#include "algorithms/factorization.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "algorithms/sampled_sum.hpp"
 #include "devices.hpp"
-#include "scalar.hpp"
+#include "primitives/tuning.hpp"
 
 namespace quoin {
 
@@ -264,7 +265,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     plan.check_finite = options.check_finite;
     plan.form_q = options.form_q;
     plan.memory_bytes = options.memory_bytes;
-    const bool corrected = Tuning<D>::corrected_products && std::is_same_v<T, float>;
+    const bool corrected = corrected_products<T, D>;
     plan.arithmetic = options.arithmetic != Arithmetic::Auto ? options.arithmetic
                       : corrected && !gram_schmidt           ? Arithmetic::Corrected
                                                              : Arithmetic::Native;

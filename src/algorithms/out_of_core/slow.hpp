@@ -7,8 +7,8 @@
 
 namespace quoin {
 
-/// A matrix that lies in memory slower than that of device D, of which blocks come and go. Moves are enqueued on the context
-/// that they are given, in order, and may be done later than the call returns where the context's work is.
+/// A matrix in memory slower than that of device D, read and written by blocks. Moves are enqueued in order on the context that
+/// they are given; like its other work they may end after the call returns.
 template <class S, class T, class D>
 concept Slow = requires(S& A, Context<D>& ctx, Range r, MatrixView<T, D> to, MatrixView<const T, D> from) {
     { A.rows() } -> std::convertible_to<Index>;

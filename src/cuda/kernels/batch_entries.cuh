@@ -69,17 +69,13 @@ __device__ __forceinline__ void unrolled(F&& f) {
 }
 
 template <class T>
-__device__ constexpr T safe_entry() {
-    return sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
-}
-template <class T>
 __device__ constexpr T least_squares_kept() {
     return std::numeric_limits<T>::min() / (std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
 }
 /// e of a column whose largest entry is beyond 2^±safe, else 0.
 template <class T>
 __device__ int far_exponent(T largest) {
-    const bool far = (largest > safe_entry<T>() || largest < 1 / safe_entry<T>()) && largest > 0;
+    const bool far = (largest > Scalar<T>::safe_entry || largest < 1 / Scalar<T>::safe_entry) && largest > 0;
     return far && largest <= std::numeric_limits<T>::max() ? ilogb(largest) : 0;
 }
 

@@ -15,13 +15,13 @@ namespace quoin::cli {
 
 namespace {
 
-constexpr int repetitions = 6;
+constexpr int timed_runs = 6;
 
 /// Least time of several runs; the first, which meets cold caches and sleeping threads, is a warm-up.
 template <class F>
 double best_seconds(F&& run) {
     double best = 0;
-    for (int i = 0; i < repetitions; ++i) {
+    for (int i = 0; i < timed_runs; ++i) {
         throw_if_interrupted();
         const Stopwatch watch;
         run();
