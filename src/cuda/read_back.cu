@@ -21,13 +21,17 @@ __global__ void __launch_bounds__(store_threads) store_words(const unsigned* fro
 
 void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
     void* const read = read_back_.at_least(std::max<std::size_t>(4 * count, 1 << 16));
-    if (count > 0 && copies_out_beside_) {
+    if (count > 0 && side_copies_out_) {
         store_words<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
                                                             static_cast<unsigned*>(read), count);
         cuda::check_launch("store_words");
     } else if (count > 0) {
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, 4 * count, cudaMemcpyDeviceToHost, queue_.stream));
     }
+    mark_sent();
+}
+
+void Context<Cuda>::State::mark_sent() {
     if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
     QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
 }

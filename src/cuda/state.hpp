@@ -124,7 +124,7 @@ struct Context<Cuda>::State {
     cusolverDnHandle_t solver();
     /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
     /// in or out.
-    Context<Cuda>& beside(Trace::Row of);
+    Context<Cuda>& side(Trace::Row of);
     /// Lane i: a stream for matrices that this one's caller has several of (batch.hpp), with handles and memory of its own.
     Context<Cuda>& lane(int i);
     /// Buffers between pageable memory and this stream.
@@ -144,6 +144,15 @@ struct Context<Cuda>::State {
     const T* read_back(const T* p, Index count) {
         send(p, count);
         return receive<T>();
+    }
+    /// What work(p) leaves in *p, a number in pinned memory, which is `first` before it: a kernel writes there seldom. Waits.
+    template <class T, class Work>
+    T written_by(T first, Work work) {
+        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
+        *p = first;
+        work(p);
+        mark_sent();
+        return *static_cast<const T*>(receive_words());
     }
     /// The same in two: what is enqueued in between is not waited for. One at a time.
     template <class T>
@@ -168,6 +177,8 @@ struct Context<Cuda>::State {
 
 private:
     void send_words(const void* p, std::size_t count);
+    /// What `receive_words` waits for.
+    void mark_sent();
     const void* receive_words();
 
     /// cuBLAS takes so much for a handle on Hopper, from no pool.
@@ -177,18 +188,18 @@ private:
     cublasHandle_t blas_ = nullptr;
     cusolverDnHandle_t solver_ = nullptr;
     std::unique_ptr<cuda::Staging> staging_;
-    std::unique_ptr<Context<Cuda>> beside_[3];
+    std::unique_ptr<Context<Cuda>> sides_[3];
     std::vector<std::unique_ptr<Context<Cuda>>> lanes_;
     /// work(context) for the streams beside this one and its lanes.
     template <class Work>
     void for_each_own(const Work& work) const {
-        for (const auto& one : beside_) {
+        for (const auto& one : sides_) {
             if (one) work(*one);
         }
         for (const auto& one : lanes_) work(*one);
     }
     std::unique_ptr<Context<Host>> host_;
-    bool copies_out_beside_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
+    bool side_copies_out_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
     cuda::Pinned read_back_, panel_staging_;
 };
