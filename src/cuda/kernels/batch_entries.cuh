@@ -12,6 +12,7 @@
 #include "cuda/error.hpp"
 #include "primitives/small_batch.hpp"
 #include "quoin/cuda.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin::cuda {
 
