@@ -13,6 +13,7 @@
 
 namespace quoin::cuda {
 
+/// a := column j of A. One that is not there is that of a unit matrix: zeros would be scaled at every step.
 template <class T, int Rows>
 __device__ void load_column(const typename BatchEntries<const T>::One& A, Index j, int m, bool exists, T (&a)[Rows]) {
     constexpr int W = 16 / sizeof(T);
@@ -30,7 +31,7 @@ __device__ void load_column(const typename BatchEntries<const T>::One& A, Index 
         return;
     }
 #pragma unroll
-    for (int i = 0; i < Rows; ++i) a[i] = exists && i < m ? p[i * A.row_stride] : T(0);
+    for (int i = 0; i < Rows; ++i) a[i] = exists && i < m ? p[i * A.row_stride] : T(!exists && i == j);
 }
 template <class T, int Rows>
 __device__ void store_column(const typename BatchEntries<T>::One& A, Index j, int m, const T (&a)[Rows]) {
