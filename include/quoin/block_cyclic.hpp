@@ -103,8 +103,8 @@ public:
     /// The same in the memory of V and R, whose first k columns become Q: A's after `qr_in_place`, V_R's after `from_lapack`.
     void form_q_in_place(Context<D>& ctx) &&;
     /// min ‖AX − B‖ for m >= n: B (m rows in blocks like A's, p columns) becomes QᵀB with X in its first n rows; the norm of the rest of
-    /// a column is that of its residual. Throws InvalidArgument for m < n, and RankDeficient where a diagonal entry of R is 0. It
-    /// estimates no condition.
+    /// a column is that of its residual. Throws InvalidArgument for m < n, and RankDeficient where a diagonal entry of R is 0; what B
+    /// has is unspecified then. It estimates no condition, and neither A nor B is scaled against overflow of X.
     void solve(Context<D>& ctx, BlockCyclicView<T, D> B) const;
 
     /// R, k×n, with exact zeros below its diagonal: this rank's part, in A's layout with k rows. Sends nothing.
@@ -155,7 +155,8 @@ BlockCyclicQR<T, D> qr_in_place(Context<D>& ctx, const ProcessGrid& grid, BlockC
                                 Index panel_width = 0);
 
 /// Imports what `qr` or pdgeqrf wrote: V_R m×n, and tau of this rank's columns among the first min(m, n). The triangular factors T are
-/// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words. Every rank calls it.
+/// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words.
+/// Every rank calls it.
 template <class T>
 BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<T> V_R,
                              View<const T, Host> tau, Index panel_width = 0);
