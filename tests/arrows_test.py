@@ -17,6 +17,7 @@ ALLOWED = {
     "src/io": "",
     "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",
+    "src/scalapack": "src/lapack",
     "src": "src/io src/host",  # error, trace, version
     "apps/plot": "src/io",
     "apps/video": "src/io apps/plot",

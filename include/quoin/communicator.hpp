@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "quoin/context.hpp"
 
@@ -23,7 +24,7 @@ enum class Reduction { Sum, Max };
 /// An engine carries the bytes: threads of this process (`run_ranks`), MPI (`MpiCommunicator` in quoin/mpi.hpp), or NCCL between GPUs
 /// (`NcclCommunicator` in quoin/nccl.hpp). The rest is made of these messages here, so that no other part of Quoin knows the engine,
 /// and sums have one order, that of a fixed binary tree of ranks, whatever arrives first. Each message blocks until its data may be
-/// changed; the two ranks name each other.
+/// changed, unless it is only started (`start_send`); the two ranks name each other.
 ///
 /// **GPUs.** Float and double are sent from and to the memory of a GPU, in the order of the context's work. NCCL sends them from GPU to
 /// GPU, and such a message only waits for the other rank's note; the other engines copy them through the host's memory.
@@ -53,6 +54,12 @@ public:
     /// Sends A, or only `note` if it is not 0.
     template <class T, class D>
     void send(Context<D>& ctx, View<const T, D> A, int to, int note = 0);
+    /// Begins to send A, or only `note` if it is not 0, without waiting for the receiver: A must stay as it is until `finish_sends`.
+    /// MPI and threads do so for contiguous A of the host's memory; everything else is a `send`.
+    template <class T, class D>
+    void start_send(Context<D>& ctx, View<const T, D> A, int to, int note = 0);
+    /// Waits until what was begun may be changed.
+    void finish_sends() { finish_started(); }
     /// A := what rank `from` has sent. Returns the note; A is as it was where that is not 0.
     template <class T, class D>
     int receive(Context<D>& ctx, View<T, D> A, int from);
@@ -75,6 +82,17 @@ protected:
     static int receive_bytes_by(Communicator& other, void* data, Index bytes, int from) {
         return other.receive_bytes(data, bytes, from);
     }
+    static void start_bytes_by(Communicator& other, const void* data, Index bytes, int to, int note) {
+        other.start_bytes(data, bytes, to, note);
+    }
+    /// The same of GPUs' memory.
+    static bool reaches_gpus_by(const Communicator& other) { return other.reaches_gpus(); }
+    static void enqueue_send_by(Communicator& other, Context<Cuda>& ctx, const void* data, Index bytes, int to) {
+        other.enqueue_send(ctx, data, bytes, to);
+    }
+    static void enqueue_receive_by(Communicator& other, Context<Cuda>& ctx, void* data, Index bytes, int from) {
+        other.enqueue_receive(ctx, data, bytes, from);
+    }
 
 private:
     template <class T, class D>
@@ -84,6 +102,9 @@ private:
 
     /// The message is `bytes` of data, or no data and a note. Returns when the data may be changed.
     virtual void send_bytes(const void* data, Index bytes, int to, int note) = 0;
+    /// Returns at once where the engine can; `finish_started` returns when the data of all that were started may be changed.
+    virtual void start_bytes(const void* data, Index bytes, int to, int note) { send_bytes(data, bytes, to, note); }
+    virtual void finish_started() {}
     /// Throws CommunicationFailure if a message without a note is not of `bytes`.
     virtual int receive_bytes(void* data, Index bytes, int from) = 0;
     /// Whether the two after it carry the memory of GPUs, which they enqueue on the context's stream.
@@ -94,6 +115,28 @@ private:
 
     int rank_, size_;
     Traffic traffic_;
+};
+
+/// Some ranks of another Communicator, in the order of `members`: rank i here is rank members[i] there. The engine is that of `all`, which
+/// must outlive it; messages of both between two ranks stay in their order. `traffic` counts what is sent here alone. Every member
+/// makes one; nothing is sent for it. Throws InvalidArgument unless the members are different ranks of `all`, and this one is among them.
+///
+///     SubCommunicator even(comm, {0, 2, 4});  // on these three ranks
+class SubCommunicator final : public Communicator {
+public:
+    SubCommunicator(Communicator& all, std::vector<int> members);
+
+private:
+    void send_bytes(const void* data, Index bytes, int to, int note) override;
+    void start_bytes(const void* data, Index bytes, int to, int note) override;
+    void finish_started() override { all_.finish_sends(); }
+    int receive_bytes(void* data, Index bytes, int from) override;
+    bool reaches_gpus() const override;
+    void enqueue_send(Context<Cuda>& ctx, const void* data, Index bytes, int to) override;
+    void enqueue_receive(Context<Cuda>& ctx, void* data, Index bytes, int from) override;
+
+    Communicator& all_;
+    std::vector<int> members_;
 };
 
 /// For a rank that cannot take part in the call that the others make (`qr`, `DistributedQR::form_q`, …), since it has not its rows or

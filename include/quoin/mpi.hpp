@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include <vector>
+
 #include "quoin/communicator.hpp"
 
 namespace quoin {
@@ -29,11 +31,14 @@ public:
 
 private:
     void send_bytes(const void* data, Index bytes, int to, int note) override;
+    void start_bytes(const void* data, Index bytes, int to, int note) override;
+    void finish_started() override;
     int receive_bytes(void* data, Index bytes, int from) override;
     void check(int status, const char* operation) const;
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     Index largest_message_;
+    std::vector<MPI_Request> started_;
 };
 
 }  // namespace quoin

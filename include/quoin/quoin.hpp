@@ -4,6 +4,7 @@
 /// their own, quoin/robust_pca.hpp and quoin/lyapunov.hpp.
 
 #include "quoin/batch.hpp"
+#include "quoin/block_cyclic.hpp"
 #include "quoin/communicator.hpp"
 #include "quoin/context.hpp"
 #include "quoin/distributed.hpp"

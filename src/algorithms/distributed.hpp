@@ -4,6 +4,8 @@
 // nodes of a binary tree, two triangles each, as those of the domains of one panel do.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "algorithms/factorization.hpp"
@@ -68,6 +70,28 @@ inline Index packed_size(Index k, Index n) { return packed_column(k, n); }
 template <class T, class D>
 void reduce_sum(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note) {
     reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) { add<T>(ctx, B, C); });
+}
+
+/// e_j := the exponent of the largest entry of column j on any rank of `comm`, 0 for a column of zeros; `rows` are this rank's. `chosen`
+/// receives them too, and must stay as it is until the context has been waited for. The call's ranks agree.
+template <class T, class D>
+void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, MatrixView<const T, D> rows,
+                      Matrix<int>& chosen, MatrixView<int, D> exponents) {
+    constexpr Index zero = std::numeric_limits<int>::min();
+    const Index n = rows.cols;
+    Matrix<Index> largest(n, 1);
+    call.attempt([&] {
+        chosen = Matrix<int>(n, 1);
+        for (Index j = 0; j < n; ++j) {
+            const double entry = entry_norms<T>(ctx, rows.col_block({j, j + 1}), {}).largest;
+            largest(j, 0) = entry == 0 ? zero : std::isfinite(entry) ? std::ilogb(entry) : 0;
+        }
+    });
+    call.hear(comm.all_reduce<Index>(host_context(ctx), largest.view(), Reduction::Max, call.note()));
+    call.agree();
+    for (Index j = 0; j < n; ++j) chosen(j, 0) = largest(j, 0) == zero ? 0 : static_cast<int>(largest(j, 0));
+    start_copy_from_host<int>(ctx, chosen.view(), exponents);
+    finish_copies(ctx);
 }
 
 /// Levels of the tree of ranks.

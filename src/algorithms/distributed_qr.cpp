@@ -114,23 +114,8 @@ private:
             exponents_ = {};
             return;
         }
-        // e_j := the exponent of the largest entry of column j on any rank, 0 for a zero column
-        constexpr Index zero = std::numeric_limits<int>::min();
-        Matrix<Index> largest(n_, 1);
-        call_.attempt([&] {
-            copy_rows();
-            for (Index j = 0; j < n_; ++j) {
-                const double entry = entry_norms<T>(ctx_, rows().col_block({j, j + 1}), {}).largest;
-                largest(j, 0) = entry == 0 ? zero : std::isfinite(entry) ? std::ilogb(entry) : 0;
-            }
-        });
-        call_.hear(
-            f_.comm->template all_reduce<Index>(host_context(ctx_), largest.view(), Reduction::Max, call_.note()));
-        call_.agree();
-        chosen_ = Matrix<int>(n_, 1);
-        for (Index j = 0; j < n_; ++j) chosen_(j, 0) = largest(j, 0) == zero ? 0 : static_cast<int>(largest(j, 0));
-        start_copy_from_host<int>(ctx_, chosen_.view(), exponents_.view());
-        finish_copies(ctx_);
+        call_.attempt([&] { copy_rows(); });
+        choose_exponents<T, D>(ctx_, call_, *f_.comm, rows(), chosen_, exponents_.view());
         scale_columns<T>(ctx_, exponents_.view(), -1, Part::All, X_.view());
     }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -328,6 +329,10 @@ template <class T, class D>
 void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2,
                               MatrixView<T, D> R, MatrixView<T, D> Tf, MatrixView<T, D> signs,
                               CertificateView<D> certificate);
+
+/// The largest ‖(LU)⁻¹‖ of n columns that is accurate. V and T are those of reflectors up to this norm times the departure of QᵀQ from I.
+/// It is about √n for almost every Q, but may grow as 2ⁿ: beyond a multiple of √n the reflectors are computed, not reconstructed.
+inline double most_inverse_norm(Index n) { return 8 * std::sqrt(static_cast<double>(n)); }
 
 /// Where reconstruction was refused: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
 template <class T, class D>

@@ -2,20 +2,11 @@
 // of an orthonormal Q, S a diagonal of signs.
 
 #include <array>
-#include <cmath>
 
 #include "algorithms/factorization.hpp"
 #include "devices.hpp"
 
 namespace quoin {
-
-namespace {
-
-/// V and T are those of reflectors up to ‖(LU)⁻¹‖ times the departure of QᵀQ from I. That norm is about √n for almost
-/// every Q, but may grow as 2ⁿ: beyond this multiple of √n the reflectors are computed, not reconstructed.
-constexpr double inverse_norm_limit = 8;
-
-}  // namespace
 
 template <class T, class D>
 void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2,
@@ -24,7 +15,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
     const auto V1 = A.row_block({0, n}), V2 = A.row_block({n, A.rows});
-    const double limit = inverse_norm_limit * std::sqrt(static_cast<double>(n));
+    const double limit = most_inverse_norm(n);
     Matrix<Sum<T, D>, D> U(ctx, n, n), UR2;
     // Q₁ − S = L U,  V₁ = L
     reconstruct_top<T>(ctx, V1, R2, limit, R, V1, Tf, U.view(), signs, certificate);

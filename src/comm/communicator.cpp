@@ -80,6 +80,21 @@ void Communicator::send(Context<D>& ctx, View<const T, D> A, int to, int note) {
 }
 
 template <class T, class D>
+void Communicator::start_send(Context<D>& ctx, View<const T, D> A, int to, int note) {
+    if constexpr (std::is_same_v<D, Host>) {
+        if (is_contiguous(A)) {
+            require_other_rank("start_send", to);
+            const Index words = note == 0 ? A.rows * A.cols : 0;
+            start_bytes(A.data, words * Index{sizeof(T)}, to, note);
+            traffic_.messages_sent += 1;
+            traffic_.words_sent += words;
+            return;
+        }
+    }
+    send<T, D>(ctx, A, to, note);
+}
+
+template <class T, class D>
 int Communicator::receive(Context<D>& ctx, View<T, D> A, int from) {
     require_other_rank("receive", from);
     int note = 0;
@@ -113,9 +128,48 @@ int Communicator::all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction redu
     return broadcast<T, Host>(ctx, A, 0, note);
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                            \
-    template void Communicator::send<T, D>(Context<D>&, MatrixView<const T, D>, int, int); \
-    template int Communicator::receive<T, D>(Context<D>&, MatrixView<T, D>, int);          \
+namespace {
+
+/// The place of this rank among the members, which are checked.
+int place_of(const Communicator& all, const std::vector<int>& members) {
+    std::vector<char> seen(all.size());
+    int place = -1;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const int rank = members[i];
+        if (rank < 0 || rank >= all.size() || std::exchange(seen[rank], 1))
+            throw InvalidArgument(
+                fmt::format("SubCommunicator: members must be different ranks of {}, and one is {}", all.size(), rank));
+        if (rank == all.rank()) place = static_cast<int>(i);
+    }
+    if (place < 0) throw InvalidArgument(fmt::format("SubCommunicator: rank {} is no member", all.rank()));
+    return place;
+}
+
+}  // namespace
+
+SubCommunicator::SubCommunicator(Communicator& all, std::vector<int> members)
+    : Communicator(place_of(all, members), static_cast<int>(members.size())), all_(all), members_(std::move(members)) {}
+void SubCommunicator::send_bytes(const void* data, Index bytes, int to, int note) {
+    send_bytes_by(all_, data, bytes, members_[to], note);
+}
+void SubCommunicator::start_bytes(const void* data, Index bytes, int to, int note) {
+    start_bytes_by(all_, data, bytes, members_[to], note);
+}
+int SubCommunicator::receive_bytes(void* data, Index bytes, int from) {
+    return receive_bytes_by(all_, data, bytes, members_[from]);
+}
+bool SubCommunicator::reaches_gpus() const { return reaches_gpus_by(all_); }
+void SubCommunicator::enqueue_send(Context<Cuda>& ctx, const void* data, Index bytes, int to) {
+    enqueue_send_by(all_, ctx, data, bytes, members_[to]);
+}
+void SubCommunicator::enqueue_receive(Context<Cuda>& ctx, void* data, Index bytes, int from) {
+    enqueue_receive_by(all_, ctx, data, bytes, members_[from]);
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                  \
+    template void Communicator::send<T, D>(Context<D>&, MatrixView<const T, D>, int, int);       \
+    template void Communicator::start_send<T, D>(Context<D>&, MatrixView<const T, D>, int, int); \
+    template int Communicator::receive<T, D>(Context<D>&, MatrixView<T, D>, int);                \
     template int Communicator::broadcast<T, D>(Context<D>&, MatrixView<T, D>, int, int);
 QUOIN_INSTANTIATE(float, Host)
 QUOIN_INSTANTIATE(double, Host)

@@ -17,6 +17,10 @@ const char* to_string(RankOperation operation) {
                                             "least_squares",
                                             "svd",
                                             "least_squares or svd",
+                                            "apply_q",
+                                            "solve",
+                                            "from_lapack",
+                                            "redistribute",
                                             "fail_on_all_ranks"};
     return names[static_cast<Index>(operation)];
 }

@@ -11,7 +11,21 @@
 namespace quoin {
 
 /// The calls that ranks make together.
-enum class RankOperation : Index { Qr, R, FormQ, TakeQ, ApplyThinQ, LeastSquares, Svd, ChooseRange, Fail };
+enum class RankOperation : Index {
+    Qr,
+    R,
+    FormQ,
+    TakeQ,
+    ApplyThinQ,
+    LeastSquares,
+    Svd,
+    ChooseRange,
+    ApplyQ,
+    Solve,
+    FromLapack,
+    Redistribute,
+    Fail
+};
 /// "qr", "r", "form_q", …
 const char* to_string(RankOperation operation);
 

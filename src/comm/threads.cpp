@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -14,33 +15,41 @@
 namespace quoin {
 namespace {
 
-/// The place of one message from each rank to each other one, and who has ended.
+/// The messages from each rank to each other one, and who has ended.
 class Exchange {
 public:
     explicit Exchange(int size) : size_(size), wake_(size), messages_(size * size), ended_(size) {}
 
     void send(int from, int to, const void* data, Index bytes, int note) {
-        std::unique_lock lock(mutex_);
-        Message& message = messages_[from * size_ + to];
-        message = {data, bytes, note, true};
+        start(from, to, data, bytes, note);
+        finish(from, to);
+    }
+    void start(int from, int to, const void* data, Index bytes, int note) {
+        const std::lock_guard lock(mutex_);
+        messages_[from * size_ + to].push_back({data, bytes, note});
         wake_[to].notify_one();
-        wake_[from].wait(lock, [&] { return !message.waits || ended_[to]; });
-        if (message.waits) throw_ended(to, from);
+    }
+    /// Waits until all of them are received.
+    void finish(int from, int to) {
+        std::unique_lock lock(mutex_);
+        const auto& messages = messages_[from * size_ + to];
+        wake_[from].wait(lock, [&] { return messages.empty() || ended_[to]; });
+        if (!messages.empty()) throw_ended(to, from);
     }
 
     int receive(int from, int to, void* data, Index bytes) {
         std::unique_lock lock(mutex_);
-        Message& message = messages_[from * size_ + to];
-        wake_[to].wait(lock, [&] { return message.waits || ended_[from]; });
-        if (!message.waits) throw_ended(from, to);
-        const Message found = message;
+        auto& messages = messages_[from * size_ + to];
+        wake_[to].wait(lock, [&] { return !messages.empty() || ended_[from]; });
+        if (messages.empty()) throw_ended(from, to);
+        const Message found = messages.front();
         const bool fits = found.note != 0 || found.bytes == bytes;
         if (fits && found.bytes > 0) {
             lock.unlock();
             std::memcpy(data, found.data, static_cast<std::size_t>(found.bytes));
             lock.lock();
         }
-        message.waits = false;
+        messages.pop_front();
         wake_[from].notify_one();
         if (fits) return found.note;
         throw Error(ErrorCode::CommunicationFailure,
@@ -63,7 +72,6 @@ private:
         const void* data = nullptr;
         Index bytes = 0;
         int note = 0;
-        bool waits = false;
     };
     [[noreturn]] static void throw_ended(int rank, int waiting) {
         throw Error(ErrorCode::CommunicationFailure,
@@ -73,7 +81,7 @@ private:
     const int size_;
     std::mutex mutex_;
     std::vector<std::condition_variable> wake_;  // one of each rank, which waits for one message at a time
-    std::vector<Message> messages_;
+    std::vector<std::deque<Message>> messages_;  // from each rank to each other one, in their order
     std::vector<char> ended_;
     std::exception_ptr failure_;
 };
@@ -85,6 +93,12 @@ public:
 private:
     void send_bytes(const void* data, Index bytes, int to, int note) override {
         exchange_.send(rank(), to, data, bytes, note);
+    }
+    void start_bytes(const void* data, Index bytes, int to, int note) override {
+        exchange_.start(rank(), to, data, bytes, note);
+    }
+    void finish_started() override {
+        for (int to = 0; to < size(); ++to) exchange_.finish(rank(), to);
     }
     int receive_bytes(void* data, Index bytes, int from) override {
         return exchange_.receive(from, rank(), data, bytes);

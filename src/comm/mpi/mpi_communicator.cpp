@@ -61,6 +61,23 @@ void MpiCommunicator::send_bytes(const void* data, Index bytes, int to, int note
     } while (bytes > 0);
 }
 
+void MpiCommunicator::start_bytes(const void* data, Index bytes, int to, int note) {
+    const char* part = static_cast<const char*>(data);
+    do {
+        const Index count = std::min(bytes, largest_message_);
+        started_.push_back(MPI_REQUEST_NULL);
+        check(MPI_Isend(part, static_cast<int>(count), MPI_BYTE, to, note, comm_, &started_.back()), "MPI_Isend");
+        part += count;
+        bytes -= count;
+    } while (bytes > 0);
+}
+
+void MpiCommunicator::finish_started() {
+    const int status = MPI_Waitall(static_cast<int>(started_.size()), started_.data(), MPI_STATUSES_IGNORE);
+    started_.clear();
+    check(status, "MPI_Waitall");
+}
+
 int MpiCommunicator::receive_bytes(void* data, Index bytes, int from) {
     char* part = static_cast<char*>(data);
     do {

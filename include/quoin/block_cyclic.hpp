@@ -1,0 +1,175 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "quoin/communicator.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// The ranks of a Communicator as a grid: rank r is in process row r / cols and process column r % cols. The Communicator must outlive it.
+///
+/// Every rank makes one; nothing is sent for it. Throws InvalidArgument unless rows·cols is the number of ranks.
+class ProcessGrid {
+public:
+    ProcessGrid(Communicator& comm, int rows, int cols);
+
+    int rows() const { return rows_; }
+    int cols() const { return cols_; }
+    int row() const { return comm_.rank() / cols_; }
+    int col() const { return comm_.rank() % cols_; }
+    int rank_at(int row, int col) const { return row * cols_ + col; }
+    Communicator& comm() const { return comm_; }
+    /// The ranks of this rank's process row, in the order of their columns, and those of its process column.
+    Communicator& row_comm() const { return *row_comm_; }
+    Communicator& col_comm() const { return *col_comm_; }
+    /// Messages of all three.
+    Traffic traffic() const;
+
+private:
+    Communicator& comm_;
+    int rows_, cols_;
+    std::unique_ptr<Communicator> row_comm_, col_comm_;
+};
+
+/// `size` indices in blocks of `block` over `processes` places, one block after the other: block b is on place (first + b) mod processes.
+/// Each place keeps its indices in their order.
+struct CyclicAxis {
+    Index size = 0, block = 1;
+    int processes = 1, first = 0;
+
+    int owner(Index i) const { return static_cast<int>((i / block + first) % processes); }
+    /// Indices below i on a place: where i is there, if it is.
+    Index before(int place, Index i) const {
+        const Index full = i / block, turn = (place - first + processes) % processes;
+        return (full / processes + (turn < full % processes)) * block + (turn == full % processes ? i % block : 0);
+    }
+    /// Of all of them (ScaLAPACK's numroc).
+    Index local_size(int place) const { return before(place, size); }
+    /// The index that is l-th on a place.
+    Index global(int place, Index l) const {
+        return (l / block * processes + (place - first + processes) % processes) * block + l % block;
+    }
+};
+
+/// An m×n matrix in ScaLAPACK's block-cyclic layout: blocks of row_block × col_block, the first one on the process (first_row,
+/// first_col). These are M, N, MB, NB, RSRC and CSRC of a descriptor.
+struct BlockCyclic {
+    Index rows = 0, cols = 0;
+    Index row_block = 1, col_block = 1;
+    int first_row = 0, first_col = 0;
+
+    CyclicAxis row_axis(const ProcessGrid& grid) const { return {rows, row_block, grid.rows(), first_row}; }
+    CyclicAxis col_axis(const ProcessGrid& grid) const { return {cols, col_block, grid.cols(), first_col}; }
+    /// Of this rank's part.
+    Index local_rows(const ProcessGrid& grid) const { return row_axis(grid).local_size(grid.row()); }
+    Index local_cols(const ProcessGrid& grid) const { return col_axis(grid).local_size(grid.col()); }
+};
+
+/// A block-cyclic matrix: the layout, and this rank's part (local_rows × local_cols, column-major).
+template <class T, class D = Host>
+struct BlockCyclicView {
+    BlockCyclic layout;
+    MatrixView<T, D> local;
+
+    BlockCyclicView(BlockCyclic layout_, MatrixView<T, D> local_) : layout(layout_), local(local_) {}
+    template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>) BlockCyclicView(BlockCyclicView<U, D> other)
+        : layout(other.layout), local(other.local) {}
+};
+
+template <class T, class D>
+struct BlockCyclicFactorization;
+
+/// A QR factorization A = QR of a block-cyclic m×n matrix, in LAPACK's format: V below the diagonal, R on and above it, tau.
+/// k = min(m, n).
+///
+/// **All ranks call its functions together**, in the same order, each with its own context. A call blocks until the other ranks have
+/// done their part, and throws one error on all ranks. The ProcessGrid must outlive the factorization.
+template <class T, class D = Host>
+class BlockCyclicQR {
+public:
+    BlockCyclicQR(BlockCyclicQR&&) noexcept;
+    BlockCyclicQR& operator=(BlockCyclicQR&&) noexcept;
+    ~BlockCyclicQR();
+
+    /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each rank sends
+    /// each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree of its process column.
+    /// Throws InvalidArgument where the rows of C are not spread as A's.
+    void apply_q(Context<D>& ctx, Op op, BlockCyclicView<T, D> C) const;
+    /// The thin Q, m×k: this rank's part, in A's layout with k columns. 4mk² − 4k³/3 flops of all ranks at most.
+    Matrix<T, D> form_q(Context<D>& ctx) const;
+    /// The same in the memory of V and R, whose first k columns become Q: A's after `qr_in_place`, V_R's after `from_lapack`.
+    void form_q_in_place(Context<D>& ctx) &&;
+    /// min ‖AX − B‖ for m >= n: B (m rows in blocks like A's, p columns) becomes QᵀB with X in its first n rows; the norm of the rest of
+    /// a column is that of its residual. Throws InvalidArgument for m < n, and RankDeficient where a diagonal entry of R is 0; what B
+    /// has is unspecified then. It estimates no condition, and neither A nor B is scaled against overflow of X.
+    void solve(Context<D>& ctx, BlockCyclicView<T, D> B) const;
+
+    /// R, k×n, with exact zeros below its diagonal: this rank's part, in A's layout with k rows. Sends nothing.
+    Matrix<T, D> r(Context<D>& ctx) const;
+    /// V below the diagonal and R on and above it: this rank's part, in A's layout. ScaLAPACK's format.
+    MatrixView<const T, D> v_and_r() const;
+    /// tau of this rank's columns among the first k: ScaLAPACK's format. T's diagonal.
+    Matrix<T, D> tau(Context<D>& ctx) const;
+
+    const BlockCyclic& layout() const;
+    /// Columns of the panels: panel_width at most, and where there are several process columns no more than a block.
+    Index panel_width() const;
+
+private:
+    friend struct InsideCyclic;
+    explicit BlockCyclicQR(std::unique_ptr<BlockCyclicFactorization<T, D>> inside);
+    std::unique_ptr<BlockCyclicFactorization<T, D>> inside_;
+};
+
+/// A = QR of a block-cyclic matrix of any shape, in LAPACK's format. Every rank calls it, with the same layout. Blocks until all are done.
+///
+/// Blocked Householder QR, right-looking, with look-ahead: a panel is a QR of rows over the ranks of its process column (`qr` in
+/// quoin/distributed.hpp: CholeskyQR2 with its certificate, or TSQR), then Householder reconstruction (Ballard, Demmel, Grigori,
+/// Jacquelin, Nguyen and Solomonik 2014). V and T go along the process rows while the ranks update by the panel before.
+///
+/// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits again. Other grids
+/// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and 2 to 4 times
+/// the panel's own part more.
+///
+/// An error of one rank is thrown on every rank, and its message names the rank. NonFiniteEntry has the row and the
+/// column in the whole matrix. Throws InvalidArgument where ranks disagree, or a layout or view is not valid.
+///
+///     ProcessGrid grid(comm, 2, 2);
+///     BlockCyclic layout{m, n, 64, 64};
+///     Matrix<double> A(layout.local_rows(grid), layout.local_cols(grid));
+///     auto f = qr<double>(ctx, grid, BlockCyclicView<const double>(layout, A.view()));
+template <class T, class D>
+BlockCyclicQR<T, D> qr(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<const T, D> A, Index panel_width = 0);
+template <class T, class D>
+BlockCyclicQR<T, D> qr(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> A, Index panel_width = 0) {
+    return qr<T, D>(ctx, grid, BlockCyclicView<const T, D>(A), panel_width);
+}
+
+/// The same in A's memory, which must outlive the factorization: A becomes V and R. After an error other than InvalidArgument and
+/// NonFiniteEntry what A has is unspecified.
+template <class T, class D>
+BlockCyclicQR<T, D> qr_in_place(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> A,
+                                Index panel_width = 0);
+
+/// Imports what `qr` or pdgeqrf wrote: V_R m×n, and tau of this rank's columns among the first min(m, n). The triangular factors T are
+/// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words.
+/// Every rank calls it.
+template <class T>
+BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<T> V_R,
+                             View<const T, Host> tau, Index panel_width = 0);
+
+/// B := A, for the same matrix as rows in blocks in the order of the ranks (`rows` are this rank's, any number) and block-cyclic. Every
+/// rank calls it. Each rank sends what it has to each other rank in one message: mn/P words in all. An error is thrown on all ranks.
+///
+///     redistribute<double>(ctx, grid, rows.view(), {layout, B.view()});
+template <class T, class D>
+void redistribute(Context<D>& ctx, const ProcessGrid& grid, View<const T, D> rows,
+                  std::type_identity_t<BlockCyclicView<T, D>> B);
+template <class T, class D>
+void redistribute(Context<D>& ctx, const ProcessGrid& grid, std::type_identity_t<BlockCyclicView<const T, D>> A,
+                  View<T, D> rows);
+
+}  // namespace quoin

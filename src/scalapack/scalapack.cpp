@@ -1,0 +1,215 @@
+// p?geqrf, p?orgqr, p?ormqr and p?gels. The ScaLAPACK behind this library checks the arguments and says the size of the workspace, and
+// computes what Quoin does not take.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "lapack/abi.hpp"
+#include "quoin/block_cyclic.hpp"
+#include "quoin/mpi.hpp"
+
+namespace quoin::scalapack {
+namespace {
+
+using lapack::Call;
+using lapack::is;
+using lapack::next_routine;
+
+/// Places in a descriptor.
+enum { Type, Ctxt, Rows, Cols, RowBlock, ColBlock, RowSource, ColSource, Ld };
+
+/// The grid of a BLACS context: its communicator and this process's place.
+struct Blacs {
+    explicit Blacs(int context) {
+        static const auto info =
+            next_routine(static_cast<void (*)(int, int*, int*, int*, int*)>(nullptr), "Cblacs_gridinfo");
+        static const auto get = next_routine(static_cast<void (*)(int, int, int*)>(nullptr), "Cblacs_get");
+        static const auto system = next_routine(static_cast<MPI_Comm (*)(int)>(nullptr), "Cblacs2sys_handle");
+        if (!info || !get || !system) return;
+        info(context, &rows, &cols, &row, &col);
+        if (row < 0 || col < 0) return;
+        int handle = 0;
+        constexpr int communicator_of_context = 10;
+        get(context, communicator_of_context, &handle);
+        comm = system(handle);
+    }
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rows = 0, cols = 0, row = -1, col = -1;
+};
+
+/// sub(A) = A(ia : ia + m, ja : ja + n), ia and ja one-based, where it begins with whole blocks.
+template <class T>
+struct SubMatrix {
+    SubMatrix(const Blacs& blacs, T* A, Index m, Index n, const int* ia, const int* ja, const int* desc)
+        : rows{*ia - 1 + m, desc[RowBlock], blacs.rows, desc[RowSource]},
+          cols{*ja - 1 + n, desc[ColBlock], blacs.cols, desc[ColSource]} {
+        const Index i = *ia - 1, j = *ja - 1;
+        aligned = i % rows.block == 0 && j % cols.block == 0;
+        first_row = rows.before(blacs.row, i);
+        first_col = cols.before(blacs.col, j);
+        layout = {m, n, rows.block, cols.block, rows.owner(i), cols.owner(j)};
+        local = {A + first_row + first_col * Index{desc[Ld]}, rows.local_size(blacs.row) - first_row,
+                 cols.local_size(blacs.col) - first_col, desc[Ld]};
+    }
+    BlockCyclicView<T> view() const { return {layout, local}; }
+    /// tau of this process's columns of the first k.
+    MatrixView<T> tau_of(const Blacs& blacs, T* tau, Index k) const {
+        const CyclicAxis first{k, layout.col_block, blacs.cols, layout.first_col};
+        return {tau + first_col, first.local_size(blacs.col), 1};
+    }
+
+    CyclicAxis rows, cols;
+    bool aligned = false;
+    Index first_row = 0, first_col = 0;  ///< this process's rows and columns before it
+    BlockCyclic layout;
+    MatrixView<T> local;
+};
+
+/// Runs `next(work, lwork)` alone for a query, and where an argument is illegal: it sets info. Otherwise `compute(ctx, grid)` if Quoin
+/// takes the call on every process, and `next` if not. What `compute` throws it throws on every process: `next` goes on after NaN and
+/// a singular R, when the caller's arrays are as they were; other failures are reported.
+template <class T, class Next, class Compute>
+void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwork, int* info, Next next,
+           Compute compute) {
+    if (*lwork == -1) {
+        call.by("workspace");
+        return next(work, lwork);
+    }
+    T wanted = 0;
+    const int query = -1;
+    next(&wanted, &query);
+    if (*info != 0) return;
+    int rank = -1, size = 0;
+    MPI_Comm_rank(blacs.comm, &rank);
+    MPI_Comm_size(blacs.comm, &size);
+    int mine = takes && static_cast<T>(*lwork) >= wanted && rank == blacs.row * blacs.cols + blacs.col &&
+               size == blacs.rows * blacs.cols;
+    int all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, blacs.comm);
+    if (!all) return next(work, lwork);
+    try {
+        MpiCommunicator comm(blacs.comm);
+        const ProcessGrid grid(comm, blacs.rows, blacs.cols);
+        Context<Host> ctx(lapack::threads());
+        compute(ctx, grid);
+        work[0] = wanted;
+        call.by("by Quoin");
+    } catch (const NonFiniteEntry&) {
+        next(work, lwork);
+    } catch (const RankDeficient&) {
+        next(work, lwork);
+    } catch (const std::exception& failure) {
+        call.by("failed");
+        *info = lapack::report_failure<int>(call.routine(), failure);
+    }
+}
+
+template <class T, class Next>
+void geqrf(const char* name, Next* next, const int* m, const int* n, T* A, const int* ia, const int* ja,
+           const int* desca, T* tau, T* work, const int* lwork, int* info) {
+    const Blacs blacs(desca[Ctxt]);
+    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m > 0 && *n > 0;
+    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, A, ia, ja, desca, tau, work, lwork, info);
+    const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
+    serve(
+        Call(name, *m, *n), blacs, sub.aligned, work, lwork, info,
+        [&](T* w, const int* lw) { next(m, n, A, ia, ja, desca, tau, w, lw, info); },
+        [&](Context<Host>& ctx, const ProcessGrid& grid) {
+            const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
+            copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, std::min(*m, *n)));
+        });
+}
+
+template <class T, class Next>
+void orgqr(const char* name, Next* next, const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,
+           const int* desca, T* tau, T* work, const int* lwork, int* info) {
+    const Blacs blacs(desca[Ctxt]);
+    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m >= *n && *n > 0;
+    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, k, A, ia, ja, desca, tau, work, lwork, info);
+    const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
+    serve(
+        Call(name, *m, *n, *k), blacs, sub.aligned && *k == *n, work, lwork, info,
+        [&](T* w, const int* lw) { next(m, n, k, A, ia, ja, desca, tau, w, lw, info); },
+        [&](Context<Host>& ctx, const ProcessGrid& grid) {
+            from_lapack<T>(ctx, grid, sub.view(), sub.tau_of(blacs, tau, *k)).form_q_in_place(ctx);
+        });
+}
+
+template <class T, class Next>
+void ormqr(const char* name, Next* next, const char* side, const char* trans, const int* m, const int* n, const int* k,
+           T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic, const int* jc,
+           const int* descc, T* work, const int* lwork, int* info) {
+    const Blacs blacs(desca[Ctxt]);
+    const auto pass_on = [&](T* w, const int* lw) {
+        next(side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, w, lw, info, 1, 1);
+    };
+    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && descc[RowBlock] > 0 && descc[ColBlock] > 0 &&
+                       *ia > 0 && *ja > 0 && *ic > 0 && *jc > 0 && *m > 0 && *n > 0 && *k > 0 && *k <= *m;
+    if (!valid || !is(side, 'L') || blacs.comm == MPI_COMM_NULL) return pass_on(work, lwork);
+    const SubMatrix<T> a(blacs, A, *m, *k, ia, ja, desca), c(blacs, C, *m, *n, ic, jc, descc);
+    const bool alike = a.layout.row_block == c.layout.row_block && a.layout.first_row == c.layout.first_row;
+    serve(Call(name, *m, *n, *k), blacs, a.aligned && c.aligned && alike, work, lwork, info, pass_on,
+          [&](Context<Host>& ctx, const ProcessGrid& grid) {
+              const auto f = from_lapack<T>(ctx, grid, a.view(), a.tau_of(blacs, tau, *k));
+              f.apply_q(ctx, lapack::op_of(trans), c.view());
+          });
+}
+
+template <class T, class Next>
+void gels(const char* name, Next* next, const char* trans, const int* m, const int* n, const int* nrhs, T* A,
+          const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, const int* descb, T* work,
+          const int* lwork, int* info) {
+    const Blacs blacs(desca[Ctxt]);
+    const auto pass_on = [&](T* w, const int* lw) {
+        next(trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, w, lw, info, 1);
+    };
+    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && descb[RowBlock] > 0 && descb[ColBlock] > 0 &&
+                       *ia > 0 && *ja > 0 && *ib > 0 && *jb > 0 && *m >= *n && *n > 0 && *nrhs > 0;
+    if (!valid || !is(trans, 'N') || blacs.comm == MPI_COMM_NULL) return pass_on(work, lwork);
+    const SubMatrix<T> a(blacs, A, *m, *n, ia, ja, desca), b(blacs, B, *m, *nrhs, ib, jb, descb);
+    const bool alike = a.layout.row_block == b.layout.row_block && a.layout.first_row == b.layout.first_row;
+    serve(Call(name, *m, *n, *nrhs), blacs, a.aligned && b.aligned && alike, work, lwork, info, pass_on,
+          [&](Context<Host>& ctx, const ProcessGrid& grid) {
+              const auto f = qr<T>(ctx, grid, a.view());
+              Matrix<T> X(b.local.rows, b.local.cols);
+              copy<T>(ctx, b.local, X.view());
+              f.solve(ctx, {b.layout, X.view()});
+              copy<T>(ctx, X.view(), b.local);
+              copy<T>(ctx, f.v_and_r(), a.local);
+          });
+}
+
+}  // namespace
+
+#define QUOIN_SCALAPACK(T, p)                                                                                          \
+    QUOIN_LAPACK_ABI void p##geqrf_(const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca,  \
+                                    T* tau, T* work, const int* lwork, int* info) {                                    \
+        static const auto next = QUOIN_LAPACK_NEXT(p##geqrf_);                                                         \
+        geqrf(#p "geqrf", next, m, n, A, ia, ja, desca, tau, work, lwork, info);                                       \
+    }                                                                                                                  \
+    QUOIN_LAPACK_ABI void p##orgqr_(const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,      \
+                                    const int* desca, T* tau, T* work, const int* lwork, int* info) {                  \
+        static const auto next = QUOIN_LAPACK_NEXT(p##orgqr_);                                                         \
+        orgqr(#p "orgqr", next, m, n, k, A, ia, ja, desca, tau, work, lwork, info);                                    \
+    }                                                                                                                  \
+    QUOIN_LAPACK_ABI void p##ormqr_(const char* side, const char* trans, const int* m, const int* n, const int* k,     \
+                                    T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic, \
+                                    const int* jc, const int* descc, T* work, const int* lwork, int* info,             \
+                                    std::size_t, std::size_t) {                                                        \
+        static const auto next = QUOIN_LAPACK_NEXT(p##ormqr_);                                                         \
+        ormqr(#p "ormqr", next, side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, work, lwork, info);     \
+    }                                                                                                                  \
+    QUOIN_LAPACK_ABI void p##gels_(const char* trans, const int* m, const int* n, const int* nrhs, T* A,               \
+                                   const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, \
+                                   const int* descb, T* work, const int* lwork, int* info, std::size_t) {              \
+        static const auto next = QUOIN_LAPACK_NEXT(p##gels_);                                                          \
+        gels(#p "gels", next, trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, work, lwork, info);               \
+    }
+QUOIN_SCALAPACK(float, ps)
+QUOIN_SCALAPACK(double, pd)
+#undef QUOIN_SCALAPACK
+
+}  // namespace quoin::scalapack

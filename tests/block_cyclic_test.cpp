@@ -1,0 +1,462 @@
+// QR of block-cyclic matrices: layouts, redistribution, the law on several grids for odd blocks, shapes and every class of matrices,
+// words and messages, faults.
+
+#include "quoin/block_cyclic.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+#include "quoin/distributed.hpp"
+#include "quoin/qr.hpp"
+#include "ranks.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class BlockCyclicTest : public testing::Test {};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(BlockCyclicTest, Precisions);
+
+/// Every grid of so many ranks.
+std::vector<std::pair<int, int>> grids(int ranks) {
+    std::vector<std::pair<int, int>> all;
+    for (int rows = 1; rows <= ranks; ++rows) {
+        if (ranks % rows == 0) all.emplace_back(rows, ranks / rows);
+    }
+    return all;
+}
+
+/// f on every grid of every number of ranks.
+template <class F>
+void on_grids(F f) {
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            for (const auto& shape : grids(ranks)) {
+                const ProcessGrid grid(comm, shape.first, shape.second);
+                SCOPED_TRACE(fmt::format("grid {}x{}, rank {}", grid.rows(), grid.cols(), comm.rank()));
+                f(ctx, grid);
+            }
+        });
+    }
+}
+
+/// This rank's part of A, entry by entry.
+template <class T>
+Matrix<T> part_of(const ProcessGrid& grid, const BlockCyclic& layout, MatrixView<const T> A) {
+    const auto rows = layout.row_axis(grid), cols = layout.col_axis(grid);
+    Matrix<T> local(layout.local_rows(grid), layout.local_cols(grid));
+    for (Index j = 0; j < local.cols(); ++j) {
+        for (Index i = 0; i < local.rows(); ++i)
+            local(i, j) = A(rows.global(grid.row(), i), cols.global(grid.col(), j));
+    }
+    return local;
+}
+
+/// The whole matrix on every rank: the sum over ranks of matrices with zeros elsewhere.
+template <class T>
+Matrix<T> whole(Context<Host>& ctx, const ProcessGrid& grid, const BlockCyclic& layout, MatrixView<const T> local) {
+    const auto rows = layout.row_axis(grid), cols = layout.col_axis(grid);
+    EXPECT_EQ(local.rows, layout.local_rows(grid));
+    EXPECT_EQ(local.cols, layout.local_cols(grid));
+    Matrix<T> A = filled<T>(layout.rows, layout.cols, T(0));
+    for (Index j = 0; j < local.cols; ++j) {
+        for (Index i = 0; i < local.rows; ++i) A(rows.global(grid.row(), i), cols.global(grid.col(), j)) = local(i, j);
+    }
+    grid.comm().all_reduce<T>(ctx, A.view());
+    return A;
+}
+
+/// Factors A in this layout and expects the law of R, of the thin Q, of V and tau, and of products with Q.
+template <class T>
+void expect_law(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclic layout, MatrixView<const T> A,
+                Index panel_width = 0) {
+    layout.rows = A.rows;
+    layout.cols = A.cols;
+    SCOPED_TRACE(fmt::format("{}x{} in blocks {}x{} from ({}, {}), panels {}", A.rows, A.cols, layout.row_block,
+                             layout.col_block, layout.first_row, layout.first_col, panel_width));
+    // stages: the leaf, the levels of the tree of ranks, and the reconstruction of V and T from Q
+    const double bound = law * std::sqrt(2.0 + std::ceil(std::log2(grid.rows())));
+    const Index m = A.rows, n = A.cols, k = std::min(m, n), p = 5;
+    const Padded<T> mine(part_of<T>(grid, layout, A).view());
+    const auto f = qr(ctx, grid, BlockCyclicView<const T>(layout, mine.view()), panel_width);
+    EXPECT_TRUE(same_bits<T>(mine.view(), part_of<T>(grid, layout, A).view())) << "A has changed";
+    EXPECT_TRUE(mine.padding_intact());
+
+    BlockCyclic r_layout = layout, q_layout = layout, c_layout = layout;
+    r_layout.rows = k;
+    q_layout.cols = k;
+    c_layout.cols = p;
+    const Matrix<T> R = whole<T>(ctx, grid, r_layout, f.r(ctx).view());
+    const Matrix<T> Q = whole<T>(ctx, grid, q_layout, f.form_q(ctx).view());
+    const Matrix<T> V_R = whole<T>(ctx, grid, layout, f.v_and_r());
+    const Matrix<T> C = random_normal<T>(m, p, 7);
+    Padded<T> QtC_mine(part_of<T>(grid, c_layout, C.view()).view()),
+        QC_mine(part_of<T>(grid, c_layout, C.view()).view());
+    f.apply_q(ctx, Op::Transpose, {c_layout, QtC_mine.view()});
+    f.apply_q(ctx, Op::None, {c_layout, QC_mine.view()});
+    EXPECT_TRUE(QtC_mine.padding_intact() && QC_mine.padding_intact());
+    const Matrix<T> QtC = whole<T>(ctx, grid, c_layout, std::as_const(QtC_mine).view());
+    const Matrix<T> QC = whole<T>(ctx, grid, c_layout, std::as_const(QC_mine).view());
+    // tau, the same on all ranks of a process column
+    const Matrix<T> tau_mine = f.tau(ctx);
+    const CyclicAxis columns{k, layout.col_block, grid.cols(), layout.first_col};
+    ASSERT_EQ(tau_mine.rows(), columns.local_size(grid.col()));
+    Matrix<T> tau = filled<T>(k, 1, T(0));
+    for (Index l = 0; l < tau_mine.rows(); ++l)
+        tau(columns.global(grid.col(), l), 0) = grid.row() == 0 ? tau_mine(l, 0) : T(0);
+    if (k > 0) grid.comm().all_reduce<T>(ctx, tau.view());
+    Matrix<T> tau_of_column = copy<T>(std::as_const(tau_mine).view());
+    if (tau_mine.rows() > 0) grid.col_comm().broadcast<T>(ctx, tau_of_column.view());
+    EXPECT_TRUE(same_bits<T>(tau_of_column.view(), tau_mine.view()));
+
+    // the same in A's memory, and V and tau imported with other panels; Q in the same memory
+    Padded<T> in_place(mine.view());
+    const auto again = qr_in_place<T>(ctx, grid, {layout, in_place.view()}, panel_width);
+    EXPECT_TRUE(same_bits<T>(in_place.view(), f.v_and_r()));
+    EXPECT_TRUE(same_bits<T>(again.tau(ctx).view(), tau_mine.view()));
+    from_lapack<T>(ctx, grid, {layout, in_place.view()}, tau_mine.view(), 2).form_q_in_place(ctx);
+    EXPECT_TRUE(in_place.padding_intact());
+    const Matrix<T> Q_again =
+        whole<T>(ctx, grid, q_layout, std::as_const(in_place).view().col_block({0, q_layout.local_cols(grid)}));
+
+    if (grid.comm().rank() != 0) return;
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+    EXPECT_TRUE(is_finite<T>(R.view()));
+    EXPECT_TRUE(is_finite<T>(Q.view()));
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i <= std::min(j, k - 1); ++i) ASSERT_EQ(R(i, j), V_R(i, j));
+    }
+    if (k == 0) return;
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
+    EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), bound) << "‖A − QR‖";
+    EXPECT_LE(column_residual_error<T>(A, Q.view(), R.view()), bound) << "max ‖a_j − Q r_j‖";
+    // the reflectors that V and tau say are the Q that products use
+    const auto g = from_lapack<T>(ctx, {copy<T>(V_R.view()), copy<T>(tau.view())});
+    EXPECT_LE(difference<T>(g.form_q(ctx).view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "V, tau";
+    EXPECT_LE(difference<T>(Q_again.view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "imported";
+    Matrix<T> X = copy<T>(C.view());
+    g.apply_q(ctx, Side::Left, Op::Transpose, X.view());
+    EXPECT_LE(difference<T>(QtC.view(), X.view(), k, frobenius_norm<T>(C.view())), bound) << "QᵀC";
+    X = copy<T>(C.view());
+    g.apply_q(ctx, Side::Left, Op::None, X.view());
+    EXPECT_LE(difference<T>(QC.view(), X.view(), k, frobenius_norm<T>(C.view())), bound) << "QC";
+}
+
+TEST(CyclicAxis, CountsAsEntryByEntry) {
+    for (const Index size : {0, 1, 7, 30}) {
+        for (const Index block : {1, 3, 8}) {
+            for (int processes = 1; processes <= 4; ++processes) {
+                for (int first = 0; first < processes; ++first) {
+                    const CyclicAxis axis{size, block, processes, first};
+                    std::vector<Index> count(processes);
+                    for (Index i = 0; i < size; ++i) {
+                        const int owner = static_cast<int>((i / block + first) % processes);
+                        EXPECT_EQ(axis.owner(i), owner);
+                        for (int p = 0; p < processes; ++p) EXPECT_EQ(axis.before(p, i), count[p]);
+                        EXPECT_EQ(axis.global(owner, count[owner]), i);
+                        ++count[owner];
+                    }
+                    for (int p = 0; p < processes; ++p) EXPECT_EQ(axis.local_size(p), count[p]);
+                }
+            }
+        }
+    }
+}
+
+TEST(SubCommunicator, HasItsOwnRanks) {
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            // from the last rank to the first
+            std::vector<int> members;
+            for (int r = ranks - 1; r >= 0; --r) members.push_back(r);
+            SubCommunicator reversed(comm, members);
+            EXPECT_EQ(reversed.rank(), ranks - 1 - comm.rank());
+            Index word = comm.rank();
+            EXPECT_EQ(reversed.broadcast<Index>(ctx, {&word, 1, 1}), 0);
+            EXPECT_EQ(word, ranks - 1);
+            EXPECT_EQ(reversed.broadcast<Index>(ctx, {&word, 1, 1}, 0, 17), 17);
+            EXPECT_THROW(SubCommunicator(comm, {ranks}), InvalidArgument);
+            EXPECT_THROW(SubCommunicator(comm, {comm.rank(), comm.rank()}), InvalidArgument);
+            EXPECT_THROW(SubCommunicator(comm, {}), InvalidArgument);
+            EXPECT_THROW(ProcessGrid(comm, ranks, 2), InvalidArgument);
+        });
+    }
+}
+
+TEST(Communicator, StartedMessagesArriveInTheirOrder) {
+    for (const int ranks : rank_counts()) {
+        if (ranks == 1) continue;
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            const int next = (comm.rank() + 1) % ranks, before = (comm.rank() + ranks - 1) % ranks;
+            SubCommunicator same(comm, [&] {
+                std::vector<int> all(ranks);
+                for (int r = 0; r < ranks; ++r) all[r] = r;
+                return all;
+            }());
+            // a ring in which everybody sends first: with `send` nobody would come to receive
+            Matrix<double> A = filled<double>(2000, 50, 1.0 + comm.rank()),
+                           B = filled<double>(3, 2, 10.0 + comm.rank());
+            Matrix<double> C(2000, 50), D(3, 2);
+            same.start_send<double>(ctx, A.view(), next);
+            same.start_send<double>(ctx, B.view(), next);
+            comm.start_send<double>(ctx, B.view(), next, 5);
+            EXPECT_EQ(comm.receive<double>(ctx, C.view(), before), 0);
+            EXPECT_EQ(same.receive<double>(ctx, D.view(), before), 0);
+            EXPECT_EQ(C(1999, 49), 1.0 + before);
+            EXPECT_EQ(D(2, 1), 10.0 + before);
+            EXPECT_EQ(comm.receive<double>(ctx, D.view(), before), 5);
+            comm.finish_sends();
+            EXPECT_EQ(same.traffic().words_sent, 2000 * 50 + 6);
+            EXPECT_EQ(comm.traffic().words_sent, 0);
+            EXPECT_EQ(comm.traffic().messages_sent, 1);
+        });
+    }
+}
+
+TYPED_TEST(BlockCyclicTest, RedistributionMovesEveryEntryBothWays) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        for (const auto& [m, n, mb, nb] : std::vector<std::array<Index, 4>>{
+                 {23, 11, 3, 2}, {23, 11, 5, 64}, {4, 17, 1, 3}, {0, 5, 2, 2}, {5, 0, 2, 2}, {64, 8, 8, 4}}) {
+            Matrix<T> A(m, n);
+            for (Index i = 0; i < m * n; ++i) A.data()[i] = static_cast<T>(i + 1);
+            const BlockCyclic layout{m, n, mb, nb, grid.rows() - 1, grid.cols() / 2};
+            for (const Spread& spread : spreads) {
+                const auto rows = spread.rows(m, n, grid.comm().size());
+                const Range mine = rows[grid.comm().rank()];
+                const Padded<T> from(A.view().row_block(mine));
+                Padded<T> cyclic(layout.local_rows(grid), layout.local_cols(grid)), back(mine.size(), n);
+                redistribute<T>(ctx, grid, from.view(), {layout, cyclic.view()});
+                EXPECT_TRUE(same_bits<T>(cyclic.view(), part_of<T>(grid, layout, A.view()).view()));
+                redistribute<T>(ctx, grid, BlockCyclicView<const T>(layout, cyclic.view()), back.view());
+                EXPECT_TRUE(same_bits<T>(back.view(), from.view()));
+                EXPECT_TRUE(cyclic.padding_intact() && back.padding_intact());
+            }
+        }
+    });
+}
+
+TYPED_TEST(BlockCyclicTest, OddShapesAndBlocks) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        Index turn = 0;
+        for (const auto& [m, n] : std::vector<std::array<Index, 2>>{{0, 0},
+                                                                    {0, 3},
+                                                                    {3, 0},
+                                                                    {1, 1},
+                                                                    {1, 6},
+                                                                    {6, 1},
+                                                                    {5, 5},
+                                                                    {37, 13},
+                                                                    {13, 37},
+                                                                    {40, 40},
+                                                                    {150, 21},
+                                                                    {200, 2}}) {
+            const Matrix<T> A = random_normal<T>(m, n, 3);
+            static constexpr std::array<Index, 2> blocks[] = {{1, 1}, {3, 5}, {8, 8}, {7, 2}, {64, 64}, {2, 16}};
+            for (const auto& block : in_turn(blocks, turn)) {
+                const BlockCyclic layout{m,
+                                         n,
+                                         block[0],
+                                         block[1],
+                                         static_cast<int>(turn) % grid.rows(),
+                                         static_cast<int>(turn) % grid.cols()};
+                expect_law<T>(ctx, grid, layout, A.view(), turn % 3 == 2 ? 3 : 0);
+            }
+            ++turn;
+            const BlockCyclic layout{m, n, 4, 4};
+            expect_law<T>(ctx, grid, layout, A.view());
+        }
+    });
+}
+
+TYPED_TEST(BlockCyclicTest, Gallery) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        for (const Gallery matrix_class : gallery()) {
+            SCOPED_TRACE(to_string(matrix_class));
+            const Index b = 4 + static_cast<Index>(matrix_class) % 3;
+            expect_law<T>(ctx, grid, {0, 0, b, 6}, generate<T>(matrix_class, 45, 20).view());
+            if (quick()) continue;
+            expect_law<T>(ctx, grid, {0, 0, 8, b}, generate<T>(matrix_class, 18, 27).view());
+            // one panel of all columns where there is one process column
+            expect_law<T>(ctx, grid, {0, 0, 16, 16}, generate<T>(matrix_class, 130, 16).view(), 16);
+        }
+    });
+}
+
+TYPED_TEST(BlockCyclicTest, RIsThatOfOneRankButForSigns) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const Index m = 90, n = 33;
+        const Matrix<T> A = with_condition<T>(m, n, 10);
+        const BlockCyclic layout{m, n, 5, 7};
+        BlockCyclic r_layout = layout;
+        r_layout.rows = n;
+        const auto f = qr(ctx, grid, BlockCyclicView<const T>(layout, part_of<T>(grid, layout, A.view()).view()));
+        Matrix<T> R = whole<T>(ctx, grid, r_layout, f.r(ctx).view());
+        const Matrix<T> R1 = qr(ctx, A.view()).r(ctx);
+        for (Index i = 0; i < n; ++i) {
+            if ((R(i, i) < 0) == (R1(i, i) < 0)) continue;
+            for (Index j = i; j < n; ++j) R(i, j) = -R(i, j);
+        }
+        // κ(A) = 10: both have a backward error of c n u ‖A‖ (checks.hpp), and ‖ΔR‖ <= √2 κ ‖ΔA‖ to first order (Stewart 1977)
+        EXPECT_LE(difference<T>(R.view(), R1.view(), n, frobenius_norm<T>(A.view())), 2 * std::sqrt(2.0) * 10 * law);
+    });
+}
+
+TYPED_TEST(BlockCyclicTest, SameBitsAgain) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const BlockCyclic layout{61, 30, 6, 8};
+        const Matrix<T> A = part_of<T>(grid, layout, random_normal<T>(61, 30, 5).view());
+        const auto f = qr(ctx, grid, BlockCyclicView<const T>(layout, A.view()));
+        Context<Host> two(2);
+        const auto g = qr(two, grid, BlockCyclicView<const T>(layout, A.view()));
+        EXPECT_TRUE(same_bits<T>(f.v_and_r(), g.v_and_r()));
+        EXPECT_TRUE(same_bits<T>(f.tau(ctx).view(), g.tau(ctx).view()));
+    });
+}
+
+TYPED_TEST(BlockCyclicTest, SolvesLeastSquares) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        for (const auto& [m, n, p] :
+             std::vector<std::array<Index, 3>>{{70, 23, 4}, {20, 20, 1}, {9, 4, 0}, {8, 0, 2}}) {
+            const Matrix<T> A = with_condition<T>(m, n, 100), B = random_normal<T>(m, p, 4);
+            const BlockCyclic layout{m, n, 4, 5}, b_layout{m, p, 4, 1, 0, grid.cols() - 1};
+            const auto f = qr(ctx, grid, BlockCyclicView<const T>(layout, part_of<T>(grid, layout, A.view()).view()));
+            Padded<T> mine(part_of<T>(grid, b_layout, B.view()).view());
+            f.solve(ctx, {b_layout, mine.view()});
+            EXPECT_TRUE(mine.padding_intact());
+            const Matrix<T> X = whole<T>(ctx, grid, b_layout, std::as_const(mine).view());
+            if (n == 0 || p == 0 || grid.comm().rank() != 0) continue;
+            // Aᵀ(B − AX) of a backward stable solution is at most c k u ‖A‖ (‖B‖ + ‖A‖‖X‖) (Higham 2002, section 20.3)
+            const auto X1 = X.view().row_block({0, n});
+            Matrix<T> rest = product<T>(A.view(), X1);
+            for (Index i = 0; i < m * p; ++i) rest.data()[i] = B.data()[i] - rest.data()[i];
+            const Matrix<T> gradient = product<T>(transposed<T>(A.view()).view(), rest.view());
+            const double a = frobenius_norm<T>(A.view());
+            const double scale = a * (frobenius_norm<T>(B.view()) + a * frobenius_norm<T>(X1));
+            EXPECT_LE(difference<T>(gradient.view(), filled<T>(n, p, T(0)).view(), n, scale), 2 * law);
+        }
+        const BlockCyclic layout{6, 3, 2, 2}, wide{3, 6, 2, 2}, b_layout{6, 1, 2, 2};
+        Matrix<T> b = part_of<T>(grid, b_layout, filled<T>(6, 1, T(1)).view());
+        const auto zero = qr(
+            ctx, grid, BlockCyclicView<const T>(layout, part_of<T>(grid, layout, filled<T>(6, 3, T(0)).view()).view()));
+        EXPECT_THROW(zero.solve(ctx, {b_layout, b.view()}), RankDeficient);
+        const auto w =
+            qr(ctx, grid, BlockCyclicView<const T>(wide, part_of<T>(grid, wide, filled<T>(3, 6, T(1)).view()).view()));
+        const BlockCyclic c_layout{3, 1, 2, 2};
+        Matrix<T> c = part_of<T>(grid, c_layout, filled<T>(3, 1, T(1)).view());
+        EXPECT_THROW(w.solve(ctx, {c_layout, c.view()}), InvalidArgument);
+    });
+}
+
+/// Words that all ranks together have sent along process rows and columns during the call.
+template <class F>
+std::array<Index, 2> words_of(Context<Host>& ctx, const ProcessGrid& grid, F&& call) {
+    const Index row = grid.row_comm().traffic().words_sent, col = grid.col_comm().traffic().words_sent;
+    call();
+    Matrix<Index> words(2, 1);
+    words(0, 0) = grid.row_comm().traffic().words_sent - row;
+    words(1, 0) = grid.col_comm().traffic().words_sent - col;
+    grid.comm().all_reduce<Index>(ctx, words.view());
+    return {words(0, 0), words(1, 0)};
+}
+
+TEST(BlockCyclic, SendsEachPanelOnceAlongRowsAndSumsAlongColumns) {
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const Index m = 60, n = 24, nb = 4, p = 10;
+        const BlockCyclic layout{m, n, nb, nb}, c_layout{m, p, nb, nb};
+        const Matrix<double> A = part_of<double>(grid, layout, random_normal<double>(m, n).view());
+        Matrix<double> C = part_of<double>(grid, c_layout, random_normal<double>(m, p).view());
+        std::optional<BlockCyclicQR<double>> f;
+        const auto of_qr =
+            words_of(ctx, grid, [&] { f.emplace(qr(ctx, grid, BlockCyclicView<const double>(layout, A.view()), nb)); });
+        const auto of_product = words_of(ctx, grid, [&] { f->apply_q(ctx, Op::Transpose, {c_layout, C.view()}); });
+        const auto of_q = words_of(ctx, grid, [&] { f->form_q(ctx); });
+        // V and T go from one process column to the others: mn − n²/2 words of V with its upper triangles, and T for each process row.
+        // Sums of w rows for each column of C go up and down the tree of a process column.
+        Index v_and_t = 0, sums_of_q = 0;
+        for (Index j = 0; j < n; j += nb) {
+            v_and_t += nb * (m - j + grid.rows() * nb);
+            sums_of_q += nb * (n - j);
+        }
+        EXPECT_EQ(of_product[0], (grid.cols() - 1) * v_and_t);
+        EXPECT_EQ(of_product[1], 2 * (grid.rows() - 1) * n * p);
+        EXPECT_EQ(of_q[0], (grid.cols() - 1) * v_and_t);
+        EXPECT_EQ(of_q[1], 2 * (grid.rows() - 1) * sums_of_q);
+        EXPECT_EQ(of_qr[0], (grid.cols() - 1) * v_and_t);
+        EXPECT_GE(of_qr[1], 2 * (grid.rows() - 1) * (sums_of_q - n * nb));
+    });
+}
+
+/// The words of the error that all ranks throw.
+template <class E, class F>
+std::string error_of(F&& call) {
+    try {
+        call();
+    } catch (const E& e) {
+        return e.what();
+    }
+    ADD_FAILURE() << "nothing of that class was thrown";
+    return {};
+}
+
+TYPED_TEST(BlockCyclicTest, AnErrorOfOneRankIsThrownOnAll) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const BlockCyclic layout{20, 12, 3, 2};
+        const int last = grid.comm().size() - 1;
+        Matrix<T> A = random_normal<T>(20, 12, 2);
+        const auto factor = [&](BlockCyclic l, MatrixView<const T> local) {
+            return qr(ctx, grid, BlockCyclicView<const T>(l, local));
+        };
+        // row and column in the whole matrix
+        A(7, 5) = std::numeric_limits<T>::quiet_NaN();
+        const int owner = grid.rank_at(layout.row_axis(grid).owner(7), layout.col_axis(grid).owner(5));
+        Matrix<T> mine = part_of<T>(grid, layout, A.view());
+        const std::string text = error_of<NonFiniteEntry>([&] { factor(layout, mine.view()); });
+        EXPECT_NE(text.find(fmt::format("rank {}: ", owner)), std::string::npos) << text;
+        EXPECT_NE(text.find("row 7, column 5"), std::string::npos) << text;
+        // a wrong local part on one rank, and another layout on one rank
+        A(7, 5) = 1;
+        mine = part_of<T>(grid, layout, A.view());
+        const Index missing = grid.comm().rank() == last && mine.rows() > 0 ? 1 : 0;
+        if (layout.row_axis(grid).local_size(grid.rows() - 1) > 0) {
+            EXPECT_THROW(factor(layout, std::as_const(mine).view().row_block({missing, mine.rows()})), InvalidArgument);
+        }
+        if (last > 0) {
+            BlockCyclic other = layout;
+            if (grid.comm().rank() == last) other.row_block = 4;
+            const Matrix<T> local = part_of<T>(grid, other, A.view());
+            const std::string said = error_of<InvalidArgument>([&] { factor(other, local.view()); });
+            EXPECT_NE(said.find("the ranks disagree: the rows of a block"), std::string::npos) << said;
+        }
+        // a rank that is stopped in the middle
+        Context<Host> stopped(1);
+        if (grid.comm().rank() == last) stopped.request_stop();
+        EXPECT_THROW(qr(stopped, grid, BlockCyclicView<const T>(layout, mine.view())), Interrupted);
+        // the communicators are as good as before
+        const auto f = factor(layout, mine.view());
+        Matrix<T> C(1, 1);
+        EXPECT_THROW(f.apply_q(ctx, Op::None, {BlockCyclic{19, 1, 3, 2}, C.view()}), InvalidArgument);
+        expect_law<T>(ctx, grid, layout, A.view());
+    });
+}
+
+}  // namespace
+}  // namespace quoin::test
