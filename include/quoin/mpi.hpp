@@ -10,7 +10,7 @@ namespace quoin {
 
 /// The ranks of an MPI communicator: the library quoin_mpi, for CMake quoin::mpi of find_package(quoin COMPONENTS mpi).
 ///
-/// Its messages are MPI_Send and MPI_Recv on a duplicate of `comm`, which returns errors instead of aborting: an Error with
+/// Its messages are MPI_Send, MPI_Isend and MPI_Recv on a duplicate of `comm`, which returns errors instead of aborting: an Error with
 /// ErrorCode::CommunicationFailure has MPI's own text. Messages of more than `largest_message` bytes, at most 2^31 − 1, go in parts.
 ///
 /// Construction and destruction are collective: all ranks of `comm` take part, after MPI_Init and before MPI_Finalize. One thread
