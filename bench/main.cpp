@@ -178,6 +178,9 @@ const Study ranks = {
     "them. The speed-up is against the first number of ranks. Without SHAPE 1000000x192.",
     Shapes | Types | AnyDevice | Operations | RankCounts | Csv | Algorithm, bench_ranks, check_ranks};
 
+constexpr const char* also_options_of_factor =
+    "Also --method and the other options of `quoin factor` that say how to factor.";
+
 constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | GpuAlone;
 const Study papers[] = {
     {"table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, paper_table<0>},
@@ -306,8 +309,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         add_compact_wy_arguments(command, arguments.common.options, "");
     }
     // a subcommand begins with the footer of its parent
-    command.footer(has(Algorithm) ? "Also --method and the other options of `quoin factor` that say how to factor."
-                                  : "");
+    command.footer(has(Algorithm) ? also_options_of_factor : "");
     command.callback([&command, &arguments, &study] {
         if (!command.get_subcommands().empty()) return;
         if (study.has & GpuAlone) arguments.common.device = Device::Cuda;
@@ -346,11 +348,9 @@ int main(int argc, char** argv) {
         const std::vector<std::string> rest = paper.remaining();
         refuse_argument("paper", (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
     });
-    program.footer(
-        "Also --method and the other options of `quoin factor` that say how to factor. docs/performance.md explains "
-        "the "
-        "columns.\n\n"
-        "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"
-        "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf");
+    program.footer(std::string(also_options_of_factor) +
+                   " docs/performance.md explains the columns.\n\n"
+                   "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"
+                   "          quoin bench 1000000x192 --device cuda --against cusolver,blas2 --op geqrf");
     return program.run(argc, argv);
 }

@@ -19,7 +19,6 @@
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
 //     host_panel.cpp                pinned_staging
 //     cholesky_qr.cpp               gram_precision
-//     reconstruct_householder.cpp   drop_unit_reflectors
 //     distributed_qr.cpp            pack_triangle, unpack_triangle, pack_certificate, unpack_certificate
 //     gram_schmidt.cpp              orthonormalize_columns, inspect_remainders
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded

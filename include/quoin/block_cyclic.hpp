@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,15 @@ struct CyclicAxis {
     }
     /// Of all of them (ScaLAPACK's numroc).
     Index local_size(int place) const { return before(place, size); }
+    /// f(part, place) for the parts of `range` in one block, in order.
+    template <class F>
+    void for_each_block(Range range, F f) const {
+        for (Index i = range.begin; i < range.end;) {
+            const Index end = std::min(range.end, (i / block + 1) * block);
+            f(Range{i, end}, owner(i));
+            i = end;
+        }
+    }
     /// The index that is l-th on a place.
     Index global(int place, Index l) const {
         return (l / block * processes + (place - first + processes) % processes) * block + l % block;

@@ -72,6 +72,13 @@ void reduce_sum(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> pa
     reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) { add<T>(ctx, B, C); });
 }
 
+/// A := the sum of A over the ranks, on all of them. `part` as above.
+template <class T, class D>
+void sum_on_all(Context<D>& ctx, JointCall& call, Communicator& comm, View<T, D> A, View<T, D> part) {
+    reduce_sum<T, D>(comm, ctx, A, part, 0, call.note());
+    call.hear(comm.broadcast<T>(ctx, A, 0, call.note()));
+}
+
 /// e_j := the exponent of the largest entry of column j on any rank of `comm`, 0 for a column of zeros; `rows` are this rank's. `chosen`
 /// receives them too, and must stay as it is until the context has been waited for. The call's ranks agree.
 template <class T, class D>

@@ -43,9 +43,9 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr PanelDevice panel = PanelDevice::Device;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
+    static constexpr bool asynchronous = true;  ///< calls may return before their work is done
     /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns by `width`
     /// reflectors.
-    static constexpr bool asynchronous = true;  ///< calls may return before their work is done
     static constexpr bool corrected_products = true;
     static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
     static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }

@@ -1,0 +1,246 @@
+#pragma once
+
+// What the parts of block-cyclic QR share: checks of layouts, the factorization, and V and T of panels on their way along the process
+// rows.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "algorithms/distributed.hpp"
+#include "quoin/block_cyclic.hpp"
+
+namespace quoin {
+
+inline void check_layout(const ProcessGrid& grid, const BlockCyclic& l) {
+    if (l.rows < 0 || l.cols < 0 || l.row_block < 1 || l.col_block < 1 || l.first_row < 0 ||
+        l.first_row >= grid.rows() || l.first_col < 0 || l.first_col >= grid.cols()) {
+        throw InvalidArgument(
+            fmt::format("a {} x {} matrix in blocks of {} x {} from process ({}, {}) is no layout on {} x {} processes",
+                        l.rows, l.cols, l.row_block, l.col_block, l.first_row, l.first_col, grid.rows(), grid.cols()));
+    }
+}
+
+template <class T, class D>
+void check_cyclic(const ProcessGrid& grid, BlockCyclicView<const T, D> A) {
+    check_layout(grid, A.layout);
+    check_matrix(A.local);
+    const Index rows = A.layout.local_rows(grid), cols = A.layout.local_cols(grid);
+    if (A.local.rows != rows || A.local.cols != cols) {
+        throw InvalidArgument(fmt::format("the local part is {} x {}, and the layout gives this rank {} x {}",
+                                          A.local.rows, A.local.cols, rows, cols));
+    }
+}
+
+/// The ranks agree on a layout and on T; `more` is another value that must be the same. What `mine` is on each rank.
+template <class T>
+std::vector<Index> agree_on(JointCall& call, const BlockCyclic& l, const ProcessGrid& grid, JointCall::Same more = {},
+                            Index mine = 0) {
+    return call.agree({{"the number of rows", l.rows},
+                       {"the number of columns", l.cols},
+                       {"the rows of a block", l.row_block},
+                       {"the columns of a block", l.col_block},
+                       {"the first process row", l.first_row},
+                       {"the first process column", l.first_col},
+                       {"the number of process rows", grid.rows()},
+                       {"the number of process columns", grid.cols()},
+                       {"the size of an element", sizeof(T)},
+                       more},
+                      mine);
+}
+
+/// A panel: `width` columns from `first` on, all of one process column.
+struct CyclicPanel {
+    Index first = 0, width = 0;
+    Range cols() const { return {first, first + width}; }
+};
+
+/// What a BlockCyclicQR is made of.
+template <class T, class D>
+struct BlockCyclicFactorization {
+    const ProcessGrid* grid = nullptr;
+    BlockCyclic layout;
+    CyclicAxis row_axis, col_axis;
+    std::vector<CyclicPanel> panels;
+    Index width = 1;      ///< of the widest
+    Matrix<T, D> memory;  ///< of A; none where that is the caller's
+    MatrixView<T, D> A;   ///< V and R: this rank's part
+    Matrix<T, D> Tf;      ///< width × this rank's columns of the panels: T of each, zeros below its diagonal
+
+    Index k() const { return std::min(layout.rows, layout.cols); }
+    bool owns(const CyclicPanel& p) const { return col_axis.owner(p.first) == grid->col(); }
+    /// This rank's rows below row i, and its columns among the first j.
+    Index rows_before(Index i) const { return row_axis.before(grid->row(), i); }
+    Index cols_before(Index j) const { return col_axis.before(grid->col(), j); }
+    Range local_cols(Range c) const { return {cols_before(c.begin), cols_before(c.end)}; }
+    Range rows_from(Index i) const { return {rows_before(i), A.rows}; }
+    MatrixView<T, D> t_of(const CyclicPanel& p) { return Tf.view().block({0, p.width}, local_cols(p.cols())); }
+    MatrixView<const T, D> t_of(const CyclicPanel& p) const {
+        return Tf.view().block({0, p.width}, local_cols(p.cols()));
+    }
+
+    /// f(local, global) for this rank's rows among those of `rows`, as far as they are neighbours in the matrix too.
+    template <class F>
+    void for_each_run(Range rows, F f) const {
+        row_axis.for_each_block(rows, [&](Range block, int owner) {
+            const Index first = rows_before(block.begin);
+            if (owner == grid->row()) f(Range{first, first + block.size()}, block);
+        });
+    }
+
+    /// all(B, j) for blocks of X above the diagonal, and square(B, j) for square blocks on it: together this rank's part of the upper
+    /// trapezoid of a matrix in A's layout, X with all its columns. j: B's local columns.
+    template <class U, class All, class Square>
+    void for_each_block_of_r(MatrixView<U, D> X, All all, Square square) const {
+        col_axis.for_each_block({0, layout.cols}, [&](Range columns, int owner) {
+            if (owner != grid->col()) return;
+            const Index j = columns.begin, c = cols_before(j);
+            const auto block = [&](Range rows, Range cols) {
+                const Range at{c + cols.begin - j, c + cols.end - j};
+                return std::pair(X.block(rows, at), at);
+            };
+            const auto above = block({0, rows_before(std::min(j, layout.rows))}, columns);
+            all(above.first, above.second);
+            for_each_run({j, std::min(columns.end, layout.rows)}, [&](Range local, Range global) {
+                const auto on = block(local, global), right = block(local, {global.end, columns.end});
+                square(on.first, on.second);
+                all(right.first, right.second);
+            });
+        });
+    }
+};
+
+/// Columns of panels where nobody asks: those of blocked Householder on one process.
+template <class D>
+Index panel_width_for(Index k) {
+    return Tuning<D>::panel_width(k, Arithmetic::Native);
+}
+
+/// Panels of `width` columns at most; where there are several process columns none goes beyond a block.
+inline std::vector<CyclicPanel> panels_of(const BlockCyclic& layout, int process_cols, Index width) {
+    const Index k = std::min(layout.rows, layout.cols), block = process_cols == 1 ? k : layout.col_block;
+    // even parts of a block
+    const Index parts = block > 0 ? (block + width - 1) / width : 1, part = (block + parts - 1) / parts;
+    std::vector<CyclicPanel> panels;
+    for (Index j = 0; j < k;) {
+        const Index end = std::min({k, j / block * block + (j % block / part + 1) * part, (j / block + 1) * block});
+        panels.push_back({j, end - j});
+        j = end;
+    }
+    return panels;
+}
+
+/// All but memory, for a layout that is checked; width 0: the usual one.
+template <class T, class D>
+void lay_out(BlockCyclicFactorization<T, D>& f, Index width) {
+    f.row_axis = f.layout.row_axis(*f.grid);
+    f.col_axis = f.layout.col_axis(*f.grid);
+    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.k()));
+    for (const auto& p : f.panels) f.width = std::max(f.width, p.width);
+}
+
+inline void check_width(Index width) {
+    if (width < 0) throw InvalidArgument(fmt::format("the width of a panel is {}", width));
+}
+
+/// V and T of panels on their way along the process rows, and products with I − V T Vᵀ.
+template <class T, class D>
+class CyclicReflectors {
+public:
+    using Factors = BlockCyclicFactorization<T, D>;
+    /// For products with up to p local columns. Allocates.
+    CyclicReflectors(Context<D>& ctx, const Factors& f, JointCall& call, Index p)
+        : ctx_(ctx), f_(f), call_(call), panel_((f.A.rows + f.width) * f.width, 1 + (f.panels.size() > 1)) {
+        W_ = Matrix<T, D>(ctx, f.width * std::max(p, f.width), 1);
+        part_ = Matrix<T, D>(ctx, W_.rows(), f.grid->rows() > 1 ? 1 : 0);
+        memory_ = Matrix<T, D>(ctx, panel_.first, panel_.second);
+    }
+
+    CyclicReflectors(const CyclicReflectors&) = delete;
+    /// The messages must be gone before their memory is.
+    ~CyclicReflectors() {
+        try {
+            f_.grid->row_comm().finish_sends();
+        } catch (...) {
+        }
+    }
+
+    /// This rank's rows of V with its ones and zeros, and T.
+    MatrixView<T, D> v(Index s) {
+        const auto& p = f_.panels[s];
+        if (held_[s % 2].cols() > 0) return held_[s % 2].view();
+        return {memory_.view().at(f_.width * f_.width, s % panel_.second), f_.rows_from(p.first).size(), p.width};
+    }
+    MatrixView<T, D> t(Index s) {
+        const Index w = f_.panels[s].width;
+        return {memory_.view().at(0, s % panel_.second), w, w};
+    }
+
+    /// The process column of panel s sends V and T along the process rows. Where `V` has columns it is this rank's V, as `v` returns it.
+    void share(Index s, Matrix<T, D>&& V = {}) {
+        const auto& p = f_.panels[s];
+        f_.grid->row_comm().finish_sends();  // of the panels that were here
+        held_[s % 2] = {};
+        if (f_.owns(p)) {
+            call_.attempt([&] {
+                if (V.cols() > 0) {
+                    held_[s % 2] = std::move(V);
+                } else {
+                    copy<T>(ctx_, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())), v(s));
+                }
+                set_unit_rows(p, {0, p.width}, v(s));
+                copy<T>(ctx_, f_.t_of(p), t(s));
+            });
+        }
+        // a broadcast whose sends go on beside what follows
+        Communicator& row = f_.grid->row_comm();
+        const RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
+        if (tree.head >= 0) {
+            call_.hear(row.receive<T>(ctx_, v(s), tree.head));
+            call_.hear(row.receive<T>(ctx_, t(s), tree.head));
+        }
+        for (auto member = tree.members.rbegin(); member != tree.members.rend(); ++member) {
+            row.start_send<T>(ctx_, v(s), *member, call_.note());
+            row.start_send<T>(ctx_, t(s), *member, call_.note());
+        }
+    }
+
+    /// V (all of this rank's rows from the first of `cols` on), whose columns `cols` of a panel it has: 1 on the diagonal, 0 above.
+    void set_unit_rows(const CyclicPanel& p, Range cols, MatrixView<T, D> V) {
+        const Index first = p.first + cols.begin, top = f_.rows_before(first);
+        f_.for_each_run({first, p.first + cols.end}, [&](Range local, Range global) {
+            const Range rows{local.begin - top, local.end - top}, c{global.begin - first, global.end - first};
+            set_root<T>(ctx_, V.block(rows, c));
+            set_zero<T, D>(ctx_, V.block(rows, {c.end, V.cols}));
+        });
+    }
+
+    /// C := (I − V op(T) Vᵀ) C, C being this rank's part of some columns, its rows those of V. Only `used` of its rows are not zeros.
+    void apply(MatrixView<const T, D> V, MatrixView<const T, D> Tf, Op op, MatrixView<T, D> C, Index used) {
+        const MatrixView<T, D> W(W_.data(), Tf.cols, C.cols);
+        if (C.cols == 0) return;
+        // W = op(T) VᵀC
+        call_.attempt([&] {
+            throw_if_stopped(ctx_);
+            multiply_transposed<T>(ctx_, V.row_block({0, used}), C.row_block({0, used}), W);
+        });
+        sum_on_all<T, D>(ctx_, call_, f_.grid->col_comm(), W, {part_.data(), W.rows, W.cols});
+        call_.attempt([&] {
+            multiply_triangle<T>(ctx_, Side::Left, Triangle::Upper, op, Tf, W);
+            subtract_product<T>(ctx_, V, W, C);
+        });
+    }
+    /// The same of panel s, after `share`.
+    void apply(Index s, Op op, MatrixView<T, D> C) { apply(v(s), t(s), op, C, C.rows); }
+
+private:
+    Context<D>& ctx_;
+    const Factors& f_;
+    JointCall& call_;
+    std::pair<Index, Index> panel_;  // words of V and T, and panels in memory
+    Matrix<T, D> W_, part_, memory_;
+    std::array<Matrix<T, D>, 2> held_;  // V that has memory of its own
+};
+
+}  // namespace quoin
