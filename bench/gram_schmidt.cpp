@@ -104,9 +104,9 @@ private:
         options.method =
             code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
         if (code == Code::MgsTwice || code == Code::CgsTwice)
-            options.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
+            options.method.set_reorthogonalization(Reorthogonalization::Always);
         options.q = QForm::Explicit;
-        options.panel_width = width;
+        options.method.set_panel_width(width);
         const Plan plan = plan_qr<T>(ctx, m, n, options);
         if (by_quoin(code)) row.width = plan.panel_width;
 
@@ -259,7 +259,7 @@ struct Law {
 Options law_options(Method method, Reorthogonalization r = Reorthogonalization::Off) {
     Options options;
     options.method = method;
-    options.gram_schmidt.reorthogonalization = r;
+    if (r != Reorthogonalization::Off) options.method.set_reorthogonalization(r);
     options.q = QForm::Explicit;
     return options;
 }

@@ -267,7 +267,7 @@ private:
             Options options = arguments_.common.options;
             options.method = method;
             options.q = QForm::Explicit;
-            options.gram_schmidt.reorthogonalization = reorthogonalization;
+            options.method.set_reorthogonalization(reorthogonalization);
             return [&, options] { return run_quoin(A, options, Q, R); };
         };
         using enum Method;
@@ -340,7 +340,7 @@ private:
             options.method = method;
             options.q = QForm::Explicit;
             options.arithmetic = arithmetic;
-            options.gram_schmidt.reorthogonalization = again;
+            if (again != Reorthogonalization::Off) options.method.set_reorthogonalization(again);
             const double seconds = median_seconds([&] { return run_quoin(A, options, Q, R); });
             const bool by_columns = method == Method::ClassicalGramSchmidt;
             report(shape,

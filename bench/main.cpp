@@ -8,6 +8,7 @@
 #include "on_device.hpp"
 #include "paper_tables.hpp"
 #include "program.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin::cli {
 
@@ -95,11 +96,11 @@ OutOfCoreOptions parse_route(const std::string& argument, const std::string& tex
     if (parts.size() != 2 && !twice)
         refuse_argument(argument, fmt::format("'{}' is not METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice", text));
     OutOfCoreOptions options;
-    options.method = parse_name(argument, parts[0],
-                                {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking});
-    options.arithmetic = parse_name(argument, parts[1],
-                                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::TF32, Arithmetic::FP16,
-                                     Arithmetic::BF16, Arithmetic::Corrected});
+    options.method =
+        parse_name(argument, parts[0], {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, study::Blocking});
+    options.arithmetic = parse_name(
+        argument, parts[1],
+        {Arithmetic::Auto, Arithmetic::Native, study::TF32, Arithmetic::FP16, study::BF16, Arithmetic::Corrected});
     options.reorthogonalize = twice;
     return options;
 }

@@ -14,6 +14,7 @@
 #include "large_matrix.hpp"
 #include "page_locked.hpp"
 #include "quoin/io.hpp"
+#include "quoin/study.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
 #include "tracing.hpp"
@@ -31,11 +32,11 @@ struct PublishedRun {
 };
 constexpr PublishedRun published_runs[] = {
     {{65536, 65536}, OutOfCoreMethod::Recursive, 8192, 10.5, 2.7},
-    {{65536, 65536}, OutOfCoreMethod::Blocking, 8192, 18.9, 2.7},
+    {{65536, 65536}, study::Blocking, 8192, 18.9, 2.7},
     {{262144, 65536}, OutOfCoreMethod::Recursive, 8192, 38.5, 9.0},
-    {{262144, 65536}, OutOfCoreMethod::Blocking, 8192, 77.0, 9.0},
+    {{262144, 65536}, study::Blocking, 8192, 77.0, 9.0},
     {{131072, 131072}, OutOfCoreMethod::Recursive, 16384, -1, -1, 37.9, 19.3},
-    {{131072, 131072}, OutOfCoreMethod::Blocking, 16384, -1, -1, 47.2, 22.3},
+    {{131072, 131072}, study::Blocking, 16384, -1, -1, 47.2, 22.3},
 };
 
 /// What they print for this shape by this method; nothing but −1 where they do not.
@@ -130,6 +131,9 @@ private:
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
         const PublishedRun paper = published_for(shape, report.plan);
         const OutOfCorePlan& plan = report.plan;
+        study::PaperBytes by_paper;
+        if (plan.method != OutOfCoreMethod::Householder)
+            by_paper = study::paper_bytes(plan, options.block > 0 ? std::min(options.block, shape.cols) : plan.block);
         constexpr double GiB = 1 << 30;
         const double tflops = 1e-12 * plan.flops / report.seconds;
         const auto bytes = [&](double moved, double of_paper) {
@@ -137,8 +141,8 @@ private:
         };
         results_.say("{:>28} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
                      name_of(options), plan.block, report.seconds, plan.seconds, tflops,
-                     bytes(report.bytes_in, plan.paper_bytes_in), bytes(report.bytes_out, plan.paper_bytes_out),
-                     100 * times.hidden(), report.memory_bytes / GiB, probed.orthogonality, probed.residual);
+                     bytes(report.bytes_in, by_paper.in), bytes(report.bytes_out, by_paper.out), 100 * times.hidden(),
+                     report.memory_bytes / GiB, probed.orthogonality, probed.residual);
         results_.say(
             "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
             "be\n",
@@ -156,7 +160,7 @@ private:
         line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
         line.add("predicted_seconds", plan.seconds).add("tflops", tflops);
         line.add("bytes_in", Index(report.bytes_in)).add("bytes_out", Index(report.bytes_out));
-        line.add("paper_bytes_in", Index(plan.paper_bytes_in)).add("paper_bytes_out", Index(plan.paper_bytes_out));
+        line.add("paper_bytes_in", Index(by_paper.in)).add("paper_bytes_out", Index(by_paper.out));
         line.add("seconds_in", times.in).add("seconds_out", times.out);
         line.add("seconds_products", times.products).add("seconds_panels", times.panels);
         line.add("hidden", times.hidden()).add("seconds_product_copies", times.product_copies);

@@ -20,6 +20,7 @@
 #include "cusolver_qr.hpp"
 #include "device.hpp"
 #include "devices.hpp"
+#include "quoin/study.hpp"
 #include "random.hpp"
 #endif
 
@@ -174,10 +175,9 @@ private:
         }
     }
 
-    Options options(std::optional<FullTOptions> full_t) const {
+    Options options(QOptions q) const {
         Options options = arguments_.common.options;
-        options.q = QForm::Reflectors;
-        options.full_t = full_t;
+        options.q = q;
         return options;
     }
     template <class T>
@@ -187,8 +187,7 @@ private:
         return B;
     }
     template <class T>
-    double factor_seconds(const Matrix<T, D>& A, const Options& options) {
-        const Plan plan = plan_qr<T>(ctx_, A.rows(), A.cols(), options);
+    double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
         Matrix<T, D> work = copied(A);
         std::optional<QR<T, D>> f;
         return timer_.seconds(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
@@ -214,18 +213,20 @@ private:
                 Matrix<T, D> A(ctx_, m, n);
                 fill(ctx_, A);
                 std::vector<Named> runs;
-                const auto add_quoin = [&](const char* name, const Options& options) {
-                    runs.push_back({name, [&, options] { return factor_seconds<T>(A, options); }});
+                const auto add_plan = [&](const char* name, const Plan& plan) {
+                    runs.push_back({name, [&, plan] { return factor_seconds<T>(A, plan); }});
                 };
-                add_quoin("recurrence", options(FullTOptions{.route = FullTRoute::Recurrence}));
-                add_quoin("recurrence-s", options(FullTOptions{.keep_s = true, .route = FullTRoute::Recurrence}));
-                add_quoin("joined", options(FullTOptions{.route = FullTRoute::Joined}));
+                const auto add_quoin = [&, m = m, n = n](const char* name, QOptions q) {
+                    add_plan(name, plan_qr<T>(ctx_, m, n, options(q)));
+                };
+                add_quoin("recurrence", FullT{.route = FullTRoute::Recurrence});
+                add_quoin("recurrence-s", FullT{.keep_s = true, .route = FullTRoute::Recurrence});
+                add_quoin("joined", FullT{.route = FullTRoute::Joined});
                 if (!on_host) {
-                    Options hybrid = options(FullTOptions{.route = FullTRoute::Recurrence});
-                    hybrid.study.panels = PanelDevice::Host;
-                    add_quoin("hybrid", hybrid);
+                    const Options hybrid = options(FullT{.route = FullTRoute::Recurrence});
+                    add_plan("hybrid", study::plan_with_panels_on_host<T>(ctx_, m, n, hybrid));
                 }
-                add_quoin("without-t", options({}));
+                add_quoin("without-t", QForm::Reflectors);
                 std::optional<Rival<T, D>> rival;
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
@@ -292,8 +293,8 @@ private:
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
                 fill(ctx_, A);
                 fill(ctx_, C);
-                const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
-                const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
+                const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
+                const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
                 std::vector<Named> runs;
                 const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                     runs.push_back({name, [&] {
@@ -330,8 +331,8 @@ private:
         unless_too_large({n, n}, [&] {
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
-            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{}));
-            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullTOptions{.keep_s = true}));
+            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
+            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
             std::vector<Named> runs;
             const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {

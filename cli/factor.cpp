@@ -55,10 +55,10 @@ struct Outputs {
         : r(open(directory, "R.npy", std::min(m, n), n)) {
         const Index k = std::min(m, n);
         const Options& options = arguments.common.options;
-        if (options.full_t) {
+        if (options.q.full_t) {
             v.emplace(open(directory, "V.npy", m, k));
             t.emplace(open(directory, "T.npy", k, k));
-            if (options.full_t->keep_s) s.emplace(open(directory, "S.npy", m, k));
+            if (options.q.full_t->keep_s) s.emplace(open(directory, "S.npy", m, k));
         } else if (!arguments.r_only) {
             q.emplace(open(directory, "Q.npy", m, k));
         }
@@ -118,7 +118,6 @@ Outcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& pl
     if (const Index dependent = f.report().dependent_columns; dependent > 0)
         outcome.remark = fmt::format(" ({} on others: 0 on R's diagonal)",
                                      dependent == 1 ? "1 column depends" : fmt::format("{} columns depend", dependent));
-    if (plan.panel == PanelDevice::Host) outcome.remark += ", panels on the host";
 
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
@@ -252,10 +251,10 @@ Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
     Options options = arguments.common.options;
-    const bool full = options.full_t.has_value();
+    const bool full = options.q.full_t.has_value();
     if (full && arguments.r_only)
         throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
-    options.q = full ? QForm::Reflectors : form_q ? QForm::Explicit : QForm::None;
+    if (!full) options.q = form_q ? QForm::Explicit : QForm::None;
     return options;
 }
 
@@ -315,13 +314,13 @@ OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double ca
                                    fmt::format("{} needs the whole matrix in the GPU's memory, which it does "
                                                "not fit: take householder or cgs",
                                                to_string(given.method)));
-    if (given.full_t)
+    if (given.q.full_t)
         throw CLI::ValidationError("--compact-wy",
                                    "full needs the whole matrix in the GPU's memory, which it does not fit");
     OutOfCoreOptions options;
     options.method = by_householder ? OutOfCoreMethod::Householder : OutOfCoreMethod::Recursive;
     options.arithmetic = given.arithmetic;
-    options.reorthogonalize = given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
+    options.reorthogonalize = given.method.reorthogonalization() != Reorthogonalization::Off;
     options.check_finite = given.check_finite;
     options.memory_bytes = cap;
     return options;
@@ -467,7 +466,6 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", outcome.method);
-        if (plan.panel == PanelDevice::Host) line.add("panel", to_string(plan.panel));
         line.add("seconds", outcome.seconds).add("gflops", gflops);
         add_device(line, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
         if (outcome.stream) add_stream_times(line, *outcome.stream);

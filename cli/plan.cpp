@@ -23,6 +23,7 @@ struct PlanArguments {
     CommonArguments common;
     std::vector<std::string> shape;
     DType dtype = DType::F64;
+    QForm q = QForm::Explicit;
     Index gpu_memory = 0;
     Index memory = 0;
     Index ranks = 0;
@@ -101,13 +102,12 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     else
         line.add("fallback", to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
-    const FullTOptions full_t = plan.full_t.value_or(FullTOptions{});
+    const FullT full_t = plan.full_t.value_or(FullT{});
     line.add("compact_wy", plan.full_t ? "full" : "panels").add("keep_s", full_t.keep_s);
     line.add("full_t", to_string(full_t.route));
     line.add("arithmetic", to_string(plan.arithmetic));
-    line.add("reorthogonalization", to_string(plan.gram_schmidt.reorthogonalization));
-    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt.panel));
-    line.add("panel", to_string(plan.panel));
+    line.add("reorthogonalization", to_string(plan.reorthogonalization));
+    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt_panel));
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);
@@ -165,8 +165,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         return print_file_plan(0, arguments, file_plan_within<T>(planned, "the plan", shape, options));
     }
     bool first = !blocks;
-    for (const OutOfCoreMethod method :
-         {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, OutOfCoreMethod::Blocking}) {
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive}) {
         const bool slabs = method == OutOfCoreMethod::Householder;
         const bool rounded = given.arithmetic != Arithmetic::Auto && given.arithmetic != Arithmetic::Native &&
                              given.arithmetic != Arithmetic::Corrected;
@@ -175,9 +174,9 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         OutOfCoreOptions options;
         options.method = method;
         options.arithmetic = given.arithmetic;
-        options.reorthogonalize = !slabs && given.gram_schmidt.reorthogonalization != Reorthogonalization::Off;
+        options.reorthogonalize = !slabs && given.method.reorthogonalization() != Reorthogonalization::Off;
         options.memory_bytes = static_cast<double>(arguments.gpu_memory);
-        options.block = given.panel_width;
+        options.block = given.method.panel_width();
         OutOfCorePlan plan;
         try {
             plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, options);
@@ -196,7 +195,6 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
         line.add("reorthogonalize", plan.reorthogonalize).add("gpu_memory_bytes", plan.memory_bytes);
         line.add("block", plan.block).add("bytes_to_gpu", plan.bytes_in).add("bytes_from_gpu", plan.bytes_out);
-        line.add("paper_bytes_to_gpu", plan.paper_bytes_in).add("paper_bytes_from_gpu", plan.paper_bytes_out);
         line.add("flops", plan.flops).add("predicted_seconds", plan.seconds);
         line.print();
     }
@@ -270,7 +268,6 @@ void print_rank_plans(const PlanArguments& arguments, Shape shape) {
 
 void add_plan(CLI::App& program) {
     auto arguments = std::make_shared<PlanArguments>();
-    arguments->common.options.q = QForm::Explicit;
     CLI::App& command = *program.add_subcommand(
         "plan",
         "Print how an m x n matrix would be factored: method, tree, block sizes and cost.\n"
@@ -283,7 +280,7 @@ void add_plan(CLI::App& program) {
         ->type_name("");
     add_dtype(command, arguments->dtype, "f32 or f64 (default: f64)");
     const CLI::Option* const q = add_choice(
-        command, "--q", arguments->common.options.q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
+        command, "--q", arguments->q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
         "Form of Q: explicit (the thin Q), none (R alone), reflectors (LAPACK's format) or any (default: explicit;\n"
         "with --compact-wy full: reflectors)");
     add_byte_size_argument(
@@ -295,7 +292,7 @@ void add_plan(CLI::App& program) {
         command, "--gpu-memory", arguments->gpu_memory,
         "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
         "time\n"
-        "of blocks of rows (for a tall matrix), of householder, and of recursive and blocking classical Gram-Schmidt,\n"
+        "of blocks of rows (for a tall matrix), of householder, and of recursive classical Gram-Schmidt,\n"
         "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
     CLI::Option* const ranks = add_parsed(
         command, "--ranks", "P",
@@ -323,7 +320,13 @@ void add_plan(CLI::App& program) {
         "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
-        if (q->empty() && arguments->common.options.full_t) arguments->common.options.q = QForm::Reflectors;
+        Options& options = arguments->common.options;
+        if (options.q.full_t) {
+            if (!q->empty() && (arguments->q == QForm::None || arguments->q == QForm::Explicit))
+                refuse_argument("--q", "with --compact-wy full it is reflectors");
+        } else {
+            options.q = arguments->q;
+        }
         const Shape shape = shape_of(arguments->shape);
         if (arguments->ranks > 0) {
             if (arguments->ranks > std::numeric_limits<int>::max()) refuse_argument("--ranks", "it must be below 2^31");

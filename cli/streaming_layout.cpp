@@ -22,7 +22,7 @@ StreamingMemory streaming_r_memory(Index n, Index p, std::size_t element_bytes) 
 
 std::optional<StreamingMemory> gpu_streaming(Index m, Index n, Index p, bool with_q, std::size_t element_bytes,
                                              const Options& options) {
-    if (options.full_t || !can_stream(m, n, options.method)) return {};
+    if (options.q.full_t || !can_stream(m, n, options.method)) return {};
     const double width = static_cast<double>(element_bytes) * static_cast<double>(n + p);
     const double triangle = width * static_cast<double>(n + p);
     // two blocks, the copy of one that is factored, and its T, a quarter of that; with Q its rows too, and for every block an R

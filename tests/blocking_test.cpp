@@ -33,17 +33,18 @@ protected:
             if (m >= 2 * n || !is_conditional(method)) choices.push_back(with(method, QForm::Explicit));
         }
         choices.push_back(with(Method::Auto, QForm::Reflectors));
-        choices.push_back({.q = QForm::Reflectors, .full_t = FullTOptions{}});
-        for (const Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
-            if (m < n) continue;
-            choices.push_back({.method = method, .q = QForm::Explicit, .gram_schmidt = {Reorthogonalization::Always}});
+        choices.push_back({.q = FullT{}});
+        using enum Reorthogonalization;
+        for (const MethodOptions& method : {MethodOptions(ModifiedGramSchmidt{.reorthogonalization = Always}),
+                                            MethodOptions(ClassicalGramSchmidt{.reorthogonalization = Always})}) {
+            if (m >= n) choices.push_back({.method = method, .q = QForm::Explicit});
         }
         const double bound = law * static_cast<double>(std::min(m, n)) * unit_roundoff<T>;
         // a sanitizer sees one access beyond an edge in any of the methods: a third of them at each shape, in turn
         const std::size_t stride = quick() ? 3 : 1;
         for (std::size_t c = shapes_++ % stride; c < choices.size(); c += stride) {
             const Options& options = choices[c];
-            SCOPED_TRACE(case_name(m, n, options.method, options.q) + (options.full_t ? " one T" : ""));
+            SCOPED_TRACE(case_name(m, n, options.method, options.q) + (options.q.full_t ? " one T" : ""));
             const QR<T> f = qr(ctx, A.view(), options);
             const Matrix<T> Q = f.form_q(ctx), R = f.r(ctx);
             EXPECT_LE(orthogonality<T>(ctx, Q.view()), bound);

@@ -47,8 +47,9 @@ inline constexpr struct GramSchmidtCase {
         Options options;
         options.method = method;
         options.q = q;
-        options.gram_schmidt = {reorthogonalization, panel};
-        options.panel_width = panel_width;
+        options.method.set_reorthogonalization(reorthogonalization);
+        if (method == Method::ClassicalGramSchmidt) options.method.set_panel(panel);
+        options.method.set_panel_width(panel_width);
         return options;
     }
 } gram_schmidt_cases[] = {

@@ -179,7 +179,7 @@ TYPED_TEST(CholeskyQR, TheContextWorksOnAfterABreakdown) {
 
 /// Shapes on both sides of the tuning table: those where Auto tries a conditional method and those where it does not.
 template <class T>
-class Auto : public CholeskyQR<T> {
+class AutoOf : public CholeskyQR<T> {
 protected:
     /// Calls check(A, q) with a matrix of every shape and the QForms whose turn it is.
     template <class Generate, class Check>
@@ -194,9 +194,9 @@ protected:
         }
     }
 };
-TYPED_TEST_SUITE(Auto, Types);
+TYPED_TEST_SUITE(AutoOf, Types);
 
-TYPED_TEST(Auto, ObeysTheLawForEveryCondition) {
+TYPED_TEST(AutoOf, ObeysTheLawForEveryCondition) {
     using T = TypeParam;
     const double u = this->u;
     Index turn = 0;
@@ -217,7 +217,7 @@ TYPED_TEST(Auto, ObeysTheLawForEveryCondition) {
 
 /// Around κ = u^(-1/2) the first pass goes through and the certificate still fails: what is done then goes on with Q₁,
 /// for the whole matrix as for one tall panel of a blocked factorization.
-TYPED_TEST(Auto, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
+TYPED_TEST(AutoOf, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
     using T = TypeParam;
     const Index m = 2400, n = 32;
     Index turn = 0;
@@ -228,14 +228,14 @@ TYPED_TEST(Auto, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
             for (QForm q : in_turn(q_forms, turn)) {
                 SCOPED_TRACE(case_name(m, n, method, q) + " kappa " + std::to_string(kappa));
                 Options options = with(method, q);
-                if (method == Method::BlockedHouseholder) options.panel_width = n;
+                if (method == Method::BlockedHouseholder) options.method.set_panel_width(n);
                 expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
             }
     }
 }
 
 /// The same for a panel that is not the first one.
-TYPED_TEST(Auto, ObeysTheLawWhereALaterPanelIsRefused) {
+TYPED_TEST(AutoOf, ObeysTheLawWhereALaterPanelIsRefused) {
     using T = TypeParam;
     const Index m = 2400, n = 16;
     const Matrix<T> first = random_normal<T>(m, n);
@@ -248,13 +248,13 @@ TYPED_TEST(Auto, ObeysTheLawWhereALaterPanelIsRefused) {
             std::copy_n(second.view().at(0, j), m, A.view().at(0, n + j));
         }
         Options options = with(Method::BlockedHouseholder, QForm::Explicit);
-        options.panel_width = n;
+        options.method.set_panel_width(n);
         expect_law<T>(this->ctx, A.view(), qr(this->ctx, A.view(), options));
     }
 }
 
 /// ‖I − Q₁ᵀQ₁‖_F <= 1/2, to the bound: around κ = u^(-1/2) it takes every value.
-TYPED_TEST(Auto, CertifiesUpToOneHalf) {
+TYPED_TEST(AutoOf, CertifiesUpToOneHalf) {
     using T = TypeParam;
     int just_above = 0, below = 0;
     for (double kappa = 0.2 / std::sqrt(this->u); kappa < 8 / std::sqrt(this->u); kappa *= 1.04) {
@@ -270,7 +270,7 @@ TYPED_TEST(Auto, CertifiesUpToOneHalf) {
 }
 
 /// It is of the same Q₁, whatever is made of it; R alone does not even write it.
-TYPED_TEST(Auto, ReportsTheSameDepartureForEveryFormOfQ) {
+TYPED_TEST(AutoOf, ReportsTheSameDepartureForEveryFormOfQ) {
     using T = TypeParam;
     const Matrix<T> A = with_condition<T>(2000, 24, 0.1 / std::sqrt(this->u));
     const auto departure = [&](QForm q) {
@@ -281,7 +281,7 @@ TYPED_TEST(Auto, ReportsTheSameDepartureForEveryFormOfQ) {
     for (const QForm q : {QForm::None, QForm::Reflectors}) EXPECT_EQ(departure(q), expected) << to_string(q);
 }
 
-TYPED_TEST(Auto, ObeysTheLawOnTheGalleryWhereItIsTall) {
+TYPED_TEST(AutoOf, ObeysTheLawOnTheGalleryWhereItIsTall) {
     using T = TypeParam;
     for (Gallery matrix_class : gallery()) {
         const Matrix<T> A = generate<T>(matrix_class, 2500, 24);
@@ -292,7 +292,7 @@ TYPED_TEST(Auto, ObeysTheLawOnTheGalleryWhereItIsTall) {
     }
 }
 
-TYPED_TEST(Auto, FallsBackWhereItsMethodCannotCertify) {
+TYPED_TEST(AutoOf, FallsBackWhereItsMethodCannotCertify) {
     using T = TypeParam;
     const auto deficient = [](Index m, Index n) { return generate<T>(Gallery::RankDeficientExact, m, n); };
     this->for_every_shape(deficient, [&](MatrixView<const T> A, QForm q) {
@@ -305,7 +305,7 @@ TYPED_TEST(Auto, FallsBackWhereItsMethodCannotCertify) {
     });
 }
 
-TYPED_TEST(Auto, FallsBackInPlace) {
+TYPED_TEST(AutoOf, FallsBackInPlace) {
     using T = TypeParam;
     const auto deficient = [](Index m, Index n) { return generate<T>(Gallery::DuplicateColumns, m, n); };
     this->for_every_shape(deficient, [&](MatrixView<const T> A, QForm q) {
@@ -316,7 +316,7 @@ TYPED_TEST(Auto, FallsBackInPlace) {
     });
 }
 
-TYPED_TEST(Auto, DoesNotFallBackOnAWellConditionedMatrix) {
+TYPED_TEST(AutoOf, DoesNotFallBackOnAWellConditionedMatrix) {
     using T = TypeParam;
     const auto conditioned = [](Index m, Index n) { return with_condition<T>(m, n, 3); };
     this->for_every_shape(conditioned, [&](MatrixView<const T> A, QForm q) {

@@ -310,7 +310,7 @@ TYPED_TEST(DistributedTest, TreesBelowTheRanksObeyTheLaw) {
         for (const Index fan_in : {Index{2}, Index{3}}) {
             on_ranks(ranks, [&](Communicator& comm) {
                 Options options = with(Method::TSQR);
-                options.tree = {.leaf_rows = 2 * n, .fan_in = fan_in};
+                options.method.set_tree({.leaf_rows = 2 * n, .fan_in = fan_in});
                 // 25 leaves of one rank are merged in 5 levels, or 6 stages of fan-in 3
                 SCOPED_TRACE(fan_in);
                 expect_law_over_ranks<T>(comm, A.view(), spreads[0], options);

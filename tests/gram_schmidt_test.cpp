@@ -273,11 +273,9 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
         refuses([&] { to_lapack(this->ctx, qr(this->ctx, A.view(), scheme.options(0, QForm::Any))); }, "orthonormal");
     }
     Options mgs = gram_schmidt_cases[0].options();
-    mgs.gram_schmidt.panel = GramSchmidtPanel::CholeskyQR2;
-    refuses([&] { qr(this->ctx, A.view(), mgs); }, "gram_schmidt.panel");
+    refuses([&] { mgs.method.set_panel(GramSchmidtPanel::CholeskyQR2); }, "panel belongs to cgs");
     Options householder = with(Method::BlockedHouseholder);
-    householder.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
-    refuses([&] { qr(this->ctx, A.view(), householder); }, "reorthogonalization");
+    refuses([&] { householder.method.set_reorthogonalization(Reorthogonalization::Always); }, "reorthogonalization");
     refuses([&] { GramSchmidt<T>(this->ctx, 10, 3, with(Method::TSQR)); }, "tsqr");
     refuses([&] { GramSchmidt<T>(this->ctx, -1); }, "negative");
     GramSchmidt<T> basis(this->ctx, 30);
@@ -458,7 +456,7 @@ TYPED_TEST(GramSchmidtTest, GoesOnFromItsStateWithTheSameBits) {
              [](auto& s) {
                  s.panels = {{0, 60}};
              },
-             [](auto& s) { s.options.panel_width = 8; },
+             [](auto& s) { s.options.method.set_panel_width(8); },
              [](auto& s) { s.options.method = Method::ClassicalGramSchmidt; }}) {
         auto state = basis.state(this->ctx);
         spoil(state);

@@ -136,7 +136,7 @@ TYPED_TEST(Input, ImpossibleOptionsAreInvalidForQrToo) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(40, 6);
     Options options = with(Method::TSQR);
-    options.tree.fan_in = 1;
+    options.method.set_tree({.fan_in = 1});
     EXPECT_THROW(qr(this->ctx, A.view(), options), InvalidArgument);
 }
 

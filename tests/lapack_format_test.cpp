@@ -97,8 +97,8 @@ protected:
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(q));
                 Options options = with(GetParam(), q);
                 if (GetParam() != Method::BlockedHouseholder && GetParam() != Method::Auto) {
-                    options.tree = {n, 2};
-                    if (GetParam() == Method::CAQR) options.panel_width = 4;
+                    options.method.set_tree({n, 2});
+                    if (GetParam() == Method::CAQR) options.method.set_panel_width(4);
                 }
                 const Matrix<T> A = random_normal<T>(m, n);
                 expect_lapack_format<T>(A.view(), to_lapack(ctx, qr(ctx, A.view(), options)));
@@ -249,7 +249,7 @@ TYPED_TEST(CompactWY, IsQ) {
             for (Index nb : {0, 1, 6}) {
                 SCOPED_TRACE(to_string(matrix_class) + " " + shape_name(m, n) + " panels of " + std::to_string(nb));
                 Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-                options.panel_width = nb;
+                options.method.set_panel_width(nb);
                 const Matrix<T> A = generate<T>(matrix_class, m, n);
                 this->expect_compact_wy(qr(this->ctx, A.view(), options));
             }
@@ -269,7 +269,7 @@ TYPED_TEST(CompactWY, IsRefusedWhereReflectorsAreNotLapacks) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(90, 9);
     Options tree = with(Method::TSQR);
-    tree.tree.leaf_rows = 30;
+    tree.method.set_tree({.leaf_rows = 30});
     for (const Options& options : {tree, with(Method::CholeskyQR2), with(Method::Auto, QForm::None)}) {
         const QR<T> f = qr(this->ctx, A.view(), options);
         EXPECT_THROW(f.v(this->ctx), InvalidArgument);

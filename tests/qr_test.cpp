@@ -41,17 +41,16 @@ struct Scheme {
 
     /// Reductions in a row in a tree over m rows, where this scheme asks for one.
     Index stages(Index m, Index n) const {
-        return extra_leaf_rows < 0 ? 1 : tree_stages(m, options(n, QForm::Any).tree.leaf_rows, fan_in);
+        return extra_leaf_rows < 0 ? 1 : tree_stages(m, options(n, QForm::Any).method.tree().leaf_rows, fan_in);
     }
 
     Options options(Index n, QForm q) const {
         Options o = with(method, q);
-        o.tree.fan_in = fan_in;
         // A panel is no wider than the matrix.
-        o.panel_width = std::min(panel_width, n);
+        if (panel_width > 0) o.method.set_panel_width(std::min(panel_width, n));
         // TSQR has one panel, as wide as the matrix.
         const Index width = method == Method::TSQR ? std::max<Index>(1, n) : panel_width;
-        if (extra_leaf_rows >= 0) o.tree.leaf_rows = width + extra_leaf_rows;
+        if (extra_leaf_rows >= 0) o.method.set_tree({width + extra_leaf_rows, fan_in});
         return o;
     }
 };
@@ -202,9 +201,9 @@ protected:
                     if (!factors_shape(method, m, n)) continue;
                     const Index stages = tree_stages(m, leaf_rows, fan_in);
                     Options options = with(method);
-                    options.tree = {leaf_rows, fan_in};
+                    options.method.set_tree({leaf_rows, fan_in});
                     // CAQR: the last panel is narrower than the others.
-                    if (method == Method::CAQR) options.panel_width = 3;
+                    if (method == Method::CAQR) options.method.set_panel_width(3);
                     const Matrix<T> A = random_normal<T>(m, n, m);
                     // the four last leaves take turns at each number of leaves
                     for (QForm q : in_turn(q_forms, turn + turn / 4)) {
@@ -267,7 +266,7 @@ TYPED_TEST(QrInterface, ABasisWhoseSignedLuGrowsIsFactoredAsAnyOther) {
             for (QForm q : in_turn(q_forms, turn++)) {
                 SCOPED_TRACE(case_name(m, n, method, q));
                 Options options = with(method, q);
-                if (method == Method::BlockedHouseholder) options.panel_width = n;
+                if (method == Method::BlockedHouseholder) options.method.set_panel_width(n);
                 expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
             }
     }
@@ -462,9 +461,10 @@ TYPED_TEST(QrInterface, BlockSizesMayBeHuge) {
                 if (!factors_shape(method, m, n)) continue;
                 SCOPED_TRACE(case_name(m, n, method, q));
                 Options options = with(method, q);
-                options.tree.fan_in = huge - 1;
+                options.method.set_tree({.fan_in = huge - 1});
                 expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
-                options.panel_width = options.tree.leaf_rows = huge;
+                options.method.set_tree({huge, huge - 1});
+                if (method != Method::TSQR) options.method.set_panel_width(huge);
                 expect_law(this->ctx, A.view(), qr(this->ctx, A.view(), options));
             }
     }

@@ -225,8 +225,8 @@ TEST(TraceTest, AFactorizationRecordsItsStepsWhileATraceIsAttached) {
     const Matrix<double> A = random_normal<double>(300, 200);
     Options options;
     options.method = Method::BlockedHouseholder;
-    options.panel_width = 50;
-    options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
+    options.method.set_panel_width(50);
+    options.q = FullT{.route = FullTRoute::Recurrence};
     Trace trace;
     EXPECT_EQ(ctx.trace(), nullptr);
     qr(ctx, A.view(), options);
@@ -262,7 +262,7 @@ TEST(TraceTest, OtherRunsRecordTheirPhases) {
     least_squares<double, Host>(ctx, A.view(), b.view());
     Options tree;
     tree.method = Method::CAQR;
-    tree.panel_width = 8;
+    tree.method.set_panel_width(8);
     qr(ctx, A.view(), tree).form_q(ctx);
     ctx.attach(nullptr);
     const auto spans = trace.spans();
@@ -279,7 +279,7 @@ protected:
     Context<Host> ctx{2};
     QR<T> factor(MatrixView<const T> A, Options options) {
         Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
-        plan.panel = PanelDevice::Host;
+        plan.panels_on_host = true;
         return qr<T, Host>(ctx, copy<T>(A), plan);
     }
 };
@@ -294,8 +294,8 @@ TYPED_TEST(HostPanelTest, TheLawOverTheGallery) {
             const Matrix<T> A = generate<T>(matrix_class, 150, 90);
             Options options;
             options.method = Method::BlockedHouseholder;
-            if (full) options.full_t = FullTOptions{.keep_s = true};
-            options.panel_width = 32;
+            if (full) options.q = FullT{.keep_s = true};
+            options.method.set_panel_width(32);
             expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
         }
 }
@@ -309,8 +309,8 @@ TYPED_TEST(HostPanelTest, TheLawOverOddShapes) {
                 const Matrix<T> A = random_normal<T>(m, n);
                 Options options;
                 options.method = Method::BlockedHouseholder;
-                options.full_t = FullTOptions{.route = route};
-                options.panel_width = nb;
+                options.q = FullT{.route = route};
+                options.method.set_panel_width(nb);
                 expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
             }
 }
@@ -320,7 +320,7 @@ TYPED_TEST(HostPanelTest, APanelLeavesIsFactoredAndComesBackInOrder) {
     const Matrix<T> A = random_normal<T>(200, 120);
     Options options;
     options.method = Method::BlockedHouseholder;
-    options.panel_width = 40;
+    options.method.set_panel_width(40);
     Trace trace;
     this->ctx.attach(&trace);
     this->factor(A.view(), options);

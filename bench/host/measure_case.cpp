@@ -59,8 +59,9 @@ Options with_form(Options options, QForm q) {
 
 /// What the operation asks of a plan.
 Options options_of(Operation operation, Options options) {
-    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.full_t.emplace();
-    return with_form(options, form_of_q(operation));
+    options = with_form(options, form_of_q(operation));
+    if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.q = FullT{};
+    return options;
 }
 
 /// LAPACK's geqrf of A, in `work`.

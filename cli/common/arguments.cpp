@@ -46,18 +46,31 @@ void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool al
 }
 
 void add_algorithm_arguments(CLI::App& command, Options& options, const std::string& group) {
+    MethodOptions& method = options.method;
+    // --method is read first
     CLI::Option* const added[] = {
-        add_choice(command, "--method", options.method, every_method(),
-                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
-                   "auto). Q of\n"
-                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
-                   "reorthogonalised"),
-        add_size(command, "--panel-width", options.panel_width, "Columns of a panel (0: Quoin chooses)"),
-        add_size(command, "--leaf-rows", options.tree.leaf_rows, "Rows of a leaf of a TSQR tree (0: Quoin chooses)"),
+        add_parsed(
+            command, "--method", "NAME",
+            [&method](const std::string& text) { method = parse_name("--method", text, every_method()); },
+            "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
+            "auto). Q of\n"
+            "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
+            "reorthogonalised"),
+        add_parsed(
+            command, "--panel-width", "N",
+            [&method](const std::string& text) { method.set_panel_width(parse_dimension("--panel-width", text)); },
+            "Columns of a panel (0: Quoin chooses)"),
+        add_parsed(
+            command, "--leaf-rows", "N",
+            [&method](const std::string& text) {
+                method.set_tree({parse_dimension("--leaf-rows", text), method.tree().fan_in});
+            },
+            "Rows of a leaf of a TSQR tree (0: Quoin chooses)"),
         add_parsed(
             command, "--fan-in", "N",
-            [&options](const std::string& text) {
-                options.tree.fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
+            [&method](const std::string& text) {
+                const Index fan_in = text == "flat" ? flat_tree : parse_dimension("--fan-in", text);
+                method.set_tree({method.tree().leaf_rows, fan_in});
             },
             "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
         add_choice(command, "--arithmetic", options.arithmetic,
@@ -65,26 +78,28 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
                    "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
                    "one, as\n"
                    "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),
-        add_choice(command, "--reorthogonalize", options.gram_schmidt.reorthogonalization,
-                   {Reorthogonalization::Off, Reorthogonalization::Selective, Reorthogonalization::Always},
-                   "Which panels of mgs and cgs are orthogonalised twice: off, selective (those that cancellation has\n"
-                   "shortened) or always; Q is then orthonormal to u, for every matrix (default: off)"),
-        add_choice(command, "--panel-method", options.gram_schmidt.panel,
-                   {GramSchmidtPanel::Auto, GramSchmidtPanel::MGS, GramSchmidtPanel::CholeskyQR2},
-                   "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")};
+        add_parsed(
+            command, "--reorthogonalize", "NAME",
+            [&method](const std::string& text) {
+                using enum Reorthogonalization;
+                method.set_reorthogonalization(parse_name("--reorthogonalize", text, {Off, Selective, Always}));
+            },
+            "Which panels of mgs and cgs are orthogonalised twice: off, selective (those that cancellation has\n"
+            "shortened) or always; Q is then orthonormal to u, for every matrix (default: off)"),
+        add_parsed(
+            command, "--panel-method", "NAME",
+            [&method](const std::string& text) {
+                using enum GramSchmidtPanel;
+                method.set_panel(parse_name("--panel-method", text, {Auto, MGS, CholeskyQR2}));
+            },
+            "How cgs factors a panel: mgs, cholesky-qr2 or auto (default: auto)")};
     for (CLI::Option* const option : added) option->group(group);
-    // a study: not in --help
-    add_choice(command, "--panel-device", options.study.panels,
-               {PanelDevice::Auto, PanelDevice::Device, PanelDevice::Host},
-               "Where panels of a matrix on a GPU are factored by --method householder: device, host (on its cores,\n"
-               "while the GPU updates the rest) or auto (default: auto)")
-        ->group("");
 }
 
 void add_compact_wy_arguments(CLI::App& command, Options& options, const std::string& group) {
-    const auto full_t = [&options](const char* name) -> FullTOptions& {
-        if (!options.full_t) throw InvalidArgument(std::string(name) + " belongs to --compact-wy full");
-        return *options.full_t;
+    const auto full_t = [&options](const char* name) -> FullT& {
+        if (!options.q.full_t) throw InvalidArgument(std::string(name) + " belongs to --compact-wy full");
+        return *options.q.full_t;
     };
     CLI::Option* const added[] = {
         add_parsed(
@@ -92,7 +107,7 @@ void add_compact_wy_arguments(CLI::App& command, Options& options, const std::st
             [&options](const std::string& text) {
                 const bool full = text == "full";
                 if (!full && text != "panels") refuse_name("--compact-wy", text, {"panels", "full"});
-                if (full) options.full_t.emplace();
+                if (full) options.q = FullT{};
             },
             "Triangular factors: panels (one T each) or full (one T for all columns, LAPACK's geqrt3; default: "
             "panels)"),

@@ -76,7 +76,7 @@ bool is_one_of_several() {
 
 void let_waiting_threads_sleep(char** argv) {
     if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-    setenv("GOMP_SPINCOUNT", "10000", 1);
+    setenv("GOMP_SPINCOUNT", "30000", 1);
     execv(own_path().c_str(), argv);
 }
 

@@ -27,7 +27,7 @@ private:
 };
 
 /// Threads of libgomp that wait for work spin for 8 ms, and take the cores from other programs meanwhile: here they sleep after
-/// 0.3 ms, unless the user says otherwise. libgomp reads its environment when it is loaded, so the program starts once more.
+/// 1 ms, unless the user says otherwise. libgomp reads its environment when it is loaded, so the program starts once more.
 /// `Program::run` calls it; a program that must do something once calls it before that.
 void let_waiting_threads_sleep(char** argv);
 

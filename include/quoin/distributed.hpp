@@ -67,8 +67,8 @@ private:
 /// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 and
 /// ShiftedCholeskyQR3 sum a Gram matrix of n(n + 1)/2 words over the ranks in each pass, and rank 0 decides for all whether it is
 /// certified. Method::Auto takes CholeskyQR2 where one process would, and TSQR where that is not certified or the matrix not tall.
-/// Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors, `full_t` and
-/// `verify` throw InvalidArgument.
+/// Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors and `verify`
+/// throw InvalidArgument.
 ///
 /// Bounds and exceptions are those of `qr` on one process, for every finite A. The same run gives the same bits again; other numbers
 /// of ranks or other numbers of rows on them may give others, within the bounds.

@@ -16,8 +16,8 @@ namespace quoin {
 ///
 /// as Arnoldi's and other Krylov methods need.
 ///
-/// By blocks of columns, modified or classical, as `Options::method`, `gram_schmidt` and `panel_width` say. Method::Auto is
-/// classical Gram-Schmidt, reorthogonalised always, or selectively if asked. Then ‖I − QᵀQ‖ is O(ku) for every A (Giraud,
+/// By blocks of columns, modified or classical, as `Options::method` says. Method::Auto is classical Gram-Schmidt,
+/// reorthogonalised always. Then ‖I − QᵀQ‖ is O(ku) for every A (Giraud,
 /// Langou, Rozložník and van den Eshof 2005; Barlow and Smoktunowicz 2013). Without reorthogonalization modified
 /// Gram-Schmidt loses O(ku)κ(A) (Björck 1967, Barlow 2019), classical far more (`docs/algorithms.md`). ‖a_j − Q r_j‖ is
 /// O(ku)‖a_j‖ always.

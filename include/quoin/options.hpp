@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
@@ -31,27 +32,13 @@ enum class QForm {
     Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
 };
 
-/// The trees of TSQR and CAQR. Method::Auto takes one of the two where anything is given.
+/// A tree of TSQR or CAQR.
 struct TreeOptions {
     Index leaf_rows = 0;  ///< rows a leaf; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;     ///< R factors merged at a node, at least 2; `flat_tree`: all; 0: Quoin chooses
 };
 /// One leaf is reduced after the other into one R.
 inline constexpr Index flat_tree = std::numeric_limits<Index>::max();
-
-/// How the full T is computed. Both cost 2k³/3 flops beyond the factorization of a square matrix.
-enum class FullTRoute {
-    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
-    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
-    Joined,  ///< afterwards, from the panels' T
-};
-
-/// One T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. By default each panel has its own T, as
-/// in ?geqrt. That is enough for R, Q C and the thin Q.
-struct FullTOptions {
-    bool keep_s = false;  ///< S = V Tᵀ is kept too: Q = I − V Sᵀ
-    FullTRoute route = FullTRoute::Auto;
-};
 
 /// Which columns of Gram-Schmidt are orthogonalised a second time, against every column before them and within their panel:
 /// panel by panel, or by classical Gram-Schmidt, always, all at once. `docs/algorithms.md` has what each guarantees.
@@ -61,61 +48,109 @@ enum class Reorthogonalization {
     Always,     ///< all; with either of the two a dependent column gives r_jj = 0 and a column that completes Q
 };
 
-/// How Gram-Schmidt factors a panel.
+/// How classical Gram-Schmidt factors a panel.
 enum class GramSchmidtPanel {
-    Auto,         ///< modified Gram-Schmidt for ModifiedGramSchmidt; for ClassicalGramSchmidt by the tuning table
+    Auto,         ///< by the tuning table
     MGS,          ///< modified Gram-Schmidt
-    CholeskyQR2,  ///< of ClassicalGramSchmidt: with its certificate; modified Gram-Schmidt for the panels that it refuses
+    CholeskyQR2,  ///< with its certificate; modified Gram-Schmidt for the panels that it refuses
 };
 
-/// Of ModifiedGramSchmidt and ClassicalGramSchmidt.
-struct GramSchmidtOptions {
+// The options of each method. `panel_width`: columns a panel; 0: Quoin chooses.
+
+/// Quoin takes a method that has what is given: a tree for `tree`, panels for `panel_width`.
+struct Auto {
+    Index panel_width = 0;
+    TreeOptions tree{};
+};
+struct BlockedHouseholder {
+    Index panel_width = 0;
+    TreeOptions tree{};  ///< of a panel that is reconstructed from Q of a tree
+};
+struct TSQR {
+    TreeOptions tree{};
+};
+struct CAQR {
+    Index panel_width = 0;
+    TreeOptions tree{};
+};
+struct CholeskyQR2 {};
+struct ShiftedCholeskyQR3 {};
+struct ModifiedGramSchmidt {
+    Index panel_width = 0;
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;
+};
+struct ClassicalGramSchmidt {
+    Index panel_width = 0;
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
     GramSchmidtPanel panel = GramSchmidtPanel::Auto;
+};
+
+/// One method with its options. A Method stands for its method with no option given.
+struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, CholeskyQR2, ShiftedCholeskyQR3,
+                                    ModifiedGramSchmidt, ClassicalGramSchmidt> {
+    using variant::variant;
+    MethodOptions(Method method);
+    operator Method() const { return static_cast<Method>(index()); }
+
+    // The option's default where the method has no such option.
+    Index panel_width() const;
+    TreeOptions tree() const;
+    Reorthogonalization reorthogonalization() const;
+    GramSchmidtPanel panel() const;
+
+    // For methods that are known at run time alone. Throw InvalidArgument where the method has no such option.
+    void set_panel_width(Index width);
+    void set_tree(TreeOptions tree);
+    void set_reorthogonalization(Reorthogonalization reorthogonalization);
+    void set_panel(GramSchmidtPanel panel);
+};
+
+/// How the full T is computed. Both cost 2k³/3 flops beyond the factorization of a square matrix.
+enum class FullTRoute {
+    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
+    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    Joined,  ///< afterwards, from the panels' T
+};
+
+/// Reflectors with one T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. By default each panel
+/// has its own T, as in ?geqrt. That is enough for R, Q C and the thin Q.
+struct FullT {
+    bool keep_s = false;  ///< S = V Tᵀ is kept too: Q = I − V Sᵀ
+    FullTRoute route = FullTRoute::Auto;
+};
+
+/// A form of Q; a FullT: QForm::Reflectors with one T.
+struct QOptions {
+    QOptions(QForm form = QForm::Any) : form(form) {}
+    QOptions(FullT full_t) : form(QForm::Reflectors), full_t(full_t) {}
+    operator QForm() const { return form; }
+
+    QForm form;
+    std::optional<FullT> full_t;
 };
 
 /// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
 /// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any). Native and Corrected hold for products with a Q
 /// kept as reflectors too (`apply_q`, `apply_q_block`, `q_block`), which Auto corrects where they are large enough.
 enum class Arithmetic {
-    Auto,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
-    Native,     ///< in the matrix's own type
-    TF32,       ///< for comparisons alone: operands cut to the 11 bits of TF32, sums in f32
-    FP16,       ///< operands scaled and rounded to f16, u = 2⁻¹¹, sums in f32
-    BF16,       ///< for comparisons alone: operands rounded to bf16, u = 2⁻⁸, sums in f32
-    Corrected,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
-};
-
-/// Where the panels of BlockedHouseholder are factored, for a matrix on a GPU.
-enum class PanelDevice {
-    Auto,    ///< by the tuning table
-    Device,  ///< where the matrix is
-    Host,    ///< on the host's cores, while the GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1)
-};
-
-/// For benchmarks and the tables of papers: slower than what Quoin chooses.
-struct StudyOptions {
-    /// Host asks for BlockedHouseholder. For a matrix on the host it changes nothing else: its panels are factored there anyway.
-    PanelDevice panels = PanelDevice::Auto;
+    Auto = 0,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
+    Native = 1,     ///< in the matrix's own type
+    FP16 = 3,       ///< operands scaled and rounded to f16, u = 2⁻¹¹, sums in f32
+    Corrected = 5,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
 };
 
 /// Choices left to the caller. The defaults are right for almost everybody.
 ///
-///     qr(ctx, A, {.method = Method::TSQR, .tree = {.fan_in = 4}});
-///     qr(ctx, A, {.q = QForm::Reflectors, .full_t = FullTOptions{.keep_s = true}});
-///     qr(ctx, A, {.method = Method::ClassicalGramSchmidt,
-///                 .gram_schmidt = {.reorthogonalization = Reorthogonalization::Always}});
+///     qr(ctx, A, {.method = Method::TSQR});
+///     qr(ctx, A, {.method = TSQR{.tree = {.fan_in = 4}}});
+///     qr(ctx, A, {.q = FullT{.keep_s = true}});
+///     qr(ctx, A, {.method = ClassicalGramSchmidt{.reorthogonalization = Reorthogonalization::Always}});
 struct Options {
-    Method method = Method::Auto;
-    QForm q = QForm::Any;
-    Index panel_width = 0;  ///< columns a panel; 0: Quoin chooses
-    TreeOptions tree{};
-    std::optional<FullTOptions> full_t{};  ///< q is Any or Reflectors, and is Reflectors then
-    GramSchmidtOptions gram_schmidt{};
+    MethodOptions method = Method::Auto;
+    QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
     bool check_finite = true;  ///< NaN or Inf in A is an error; false lets them propagate, as LAPACK does
     bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
-    StudyOptions study{};
 };
 
 /// The choices made for one shape, type and context: a pure value.
@@ -127,14 +162,16 @@ struct Plan {
     Method method = Method::Auto;    ///< never Auto
     Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
     QForm q = QForm::Any;
-    std::optional<FullTOptions> full_t{};        ///< its route is never Auto
+    std::optional<FullT> full_t{};               ///< its route is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q where they are large: Native or Corrected
-    GramSchmidtOptions gram_schmidt{};         ///< its panel is never Auto where the method is one by Gram-Schmidt
-    PanelDevice panel = PanelDevice::Device;   ///< never Auto; Host: not where the matrix is
-    Index panel_width = 0;                     ///< columns a panel
-    Index inner_block = 0;                     ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;                       ///< rows a leaf
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of Gram-Schmidt
+    GramSchmidtPanel gram_schmidt_panel =
+        GramSchmidtPanel::Auto;   ///< never Auto where the method is one by Gram-Schmidt
+    bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
+    Index panel_width = 0;        ///< columns a panel
+    Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
@@ -164,8 +201,8 @@ struct Report {
 /// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, a full T of a Q that is not kept as reflectors, panels of a tree on the
-/// host, an arithmetic that the method, type or device has not ...), naming the option.
+/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, reflectors of Gram-Schmidt, an arithmetic that the method, type or device
+/// has not ...), naming the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
@@ -181,14 +218,12 @@ std::span<const Method> every_method();
 const char* to_string(QForm q);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
-/// "auto", "native", "tf32", "fp16", "bf16", "corrected".
+/// "auto", "native", "fp16", "corrected".
 const char* to_string(Arithmetic arithmetic);
 /// "off", "selective", "always".
 const char* to_string(Reorthogonalization reorthogonalization);
 /// "auto", "mgs", "cholesky-qr2".
 const char* to_string(GramSchmidtPanel panel);
-/// "auto", "device", "host".
-const char* to_string(PanelDevice panel);
 /// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 

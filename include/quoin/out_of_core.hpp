@@ -11,7 +11,6 @@ namespace quoin {
 enum class OutOfCoreMethod {
     Householder,  ///< slabs of columns from left to right; Q is orthonormal to O(nu) whatever A is
     Recursive,    ///< classical Gram-Schmidt by halves (Zhang and Wu 2021)
-    Blocking,     ///< classical Gram-Schmidt block by block: what they compare the recursion with
 };
 
 struct OutOfCoreOptions {
@@ -39,7 +38,7 @@ struct OutOfCoreRates {
     double corrected = 130e12;       ///< Gram-Schmidt's, of thousands of columns
     double corrected_rows = 131072;  ///< the rate holds up to so many rows; beyond, fewer columns fit at a time
     double corrected_by_panels = 95e12;
-    double tensor = 450e12;  ///< FP16 and BF16
+    double tensor = 450e12;  ///< 16 bits
     double tf32 = 250e12;
 };
 
@@ -58,10 +57,6 @@ struct OutOfCorePlan {
     bool check_finite = true;
     bool form_q = true;
     double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, exactly
-    /// What section 3.2 of Zhang and Wu counts for this m and n and `paper_blocks` blocks, with the copies of Q to the host,
-    /// which they omit for the recursion; 0 for Householder.
-    double paper_bytes_in = 0, paper_bytes_out = 0;
-    Index paper_blocks = 0;
     double flops = 0;
     double seconds = 0;  ///< prediction: the slowest of the arithmetic and the two directions, stage by stage
 };
@@ -92,7 +87,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
 ///
 /// R is written on and above its diagonal, and not everywhere below: fill it with zeros before the call. The
 /// method is `options.method`: Householder by slabs (Toledo and Rabani 2002), ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every
-/// A; or classical Gram-Schmidt by recursion or by blocks (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
+/// A; or classical Gram-Schmidt by recursion (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
 /// arithmetic, and whose ‖I − QᵀQ‖ is bounded only where it is reorthogonalised and κ(A)u < 1 (Barlow and Smoktunowicz 2013).
 /// 2mn² flops by Gram-Schmidt, twice that reorthogonalised; 4mn² − 4n³/3 by Householder. Bytes: the plan.
 ///
@@ -115,9 +110,9 @@ template <class T, class D>
 OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> tau,
                                    const OutOfCoreOptions& options = {});
 
-/// "householder", "recursive", "blocking".
+/// "householder", "recursive".
 const char* to_string(OutOfCoreMethod method);
-/// A paragraph for a person: blocks, bytes each way beside the paper's formula, flops and predicted time.
+/// A paragraph for a person: blocks, bytes each way, flops and predicted time.
 std::string to_string(const OutOfCorePlan& plan);
 
 /// What an out-of-core factorization spent on a device, in seconds. Overlapping spans count once.

@@ -68,7 +68,7 @@ public:
 
     /// Q = I − V T Vᵀ where Q is held in LAPACK's format (Schreiber and Van Loan 1989): V m×k, unit lower trapezoidal, its
     /// ones and zeros stored; tau k×1; T k×k, upper triangular with tau on its diagonal and exact zeros below; S = V Tᵀ m×k,
-    /// lower trapezoidal, so that Q = I − V Sᵀ. V and tau are copies, as are T and S with `Options::full_t` and its `keep_s`;
+    /// lower trapezoidal, so that Q = I − V Sᵀ. V and tau are copies, as are T and S with FullT and its `keep_s`;
     /// otherwise T costs mk² flops, and S as many more.
     ///
     /// QForm::Reflectors and BlockedHouseholder keep that format, as does `from_lapack`. Throws InvalidArgument for trees and

@@ -542,11 +542,15 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
     using P = GramSchmidtPanel;
     constexpr R schemes[] = {R::Off, R::Selective, R::Always};
     constexpr P panels[] = {P::Auto, P::MGS, P::CholeskyQR2};
+    const R again = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
+    const P by = parse_name<P>("panel", panels, panel);
     Options options;
     options.method = parse_method(method);
-    options.gram_schmidt.reorthogonalization = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
-    options.panel_width = panel_width;
-    options.gram_schmidt.panel = parse_name<P>("panel", panels, panel);
+    MethodOptions& chosen = options.method;
+    if (chosen == Method::Auto) chosen = ClassicalGramSchmidt{.reorthogonalization = R::Always};
+    if (panel_width != 0) chosen.set_panel_width(panel_width);
+    if (again != R::Off) chosen.set_reorthogonalization(again);
+    if (by != P::Auto) chosen.set_panel(by);
     return options;
 }
 
@@ -599,10 +603,9 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                  std::vector<Index> panel_ends;
                  for (const Range& panel : s.panels) panel_ends.push_back(panel.end);
                  const auto array = [&](Matrix<T>& M) { return to_array(g.home, threads, std::move(M)); };
-                 return nb::make_tuple(to_string(s.options.method),
-                                       to_string(s.options.gram_schmidt.reorthogonalization), s.options.panel_width,
-                                       to_string(s.options.gram_schmidt.panel), array(s.Q), array(s.R), array(s.L),
-                                       panel_ends);
+                 const MethodOptions& method = s.options.method;
+                 return nb::make_tuple(to_string(method), to_string(method.reorthogonalization()), method.panel_width(),
+                                       to_string(method.panel()), array(s.Q), array(s.R), array(s.L), panel_ends);
              })
         .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
         .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })

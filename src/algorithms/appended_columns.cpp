@@ -17,12 +17,8 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
         throw InvalidArgument(
             fmt::format("GramSchmidt: m and capacity must not be negative, and are {} and {}", m, capacity));
     }
-    if (options.method == Method::Auto) {
-        options.method = Method::ClassicalGramSchmidt;
-        if (options.gram_schmidt.reorthogonalization == Reorthogonalization::Off) {
-            options.gram_schmidt.reorthogonalization = Reorthogonalization::Always;
-        }
-    }
+    if (options.method == Method::Auto)
+        options.method = ClassicalGramSchmidt{options.method.panel_width(), Reorthogonalization::Always};
     if (!is_gram_schmidt(options.method)) {
         throw InvalidArgument(
             fmt::format("GramSchmidt: the method must be mgs or cgs, and is {}", to_string(options.method)));
@@ -111,10 +107,13 @@ template <class T, class D>
 typename GramSchmidt<T, D>::State GramSchmidt<T, D>::state(Context<D>& ctx) const {
     const Impl& f = *impl_;
     State state;
-    state.options.method = f.plan.method;
+    if (f.plan.method == Method::ModifiedGramSchmidt) {
+        state.options.method = ModifiedGramSchmidt{f.plan.panel_width, f.plan.reorthogonalization};
+    } else {
+        state.options.method =
+            ClassicalGramSchmidt{f.plan.panel_width, f.plan.reorthogonalization, f.plan.gram_schmidt_panel};
+    }
     state.options.arithmetic = f.plan.arithmetic;
-    state.options.gram_schmidt = f.plan.gram_schmidt;
-    state.options.panel_width = f.plan.panel_width;
     state.options.check_finite = f.plan.check_finite;
     state.Q = copy_of<T, D>(ctx, q());
     state.R = copy_of<T, D>(ctx, r());
@@ -178,7 +177,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     if (V.cols == 0) return H;
     const ColumnsInRange<T, D> scaling(ctx, f.plan, V);
     f.basis.project(ctx, q(), {0, cols()}, V, H.view());
-    if (f.plan.gram_schmidt.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
+    if (f.plan.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
         // H := H + C,   V := V − Q C
         Matrix<T, D> C(ctx, cols(), V.cols);
         f.basis.project(ctx, q(), {0, cols()}, V, C.view());

@@ -65,7 +65,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
     std::optional<HostPanels<T, D>> host;
-    if (plan.panel == PanelDevice::Host && count > 0) host.emplace(ctx, m, plan.panel_width);
+    if (plan.panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
     const auto factor = [&](Context<D>& where, Index s, OverlappedWork overlapped) {
         const Panel& panel = forest.panels[s];

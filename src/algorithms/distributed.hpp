@@ -24,8 +24,7 @@ template <class T, class D>
 Plan plan_reflectors(const Context<D>& ctx, Index m, Index n, TreeOptions tree = {}) {
     Options options;
     const bool one_panel = std::min(m, n) <= Tuning<D>::most_tree_cols;
-    options.method = one_panel ? Method::TSQR : Method::BlockedHouseholder;
-    if (one_panel) options.tree = tree;
+    options.method = one_panel ? MethodOptions(TSQR{tree}) : BlockedHouseholder{};
     options.check_finite = false;
     return plan_qr<T>(ctx, m, n, options);
 }
@@ -59,7 +58,7 @@ Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
         if (is_cholesky(plan.method)) return plan;
     }
     if (wide) return plan_reflectors<T>(ctx, m, n);
-    options.method = Method::TSQR;
+    options.method = TSQR{options.method.tree()};
     return plan_qr<T>(ctx, m, n, options);
 }
 

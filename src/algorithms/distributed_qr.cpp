@@ -18,7 +18,7 @@ void require_offered(const Options& o) {
             fmt::format("method {} is not available over ranks: use auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3",
                         to_string(o.method)));
     }
-    if (o.q == QForm::Reflectors || o.full_t)
+    if (o.q == QForm::Reflectors)
         throw InvalidArgument("LAPACK's format of Q is not available over ranks: q is any, none or explicit");
     if (o.verify) throw InvalidArgument("verify is not available over ranks: form Q and measure it");
 }
@@ -79,20 +79,16 @@ private:
             if (overwrites()) X_ = Matrix<T, D>(ctx_, A_.rows, n_);
         });
         const auto& o = options_;
-        const auto heights = call_.agree(
-            {{"the number of columns", n_},
-             {"the size of an element", sizeof(T)},
-             {"Options::method", static_cast<Index>(o.method)},
-             {"Options::q", static_cast<Index>(o.q)},
-             {"Options::panel_width", o.panel_width},
-             {"TreeOptions::leaf_rows", o.tree.leaf_rows},
-             {"TreeOptions::fan_in", o.tree.fan_in},
-             {"GramSchmidtOptions::reorthogonalization", static_cast<Index>(o.gram_schmidt.reorthogonalization)},
-             {"GramSchmidtOptions::panel", static_cast<Index>(o.gram_schmidt.panel)},
-             {"Options::arithmetic", static_cast<Index>(o.arithmetic)},
-             {"Options::check_finite", o.check_finite},
-             {"StudyOptions::panels", static_cast<Index>(o.study.panels)}},
-            A_.rows);
+        const auto heights = call_.agree({{"the number of columns", n_},
+                                          {"the size of an element", sizeof(T)},
+                                          {"Options::method", static_cast<Index>(o.method.index())},
+                                          {"Options::q", static_cast<Index>(o.q.form)},
+                                          {"Auto::panel_width", o.method.panel_width()},
+                                          {"TreeOptions::leaf_rows", o.method.tree().leaf_rows},
+                                          {"TreeOptions::fan_in", o.method.tree().fan_in},
+                                          {"Options::arithmetic", static_cast<Index>(o.arithmetic)},
+                                          {"Options::check_finite", o.check_finite}},
+                                         A_.rows);
         // from here to the next message all ranks compute the same
         f_.layout = RowGroups(heights, n_);
         f_.plan = plan_over_ranks<T>(ctx_, f_.layout.total, n_, options_);
@@ -247,7 +243,7 @@ private:
             throw_if_stopped(ctx_);
             const bool is_copy = copied_;
             const Index h = f_.group().rows;
-            const Plan plan = plan_reflectors<T>(ctx_, h, n_, options_.tree);
+            const Plan plan = plan_reflectors<T>(ctx_, h, n_, options_.method.tree());
             if (!wants_q() && h >= n_ && plan.method == Method::TSQR) {
                 const auto A = is_copy ? std::as_const(group).view() : A_;
                 return tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());

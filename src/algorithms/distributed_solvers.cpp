@@ -112,7 +112,8 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
 
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, bool vectors, Options options) {
-    options.q = !vectors ? QForm::None : options.q == QForm::None ? QForm::Any : options.q;
+    if (!vectors) options.q = QForm::None;
+    if (vectors && options.q == QForm::None) options.q = QForm::Any;
     const Index n = A.cols;
     const RankQRInRange<T, D> factored(ctx, comm, A, options);
     require_tall("svd", factored.factors.rows(), n);

@@ -129,9 +129,8 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
 template <class T, class D>
 QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
     Options options;
-    options.method = Method::BlockedHouseholder;
+    options.method = BlockedHouseholder{panel_width};
     options.q = QForm::Reflectors;
-    options.panel_width = panel_width;
     Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
     plan.one_launch = false;
     QR<T, D> f = Inside::planned<T, D>(plan);

@@ -6,6 +6,7 @@
 
 #include "algorithms/factorization.hpp"
 #include "devices.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin {
 
@@ -32,7 +33,6 @@ const char* to_string(Reorthogonalization reorthogonalization) {
     return name_of(reorthogonalization, {"off", "selective", "always"});
 }
 const char* to_string(GramSchmidtPanel panel) { return name_of(panel, {"auto", "mgs", "cholesky-qr2"}); }
-const char* to_string(PanelDevice panel) { return name_of(panel, {"auto", "device", "host"}); }
 
 std::span<const Method> every_method() {
     static constexpr Method methods[] = {Method::Auto,
@@ -60,14 +60,13 @@ void require_tree(const char* what, Index width) {
 template <class T, class D>
 Method choose_method(Index m, Index n, const Options& options, QForm q) {
     if (options.method != Method::Auto) return options.method;
-    // a tree's options ask for a tree
-    if (options.tree.fan_in > 0 || options.tree.leaf_rows > 0) {
-        const bool one_panel = n <= Tuning<D>::one_tree_cols && (options.panel_width == 0 || options.panel_width >= n);
+    const auto [panel_width, tree] = std::get<Auto>(options.method);
+    if (tree.fan_in > 0 || tree.leaf_rows > 0) {
+        const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
         return m >= n && one_panel ? Method::TSQR : Method::CAQR;
     }
-    if (options.study.panels == PanelDevice::Host) return Method::BlockedHouseholder;
     const bool tall = n > 0 && Tuning<D>::tall(m, n);
-    if (!tall || options.panel_width > 0) return Method::BlockedHouseholder;
+    if (!tall || panel_width > 0) return Method::BlockedHouseholder;
     if (q == QForm::Reflectors && !Tuning<D>::one_panel(m, n, sizeof(T))) return Method::BlockedHouseholder;
     return q == QForm::None ? Tuning<D>::r_only(m, n) : Method::CholeskyQR2;
 }
@@ -75,7 +74,8 @@ Method choose_method(Index m, Index n, const Options& options, QForm q) {
 /// Throws InvalidArgument for the first row that applies to these options and the method chosen for them.
 template <class T, class D>
 void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
-    const Index k = std::min(m, n);
+    const Index panel_width = o.method.panel_width();
+    const TreeOptions tree = o.method.tree();
     const bool by_gram_schmidt = is_gram_schmidt(method), by_cgs = method == Method::ClassicalGramSchmidt;
     const bool has_halves = corrected_products<T, D>;
     const bool corrected = o.arithmetic == Arithmetic::Corrected;
@@ -84,36 +84,24 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
         bool applies;
         const char* why;
     } refusals[] = {
-        {o.panel_width < 0, "panel_width must not be negative, and is {panel_width}"},
-        {o.tree.leaf_rows < 0, "leaf_rows must not be negative, and is {leaf_rows}"},
-        {o.tree.fan_in < 0 || o.tree.fan_in == 1, "fan_in must be at least 2 (or 0: Quoin chooses), and is {fan_in}"},
-        {o.full_t && (o.q == QForm::None || o.q == QForm::Explicit), "full_t keeps Q as reflectors, and q is {q}"},
-        {by_gram_schmidt && (o.full_t || o.q == QForm::Reflectors),
-         "{method} holds Q explicitly and has no reflectors: q is any, explicit or none, without full_t"},
-        {!by_gram_schmidt && o.gram_schmidt.reorthogonalization != Reorthogonalization::Off,
-         "reorthogonalization belongs to mgs and cgs, and the method is {method}"},
-        {!by_cgs && o.gram_schmidt.panel == GramSchmidtPanel::CholeskyQR2,
-         "gram_schmidt.panel cholesky-qr2 belongs to cgs, and the method is {method}"},
-        {!by_gram_schmidt && o.gram_schmidt.panel != GramSchmidtPanel::Auto,
-         "gram_schmidt.panel belongs to mgs and cgs, and the method is {method}"},
+        {panel_width < 0, "panel_width must not be negative, and is {panel_width}"},
+        {tree.leaf_rows < 0, "leaf_rows must not be negative, and is {leaf_rows}"},
+        {tree.fan_in < 0 || tree.fan_in == 1, "fan_in must be at least 2 (or 0: Quoin chooses), and is {fan_in}"},
+        {by_gram_schmidt && o.q == QForm::Reflectors,
+         "{method} holds Q explicitly and has no reflectors: q is any, explicit or none"},
         {m < n && (is_cholesky(method) || by_gram_schmidt),
          "{method} needs at least as many rows as columns, and A is {m} x {n}"},
-        {o.method == Method::TSQR && o.panel_width > 0 && o.panel_width < k,
-         "tsqr has one panel of min(m, n) = {k} columns; panel_width {panel_width} asks for caqr"},
-        {o.study.panels == PanelDevice::Host && method != Method::BlockedHouseholder,
-         "panels on the host belong to method householder, and the method is {method}"},
         {rounded && !(has_halves && by_cgs),
          "arithmetic {arithmetic} is for f32 on a GPU by cgs, and this is {type} by {method}{device}"},
-        {corrected && !(has_halves && (by_cgs || (method == Method::BlockedHouseholder && !o.full_t))),
-         "arithmetic corrected is for f32 on a GPU by cgs, or by householder without full_t, and this is {type} by "
+        {corrected && !(has_halves && (by_cgs || (method == Method::BlockedHouseholder && !o.q.full_t))),
+         "arithmetic corrected is for f32 on a GPU by cgs, or by householder without a full T, and this is {type} by "
          "{method}{device}"},
     };
     for (const auto& [applies, why] : refusals) {
         if (!applies) continue;
-        throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n), fmt::arg("k", k),
-                                          fmt::arg("method", to_string(method)), fmt::arg("q", to_string(o.q)),
-                                          fmt::arg("panel_width", o.panel_width),
-                                          fmt::arg("leaf_rows", o.tree.leaf_rows), fmt::arg("fan_in", o.tree.fan_in),
+        throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n),
+                                          fmt::arg("method", to_string(method)), fmt::arg("panel_width", panel_width),
+                                          fmt::arg("leaf_rows", tree.leaf_rows), fmt::arg("fan_in", tree.fan_in),
                                           fmt::arg("arithmetic", to_string(o.arithmetic)),
                                           fmt::arg("type", Scalar<T>::name),
                                           fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
@@ -167,39 +155,35 @@ void choose_tree(Plan& plan, Index width, const TreeOptions& tree) {
 }
 
 template <class D>
-void choose_gram_schmidt(Plan& plan, const Options& options) {
+void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
     const Index n = std::max<Index>(1, plan.cols);
-    plan.gram_schmidt = options.gram_schmidt;
-    if (plan.gram_schmidt.panel == GramSchmidtPanel::Auto) {
-        plan.gram_schmidt.panel =
-            plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS : Tuning<D>::gram_schmidt_panel;
-    }
-    const Index width = options.panel_width > 0 ? options.panel_width : Tuning<D>::gram_schmidt_width(plan.method);
+    plan.reorthogonalization = given.reorthogonalization();
+    plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS
+                              : given.panel() == GramSchmidtPanel::Auto  ? Tuning<D>::gram_schmidt_panel
+                                                                         : given.panel();
+    const Index width = given.panel_width() > 0 ? given.panel_width() : Tuning<D>::gram_schmidt_width(plan.method);
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
-}  // namespace
-
 template <class T, class D>
-Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
+Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
+    const Index panel_width = options.method.panel_width();
     detail::checked_bytes(m, n, sizeof(T));
     const Index k = std::min(m, n);
     Plan plan;
     plan.rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
-    plan.q = options.full_t && options.q == QForm::Any ? QForm::Reflectors : options.q;
+    plan.q = options.q;
     plan.method = choose_method<T, D>(m, n, options, plan.q);
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
-    plan.full_t = options.full_t;
+    plan.full_t = options.q.full_t;
     if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {
         plan.full_t->route = plan.full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
     }
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
-    plan.panel = options.study.panels == PanelDevice::Auto ? Tuning<D>::panel : options.study.panels;
-    if (!Tuning<D>::asynchronous || plan.method != Method::BlockedHouseholder) plan.panel = PanelDevice::Device;
-    const bool on_host = plan.panel == PanelDevice::Host;
+    plan.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
     const bool extends_t = plan.full_t && plan.full_t->route == FullTRoute::Recurrence;
     const bool one_tree = n <= Tuning<D>::one_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
@@ -212,24 +196,26 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
     Index tree_width = full;
     switch (plan.method) {
         case Method::BlockedHouseholder:
-            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width
-                                              : on_host               ? Tuning<D>::host_panel_width(k)
-                                                        : Tuning<D>::panel_width(k, plan.arithmetic, extends_t));
+            plan.panel_width =
+                std::min(full, panel_width > 0       ? panel_width
+                               : plan.panels_on_host ? Tuning<D>::host_panel_width(k)
+                                                     : Tuning<D>::panel_width(k, plan.arithmetic, extends_t));
             plan.inner_block = plan.panel_width;
-            plan.one_launch = options.panel_width == 0 && options.study.panels == PanelDevice::Auto && !plan.full_t &&
+            plan.one_launch = panel_width == 0 && !panels_on_host && !plan.full_t &&
                               SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
-            plan.reconstruct_rows = on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
+            plan.reconstruct_rows =
+                plan.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
             tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);
             break;
         case Method::CAQR:
-            plan.panel_width = std::min(full, options.panel_width > 0 ? options.panel_width : Tuning<D>::tree_width);
+            plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
             require_tree<D>("panel_width", plan.panel_width);
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             tree_width = plan.panel_width;
             break;
         case Method::ModifiedGramSchmidt:
         case Method::ClassicalGramSchmidt:
-            choose_gram_schmidt<D>(plan, options);
+            choose_gram_schmidt<D>(plan, options.method);
             count_costs(plan);
             return plan;
         case Method::TSQR:
@@ -241,9 +227,26 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
             plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
-    choose_tree<D>(plan, tree_width, options.tree);
+    choose_tree<D>(plan, tree_width, options.method.tree());
     count_costs(plan);
     return plan;
+}
+
+}  // namespace
+
+template <class T, class D>
+Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
+    return plan_of<T, D>(m, n, options, false);
+}
+
+template <class T, class D>
+Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Options options) {
+    if (options.method == Method::Auto) options.method = BlockedHouseholder{options.method.panel_width()};
+    if (options.method != Method::BlockedHouseholder) {
+        throw InvalidArgument(fmt::format("panels on the host belong to method householder, and the method is {}",
+                                          to_string(options.method)));
+    }
+    return plan_of<T, D>(m, n, options, true);
 }
 
 std::string to_string(const Plan& plan) {
@@ -254,7 +257,7 @@ std::string to_string(const Plan& plan) {
     if (plan.one_launch) text += "one launch factors the whole matrix; V, T and large products with Q go by panels:\n";
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
-                            to_string(plan.gram_schmidt.panel), to_string(plan.gram_schmidt.reorthogonalization));
+                            to_string(plan.gram_schmidt_panel), to_string(plan.reorthogonalization));
     } else if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
         text += fmt::format("panels of {} columns, T of {} columns\n", plan.panel_width, plan.inner_block);
     }
@@ -262,7 +265,7 @@ std::string to_string(const Plan& plan) {
         text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,
                             plan.domain_leaves, plan.fan_in);
     }
-    if (plan.panel == PanelDevice::Host) text += "panels factored on the host, beside the updates on the GPU\n";
+    if (plan.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
     if (plan.method == Method::BlockedHouseholder && plan.reconstruct_rows > 0 && plan.rows >= plan.reconstruct_rows) {
         text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
     }
@@ -281,7 +284,9 @@ std::string to_string(const Plan& plan) {
     return text;
 }
 
-#define QUOIN_INSTANTIATE(T, D) template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options);
+#define QUOIN_INSTANTIATE(T, D)                                            \
+    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options); \
+    template Plan study::plan_with_panels_on_host<T, D>(const Context<D>&, Index, Index, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

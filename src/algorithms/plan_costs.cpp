@@ -74,7 +74,7 @@ void add_full_t(Plan& plan) {
 void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
     const bool modified = plan.method == Method::ModifiedGramSchmidt;
-    const bool by_cholesky = plan.gram_schmidt.panel == GramSchmidtPanel::CholeskyQR2;
+    const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
     // a level of the recursion: columns, and how many nodes have so many
     std::map<double, double> level{{number(plan.cols), 1}};
     while (!level.empty()) {
@@ -126,7 +126,7 @@ void count_costs(Plan& plan) {
         if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
         plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
-        if (plan.gram_schmidt.reorthogonalization == Reorthogonalization::Always) {
+        if (plan.reorthogonalization == Reorthogonalization::Always) {
             plan.flops *= 2;
             plan.bytes_moved *= 2;
             if (plan.method == Method::ClassicalGramSchmidt && n > nb) {
@@ -138,7 +138,7 @@ void count_costs(Plan& plan) {
                 plan.bytes_moved += m * n * (n / nb) * plan.element_bytes;
             }
         }
-        if (plan.arithmetic != Arithmetic::Native && plan.arithmetic != Arithmetic::TF32) {
+        if (takes_halves(plan.arithmetic)) {
             plan.workspace_bytes += converted_bytes(plan);
         }
         return;

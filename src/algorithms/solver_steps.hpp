@@ -52,16 +52,19 @@ void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name 
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
-/// Refuses what needs an orthonormal Q where Gram-Schmidt without reorthogonalization makes it. Has the fields of Options and
-/// Plan.
-template <class Choices>
-void require_orthonormal(const Choices& choices, const char* what) {
-    if (!is_gram_schmidt(choices.method) || choices.gram_schmidt.reorthogonalization != Reorthogonalization::Off)
-        return;
+/// Refuses what needs an orthonormal Q where Gram-Schmidt without reorthogonalization makes it.
+inline void require_orthonormal(Method method, Reorthogonalization reorthogonalization, const char* what) {
+    if (!is_gram_schmidt(method) || reorthogonalization != Reorthogonalization::Off) return;
     throw InvalidArgument(fmt::format(
         "{} needs an orthonormal Q. That of {} without reorthogonalization is far from it if κ(A) is large: ask "
         "for reorthogonalization, or for another method",
-        what, to_string(choices.method)));
+        what, to_string(method)));
+}
+inline void require_orthonormal(const Options& options, const char* what) {
+    require_orthonormal(options.method, options.method.reorthogonalization(), what);
+}
+inline void require_orthonormal(const Plan& plan, const char* what) {
+    require_orthonormal(plan.method, plan.reorthogonalization, what);
 }
 
 /// Aᵀ, in memory of its own.

@@ -51,7 +51,7 @@ struct Form {
     cudaDataType_t type;
     explicit Form(Arithmetic arithmetic)
         : slots(arithmetic == Arithmetic::Corrected ? 3 : 1),
-          type(arithmetic == Arithmetic::BF16 ? CUDA_R_16BF : CUDA_R_16F) {}
+          type(arithmetic == study::BF16 ? CUDA_R_16BF : CUDA_R_16F) {}
 
     /// Calls f.operator()<H, slots>().
     template <class F>
@@ -162,8 +162,7 @@ private:
 }  // namespace
 
 bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
-    const bool by_halves = arithmetic != Arithmetic::Native && arithmetic != Arithmetic::TF32;
-    return by_halves && std::min({m, n, p}) >= least_halved;
+    return takes_halves(arithmetic) && std::min({m, n, p}) >= least_halved;
 }
 
 namespace {

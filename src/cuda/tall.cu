@@ -153,11 +153,11 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
         if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
             return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
         }
-        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_inner_product(A.rows, A.cols, B.cols)) {
+        if (arithmetic != study::TF32 && Tuning<Cuda>::few_columns_in_inner_product(A.rows, A.cols, B.cols)) {
             return multiply_few(ctx, A, B, C, accumulate);
         }
     }
-    const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
+    const TensorMath math(ctx, arithmetic == study::TF32);
     multiply_split<T>(ctx, A, B, accumulate, false, C);
 }
 
@@ -168,11 +168,11 @@ void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, V
         if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
             return subtract_product_by_halves(ctx, arithmetic, A, B, C);
         }
-        if (arithmetic != Arithmetic::TF32 && Tuning<Cuda>::few_columns_in_update(C.rows, A.cols, C.cols)) {
+        if (arithmetic != study::TF32 && Tuning<Cuda>::few_columns_in_update(C.rows, A.cols, C.cols)) {
             return subtract_few(ctx, A, B, C);
         }
     }
-    const TensorMath math(ctx, arithmetic == Arithmetic::TF32);
+    const TensorMath math(ctx, arithmetic == study::TF32);
     gemm<T>(ctx, Op::None, Op::None, -1, A, B, 1, C);
 }
 

@@ -38,9 +38,6 @@ struct Tuning<Cuda> : CommonTuning {
     /// the host's threads, more fill the device.
     static constexpr int lanes = 4;
     static constexpr double least_flops_side_by_side = 2e7, most_flops_side_by_side = 6e12;
-    /// Where they are factored. On an H100 one of 8192×256 in f64 takes the device 0.60 ms (h100_requirements.csv), and its way
-    /// to the host and back, 34 MB, the bus longer. `quoin bench paper storage --device cuda` compares whole factorizations.
-    static constexpr PanelDevice panel = PanelDevice::Device;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
     static constexpr bool asynchronous = true;  ///< calls may return before their work is done

@@ -82,9 +82,8 @@ void count_passage(FilePlan& plan, const FileOptions& options) {
 template <class T>
 void count_slab_memory(const Context<Host>& ctx, FilePlan& plan) {
     Options options;
-    options.method = Method::BlockedHouseholder;
+    options.method = BlockedHouseholder{plan.panel};
     options.q = QForm::Reflectors;
-    options.panel_width = plan.panel;
     const Plan slab = plan_qr<T>(ctx, plan.rows, std::min(plan.block, plan.cols), options);
     const double across = number(std::min(plan.block, plan.cols)) + 3 * number(plan.v_block) + 2 * number(plan.panel),
                  t = number(plan.panel) * number(std::min(plan.rows, plan.cols));

@@ -23,8 +23,6 @@ struct Tuning<Host> : CommonTuning {
     static Index panel_width(Index k, Arithmetic, bool = false) {
         return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;
     }
-    /// Of a matrix that is elsewhere: there is none.
-    static constexpr PanelDevice panel = PanelDevice::Device;
     static Index host_panel_width(Index k) { return panel_width(k, Arithmetic::Native); }
     /// How a full T is made. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098, 6000×1200
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.

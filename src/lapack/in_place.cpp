@@ -95,9 +95,8 @@ template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     Options options;
-    options.method = Method::BlockedHouseholder;
+    options.method = BlockedHouseholder{nb};
     options.q = QForm::Reflectors;
-    options.panel_width = nb;
     options.check_finite = false;
     const Plan plan = plan_qr<T>(ctx, m, n, options);
     if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < plan.reconstruct_rows) {

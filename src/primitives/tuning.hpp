@@ -1,6 +1,6 @@
 #pragma once
 
-#include "quoin/options.hpp"
+#include "primitives/arithmetic.hpp"
 
 namespace quoin {
 
@@ -16,8 +16,7 @@ struct CommonTuning {
     static constexpr Index transposed_rows = 192;
     /// Share of a cap on memory that products and panels out of core may take beside what they are given.
     static constexpr double workspace_share(Arithmetic arithmetic, bool slabs) {
-        const bool whole = arithmetic == Arithmetic::Native || arithmetic == Arithmetic::TF32;
-        return whole ? 0.2 : arithmetic != Arithmetic::Corrected ? 0.5 : slabs ? 0.75 : 0.67;
+        return !takes_halves(arithmetic) ? 0.2 : arithmetic != Arithmetic::Corrected ? 0.5 : slabs ? 0.75 : 0.67;
     }
     /// From file to file. Columns from which V and T on the disk cost less than 2mn² flops, by their counts for 4 cores at
     /// 150 GFLOP/s and a disk of 1.5 GB/s each way.

@@ -6,6 +6,7 @@
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin::test {
 namespace {
@@ -24,8 +25,8 @@ protected:
 
     Options options(FullTRoute route, bool keep_s, Index panel_width) {
         Options options = with(Method::BlockedHouseholder);
-        options.full_t = FullTOptions{keep_s, route};
-        options.panel_width = panel_width;
+        options.q = FullT{keep_s, route};
+        options.method.set_panel_width(panel_width);
         return options;
     }
 
@@ -254,7 +255,7 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             }
             Options panels = with(Method::Auto, QForm::Reflectors);
             panels.study.panels = PanelDevice::Host;
-            panels.panel_width = nb;
+            panels.method.set_panel_width(nb);
             const auto f = qr<T, Cuda>(this->gpu(), gA.view(), panels);
             EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
             this->expect_full_t(f, A.view());
@@ -272,7 +273,7 @@ TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
         const Matrix<T> A = random_normal<T>(3 * n, n);
         const auto gA = copy_to_device<T>(this->gpu(), A.view());
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-        options.panel_width = 64;
+        options.method.set_panel_width(64);
         const Matrix<T> R = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
         options.study.panels = PanelDevice::Host;
         Matrix<T> R_by_host = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
@@ -290,7 +291,7 @@ TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
     auto& g = this->gpu();
     Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
     options.study.panels = PanelDevice::Host;
-    options.panel_width = 48;
+    options.method.set_panel_width(48);
     options.check_finite = false;  // then nothing waits between them
     const Matrix<T> A = random_normal<T>(500, 400), B = random_normal<T>(2000, 300);
     const auto gA = copy_to_device<T>(g, A.view()), gB = copy_to_device<T>(g, B.view());
@@ -324,7 +325,7 @@ TYPED_TEST(GpuFullT, BlocksOfQ) {
                 const auto f = qr<T, Cuda>(g, gA.view(), this->options(route, keep_s, 64));
                 // all of Q by the panels' T
                 Options panels = with(Method::BlockedHouseholder, QForm::Reflectors);
-                panels.panel_width = 64;
+                panels.method.set_panel_width(64);
                 const auto by_panels = qr<T, Cuda>(g, gA.view(), panels);
                 Matrix<T> Q = identity<T>(m);
                 GpuPadded<T> gQ(g, Q.view());
@@ -360,7 +361,7 @@ protected:
 
     QR<float, Cuda> factor(MatrixView<const float> A, Kept kept, Arithmetic arithmetic) {
         Options options = this->options(FullTRoute::Auto, kept == Kept::S, 256);
-        if (kept == Kept::Panels) options.full_t.reset();
+        if (kept == Kept::Panels) options.q = QForm::Reflectors;
         options.q = QForm::Reflectors;
         options.arithmetic = arithmetic;
         return qr<float, Cuda>(gpu(), copy_to_device<float>(gpu(), A).view(), options);
@@ -488,8 +489,8 @@ TYPED_TEST(GpuFullT, BlocksOfTOutAndIn) {
         for (Index nb : {1, 32, 50, 64, 130}) {
             SCOPED_TRACE((one_t ? "one T " : "") + std::to_string(nb));
             Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-            if (one_t) options.full_t.emplace();
-            options.panel_width = 64;
+            if (one_t) options.q = FullT{};
+            options.method.set_panel_width(64);
             LapackQRT<T, Cuda> factors = to_lapack_t(g, qr<T, Cuda>(g, gA.view(), options), nb);
             // the host reads what the GPU wrote
             const QR<T> f =

@@ -217,7 +217,7 @@ TEST_F(GpuContext, ReflectorsWithoutACheckAreCapturedIntoAGraph) {
         const Index m = 3000, n = method == Method::TSQR ? 30 : 70;
         Options options = with(method, QForm::Any);
         options.check_finite = false;
-        if (method == Method::BlockedHouseholder) options.panel_width = 32;  // wider ones are reconstructed
+        if (method == Method::BlockedHouseholder) options.method.set_panel_width(32);  // wider ones are reconstructed
         Matrix<double, Cuda> A = copy_to_device<double>(gpu(), random_normal<double>(m, n, 1).view());
         Matrix<double, Cuda> Q(gpu(), m, n), R(gpu(), n, n);
         const auto factor = [&] {

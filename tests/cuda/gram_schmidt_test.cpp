@@ -12,6 +12,7 @@
 #include "gpu.hpp"
 #include "gram_schmidt_law.hpp"
 #include "quoin/quoin.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin::test {
 namespace {
@@ -296,7 +297,7 @@ using GpuGramSchmidtArithmetic = GpuGramSchmidt<float>;
 Options in_arithmetic(Arithmetic arithmetic, Reorthogonalization reorthogonalization) {
     Options options = with(Method::ClassicalGramSchmidt, QForm::Explicit);
     options.arithmetic = arithmetic;
-    options.gram_schmidt.reorthogonalization = reorthogonalization;
+    options.method.set_reorthogonalization(reorthogonalization);
     return options;
 }
 
@@ -310,9 +311,9 @@ TEST_F(GpuGramSchmidtArithmetic, ObeysTheLawInItsOwnUnits) {
     }
     for (auto [arithmetic, units] : {std::pair{Arithmetic::Native, 1.0},
                                      {Arithmetic::Corrected, 1.0},
-                                     {Arithmetic::TF32, 0x1p14},
+                                     {study::TF32, 0x1p14},
                                      {Arithmetic::FP16, 0x1p13},
-                                     {Arithmetic::BF16, 0x1p16}})
+                                     {study::BF16, 0x1p16}})
         for (const Reorthogonalization r : {Reorthogonalization::Off, Reorthogonalization::Always}) {
             SCOPED_TRACE(std::string(to_string(arithmetic)) + " " + to_string(r));
             const Factors f = factors(A.view(), in_arithmetic(arithmetic, r));
@@ -332,7 +333,7 @@ TEST_F(GpuGramSchmidtArithmetic, CorrectedObeysTheLawOnEveryClass) {
             SCOPED_TRACE(to_string(matrix_class) + " " + to_string(r));
             const Matrix<float> A = generate<float>(matrix_class, m, n);
             Options options = in_arithmetic(Arithmetic::Corrected, r);
-            options.panel_width = 64;
+            options.method.set_panel_width(64);
             const Factors f = factors(A.view(), options);
             EXPECT_TRUE(is_finite<float>(f.R.view()));
             expect_law_of(A.view(), f.Q.view(), f.R.view());
@@ -353,7 +354,7 @@ TEST_F(GpuGramSchmidtArithmetic, CorrectedIsAsAccurateAsHouseholder) {
 }
 
 TEST_F(GpuGramSchmidtArithmetic, IsForF32ByClassicalGramSchmidt) {
-    for (const Arithmetic arithmetic : {Arithmetic::TF32, Arithmetic::FP16, Arithmetic::BF16, Arithmetic::Corrected}) {
+    for (const Arithmetic arithmetic : {study::TF32, Arithmetic::FP16, study::BF16, Arithmetic::Corrected}) {
         Options options = in_arithmetic(arithmetic, Reorthogonalization::Off);
         EXPECT_EQ(plan_qr<float>(gpu(), 100, 50, options).arithmetic, arithmetic);
         EXPECT_THROW(plan_qr<double>(gpu(), 100, 50, options), InvalidArgument);

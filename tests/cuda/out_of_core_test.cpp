@@ -20,6 +20,7 @@
 #include "gpu.hpp"
 #include "out_of_core_law.hpp"
 #include "page_locked.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin::test {
 namespace {
@@ -28,8 +29,7 @@ constexpr double MiB = 1 << 20;
 /// Of a cap, what libraries take: the plan refuses less.
 constexpr double libraries = Tuning<Cuda>::library_bytes;
 
-constexpr OutOfCoreMethod methods[] = {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive,
-                                       OutOfCoreMethod::Blocking};
+constexpr OutOfCoreMethod methods[] = {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, study::Blocking};
 
 template <class T>
 OutOfCoreOptions options_of(OutOfCoreMethod method, double matrix_memory, Arithmetic arithmetic = Arithmetic::Native) {
@@ -233,9 +233,9 @@ TEST_F(GpuArithmetic, LargeProductsKeepTheirAccuracy) {
         double u;
     } cases[] = {{Arithmetic::Native, 200, 0x1p-24},
                  {Arithmetic::Corrected, 200, 0x1p-24},
-                 {Arithmetic::TF32, 16, 0x1p-11},
+                 {study::TF32, 16, 0x1p-11},
                  {Arithmetic::FP16, 16, 0x1p-11},
-                 {Arithmetic::BF16, 16, 0x1p-8}};
+                 {study::BF16, 16, 0x1p-8}};
     for (const OutOfCoreMethod method : methods) {
         for (const auto& c : cases) {
             const bool slabs = method == OutOfCoreMethod::Householder;
@@ -277,7 +277,7 @@ TEST_F(GpuArithmetic, PassesRoundedColumns) {
     for (Index j = 1; j < n; ++j) {
         for (Index i = 0; i < m; ++i) alike(i, j) += 64 * alike(i, 0);
     }
-    const std::pair<Arithmetic, double> cases[] = {{Arithmetic::FP16, 0x1p-11}, {Arithmetic::BF16, 0x1p-8}};
+    const std::pair<Arithmetic, double> cases[] = {{Arithmetic::FP16, 0x1p-11}, {study::BF16, 0x1p-8}};
     for (const auto& [arithmetic, u] : cases) {
         for (const auto& [pinned, again] : {std::pair{false, false}, {true, false}, {true, true}}) {
             SCOPED_TRACE(std::string(to_string(arithmetic)) + (pinned ? " pinned" : "") + (again ? " again" : ""));

@@ -9,6 +9,7 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "primitives/generic/reconstruct_top.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin::test {
 namespace {
@@ -617,9 +618,9 @@ protected:
         const char* name;
     };
     static constexpr Law laws[] = {{Arithmetic::Native, 0x1p-24, "native"},
-                                   {Arithmetic::TF32, 0x1p-10, "tf32"},  // cut off, not rounded
+                                   {study::TF32, 0x1p-10, "tf32"},  // cut off, not rounded
                                    {Arithmetic::FP16, 0x1p-11, "fp16"},
-                                   {Arithmetic::BF16, 0x1p-8, "bf16"},
+                                   {study::BF16, 0x1p-8, "bf16"},
                                    {Arithmetic::Corrected, 0x1p-24, "corrected"}};
 
     /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y, which is

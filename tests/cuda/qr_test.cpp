@@ -124,12 +124,12 @@ protected:
         const Matrix<T> A = random_normal<T>(2000, 100);
         for (Index fan_in : {flat_tree, Index(2), Index(4)}) {
             Options options = with(Method::TSQR);
-            options.tree.fan_in = fan_in;
+            options.method.set_tree({.fan_in = fan_in});
             check<T>(A.view(), options);
         }
         Options by_panels = with(Method::CAQR);
-        by_panels.panel_width = 48;
-        by_panels.tree.fan_in = 16;
+        by_panels.method.set_panel_width(48);
+        by_panels.method.set_tree({.fan_in = 16});
         check<T>(A.view(), by_panels);
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
@@ -245,7 +245,7 @@ TEST_F(GpuQr, CorrectedUpdatesObeyTheLawOnEveryClass) {
         if (quick() && matrix_class != Gallery::Kahan) continue;
         SCOPED_TRACE(to_string(matrix_class));
         Options options = with(Method::BlockedHouseholder);
-        options.panel_width = 64;
+        options.method.set_panel_width(64);
         options.arithmetic = Arithmetic::Corrected;
         check<float>(generate<float>(matrix_class, 900, 1100).view(), options);
     }
@@ -275,19 +275,19 @@ TEST_F(GpuQr, CorrectedIsForF32ByPanels) {
     EXPECT_NO_THROW(plan_qr<float>(gpu(), 100, 50, options));
     EXPECT_THROW(plan_qr<double>(gpu(), 100, 50, options), InvalidArgument);
     EXPECT_THROW(plan_qr<float>(host, 100, 50, options), InvalidArgument);
-    options.full_t.emplace();
+    options.q = FullT{};
     EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
-    options.full_t.reset();
+    options.q = QForm::Reflectors;
     options.method = Method::CAQR;
     EXPECT_THROW(plan_qr<float>(gpu(), 100, 50, options), InvalidArgument);
 }
 
 TEST_F(GpuQr, ProductsAreCorrectedUnlessNativeOnesAreAskedFor) {
-    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, std::optional<FullTOptions> full_t) {
+    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, std::optional<FullT> full_t) {
         return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .full_t = full_t, .arithmetic = arithmetic}).products;
     };
     const Method reflectors = Method::BlockedHouseholder;
-    for (std::optional<FullTOptions> full_t : {std::optional<FullTOptions>{}, {FullTOptions{}}}) {
+    for (std::optional<FullT> full_t : {std::optional<FullT>{}, {FullT{}}}) {
         EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, full_t), Arithmetic::Corrected);
         EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, full_t), Arithmetic::Native);
         EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, full_t), Arithmetic::Native);

@@ -12,6 +12,7 @@
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
+#include "quoin/study.hpp"
 #include "quoin/svd.hpp"
 
 namespace quoin::test {
@@ -36,7 +37,7 @@ protected:
     Options hybrid(bool one_t) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
         options.study.panels = PanelDevice::Host;
-        if (one_t) options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
+        if (one_t) options.q = FullT{.route = FullTRoute::Recurrence};
         return options;
     }
 };
@@ -52,8 +53,8 @@ TEST_F(GpuTrace, WithoutATraceNothingIsRecordedAndWithOneEveryStep) {
     const Matrix<double> A = random_normal<double>(1500, 700);
     const auto gA = copy_to_device<double>(gpu(), A.view());
     Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-    options.full_t = FullTOptions{.route = FullTRoute::Recurrence};
-    options.panel_width = 128;
+    options.q = FullT{.route = FullTRoute::Recurrence};
+    options.method.set_panel_width(128);
     options.check_finite = false;
     const auto untraced = qr<double, Cuda>(gpu(), gA.view(), options);
     Matrix<double> R;

@@ -450,9 +450,8 @@ private:
     }
     /// C := C D for columns of A that have come for the first time.
     void look_at(Range columns, MatrixView<T, D> C) {
-        const bool whole = arithmetic_ == Arithmetic::Native || arithmetic_ == Arithmetic::TF32;
         const Index slot = size_of(looked_at_);
-        scan<T>(ctx_, C, whole ? Scalar<T>::safe_exponent : safe_exponent_of_halves,
+        scan<T>(ctx_, C, takes_halves(arithmetic_) ? safe_exponent_of_halves : Scalar<T>::safe_exponent,
                 exponents_.view().row_block(columns), scans_.view().row_block({slot, slot + 1}));
         looked_at_.push_back(columns);
         scale(columns, C);

@@ -97,10 +97,8 @@ private:
     Range columns_of(Index j, Index end) const { return {j * slabs_.slab, std::min(end, (j + 1) * slabs_.slab)}; }
     Plan plan_of(Range J) {
         Options options;
-        options.method = Method::BlockedHouseholder;
+        options.method = BlockedHouseholder{slabs_.panel};
         options.q = QForm::Reflectors;
-        options.panel_width = slabs_.panel;
-        options.study.panels = PanelDevice::Device;
         options.arithmetic = slabs_.arithmetic;
         options.check_finite = false;
         return plan_qr<T>(ctx_, m_ - J.begin, J.size(), options);

@@ -23,10 +23,9 @@ private:
     static Plan plan_of(Context<D>& ctx, MatrixView<const T, D> Q, Arithmetic arithmetic,
                         Reorthogonalization reorthogonalization) {
         Options options;
-        options.method = Method::ClassicalGramSchmidt;
+        options.method = ClassicalGramSchmidt{.reorthogonalization = reorthogonalization};
         options.q = QForm::Explicit;
         options.arithmetic = arithmetic;
-        options.gram_schmidt.reorthogonalization = reorthogonalization;
         options.check_finite = false;
         return plan_qr<T>(ctx, Q.rows, Q.cols, options);
     }

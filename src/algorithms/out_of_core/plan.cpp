@@ -13,6 +13,7 @@
 #include "algorithms/sampled_sum.hpp"
 #include "devices.hpp"
 #include "primitives/tuning.hpp"
+#include "quoin/study.hpp"
 
 namespace quoin {
 
@@ -33,10 +34,8 @@ private:
             case Arithmetic::Corrected:
                 if (plan.method == OutOfCoreMethod::Householder) return rates.corrected_by_panels;
                 return rates.corrected * std::min(1.0, 2 / (1 + number(plan.rows) / rates.corrected_rows));
-            case Arithmetic::TF32: return rates.tf32;
-            case Arithmetic::FP16:
-            case Arithmetic::BF16: return rates.tensor;
-            default: return plan.element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+            case Arithmetic::Native: return plan.element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+            default: return plan.arithmetic == study::TF32 ? rates.tf32 : rates.tensor;
         }
     }
     double link_, bytes_, flops_per_second_;
@@ -166,8 +165,7 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
 template <class D>
 double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {
     const double free = std::max(0.0, memory - Tuning<D>::library_bytes), GiB = 1 << 30;
-    const bool whole = arithmetic == Arithmetic::Native || arithmetic == Arithmetic::TF32;
-    const double most = slabs ? 12 * number(m) * number(nb) + 2.75 * GiB : (whole ? 2 : 4.25) * GiB;
+    const double most = slabs ? 12 * number(m) * number(nb) + 2.75 * GiB : (takes_halves(arithmetic) ? 4.25 : 2) * GiB;
     return Tuning<D>::library_bytes + std::min(Tuning<D>::workspace_share(arithmetic, slabs) * free, most);
 }
 
@@ -240,7 +238,7 @@ void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
 Slabs slabs_of(const OutOfCorePlan& plan) { return {plan.block, plan.panel, plan.panel, plan.arithmetic}; }
 
 Tiles tiles_of(const OutOfCorePlan& plan) {
-    const bool halves = plan.arithmetic == Arithmetic::FP16 || plan.arithmetic == Arithmetic::BF16;
+    const bool halves = takes_halves(plan.arithmetic) && plan.arithmetic != Arithmetic::Corrected;
     return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize, halves};
 }
 
@@ -290,16 +288,6 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
         const Tiles tiles = tiles_of(plan);
         GramSchmidtCount count(tiles, clock);
         total = plan.method == OutOfCoreMethod::Recursive ? count.by_recursion() : count.by_blocks();
-        const double b = number(options.block > 0 ? std::min(options.block, std::max<Index>(1, n)) : plan.block);
-        const double M = number(m), N = number(n), k = std::max(1.0, std::ceil(N / b)), e = plan.element_bytes;
-        plan.paper_blocks = static_cast<Index>(k);
-        if (plan.method == OutOfCoreMethod::Blocking) {
-            plan.paper_bytes_in = e * ((k + 2) * M * N + N * N / 2 - N * b / 2);
-            plan.paper_bytes_out = e * 0.5 * ((k + 1) * M * N + N * N + N * b);
-        } else {
-            plan.paper_bytes_in = e * (2 * (std::log2(k) + 1) * M * N + M * N / 2 - N * b / 2);
-            plan.paper_bytes_out = e * (0.5 * std::log2(k) * M * N + N * N / 2 + M * N);
-        }
     } else {
         choose_slabs<D>(plan, options);
         total = count_slabs(m, n, slabs_of(plan), plan.form_q, clock);
@@ -311,13 +299,18 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     return plan;
 }
 
+study::PaperBytes study::paper_bytes(const OutOfCorePlan& plan, Index block) {
+    const double M = number(plan.rows), N = number(plan.cols), b = number(block), e = plan.element_bytes;
+    const double k = std::max(1.0, std::ceil(N / b));
+    if (plan.method == study::Blocking)
+        return {e * ((k + 2) * M * N + N * N / 2 - N * b / 2), e * 0.5 * ((k + 1) * M * N + N * N + N * b)};
+    return {e * (2 * (std::log2(k) + 1) * M * N + M * N / 2 - N * b / 2),
+            e * (0.5 * std::log2(k) * M * N + N * N / 2 + M * N)};
+}
+
 const char* to_string(OutOfCoreMethod method) {
-    switch (method) {
-        case OutOfCoreMethod::Householder: return "householder";
-        case OutOfCoreMethod::Recursive: return "recursive";
-        case OutOfCoreMethod::Blocking: return "blocking";
-    }
-    return "";
+    if (method == study::Blocking) return "blocking";
+    return method == OutOfCoreMethod::Householder ? "householder" : "recursive";
 }
 
 std::string to_string(const OutOfCorePlan& plan) {
@@ -333,10 +326,6 @@ std::string to_string(const OutOfCorePlan& plan) {
                   : fmt::format("blocks of {} columns stay on the device\n", plan.block);
     text +=
         fmt::format("moves {:.4g} GiB to the device and {:.4g} GiB from it", plan.bytes_in / GiB, plan.bytes_out / GiB);
-    if (plan.paper_blocks > 0) {
-        text += fmt::format(" (Zhang and Wu 2021 for {} blocks: {:.4g} and {:.4g})", plan.paper_blocks,
-                            plan.paper_bytes_in / GiB, plan.paper_bytes_out / GiB);
-    }
     return text + fmt::format("\n{:.3g} GFLOP; about {:.3g} s on an H100 (prediction)", plan.flops / 1e9, plan.seconds);
 }
 

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include "quoin/error.hpp"
+#include "quoin/options.hpp"
+
+namespace quoin {
+
+namespace {
+
+/// The options of the i-th method, with no option given.
+template <std::size_t i = 0>
+MethodOptions defaults_of(Method method) {
+    if (static_cast<std::size_t>(method) == i) return MethodOptions(std::in_place_index<i>);
+    if constexpr (i + 1 < std::variant_size_v<MethodOptions::variant>) return defaults_of<i + 1>(method);
+    return {};
+}
+
+// One option of a method: where its options o have it. There is no other way to name a member.
+constexpr auto panel_width_option = [](auto& o) -> decltype((o.panel_width)) { return o.panel_width; };
+constexpr auto tree_option = [](auto& o) -> decltype((o.tree)) { return o.tree; };
+constexpr auto reorthogonalization_option = [](auto& o) -> decltype((o.reorthogonalization)) {
+    return o.reorthogonalization;
+};
+constexpr auto panel_option = [](auto& o) -> decltype((o.panel)) { return o.panel; };
+
+template <class Option>
+bool has(const MethodOptions& method, Option) {
+    return std::visit([](const auto& o) { return std::is_invocable_v<Option, decltype(o)>; }, method);
+}
+
+template <class Value, class Option>
+Value get(const MethodOptions& method, Option option) {
+    const auto given = [option](const auto& o) {
+        if constexpr (std::is_invocable_v<Option, decltype(o)>) return Value(option(o));
+        return Value{};
+    };
+    return std::visit(given, method);
+}
+
+template <class Value, class Option>
+void set(MethodOptions& method, const char* name, Value value, Option option) {
+    if (!has(method, option)) {
+        std::string owners;
+        for (const Method other : every_method()) {
+            if (other != Method::Auto && has(other, option))
+                owners += fmt::format("{}{}", owners.empty() ? "" : ", ", to_string(other));
+        }
+        throw InvalidArgument(fmt::format("{} belongs to {}, and the method is {}", name, owners, to_string(method)));
+    }
+    const auto give = [&](auto& o) {
+        if constexpr (std::is_invocable_v<Option, decltype(o)>) option(o) = value;
+    };
+    std::visit(give, method);
+}
+
+}  // namespace
+
+MethodOptions::MethodOptions(Method method) : MethodOptions(defaults_of(method)) {}
+
+Index MethodOptions::panel_width() const { return get<Index>(*this, panel_width_option); }
+TreeOptions MethodOptions::tree() const { return get<TreeOptions>(*this, tree_option); }
+Reorthogonalization MethodOptions::reorthogonalization() const {
+    return get<Reorthogonalization>(*this, reorthogonalization_option);
+}
+GramSchmidtPanel MethodOptions::panel() const { return get<GramSchmidtPanel>(*this, panel_option); }
+
+void MethodOptions::set_panel_width(Index width) { set(*this, "panel_width", width, panel_width_option); }
+void MethodOptions::set_tree(TreeOptions tree) { set(*this, "a tree's fan_in or leaf_rows", tree, tree_option); }
+void MethodOptions::set_reorthogonalization(Reorthogonalization reorthogonalization) {
+    set(*this, "reorthogonalization", reorthogonalization, reorthogonalization_option);
+}
+void MethodOptions::set_panel(GramSchmidtPanel panel) { set(*this, "panel", panel, panel_option); }
+
+}  // namespace quoin
