@@ -34,10 +34,6 @@ using namespace cuda;
 
 constexpr int block_threads = 1024;
 
-/// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
-/// either type: 9 µs, and 19 by cuBLAS's trmm.
-constexpr Index copied_width = 1024;
-
 /// X := op(A) X, or X op(A): copies of both, and one GEMM.
 template <class T>
 void multiply_copied(Context<Cuda>& ctx, Side side, Triangle triangle, Op op, MatrixView<const T, Cuda> A,
@@ -446,7 +442,7 @@ template <class T, class D>
 void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     const Index n = A.rows, half = n / 2;
     if (X.empty()) return;
-    if (n <= copied_width) {
+    if (n <= Tuning<Cuda>::copied_width) {
         multiply_copied<T>(ctx, side, triangle, op, A, X);
         ctx.state().add_flops(1.0 * n * X.rows * X.cols);
         return;

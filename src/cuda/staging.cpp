@@ -68,7 +68,7 @@ void for_each_block(Index m, Index n, Index capacity, F f) {
 /// B := A in host memory, by all threads.
 template <class T>
 void copy_in_parallel(MatrixView<const T> A, MatrixView<T> B) {
-    constexpr Index piece = Index(1) << 14;
+    constexpr Index piece = Tuning<Cuda>::staging_piece;
 #pragma omp parallel for collapse(2) schedule(static) if (A.rows * A.cols > piece)
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; i += piece) {
@@ -171,7 +171,7 @@ private:
 
 /// Of a piece that the caller fills or empties.
 template <class T>
-constexpr Index staged_elements = Index((std::size_t(16) << 20) / sizeof(T));
+constexpr Index staged_elements = Tuning<Cuda>::passed_bytes / Index(sizeof(T));
 
 /// Rows of n elements that travel together.
 template <class T>
