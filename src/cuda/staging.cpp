@@ -236,11 +236,6 @@ void Staging::pin_all() {
     for (int b = 0; b < count; ++b) buffer(b, bytes);
 }
 
-void Staging::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
-    QUOIN_CUDA_CHECK(cudaEventRecord(event, first));
-    QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event, 0));
-}
-
 template <class T>
 void Staging::in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, Cuda> B) {
     pin_all();

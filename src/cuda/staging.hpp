@@ -46,7 +46,6 @@ private:
     Buffer& next() { return buffer(static_cast<int>(at_++ % count), bytes); }
     /// Pins all buffers, so that none is pinned while copies run.
     void pin_all();
-    void order(cudaEvent_t event, cudaStream_t first, cudaStream_t second);
     void release() noexcept;
 
     cudaStream_t host_ = nullptr;  // of work by the host's cores
