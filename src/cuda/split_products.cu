@@ -111,19 +111,6 @@ struct Scalars {
     }
 };
 
-/// cuBLAS reads alpha and beta on the device while it lives.
-class DeviceScalars {
-public:
-    explicit DeviceScalars(cublasHandle_t blas) : blas_(blas) {
-        check(cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
-    }
-    DeviceScalars(const DeviceScalars&) = delete;
-    ~DeviceScalars() { cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_HOST); }
-
-private:
-    cublasHandle_t blas_;
-};
-
 /// Columns whose slots of `length` numbers each fit into most_bytes, at most n.
 Index columns_at_a_time(Index length, Index n) {
     return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
@@ -170,7 +157,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
     const cublasHandle_t blas = ctx.state().blas();
     if (by.parts) {
         {
-            const DeviceScalars device(blas);
+            const ScalarsOnDevice device(blas);
             check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs,
                                                 form.type, ld, depth, B_runs, form.type, ld, depth, scalars.zero, parts,
                                                 CUDA_R_32F, n, n * p, by.runs.count, CUBLAS_COMPUTE_32F,
@@ -179,7 +166,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
         }
         return sum_parts<float, float>(ctx, by.runs.count, parts, accumulate, false, C);
     }
-    const DeviceScalars device(blas);
+    const ScalarsOnDevice device(blas);
     for (Index r = 0; r < by.runs.count; ++r) {
         check(cublasGemmEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs + r * depth, form.type,
                               ld, B_runs + r * depth, form.type, ld, accumulate || r > 0 ? scalars.one : scalars.zero,
@@ -192,7 +179,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
 void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Runs& runs, const __half* A_sides,
                     Index lda, const __half* B_runs, const Scalars& scalars, MatrixView<float, Cuda> C) {
     const cublasHandle_t blas = ctx.state().blas();
-    const DeviceScalars device(blas);
+    const ScalarsOnDevice device(blas);
     const Index depth = form.slots * runs.h, skipped = (slots - form.slots) * runs.h;
     for (Index r = 0; r < runs.count; ++r) {
         const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
