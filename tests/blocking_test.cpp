@@ -94,7 +94,7 @@ TYPED_TEST(Blocking, EveryTileOfTheKernels) {
 
 TYPED_TEST(Blocking, EdgesOfBlocksOfColumns) {
     std::set<Index> sizes =
-        edges({host::base_width, host::solve_width, host::tile_cols, Tuned::tree_width, Tuned::wy_block,
+        edges({Tuned::base_width, host::solve_width, host::tile_cols, Tuned::tree_width, Tuned::wy_block,
                Tuned::gram_schmidt_base, Tuned::gram_schmidt_width(Method::ModifiedGramSchmidt),
                Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});
     // where the table changes its mind, and multiples of what it says

@@ -87,18 +87,19 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
 }
 
 TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
-    // two tiles of 8 parts past 9 blocks, of which the last three stay
+    constexpr Index parts = CommonTuning::passing_parts;
+    // two tiles of so many parts past 9 blocks, of which the last three stay
     const std::vector<PassingStep> steps = passing_steps(128, 64, 9, 3, 0);
     std::set<Index> arrived, left, met_both;
     Index brought = 0;
     for (const PassingStep& step : steps) {
         brought += step.brings;
-        EXPECT_FALSE(step.brings && !left.empty() && left.size() < passing_parts) << "three do for both tiles";
+        EXPECT_FALSE(step.brings && !left.empty() && left.size() < parts) << "three do for both tiles";
         if (step.tile == 1 && step.leaves.size() > 0) left.insert(step.columns.begin);
-        if (step.tile == 0 && step.arrives && left.size() < passing_parts) arrived.insert(step.columns.begin);
-        if (step.tile == 0 && step.block == 7 && left.size() < passing_parts) met_both.insert(step.columns.begin);
+        if (step.tile == 0 && step.arrives && left.size() < parts) arrived.insert(step.columns.begin);
+        if (step.tile == 0 && step.block == 7 && left.size() < parts) met_both.insert(step.columns.begin);
     }
-    EXPECT_EQ(arrived.size(), passing_parts - 3) << "two parts behind";
+    EXPECT_EQ(arrived.size(), parts - 3) << "two parts behind";
     EXPECT_EQ(met_both, arrived);
     EXPECT_EQ(brought, 2 * 9 - 3 - 3);
 }

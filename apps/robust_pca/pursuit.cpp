@@ -30,7 +30,8 @@ template <class T, class D>
 void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
                    double mu, double threshold, View<T, D> L, View<T, D> S, SumsView<D> sums) {
     const T inverse_mu = static_cast<T>(1 / mu), t = static_cast<T>(threshold);
-    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(M.rows, 512), 50.0 * M.rows * M.cols, [&](Range rows) {
+    const RowChunks chunks(M.rows, Tuning<Host>::short_chunk_rows);
+    const auto parts = over_chunks<PursuitSums>(ctx, chunks, 50.0 * M.rows * M.cols, [&](Range rows) {
         PursuitSums part;
         for (Index j = 0; j < M.cols; ++j) {
             const Index h = rows.size();
@@ -147,7 +148,8 @@ void update_low_rank_and_multipliers(Context<D>& ctx, View<const T, D> P, View<c
         for (Index i = 0; i < n; ++i) minus_p[i + j * n] = -P(i, j);
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), h_max * n);
-    const auto parts = over_chunks<PursuitSums>(ctx, RowChunks(X.rows, 512), flops, [&](Range rows) {
+    const RowChunks chunks(X.rows, Tuning<Host>::short_chunk_rows);
+    const auto parts = over_chunks<PursuitSums>(ctx, chunks, flops, [&](Range rows) {
         PursuitSums part;
         T* const block = buffers.mine();
         for (Index begin = rows.begin; begin < rows.end; begin += h_max) {

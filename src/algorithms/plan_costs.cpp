@@ -98,12 +98,13 @@ void add_gram_schmidt(Plan& plan) {
 }
 
 /// Of products whose operands are converted: halves of Q in two layouts, of the columns it is projected from, and sums of parts of
-/// its coefficients; `split_products.cu` has the bounds.
+/// its coefficients.
 double converted_bytes(const Plan& plan) {
-    const double most = 0x1p30, half = number(plan.cols) / 2;
+    const double half = number(plan.cols) / 2;
     const double one = (plan.arithmetic == Arithmetic::Corrected ? 6 : 2) * number(plan.rows) * half;
-    return 2 * std::min(one, 4 * most) + std::min(one, most) +
-           std::min(4 * half * half * number(plan.rows) / 384, most);
+    const double most = number(CommonTuning::halves_bytes);
+    return 2 * std::min(one, number(CommonTuning::shared_halves_bytes)) + std::min(one, most) +
+           std::min(4 * half * half * number(plan.rows) / number(CommonTuning::corrected_run_rows), most);
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ void count_costs(Plan& plan) {
         if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n;
         // reads and writes of A: Gram; solve and Gram; (shifted: again;) last solve
         plan.bytes_moved = (1 + (none && !shifted ? 1 : 2) + (shifted ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
-        plan.workspace_bytes = (64 + 4) * small_bytes;
+        plan.workspace_bytes = (number(CommonTuning::row_chunks) + 4) * small_bytes;
         return;
     }
     if (is_gram_schmidt(plan.method)) {
@@ -175,9 +176,10 @@ void count_costs(Plan& plan) {
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
     if (plan.one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
     if (plan.arithmetic == Arithmetic::Corrected) {
-        // V twice in six bytes an element; of so many columns of C as fit into 1 GiB six bytes, sums of VᵀC, W
-        const double nb = number(plan.panel_width), width = std::min(n, 0x1p30 / (6 * m));
-        plan.workspace_bytes += 12 * m * nb + width * (6 * m + nb * m / 96 + 14 * nb);
+        // V twice in six bytes an element; of so many columns of C as fit into halves_bytes six bytes, sums of VᵀC, W
+        const double nb = number(plan.panel_width), run = number(CommonTuning::corrected_run_rows);
+        const double width = std::min(n, number(CommonTuning::halves_bytes) / (6 * m));
+        plan.workspace_bytes += 12 * m * nb + width * (6 * m + 4 * nb * m / run + 14 * nb);
     }
 }
 

@@ -13,19 +13,19 @@ namespace {
 
 using namespace cuda;
 
-/// work(K) for the least K with n <= 32 K.
+/// work(K) for the least K with n <= 32 K. Whether there is one.
 template <class Work>
-void with_rows(Index n, Work work) {
-    with_first([&](auto K) { return n <= 32 * K; }, work, std::integral_constant<int, 1>(),
-               std::integral_constant<int, 2>(), std::integral_constant<int, 4>(), std::integral_constant<int, 8>());
+bool with_rows(Index n, Work work) {
+    return with_first([&](auto K) { return n <= 32 * K; }, work, std::integral_constant<int, 1>(),
+                      std::integral_constant<int, 2>(), std::integral_constant<int, 4>(),
+                      std::integral_constant<int, 8>());
 }
-constexpr Index most_solve_cols = 256;
 
 }  // namespace
 
 template <class T>
 bool SmallBatch<T, Cuda>::solves(Index, Index n) {
-    return n <= most_solve_cols;
+    return with_rows(n, [](auto) {});
 }
 
 template <class T>

@@ -13,6 +13,19 @@ inline void check(cublasStatus_t status, const char* call) {
     if (status != CUBLAS_STATUS_SUCCESS) fail(call, cublasGetStatusString(status));
 }
 
+/// cuBLAS reads its scalars in device memory, and leaves scalar results there, while this lives.
+class ScalarsOnDevice {
+public:
+    explicit ScalarsOnDevice(cublasHandle_t blas) : blas_(blas) {
+        check(cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
+    }
+    ScalarsOnDevice(const ScalarsOnDevice&) = delete;
+    ~ScalarsOnDevice() { cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_HOST); }
+
+private:
+    cublasHandle_t blas_;
+};
+
 inline cublasOperation_t blas_op(Op op) { return op == Op::None ? CUBLAS_OP_N : CUBLAS_OP_T; }
 inline cublasSideMode_t blas_side(Side side) { return side == Side::Left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT; }
 inline cublasFillMode_t blas_fill(Triangle triangle) {
@@ -57,6 +70,16 @@ void gemm_of_rows(Context<Cuda>& ctx, Index count, Index h, MatrixView<const T, 
         }
     };
     check(call(), "gemmStridedBatched");
+}
+
+/// result := ‖x‖.
+template <class T>
+void nrm2(Context<Cuda>& ctx, Index n, const T* x, T* result) {
+    if constexpr (std::is_same_v<T, double>) {
+        check(cublasDnrm2_64(ctx.state().blas(), n, x, 1, result), "nrm2");
+    } else {
+        check(cublasSnrm2_64(ctx.state().blas(), n, x, 1, result), "nrm2");
+    }
 }
 
 /// X := op(A)⁻¹ X, or X op(A)⁻¹.

@@ -1,4 +1,5 @@
-// Element-wise primitives. Each is one kernel of elementwise.cuh, but for the two with a shape of their own:
+// Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two with a
+// shape of their own:
 //
 //   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
 //              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cuda/blas.hpp"
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/warp_sums.cuh"
@@ -281,9 +283,33 @@ void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) { A.data[i + j * A.ld] *= signs.data[i]; });
 }
 
+template <class T, class D>
+void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms) {
+    std::fill(norms.begin(), norms.end(), T(0));
+    if (A.empty()) return;
+    Arena::Frame frame(ctx);
+    T* found = frame.take<T>(A.cols);
+    {
+        const ScalarsOnDevice results(ctx.state().blas());
+        for (Index j = 0; j < A.cols; ++j) nrm2<T>(ctx, A.rows, A.at(0, j), found + j);
+    }
+    std::copy_n(ctx.state().read_back(found, A.cols), A.cols, norms.begin());
+}
+
+template <class T, class D>
+bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
+    Arena::Frame frame(ctx);
+    int* differ = frame.take<int>(1);
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(differ, 0, sizeof(int), ctx.stream()));
+    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
+        if (!(A.data[i + j * A.ld] == B.data[i + j * B.ld])) atomicExch(differ, 1);
+    });
+    return *ctx.state().read_back(differ, 1) == 0;
+}
+
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
                 diagonal_signs, add_identity, negate, add, subtract, flip_rows)
-QUOIN_IMPLEMENT(Cuda, pack_triangle, unpack_triangle)
+QUOIN_IMPLEMENT(Cuda, pack_triangle, unpack_triangle, column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
 template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;

@@ -19,6 +19,14 @@ inline void check(cudaError_t status, const char* call) {
 }
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
+/// n of an n×n matrix whose bytes fit into any GPU: grids and cuSOLVER count it in 32 bits.
+inline int small_size(Index n) {
+    if (n > (Index(1) << 20)) {
+        throw InvalidArgument("a triangle of " + std::to_string(n) + " columns is larger than any GPU's memory");
+    }
+    return static_cast<int>(n);
+}
+
 }  // namespace quoin::cuda
 
 #define QUOIN_CUDA_CHECK(call) ::quoin::cuda::check(call, #call)

@@ -34,9 +34,6 @@ void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index cl
     QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
 }
 
-/// Sizes of C up to which its strips are faster than products of matrices.
-constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
-
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
 /// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
@@ -105,15 +102,12 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
-/// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
-constexpr std::size_t most_copied_bytes = std::size_t(16) << 20;
-
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
 template <class T>
 void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                    MatrixView<T, Cuda> C) {
     const Index m = V.rows, k = V.cols, p = C.cols;
-    const bool all = static_cast<std::size_t>(m * k) * sizeof(T) <= most_copied_bytes;
+    const bool all = m * k * Index(sizeof(T)) <= Tuning<Cuda>::most_copied_bytes;
     const Range copied{0, all ? m : k}, rest{copied.end, m};
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
@@ -188,14 +182,15 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
 
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
+    using Tuned = Tuning<Cuda>;
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
     if constexpr (std::is_same_v<T, float>) {
-        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuning<Cuda>::least_corrected_cols(k)) {
+        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuned::least_corrected_cols(k)) {
             return apply_by_halves(ctx, op, V, Tf, C);
         }
     }
-    if (k <= t_width && C.cols <= most_strip_cols && C.rows <= most_strip_rows) {
+    if (k <= t_width && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
         apply_strips<T>(ctx, op, V, Tf, C);
         ctx.state().add_flops(4.0 * V.rows * k * C.cols);
     } else {

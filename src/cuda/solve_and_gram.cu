@@ -7,14 +7,14 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/sum_parts.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin {
 namespace {
 
 using namespace cuda;
 
-/// Rows at a time where the solution is not kept.
-constexpr Index slab_rows = Index(1) << 17;
+constexpr Index slab_rows = Tuning<Cuda>::solved_rows;
 
 /// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX over cuBLAS, of any width; factors rounded to T.
 template <class T>

@@ -1,9 +1,9 @@
 // Products of f32 by numbers of 16 bits (kernels/split_halves.cuh) over cuBLAS's GEMM with sums in f32.
 //
 // The tensor cores cut sums off where they should round, so that the error of a long one grows with its length and not
-// with the length's root. A corrected product is added up in runs: AᵀB in runs of `run_rows` by `sum_parts` in double, while
-// the parts fit into `most_bytes`, and otherwise in runs of `long_run_rows`, one after the other into C, in f32; A B in runs of
-// `run_cols`.
+// with the length's root. A corrected product is added up in runs: AᵀB in runs of `corrected_run_rows` by `sum_parts` in
+// double, while the parts fit into `halves_bytes`, and otherwise in runs of `long_run_rows`, one after the other into C, in f32;
+// A B in runs of `corrected_run_cols`.
 
 #include "cuda/split_products.hpp"
 
@@ -13,6 +13,7 @@
 #include "cuda/blas.hpp"
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
+#include "cuda/tuning.hpp"
 #include "primitives/generic/rounded_columns.hpp"
 
 namespace quoin {
@@ -21,17 +22,9 @@ namespace cuda {
 
 namespace {
 
-constexpr Index run_rows = 384, long_run_rows = 1536, run_cols = 2048;
-/// The same where the operands are rounded to 16 bits, 2¹³ times as coarse.
-constexpr Index rounded_run = rounded_rows_of_run;
-/// The halves of one operand's columns are made while they fit into so many bytes, and one is taken at a time.
-constexpr Index most_bytes = Index(1) << 30;
-/// Those that both products of a projection use, in each of two layouts.
-constexpr Index most_shared_bytes = Index(4) << 30;
-/// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds waits for that.
-constexpr Index most_rows = 32768;
-/// Columns from which on a coarser product is worth the wait for the size of its factor.
-constexpr Index least_asked = 1024;
+using Tuned = Tuning<Cuda>;
+constexpr Index run_rows = Tuned::corrected_run_rows, rounded_run = Tuned::rounded_run;
+constexpr Index most_bytes = Tuned::halves_bytes, most_rows = Tuned::halved_rows;
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
@@ -118,19 +111,6 @@ struct Scalars {
     }
 };
 
-/// cuBLAS reads alpha and beta on the device while it lives.
-class DeviceScalars {
-public:
-    explicit DeviceScalars(cublasHandle_t blas) : blas_(blas) {
-        check(cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
-    }
-    DeviceScalars(const DeviceScalars&) = delete;
-    ~DeviceScalars() { cublasSetPointerMode(blas_, CUBLAS_POINTER_MODE_HOST); }
-
-private:
-    cublasHandle_t blas_;
-};
-
 /// Columns whose slots of `length` numbers each fit into most_bytes, at most n.
 Index columns_at_a_time(Index length, Index n) {
     return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
@@ -153,16 +133,17 @@ private:
         return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().multiprocessors);
     }
     static Index longest(Context<Cuda>& ctx, const Form& form, bool parts, Index m, Index n, Index p) {
-        if (form.slots == 3) return parts ? run_rows : long_run_rows;
+        if (form.slots == 3) return parts ? run_rows : Tuned::long_run_rows;
         if (!parts) return rounded_run;
-        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), 1024, rounded_run);
+        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::least_rounded_run,
+                                 rounded_run);
     }
 };
 
 }  // namespace
 
 bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
-    return takes_halves(arithmetic) && std::min({m, n, p}) >= least_halved;
+    return takes_halves(arithmetic) && std::min({m, n, p}) >= Tuned::least_halved;
 }
 
 namespace {
@@ -175,7 +156,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
     const cublasHandle_t blas = ctx.state().blas();
     if (by.parts) {
         {
-            const DeviceScalars device(blas);
+            const ScalarsOnDevice device(blas);
             check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs,
                                                 form.type, ld, depth, B_runs, form.type, ld, depth, scalars.zero, parts,
                                                 CUDA_R_32F, n, n * p, by.runs.count, CUBLAS_COMPUTE_32F,
@@ -184,7 +165,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
         }
         return sum_parts<float, float>(ctx, by.runs.count, parts, accumulate, false, C);
     }
-    const DeviceScalars device(blas);
+    const ScalarsOnDevice device(blas);
     for (Index r = 0; r < by.runs.count; ++r) {
         check(cublasGemmEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, p, depth, scalars.alpha, A_runs + r * depth, form.type,
                               ld, B_runs + r * depth, form.type, ld, accumulate || r > 0 ? scalars.one : scalars.zero,
@@ -197,7 +178,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
 void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Runs& runs, const __half* A_sides,
                     Index lda, const __half* B_runs, const Scalars& scalars, MatrixView<float, Cuda> C) {
     const cublasHandle_t blas = ctx.state().blas();
-    const DeviceScalars device(blas);
+    const ScalarsOnDevice device(blas);
     const Index depth = form.slots * runs.h, skipped = (slots - form.slots) * runs.h;
     for (Index r = 0; r < runs.count; ++r) {
         const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
@@ -211,7 +192,9 @@ void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Run
     }
 }
 
-Runs runs_of_cols(const Form& form, Index k) { return Runs(k, form.slots == 3 ? run_cols : rounded_run, 8); }
+Runs runs_of_cols(const Form& form, Index k) {
+    return Runs(k, form.slots == 3 ? Tuned::corrected_run_cols : rounded_run, 8);
+}
 
 }  // namespace
 
@@ -297,7 +280,7 @@ void project_from(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, const H
         multiply_parts(ctx, form, Q.by, Q.parts, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
                        S_j);
         // the same halves hold Q rounded
-        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= least_asked &&
+        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::least_asked &&
                            rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
         const Form& second = round ? rounded : form;
         const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
@@ -317,7 +300,7 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     const RunsOfRows by(ctx, form, m, k, p_wide);
     const Runs inner = runs_of_cols(form, k);
     const Index ld = form.slots * by.runs.padded();
-    if (ld * k * Index(sizeof(__half)) > most_shared_bytes) return false;
+    if (ld * k * Index(sizeof(__half)) > Tuned::shared_halves_bytes) return false;
     // of one slot, both layouts are the same but for the columns beyond k
     const bool same = form.slots == 1;
     const Index lda = same ? ld : round_up(m, 8), ldb = form.slots * inner.padded();

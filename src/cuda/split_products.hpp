@@ -6,9 +6,6 @@
 
 namespace quoin::cuda {
 
-/// Sizes of the products below which f32's own is as fast.
-constexpr Index least_halved = 256;
-
 /// Whether AᵀB and A B of these three sizes are made by what follows: arithmetic FP16, BF16 or Corrected, and none is small.
 bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p);
 

@@ -68,7 +68,7 @@ void for_each_block(Index m, Index n, Index capacity, F f) {
 /// B := A in host memory, by all threads.
 template <class T>
 void copy_in_parallel(MatrixView<const T> A, MatrixView<T> B) {
-    constexpr Index piece = Index(1) << 14;
+    constexpr Index piece = Tuning<Cuda>::staging_piece;
 #pragma omp parallel for collapse(2) schedule(static) if (A.rows * A.cols > piece)
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; i += piece) {
@@ -171,7 +171,7 @@ private:
 
 /// Of a piece that the caller fills or empties.
 template <class T>
-constexpr Index staged_elements = Index((std::size_t(16) << 20) / sizeof(T));
+constexpr Index staged_elements = Tuning<Cuda>::passed_bytes / Index(sizeof(T));
 
 /// Rows of n elements that travel together.
 template <class T>
@@ -234,11 +234,6 @@ Staging::Buffer& Staging::buffer(int b, std::size_t least) {
 
 void Staging::pin_all() {
     for (int b = 0; b < count; ++b) buffer(b, bytes);
-}
-
-void Staging::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
-    QUOIN_CUDA_CHECK(cudaEventRecord(event, first));
-    QUOIN_CUDA_CHECK(cudaStreamWaitEvent(second, event, 0));
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/error.hpp"
+#include "cuda/tuning.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -9,8 +10,8 @@ namespace quoin::cuda {
 /// of the first, so that neither the caller nor the device waits (`in`, `out`); or the caller does itself, by turns (`buffer`).
 class Staging {
 public:
-    static constexpr int count = 8;
-    static constexpr std::size_t bytes = std::size_t(32) << 20;  ///< of each, and more where one row has more
+    static constexpr int count = Tuning<Cuda>::staging_buffers;
+    static constexpr std::size_t bytes = Tuning<Cuda>::staging_bytes;  ///< of each, and more where one row has more
 
     struct Buffer {
         template <class T>
@@ -45,7 +46,6 @@ private:
     Buffer& next() { return buffer(static_cast<int>(at_++ % count), bytes); }
     /// Pins all buffers, so that none is pinned while copies run.
     void pin_all();
-    void order(cudaEvent_t event, cudaStream_t first, cudaStream_t second);
     void release() noexcept;
 
     cudaStream_t host_ = nullptr;  // of work by the host's cores

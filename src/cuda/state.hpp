@@ -95,6 +95,9 @@ private:
     std::size_t bytes_ = 0;
 };
 
+/// From now on `second` runs behind what is enqueued on `first`.
+void order(cudaEvent_t event, cudaStream_t first, cudaStream_t second);
+
 /// The GPU's clock beside that of a trace: a moment of a stream, and when it was.
 struct TraceClock {
     /// Waits for the stream.
@@ -137,7 +140,6 @@ struct Context<Cuda>::State {
     /// Pinned memory for a panel between the device and the host, the same at every call while it is large enough.
     void* staging_of_panels(std::size_t bytes);
     void attach(Trace* trace, std::shared_ptr<const cuda::TraceClock> clock);
-    /// From now on `second` runs behind what is enqueued on `first`.
     void order(cudaStream_t first, cudaStream_t second);
     /// `count` numbers of device memory on the host. Waits.
     template <class T>

@@ -68,15 +68,14 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
 Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
     const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
-    return (std::clamp<Index>(wanted, 256, 4096) + 63) / 64 * 64;
+    return (std::clamp<Index>(wanted, Tuning<Cuda>::least_part_rows, Tuning<Cuda>::most_part_rows) + 63) / 64 * 64;
 }
 
 namespace {
 
 /// The parts follow each other where there are few, and where each has tiles of 128×128 for all multiprocessors.
-constexpr Index few_parts = 4;
 bool one_by_one(Context<Cuda>& ctx, Index count, Index n, Index p) {
-    return count <= few_parts || n * p >= Index(ctx.state().multiprocessors) * 128 * 128;
+    return count <= Tuning<Cuda>::few_parts || n * p >= Index(ctx.state().multiprocessors) * 128 * 128;
 }
 
 }  // namespace
@@ -183,7 +182,7 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     if constexpr (std::is_same_v<T, float>) {
         // as many at a time as there is room for the halves of
         Index width = pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) ? Q.cols : 0;
-        while (done < Q.cols && width >= least_halved) {
+        while (done < Q.cols && width >= Tuning<Cuda>::least_halved) {
             const Range cols{done, std::min(Q.cols, done + width)};
             if (project_by_halves(ctx, arithmetic, again, Q.col_block(cols), W, S.row_block(cols))) {
                 done = cols.end;

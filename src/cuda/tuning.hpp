@@ -46,6 +46,15 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr bool corrected_products = true;
     static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
     static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
+    /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer ones are faster
+    /// and less accurate (split_products.hpp).
+    static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
+    /// Rows of the shortest run of rounded operands where runs are shortened to fill the multiprocessors.
+    static constexpr Index least_rounded_run = 1024;
+    /// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds waits for that.
+    static constexpr Index halved_rows = 32768;
+    /// Columns from which on a coarser product is worth the wait for the size of its factor.
+    static constexpr Index least_asked = 1024;
     /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves of a block
     /// of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in blocks of
     ///                               256             512             1024            2048
@@ -77,6 +86,18 @@ struct Tuning<Cuda> : CommonTuning {
     static bool few_columns_in_update(Index m, Index k, Index p) {
         return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
     }
+    /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding errors of one dot
+    /// product show. Up to few_parts parts follow each other into C; more are made by one batched GEMM and added.
+    static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
+    /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
+    static constexpr Index solved_rows = Index(1) << 17;
+    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C (kernels/apply_strip.cuh) than by GEMM.
+    static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
+    /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
+    static constexpr Index most_copied_bytes = Index(16) << 20;
+    /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
+    /// either type: 9 µs, and 19 by cuBLAS's trmm.
+    static constexpr Index copied_width = 1024;
     /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
     /// device idle. Tall ones are rather joined: mk² flops less.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
@@ -156,6 +177,12 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index host_svd_cols_uncertified = 512;
     /// Parts in which a slab of a matrix out of core comes and goes, both directions of the bus at once.
     static constexpr Index slab_parts = 8;
+    /// Pinned buffers between pageable memory and one direction of the bus, and bytes of each: enough of them keep the host's cores and
+    /// the bus busy at once, and all stay pinned. The host's cores fill them in pieces of so many elements.
+    static constexpr int staging_buffers = 8;
+    static constexpr Index staging_bytes = Index(32) << 20, staging_piece = Index(1) << 14;
+    /// Bytes of rows that a caller's function reads or writes at a time, beside the transfer of those before.
+    static constexpr Index passed_bytes = Index(16) << 20;
     /// Bytes that libraries take of a cap on the device's memory: cuBLAS 32 MiB a handle, two of them, cuSOLVER, and kernels as they
     /// are loaded.
     static constexpr double library_bytes = 384.0 * (1 << 20);

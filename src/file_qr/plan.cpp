@@ -15,9 +15,6 @@ namespace quoin {
 
 namespace {
 
-/// Of a context, for each direction (src/cuda/staging.hpp).
-constexpr double pinned_bytes = 512 << 20;
-
 template <class T>
 void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
     const FileRowBlocks blocks{plan.rows, plan.cols, plan.block};
@@ -33,7 +30,7 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
         // with T; V of a panel once more, and where its CholeskyQR is refused the panel
         plan.memory_bytes = (plan.want_q ? 3 : 2) * (node_bytes + t_bytes) + t_bytes + 2 * panel_bytes;
     }
-    plan.memory_bytes += (plan.stored ? 3 : number(most_squares)) * nn;
+    plan.memory_bytes += (plan.stored ? 3 : number(CommonTuning::most_squares)) * nn;
 
     const Plan last = plan_node<T>(ctx, blocks.node_rows(plan.blocks - 1), plan.cols, plan.want_q);
     const double factor = (count - 1) * node.flops + last.flops;
@@ -57,7 +54,8 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
 template <class T, class D>
 void count_passage(FilePlan& plan, const FileOptions& options) {
     const double s = sizeof(T), m = number(plan.rows);
-    const double fixed = pinned_bytes + s * (number(plan.panel) * number(plan.block) + m);
+    const double pinned = 2 * number(Tuning<D>::staging_buffers * Tuning<D>::staging_bytes);
+    const double fixed = pinned + s * (number(plan.panel) * number(plan.block) + m);
     const double most = std::min(CommonTuning::largest_chunk_bytes, (options.memory - fixed) / 2) / (m * s);
     plan.chunk = std::clamp<Index>(static_cast<Index>(std::max(most, 0.0)), 1, std::min(plan.block, plan.cols));
     plan.memory_bytes = fixed + 2 * m * s * number(plan.chunk);

@@ -117,7 +117,8 @@ private:
         if (!keeps_every_r()) waiting_.clear();
         waiting_.push_back(R);
         const double now = worked();
-        if (out_.is_busy() && !last && std::ssize(waiting_) + 3 < most_squares && now - on_disk_ < run_.journal_seconds)
+        if (out_.is_busy() && !last && std::ssize(waiting_) + 3 < CommonTuning::most_squares &&
+            now - on_disk_ < run_.journal_seconds)
             return;
         // the journal is not written to once the write before is finished
         out_.wait();

@@ -18,8 +18,4 @@ struct FileRowBlocks {
     Range own_rows(Index i) const { return {i == 0 ? 0 : n, node_rows(i)}; }
 };
 
-/// Triangles n×n in memory at a time: R, the one before it and those that wait for their way to the disk; where V is stored
-/// none wait, and there are three.
-inline constexpr Index most_squares = 6;
-
 }  // namespace quoin

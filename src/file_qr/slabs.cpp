@@ -170,8 +170,8 @@ private:
     }
     /// Columns of R from those that hold V too, some at a time.
     void write_r(Index first, MatrixView<const T> columns) {
-        constexpr Index most_bytes = Index{2} << 20;
-        const Index k = R_.rows(), step = std::clamp<Index>(most_bytes / (k * Index{sizeof(T)}), 1, columns.cols);
+        const Index k = R_.rows(), fit = CommonTuning::written_bytes / (k * Index{sizeof(T)});
+        const Index step = std::clamp<Index>(fit, 1, columns.cols);
         Matrix<T> some(k, step);
         for (Index c = 0; c < columns.cols; c += step) {
             const Index count = std::min(step, columns.cols - c);

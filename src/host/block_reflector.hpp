@@ -20,20 +20,20 @@
 #include <limits>
 
 #include "host/kernels/kernels.hpp"
+#include "host/tuning.hpp"
 
 namespace quoin::host {
 
-/// Rows that the kernels sweep at once, so that a few columns stay in the L1 cache: columns of 4 KiB.
+/// Rows that the kernels sweep at once.
 template <class T>
-inline constexpr Index block_rows = 4096 / sizeof(T);
+inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T);
 
 /// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an orthogonal
 /// matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 
-/// Columns of the unblocked factorization at the bottom of the recursion.
-inline constexpr Index base_width = 4;
+inline constexpr Index base_width = Tuning<Host>::base_width;
 
 template <class T>
 void fill_zero(Index m, Index n, T* A, Index lda) {

@@ -123,10 +123,10 @@ void* pinned_staging(Context<Host>& ctx, std::size_t bytes) {
 }
 
 namespace {
-/// Calls f(rows) for blocks of 64 MiB of rows of n elements each.
+/// Calls f(rows) for blocks of rows of n elements each.
 template <class T, class F>
 void for_each_block_of_rows(Index m, Index n, F f) {
-    const Index step = std::max<Index>(1, (Index{64} << 20) / (std::max<Index>(1, n) * Index{sizeof(T)}));
+    const Index step = std::max<Index>(1, Tuning<Host>::passed_bytes / (std::max<Index>(1, n) * Index{sizeof(T)}));
     for (Index i = 0; i < m; i += step) f(Range{i, std::min(m, i + step)});
 }
 }  // namespace

@@ -9,8 +9,7 @@ namespace {
 
 using namespace host;
 
-/// Columns of one step of the blocked factorizations of this file.
-constexpr Index step = 48;
+constexpr Index step = Tuning<Host>::square_step;
 
 /// Upper Cholesky factor of an n×n diagonal block, n <= step.
 template <class T>

@@ -11,8 +11,7 @@ namespace {
 
 using namespace host;
 
-/// Rows of one task of an element-wise sweep.
-constexpr Index sweep_rows = 16384;
+constexpr Index sweep_rows = Tuning<Host>::sweep_rows;
 
 Index sweeps(Index m) { return (m + sweep_rows - 1) / sweep_rows; }
 Range sweep(Index s, Index m) { return {s * sweep_rows, std::min(m, (s + 1) * sweep_rows)}; }
@@ -92,7 +91,7 @@ void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
 
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    constexpr Index tile = 64;
+    constexpr Index tile = Tuning<Host>::transpose_tile;
 #pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index i0 = 0; i0 < A.rows; i0 += tile) {
         for (Index j0 = 0; j0 < A.cols; j0 += tile) {

@@ -24,7 +24,7 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     const Index m = A.rows, n = A.cols, k = R.rows - n;
     if (n == 0 || certificate.data->refused()) return;
     Arena::Frame frame(ctx.state().arena);
-    const RowChunks chunks(m, 1024);
+    const RowChunks chunks(m, Tuning<Host>::gram_schmidt_chunk_rows);
     T* parts = frame.take<T>(chunks.count * n);
     T* products = frame.take<T>(n);
     const int threads = team(ctx, 4.0 * static_cast<double>(m * n));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "host/tuning.hpp"
 #include "quoin/matrix.hpp"
 
 namespace quoin {
@@ -25,9 +26,7 @@ namespace detail {
 
 namespace {
 using host::large_page;
-// From this size on, memory comes straight from the system in large pages, where it gives them. Q and R of 100 000 3×3 matrices, 7 MB
-// each, on one core of an AMD EPYC 9005, ms: from 4 pages on 10.2, from 2 on 5.1.
-constexpr std::size_t map_from = 2 * large_page;
+constexpr std::size_t map_from = Tuning<Host>::mapped_from_pages * large_page;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 

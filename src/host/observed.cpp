@@ -10,7 +10,8 @@ using namespace host;
 
 template <class T, class D>
 EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed) {
-    const auto parts = over_chunks<EntryNorms>(ctx, RowChunks(M.rows, 512), 20.0 * M.rows * M.cols, [&](Range rows) {
+    const RowChunks chunks(M.rows, Tuning<Host>::short_chunk_rows);
+    const auto parts = over_chunks<EntryNorms>(ctx, chunks, 20.0 * M.rows * M.cols, [&](Range rows) {
         EntryNorms norms;
         for (Index j = 0; j < M.cols; ++j) {
             for (Index i = rows.begin; i < rows.end; ++i) {
@@ -36,7 +37,8 @@ template <class T, class D>
 void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
                  View<T, D> B) {
     const T f = static_cast<T>(factor);
-    over_chunks<char>(ctx, RowChunks(A.rows, 512), 20.0 * A.rows * A.cols, [&](Range rows) {
+    const RowChunks chunks(A.rows, Tuning<Host>::short_chunk_rows);
+    over_chunks<char>(ctx, chunks, 20.0 * A.rows * A.cols, [&](Range rows) {
         for (Index j = 0; j < A.cols; ++j) {
             for (Index i = rows.begin; i < rows.end; ++i) {
                 B(i, j) = seen(observed, i, j) ? f * A(i, j) : T(0);

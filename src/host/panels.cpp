@@ -16,7 +16,7 @@ struct TallReflector {
     /// For products with p columns.
     TallReflector(Context<Host>& ctx, Arena::Frame& frame, Index p, MatrixView<const T> V, MatrixView<const T> Tf,
                   MatrixView<const T> S = {})
-        : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(V.rows, std::max<Index>(2048, V.cols)) {
+        : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(chunks_of_product(V.rows, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
         if (p >= V.cols && columns_collide(V.ld)) V_ = apart(ctx, frame, V);
     }
@@ -261,7 +261,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     if (k == 0) return;
     const double flops = 1.0 * V.rows * k * k;
     Arena::Frame frame(ctx.state().arena);
-    const RowChunks chunks(V.rows, std::max<Index>(2048, k));
+    const RowChunks chunks = chunks_of_product(V.rows, k);
     T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
     copy_unit_lower(k, V.data, V.ld, L, k);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))

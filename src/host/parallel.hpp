@@ -35,17 +35,20 @@ struct ThreadBuffers {
     T* base;
 };
 
-/// The rows of a tall matrix, cut for sums over rows: at most 64 chunks, whatever the number of threads, so that each sum
-/// has one order.
+/// The rows of a tall matrix, cut for sums over rows: at most `row_chunks` chunks, whatever the number of threads, so that each
+/// sum has one order.
 struct RowChunks {
     RowChunks(Index rows_, Index least) : rows(rows_) {
-        const Index chunk = std::max(least, (rows + 63) / 64);
+        constexpr Index most = Tuning<Host>::row_chunks;
+        const Index chunk = std::max(least, (rows + most - 1) / most);
         chunk_rows = (chunk + 511) / 512 * 512;
         count = std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows);
     }
     Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }
     Index rows, chunk_rows, count;
 };
+/// For products VᵀC of n columns of V, where a part is no larger than what it is the sum of.
+inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max(Tuning<Host>::chunk_rows, n)}; }
 
 /// C(m×n, ldc) := the sum over c of parts + c·m·n, element by element in pairs of neighbours, pairs of those, and so on. The
 /// parts are overwritten.

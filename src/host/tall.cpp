@@ -9,6 +9,7 @@ namespace quoin {
 namespace {
 
 using namespace host;
+using Tuned = Tuning<Host>;
 
 /// X (h×n) := X R⁻¹, `solve_width` columns at a time: X₂ := (X₂ − X₁ R₁₂) R₂₂⁻¹.
 template <class T>
@@ -18,12 +19,6 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
         kernels<T>().solve(h, std::min(solve_width, n - j), X + j * ldx, ldx, R.at(j, j), R.ld);
     }
 }
-
-/// Fewer tasks leave cores of a large host idle.
-constexpr Index few_tasks = 64;
-
-/// Columns up to which a block of A is used where it lies: there are then too few streams to evict each other.
-constexpr Index direct_cols = 16;
 
 }  // namespace
 
@@ -44,7 +39,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
-    const bool direct = factors.empty() && !X.data && n <= direct_cols;
+    const bool direct = factors.empty() && !X.data && n <= Tuned::direct_cols;
     T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
     ThreadBuffers<T> buffers(frame, ctx.threads(), direct ? 0 : h_max * n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
@@ -85,9 +80,9 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
     if (n == 0 || p == 0) return;
     const double flops = 2.0 * A.rows * n * p;
     Arena::Frame frame(ctx.state().arena);
-    const RowChunks chunks(A.rows, std::max<Index>(2048, n));
+    const RowChunks chunks = chunks_of_product(A.rows, n);
     // A narrow B alone is too few tasks: the columns of A, in whole tiles, are shared out too
-    const Index strip = chunks.count * tiles < few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
+    const Index strip = chunks.count * tiles < Tuned::few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
     T* parts = frame.take<T>(chunks.count * n * p);
 #pragma omp parallel for collapse(3) schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index c = 0; c < chunks.count; ++c) {
@@ -115,7 +110,8 @@ void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, V
     const Index tiles = (C.cols + tile_cols - 1) / tile_cols;
     const double flops = 2.0 * C.rows * C.cols * A.cols;
     // no sum runs over rows: how they are cut changes no bits
-    const RowChunks chunks(C.rows, tiles * (C.rows / 2048) < few_tasks ? 512 : 2048);
+    const bool few = tiles * (C.rows / Tuned::chunk_rows) < Tuned::few_tasks;
+    const RowChunks chunks(C.rows, few ? Tuned::short_chunk_rows : Tuned::chunk_rows);
 #pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
     for (Index c = 0; c < chunks.count; ++c) {
         for (Index tile = 0; tile < tiles; ++tile) {

@@ -19,6 +19,29 @@ struct Tuning<Host> : CommonTuning {
     ///   500²      8900 / 12000  8200 / 9500   11000 / 11200
     ///   5000×20    333 / 535     363 / 488      361 / 420
     static constexpr double flops_per_thread = 2e6;
+    /// Tasks below which a product is cut further: fewer leave cores of a large host idle.
+    static constexpr Index few_tasks = 64;
+    /// Least rows of a chunk, that is of a task and its partial sum: of products; of products with too few tasks, and of sweeps; of
+    /// Gram-Schmidt's sweeps. Longer chunks have fewer sums to add, shorter ones serve more cores.
+    static constexpr Index chunk_rows = 2048, short_chunk_rows = 512, gram_schmidt_chunk_rows = 1024;
+    /// Rows of a task of an element-wise sweep, and the side of the tiles that are transposed in cache.
+    static constexpr Index sweep_rows = 16384, transpose_tile = 64;
+    /// Bytes of a column that the kernels sweep at once, so that a few columns stay in the L1 cache.
+    static constexpr Index block_column_bytes = 4096;
+    /// Bytes of a row block that is worked on in cache: half of a common L2.
+    static constexpr Index cache_block_bytes = Index(512) << 10;
+    /// Columns up to which the Gram matrix of a row block is formed where the block lies, and from a copy beyond: a few streams do not
+    /// evict each other.
+    static constexpr Index direct_cols = 16;
+    /// Columns of a panel that are factored one by one, at the bottom of the recursion.
+    static constexpr Index base_width = 4;
+    /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
+    static constexpr Index square_step = 48;
+    /// Large pages from which on memory comes straight from the system in such pages, where it gives them. Q and R of 100 000 3×3
+    /// matrices, 7 MB each, on one core of an AMD EPYC 9005, ms: from 4 pages on 10.2, from 2 on 5.1.
+    static constexpr Index mapped_from_pages = 2;
+    /// Bytes of rows that a caller's function reads or writes at a time.
+    static constexpr Index passed_bytes = Index(64) << 20;
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k, Arithmetic, bool = false) {
         return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;

@@ -80,10 +80,10 @@ double factor_workspace(Index m, Index n) {
 
 template <class T>
 double reflector_workspace(Index rows, Index cols, Index k) {
-    // T, and the 64 partial sums of VᵀV or VᵀC that a panel takes; the transposed strip of C
+    // T, and the partial sums of VᵀV or VᵀC that a panel takes; the transposed strip of C
     const double width = panel_width(rows, k);
-    return sizeof(T) *
-           (width * k + 64 * width * std::max(width, 1.0 * cols) + 1.0 * Tuning<Host>::transposed_rows * rows);
+    return sizeof(T) * (width * k + Tuning<Host>::row_chunks * width * std::max(width, 1.0 * cols) +
+                        1.0 * Tuning<Host>::transposed_rows * rows);
 }
 
 template <class T>

@@ -352,8 +352,8 @@ double stacked_workspace(const Stack& s, Index p) {
     // V with its zeros, or a leaf of it; each thread's work; the strip of C, and 64 partial sums of VᵀC
     const double n = s.n, nb = s.nb, leaf = std::min(s.rows, s.leaf_rows), columns = std::min<Index>(p, 4 * tile_cols);
     const double threads = s.nb < s.n ? lapack::threads() : 1;
-    return sizeof(T) *
-           (leaf * n + threads * nb * (3 * nb + 2 * tile_cols) + 4 * tile_cols * (n + s.rows) + 66 * nb * columns);
+    return sizeof(T) * (leaf * n + threads * nb * (3 * nb + 2 * tile_cols) + 4 * tile_cols * (n + s.rows) +
+                        (Tuning<Host>::row_chunks + 2) * nb * columns);
 }
 
 template <class T>

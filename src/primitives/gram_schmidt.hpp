@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "primitives/gram.hpp"
+#include "primitives/tuning.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -20,11 +21,9 @@ template <class T, class D>
 void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, View<T, D> S, Arithmetic arithmetic,
                              bool again);
 
-/// Rows and columns from which on columns are kept rounded, and the numbers of f32 that k columns of m rows take then. Rows
-/// come in runs, padded to 64 each.
-inline constexpr Index least_rounded = 256, rounded_rows_of_run = 16384;
+/// The numbers of f32 that k rounded columns of m rows take. Rows come in runs, padded to 64 each.
 constexpr Index rounded_elements(Index m, Index k) {
-    return (m + 64 * (m / rounded_rows_of_run + 1)) * ((k + 7) / 8 * 4);
+    return (m + 64 * (m / CommonTuning::rounded_run + 1)) * ((k + 7) / 8 * 4);
 }
 
 /// Columns of norms up to 2 rounded to the 16 bits of FP16 or BF16, in `place` of `rounded_elements` numbers: those of A
@@ -32,7 +31,7 @@ constexpr Index rounded_elements(Index m, Index k) {
 /// plan's arithmetic is not Native; the generic one keeps copies, in m·k numbers.
 template <class T, class D>
 void round_columns(Context<D>& ctx, Arithmetic arithmetic, View<const T, D> A, Index first, T* place);
-/// `block_gram_schmidt_step` with the k columns in such a place; W has at least `least_rounded` rows, as k is.
+/// `block_gram_schmidt_step` with the k columns in such a place; W has at least `least_halved` rows, as k is.
 template <class T, class D>
 void block_gram_schmidt_step_rounded(Context<D>& ctx, const T* place, Index k, View<T, D> W, View<T, D> S,
                                      Arithmetic arithmetic);

@@ -14,15 +14,37 @@ struct CommonTuning {
     static constexpr Index r_product_width = 2048;
     /// Rows of C that C op(Q) transposes at a time.
     static constexpr Index transposed_rows = 192;
+    /// Chunks that the host cuts the rows of a tall matrix into at most, with a partial sum for each: more of them serve more cores, and
+    /// take more memory. Plans count as many sums on every device.
+    static constexpr Index row_chunks = 64;
+    /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and
+    /// columns are kept rounded.
+    static constexpr Index least_halved = 256;
+    /// Rows of a run, which the tensor cores add up by themselves: longer runs are faster, and have more cut off (cuda/split_products.hpp).
+    /// Corrected products; operands rounded to 16 bits, 2¹³ times as coarse.
+    static constexpr Index corrected_run_rows = 384, rounded_run = 16384;
+    /// Bytes of the halves of one operand that are made at a time; and of those that both products of a projection use, in each of two
+    /// layouts. More columns at a time are faster, and take more workspace.
+    static constexpr Index halves_bytes = Index(1) << 30, shared_halves_bytes = Index(4) << 30;
     /// Share of a cap on memory that products and panels out of core may take beside what they are given.
     static constexpr double workspace_share(Arithmetic arithmetic, bool slabs) {
         return !takes_halves(arithmetic) ? 0.2 : arithmetic != Arithmetic::Corrected ? 0.5 : slabs ? 0.75 : 0.67;
     }
+    /// Share of the fast memory that a leaf of Gram-Schmidt and its R may take out of core, the rest being for what passes it; less where
+    /// leaves are orthogonalised `again`.
+    static constexpr double leaf_share(bool again) { return again ? 0.7 : 0.85; }
+    /// Parts of a tile out of core: more of them arrive and leave beside more of the products, in more and smaller copies.
+    static constexpr Index passing_parts = 8;
     /// From file to file. Columns from which V and T on the disk cost less than 2mn² flops, by their counts for 4 cores at
     /// 150 GFLOP/s and a disk of 1.5 GB/s each way.
     static constexpr Index stored_from_cols = 768;
     static constexpr Index narrowest_slab_panel = 8;
     static constexpr double largest_block_bytes = 128 << 20, largest_chunk_bytes = 1 << 30;
+    /// Triangles n×n in memory at a time: R, the one before it and those that wait for their way to the disk; where V is stored
+    /// none wait, and there are three.
+    static constexpr Index most_squares = 6;
+    /// Bytes of R's columns that are cut from those of V and written at a time.
+    static constexpr Index written_bytes = Index(2) << 20;
 };
 
 /// Block sizes and crossovers for one device, in src/DEVICE/tuning.hpp. Every row of a table cites its measurement.

@@ -325,8 +325,8 @@ private:
         const auto r_in = [&](MatrixView<T, D> place, Index i) {
             return place.block({0, rows_of(i).size()}, steps[i].columns);
         };
-        std::array<Event<D>, passing_places> q_came, q_used;       // by places
-        std::array<Event<D>, passing_parts> part_came, part_left;  // of a tile
+        std::array<Event<D>, passing_places> q_came, q_used;                     // by places
+        std::array<Event<D>, CommonTuning::passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
         // A₂ comes in the place of the leaf's columns while the last ones leave, where nothing reads them any more; all else comes
         // when the leaf has left and its blocks are kept, and those of Q₁ when it is in slow memory

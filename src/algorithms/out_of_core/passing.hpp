@@ -11,15 +11,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "primitives/tuning.hpp"
 #include "quoin/matrix.hpp"
 
 namespace quoin {
 
 /// Places of blocks of Q₁, block b in place b mod 3.
 inline constexpr Index passing_places = 3;
-/// Parts of a tile, and the columns of each.
-inline constexpr Index passing_parts = 8;
-inline Index passing_part(Index tile) { return (tile + passing_parts - 1) / passing_parts; }
+/// Columns of each part of a tile.
+inline Index passing_part(Index tile) { return (tile + CommonTuning::passing_parts - 1) / CommonTuning::passing_parts; }
 /// Columns of the t-th of `tiles` tiles to come, which is the t-th of n columns from the right.
 inline Index passing_columns(Index n, Index tile, Index tiles, Index t) {
     return t == 0 ? n - (tiles - 1) * tile : tile;
@@ -48,7 +48,7 @@ struct PassingStep {
 inline std::vector<PassingStep> passing_steps(Index n, Index tile, Index blocks, Index kept, Index stay) {
     const Index tiles = (n + tile - 1) / tile, width = passing_part(tile);
     std::vector<PassingStep> steps;
-    std::vector<Index> left(passing_parts, -2);  // where a part left
+    std::vector<Index> left(CommonTuning::passing_parts, -2);  // where a part left
     const auto size = [&] { return static_cast<Index>(steps.size()); };
     const auto columns_of = [&](Index t) { return passing_columns(n, tile, tiles, t); };
     const auto staying = [&](Index t) { return t + 1 == tiles ? stay : 0; };

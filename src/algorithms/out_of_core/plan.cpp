@@ -177,7 +177,7 @@ double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Inde
 void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = plan.rows, n = std::max<Index>(1, plan.cols);
     // beside a leaf there are places for what passes it, or comes by again
-    const double most = plan.reorthogonalize ? 0.7 : 0.85;
+    const double most = CommonTuning::leaf_share(plan.reorthogonalize);
     const auto fits = [&](Index leaf) {
         return Tiles::least_elements(m, leaf) <= plan.elements &&
                number(m) * number(leaf) + number(leaf) * number(leaf) <= most * number(plan.elements);

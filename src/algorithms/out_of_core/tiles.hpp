@@ -84,8 +84,8 @@ struct Tiles {
         }
     };
     Passing passing_q(Index s, Index p) const {
-        const Passing rounded = halves && m >= least_rounded ? passing_q(s, p, true) : Passing();
-        return rounded.step >= least_rounded ? rounded : passing_q(s, p, false);
+        const Passing rounded = halves && m >= CommonTuning::least_halved ? passing_q(s, p, true) : Passing();
+        return rounded.step >= CommonTuning::least_halved ? rounded : passing_q(s, p, false);
     }
     /// Whether that is what is done: to a leaf only where it is rounded, so that products take few columns of A₂ at no cost.
     bool passes_q(Index s, Index p) const {
