@@ -15,6 +15,7 @@
 #include "devices.hpp"
 #include "gram_schmidt_kernels.hpp"
 #include "interrupt.hpp"
+#include "quoin/study.hpp"
 #include "random.hpp"
 #include "results.hpp"
 
@@ -352,7 +353,7 @@ private:
         using enum Reorthogonalization;
         for (const Arithmetic arithmetic : {Native, Corrected}) measure(Method::BlockedHouseholder, arithmetic, Off);
         for (const Reorthogonalization again : {Off, Always})
-            for (const Arithmetic arithmetic : {Native, TF32, FP16, BF16, Corrected})
+            for (const Arithmetic arithmetic : {Native, study::TF32, FP16, study::BF16, Corrected})
                 measure(Method::ClassicalGramSchmidt, arithmetic, again,
                         arithmetic == Corrected && again == Always ? required_corrected
                         : arithmetic == FP16 && again == Off       ? required_fp16

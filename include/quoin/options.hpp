@@ -57,7 +57,7 @@ enum class GramSchmidtPanel {
 
 // The options of each method. `panel_width`: columns a panel; 0: Quoin chooses.
 
-/// Quoin takes a method that has what is given: a tree for `tree`, panels for `panel_width`.
+/// Quoin chooses the method: a tree where `tree` is given, one by panels where `panel_width` is.
 struct Auto {
     Index panel_width = 0;
     TreeOptions tree{};
@@ -89,10 +89,11 @@ struct ClassicalGramSchmidt {
 struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, CholeskyQR2, ShiftedCholeskyQR3,
                                     ModifiedGramSchmidt, ClassicalGramSchmidt> {
     using variant::variant;
+    /// The method's defaults.
     MethodOptions(Method method);
     operator Method() const { return static_cast<Method>(index()); }
 
-    // The option's default where the method has no such option.
+    // What was given; the option's default where the method has no such option.
     Index panel_width() const;
     TreeOptions tree() const;
     Reorthogonalization reorthogonalization() const;
@@ -130,7 +131,7 @@ struct QOptions {
 };
 
 /// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
-/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any). Native and Corrected hold for products with a Q
+/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any; quoin/study.hpp has two more). Native and Corrected hold for products with a Q
 /// kept as reflectors too (`apply_q`, `apply_q_block`, `q_block`), which Auto corrects where they are large enough.
 enum class Arithmetic {
     Auto = 0,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster

@@ -30,15 +30,22 @@ protected:
         return options;
     }
 
-    void expect_full_t_of_every_class(PanelDevice panel) {
+    /// Panels factored on the host.
+    QR<T, Cuda> by_host(const Matrix<T, Cuda>& A, const Options& options) {
+        Matrix<T, Cuda> W(gpu(), A.rows(), A.cols());
+        copy<T>(gpu(), A.view(), W.view());
+        const Plan plan = study::plan_with_panels_on_host<T>(gpu(), A.rows(), A.cols(), options);
+        return qr<T, Cuda>(gpu(), std::move(W), plan);
+    }
+
+    void expect_full_t_of_every_class(bool panels_on_host) {
         for (enum Gallery matrix_class : gallery())
             for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
                 SCOPED_TRACE(to_string(matrix_class) + " " + to_string(route));
                 const Matrix<T> A = generate<T>(matrix_class, 200, 150);
                 const auto gA = copy_to_device<T>(gpu(), A.view());
-                Options options = this->options(route, true, 64);
-                options.study.panels = panel;
-                expect_full_t(qr<T, Cuda>(gpu(), gA.view(), options), A.view());
+                const Options options = this->options(route, true, 64);
+                expect_full_t(panels_on_host ? by_host(gA, options) : qr<T, Cuda>(gpu(), gA.view(), options), A.view());
             }
     }
 
@@ -226,7 +233,7 @@ TYPED_TEST(GpuFullT, ShapesAndRoutes) {
                 }
 }
 
-TYPED_TEST(GpuFullT, Gallery) { this->expect_full_t_of_every_class(PanelDevice::Auto); }
+TYPED_TEST(GpuFullT, Gallery) { this->expect_full_t_of_every_class(false); }
 
 /// Panels that the host factors, with one T and with one a panel.
 TYPED_TEST(GpuFullT, HostPanelsShapes) {
@@ -247,22 +254,19 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             const Matrix<T> A = random_normal<T>(m, n);
             const auto gA = copy_to_device<T>(this->gpu(), A.view());
             for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
-                Options options = this->options(route, route == FullTRoute::Recurrence, nb);
-                options.study.panels = PanelDevice::Host;
-                const auto f = qr<T, Cuda>(this->gpu(), gA.view(), options);
-                EXPECT_EQ(f.plan().panel, PanelDevice::Host);
+                const auto f = this->by_host(gA, this->options(route, route == FullTRoute::Recurrence, nb));
+                EXPECT_TRUE(f.plan().panels_on_host);
                 this->expect_full_t(f, A.view());
             }
             Options panels = with(Method::Auto, QForm::Reflectors);
-            panels.study.panels = PanelDevice::Host;
             panels.method.set_panel_width(nb);
-            const auto f = qr<T, Cuda>(this->gpu(), gA.view(), panels);
+            const auto f = this->by_host(gA, panels);
             EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
             this->expect_full_t(f, A.view());
         }
 }
 
-TYPED_TEST(GpuFullT, HostPanelsGallery) { this->expect_full_t_of_every_class(PanelDevice::Host); }
+TYPED_TEST(GpuFullT, HostPanelsGallery) { this->expect_full_t_of_every_class(true); }
 
 /// R of two backward stable factorizations: ‖R − R'‖ <= √2 κ(A) ‖ΔA‖ up to signs, κ = (√3 + 1) / (√3 − 1) for normal entries
 /// and three times as many rows as columns.
@@ -275,8 +279,7 @@ TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
         options.method.set_panel_width(64);
         const Matrix<T> R = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
-        options.study.panels = PanelDevice::Host;
-        Matrix<T> R_by_host = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
+        Matrix<T> R_by_host = this->on_host(this->by_host(gA, options).r(this->gpu()));
         for (Index i = 0; i < n; ++i) {
             const T sign = (R(i, i) < 0) == (R_by_host(i, i) < 0) ? T(1) : T(-1);
             for (Index j = i; j < n; ++j) R_by_host(i, j) *= sign;
@@ -290,14 +293,13 @@ TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
     using T = TypeParam;
     auto& g = this->gpu();
     Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-    options.study.panels = PanelDevice::Host;
     options.method.set_panel_width(48);
     options.check_finite = false;  // then nothing waits between them
     const Matrix<T> A = random_normal<T>(500, 400), B = random_normal<T>(2000, 300);
     const auto gA = copy_to_device<T>(g, A.view()), gB = copy_to_device<T>(g, B.view());
-    const auto f = qr<T, Cuda>(g, gA.view(), options), h = qr<T, Cuda>(g, gB.view(), options);
+    const auto f = this->by_host(gA, options), h = this->by_host(gB, options);
     g.request_stop();
-    EXPECT_THROW((qr<T, Cuda>(g, gA.view(), options)), Interrupted);
+    EXPECT_THROW(this->by_host(gA, options), Interrupted);
     g.clear_stop();
     const auto again = qr<T, Cuda>(g, gA.view(), options);
     this->expect_full_t(f, A.view());
@@ -362,7 +364,6 @@ protected:
     QR<float, Cuda> factor(MatrixView<const float> A, Kept kept, Arithmetic arithmetic) {
         Options options = this->options(FullTRoute::Auto, kept == Kept::S, 256);
         if (kept == Kept::Panels) options.q = QForm::Reflectors;
-        options.q = QForm::Reflectors;
         options.arithmetic = arithmetic;
         return qr<float, Cuda>(gpu(), copy_to_device<float>(gpu(), A).view(), options);
     }

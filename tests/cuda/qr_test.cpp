@@ -283,14 +283,14 @@ TEST_F(GpuQr, CorrectedIsForF32ByPanels) {
 }
 
 TEST_F(GpuQr, ProductsAreCorrectedUnlessNativeOnesAreAskedFor) {
-    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, std::optional<FullT> full_t) {
-        return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .full_t = full_t, .arithmetic = arithmetic}).products;
+    const auto products = [&]<class T>(T, Method method, Arithmetic arithmetic, QOptions q) {
+        return plan_qr<T>(gpu(), 3000, 2000, {.method = method, .q = q, .arithmetic = arithmetic}).products;
     };
     const Method reflectors = Method::BlockedHouseholder;
-    for (std::optional<FullT> full_t : {std::optional<FullT>{}, {FullT{}}}) {
-        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, full_t), Arithmetic::Corrected);
-        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, full_t), Arithmetic::Native);
-        EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, full_t), Arithmetic::Native);
+    for (const QOptions& q : {QOptions(QForm::Any), QOptions(FullT{})}) {
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Auto, q), Arithmetic::Corrected);
+        EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Native, q), Arithmetic::Native);
+        EXPECT_EQ(products(1.0, reflectors, Arithmetic::Auto, q), Arithmetic::Native);
     }
     EXPECT_EQ(products(1.0f, reflectors, Arithmetic::Corrected, {}), Arithmetic::Corrected);
     EXPECT_EQ(products(1.0f, Method::ClassicalGramSchmidt, Arithmetic::FP16, {}), Arithmetic::Native);

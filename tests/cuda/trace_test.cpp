@@ -34,11 +34,15 @@ protected:
         EXPECT_NO_THROW(trace.json());
         return trace.spans();
     }
-    Options hybrid(bool one_t) {
+    /// Panels factored on the host; how wide they are.
+    Index factor_by_both(const Matrix<double, Cuda>& A, bool one_t) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-        options.study.panels = PanelDevice::Host;
         if (one_t) options.q = FullT{.route = FullTRoute::Recurrence};
-        return options;
+        const Plan plan = study::plan_with_panels_on_host<double>(gpu(), A.rows(), A.cols(), options);
+        Matrix<double, Cuda> W(gpu(), A.rows(), A.cols());
+        copy<double>(gpu(), A.view(), W.view());
+        qr<double, Cuda>(gpu(), std::move(W), plan);
+        return plan.panel_width;
     }
 };
 
@@ -108,9 +112,8 @@ TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
     if (quick()) GTEST_SKIP();
     const Index n = 6000;
     const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
-    const Options options = hybrid(false);
-    qr<double, Cuda>(gpu(), gA.view(), options);
-    const Spans spans = record([&] { qr<double, Cuda>(gpu(), gA.view(), options); });
+    const Index nb = factor_by_both(gA, false), count = (n + nb - 1) / nb;
+    const Spans spans = record([&] { factor_by_both(gA, false); });
     std::map<Index, Trace::Times> away, rest;
     std::map<Index, int> panels;
     for (const auto& span : spans) {
@@ -121,7 +124,6 @@ TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
         // the later of a step's; that of the next panel may be beside it
         if (span.name == "update" && span.row == Row::Device) rest[span.step] = span.times;
     }
-    const Index nb = plan_qr<double>(gpu(), n, n, options).panel_width, count = (n + nb - 1) / nb;
     ASSERT_EQ(static_cast<Index>(panels.size()), count);
     for (Index k = 0; k < count / 4; ++k) {  // later updates are over before the panel has travelled
         SCOPED_TRACE(k);
@@ -139,14 +141,13 @@ TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
     const auto gA = copy_to_device<double>(gpu(), random_normal<double>(n, n).view());
     for (bool one_t : {false, true}) {
         SCOPED_TRACE(one_t);
-        const Options options = hybrid(one_t);
-        qr<double, Cuda>(gpu(), gA.view(), options);
+        factor_by_both(gA, one_t);
         double waiting = 1e300;  // the time of the whole over that of the slower side
         bool overlapped = false;
         for (int run = 0; run < 5 && (waiting > 1.15 || !overlapped); ++run) {
             double host = 0, device = 0, begin = 1e300, end = 0;
             std::vector<Trace::Times> of_host, of_device;
-            for (const auto& span : record([&] { qr<double, Cuda>(gpu(), gA.view(), options); })) {
+            for (const auto& span : record([&] { factor_by_both(gA, one_t); })) {
                 if (!is_step(span)) continue;
                 begin = std::min(begin, span.times.begin);
                 end = std::max(end, span.times.end);
