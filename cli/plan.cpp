@@ -323,7 +323,7 @@ void add_plan(CLI::App& program) {
         Options& options = arguments->common.options;
         if (options.q.full_t) {
             if (!q->empty() && (arguments->q == QForm::None || arguments->q == QForm::Explicit))
-                refuse_argument("--q", "with --compact-wy full it is reflectors");
+                throw InvalidArgument("--compact-wy full keeps Q as reflectors, and --q asks for another form");
         } else {
             options.q = arguments->q;
         }
