@@ -31,11 +31,11 @@ protected:
     }
 
     /// Panels factored on the host.
-    QR<T, Cuda> by_host(const Matrix<T, Cuda>& A, const Options& options) {
-        Matrix<T, Cuda> W(gpu(), A.rows(), A.cols());
-        copy<T>(gpu(), A.view(), W.view());
-        const Plan plan = study::plan_with_panels_on_host<T>(gpu(), A.rows(), A.cols(), options);
-        return qr<T, Cuda>(gpu(), std::move(W), plan);
+    QR<T, Cuda> by_host(Context<Cuda>& g, const Matrix<T, Cuda>& A, const Options& options) {
+        Matrix<T, Cuda> W(g, A.rows(), A.cols());
+        copy<T>(g, A.view(), W.view());
+        const Plan plan = study::plan_with_panels_on_host<T>(g, A.rows(), A.cols(), options);
+        return qr<T, Cuda>(g, std::move(W), plan);
     }
 
     void expect_full_t_of_every_class(bool panels_on_host) {
@@ -45,7 +45,8 @@ protected:
                 const Matrix<T> A = generate<T>(matrix_class, 200, 150);
                 const auto gA = copy_to_device<T>(gpu(), A.view());
                 const Options options = this->options(route, true, 64);
-                expect_full_t(panels_on_host ? by_host(gA, options) : qr<T, Cuda>(gpu(), gA.view(), options), A.view());
+                expect_full_t(panels_on_host ? by_host(gpu(), gA, options) : qr<T, Cuda>(gpu(), gA.view(), options),
+                              A.view());
             }
     }
 
@@ -254,13 +255,14 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             const Matrix<T> A = random_normal<T>(m, n);
             const auto gA = copy_to_device<T>(this->gpu(), A.view());
             for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
-                const auto f = this->by_host(gA, this->options(route, route == FullTRoute::Recurrence, nb));
+                const auto f =
+                    this->by_host(this->gpu(), gA, this->options(route, route == FullTRoute::Recurrence, nb));
                 EXPECT_TRUE(f.plan().panels_on_host);
                 this->expect_full_t(f, A.view());
             }
             Options panels = with(Method::Auto, QForm::Reflectors);
             panels.method.set_panel_width(nb);
-            const auto f = this->by_host(gA, panels);
+            const auto f = this->by_host(this->gpu(), gA, panels);
             EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
             this->expect_full_t(f, A.view());
         }
@@ -279,7 +281,7 @@ TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
         Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
         options.method.set_panel_width(64);
         const Matrix<T> R = this->on_host(qr<T, Cuda>(this->gpu(), gA.view(), options).r(this->gpu()));
-        Matrix<T> R_by_host = this->on_host(this->by_host(gA, options).r(this->gpu()));
+        Matrix<T> R_by_host = this->on_host(this->by_host(this->gpu(), gA, options).r(this->gpu()));
         for (Index i = 0; i < n; ++i) {
             const T sign = (R(i, i) < 0) == (R_by_host(i, i) < 0) ? T(1) : T(-1);
             for (Index j = i; j < n; ++j) R_by_host(i, j) *= sign;
@@ -297,11 +299,11 @@ TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
     options.check_finite = false;  // then nothing waits between them
     const Matrix<T> A = random_normal<T>(500, 400), B = random_normal<T>(2000, 300);
     const auto gA = copy_to_device<T>(g, A.view()), gB = copy_to_device<T>(g, B.view());
-    const auto f = this->by_host(gA, options), h = this->by_host(gB, options);
+    const auto f = this->by_host(g, gA, options), h = this->by_host(g, gB, options);
     g.request_stop();
-    EXPECT_THROW(this->by_host(gA, options), Interrupted);
+    EXPECT_THROW(this->by_host(g, gA, options), Interrupted);
     g.clear_stop();
-    const auto again = qr<T, Cuda>(g, gA.view(), options);
+    const auto again = this->by_host(g, gA, options);
     this->expect_full_t(f, A.view());
     this->expect_full_t(h, B.view());
     this->expect_full_t(again, A.view());
@@ -309,7 +311,7 @@ TYPED_TEST(GpuFullT, HostPanelsOneAfterTheOther) {
     {
         // a context that goes while a panel may still be on its way back
         Context<Cuda> other;
-        const auto last = qr<T, Cuda>(other, gB.view(), options);
+        const auto last = this->by_host(other, gB, options);
     }
 }
 
