@@ -110,9 +110,12 @@ struct BlockCyclicFactorization {
     }
 };
 
-/// Columns of panels where nobody asks: those of blocked Householder on one process.
+/// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
+/// process.
 template <class D>
-Index panel_width_for(Index k) {
+Index panel_width_for(const BlockCyclic& layout, int process_cols) {
+    const Index k = std::min(layout.rows, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
+    if (process_cols == 1 && w > 0 && layout.rows >= 4 * w * w) return w;
     return Tuning<D>::panel_width(k, Arithmetic::Native);
 }
 
@@ -135,7 +138,7 @@ template <class T, class D>
 void lay_out(BlockCyclicFactorization<T, D>& f, Index width) {
     f.row_axis = f.layout.row_axis(*f.grid);
     f.col_axis = f.layout.col_axis(*f.grid);
-    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.k()));
+    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.layout, f.grid->cols()));
     for (const auto& p : f.panels) f.width = std::max(f.width, p.width);
 }
 

@@ -37,7 +37,7 @@ public:
             top_ = Matrix<T, D>(ctx_, w + 1, w);
             words_ = Matrix<T, D>(ctx_, 2 * w * w, 1);
             signs_ = Matrix<T, D>(ctx_, w, 1);
-            U_ = Matrix<S, D>(ctx_, (w + 1) * w, 1);
+            U_ = Matrix<S, D>(ctx_, w, w);
             certificate_ = Matrix<Certificate, D>(ctx_, 1, 1);
             flags_ = Matrix<T>(w, 2);
             if (!is_cholesky(plan.method)) return;
@@ -66,25 +66,23 @@ private:
 
     // ---- by Gram matrices -----------------------------------------------------------------------------------------------
 
-    /// CholeskyQR2 whose second pass runs over V, and changes V only where that is needed. With AᵀA = R₁ᵀR₁ and
+    /// CholeskyQR2 whose second pass runs over V, is made where it must be, and changes V where that is needed. With AᵀA = R₁ᵀR₁ and
     ///     Q₁ = A R₁⁻¹ = V U + [S; 0],   V₁ = L
-    /// small matrices have the departure of Q₁ from orthonormal columns:
+    /// V is final where A is `nearly_orthogonal`: 2mw² flops. Elsewhere small matrices have the departure of Q₁ from orthonormal columns:
     ///     Q₁ᵀQ₁ − I = UᵀP + PᵀU,   P = X U + LᵀS,   X + Xᵀ = VᵀV,   X upper triangular.
     /// Up to nu/2 V is final: 3mw² flops. Otherwise R₂ = chol(Q₁ᵀQ₁), Q₁R₂⁻¹ = V'U' + [S'; 0] and V' = V (U'R₂U⁻¹)⁻¹: 4mw² flops. False
     /// where a certificate is refused: A is as it was then, up to a backward error of O(nu) in each column.
     bool by_gram() {
-        enum : Index { Final, Again, Refused };
         const Index n = panel_.width;
         const int root = owner(0);
         const bool is_root = ranks().rank() == root;
         const auto A2 = rows_from(n), A1 = A_.row_block({0, A_.rows - A2.rows});
-        const MatrixView<S, D> message(U_.data(), n + 1, n), Y = message.row_block({0, n}), G = G_.view();
+        const MatrixView<S, D> Y = U_.view(), G = G_.view();
         const auto certificate = certificate_.view();
         Matrix<T, D> Q1;  // its first n rows
         Matrix<S, D> R1, U;
         call_.attempt([&] {
             set_zero(ctx_, top_.view());
-            set_zero(ctx_, message);
             if (!is_root) return;
             Q1 = Matrix<T, D>(ctx_, n, n);
             R1 = Matrix<S, D>(ctx_, n, n);
@@ -93,61 +91,71 @@ private:
         collect_top({0, n}, A1, Q1.view());
         call_.attempt([&] { solve_and_gram<T>(ctx_, A_, {}, {}, G); });
         sum_gram(root);
-        if (is_root) {
-            call_.attempt(
-                [&] {
-                    const GramPrecision known = gram_precision<T>(ctx_, f_.layout.rows - panel_.first, n);
-                    const GramDemands demands{.step = 0, .most_condition = most_gram_condition(n, known)};
-                    factor_gram<T>(ctx_, G, demands, R1.view(), certificate);
-                    solve_and_gram<T>(ctx_, Q1.view(), Factor{R1.view()}, Q1.view(), {}, certificate);
-                    if (!reconstruct_top_of(Q1.view(), {}, R1.view(), U.view())) return;
-                    multiply_upper<S>(ctx_, U.view(), R1.view(), Y);
-                    set_identity<S>(ctx_, 0, message.row_block({n, n + 1}));
-                },
-                JointCall::Of::All);
-        }
-        if (!share_step(message, root)) return false;
+        Step step = decide(root, [&] {
+            const GramPrecision known = gram_precision<T>(ctx_, f_.layout.rows - panel_.first, n);
+            const GramDemands demands{.step = 0, .most_condition = most_gram_condition(n, known)};
+            factor_gram<T>(ctx_, G, demands, R1.view(), certificate);
+            solve_and_gram<T>(ctx_, Q1.view(), Factor{R1.view()}, Q1.view(), {}, certificate);
+            if (!reconstruct_top_of(Q1.view(), {}, R1.view(), U.view())) return Step::Refused;
+            multiply_upper<S>(ctx_, U.view(), R1.view(), Y);
+            return nearly_orthogonal() ? Step::Last : Step::Checked;
+        });
+        if (step == Step::Refused) return false;
         // V₂ = A₂ (U R₁)⁻¹
-        call_.attempt([&] { solve_and_gram<T>(ctx_, A2, Factor{Y}, A2, G); });
-        sum_gram(root);
-        Index verdict = Final;
-        if (is_root) {
-            call_.attempt(
-                [&] {
-                    Matrix<S, D> R2(ctx_, n, n), U2(ctx_, n, n);
-                    factor_departure(U.view(), R2.view());
-                    const Certificate found = read_certificate(ctx_, certificate);
-                    if (!found.refused() && found.departure <= static_cast<double>(n) * Scalar<T>::u / 2) return;
-                    multiply_upper<S>(ctx_, R2.view(), R1.view(), R1.view(), certificate);
-                    if (!reconstruct_top_of(Q1.view(), R2.view(), R1.view(), U2.view())) {
-                        verdict = Refused;
-                        return;
-                    }
-                    // Yᵀ = U⁻ᵀ (U'R₂)ᵀ
-                    multiply_upper<S>(ctx_, U2.view(), R2.view(), G);
-                    transpose<S>(ctx_, G, R2.view());
-                    solve_triangle<S>(ctx_, Triangle::Upper, Op::Transpose, U.view(), R2.view());
-                    transpose<S>(ctx_, R2.view(), G);
-                    copy_triangle<S>(ctx_, G, Y);
-                    verdict = Again;
-                },
-                JointCall::Of::All);
-        }
-        call_.hear(ranks().template broadcast<Index>(host_context(ctx_), {&verdict, 1, 1}, root, call_.note()));
-        if (verdict == Refused) {
-            // A₂ = V₂ (U R₁)
-            call_.attempt([&] {
-                multiply_upper<S, T>(ctx_, {}, Y, R_.view());
-                multiply_triangle<T>(ctx_, Side::Right, Triangle::Upper, Op::None, R_.view(), A2);
+        divide(A2, root, step == Step::Checked ? G : MatrixView<S, D>());
+        if (step == Step::Checked) {
+            sum_gram(root);
+            step = decide(root, [&] {
+                Matrix<S, D> R2(ctx_, n, n), U2(ctx_, n, n);
+                factor_departure(U.view(), R2.view());
+                const Certificate found = read_certificate(ctx_, certificate);
+                if (!found.refused() && found.departure <= static_cast<double>(n) * Scalar<T>::u / 2) return Step::Last;
+                multiply_upper<S>(ctx_, R2.view(), R1.view(), R1.view(), certificate);
+                if (!reconstruct_top_of(Q1.view(), R2.view(), R1.view(), U2.view())) return Step::Refused;
+                // Yᵀ = U⁻ᵀ (U'R₂)ᵀ
+                multiply_upper<S>(ctx_, U2.view(), R2.view(), G);
+                transpose<S>(ctx_, G, R2.view());
+                solve_triangle<S>(ctx_, Triangle::Upper, Op::Transpose, U.view(), R2.view());
+                transpose<S>(ctx_, R2.view(), G);
+                copy_triangle<S>(ctx_, G, Y);
+                return Step::Checked;
             });
-            return false;
-        }
-        if (verdict == Again) {
-            call_.hear(ranks().template broadcast<S>(ctx_, message, root, call_.note()));
-            call_.attempt([&] { solve_and_gram<T>(ctx_, A2, Factor{Y}, A2, {}); });
+            if (step == Step::Refused) {
+                // A₂ = V₂ (U R₁)
+                call_.attempt([&] {
+                    multiply_upper<S, T>(ctx_, {}, Y, R_.view());
+                    multiply_triangle<T>(ctx_, Side::Right, Triangle::Upper, Op::None, R_.view(), A2);
+                });
+                return false;
+            }
+            if (step == Step::Checked) divide(A2, root, {});
         }
         finish({0, n});
         return true;
+    }
+
+    /// X := X Y⁻¹ with Y of the root, and G := XᵀX if it has data.
+    void divide(MatrixView<T, D> X, int root, MatrixView<S, D> G) {
+        const MatrixView<S, D> Y(U_.data(), X.cols, X.cols);
+        call_.hear(ranks().template broadcast<S>(ctx_, Y, root, call_.note()));
+        call_.attempt([&] { solve_and_gram<T>(ctx_, X, Factor{Y}, X, G); });
+    }
+
+    /// ‖I − D AᵀA D‖_F <= 1/2 with AᵀA in G, D scaling the columns of A to unit norm: one Cholesky step leaves ‖I − QᵀQ‖ = O(nu), as
+    /// does the last step of CholeskyQR2, which demands the same.
+    bool nearly_orthogonal() {
+        Matrix<S> G(G_.rows(), G_.cols());
+        start_copy_to_host<S>(ctx_, G_.view(), G.view());
+        finish_copies(ctx_);
+        ctx_.wait();
+        double squares = 0;
+        for (Index j = 0; j < G.cols(); ++j) {
+            for (Index i = 0; i < j; ++i) {
+                const double cosine = G(i, j) / std::sqrt(G(i, i)) / std::sqrt(G(j, j));
+                squares += 2 * cosine * cosine;
+            }
+        }
+        return std::sqrt(squares) <= most_final_departure;
     }
 
     /// G of the root := the sum of G over the ranks.
@@ -274,42 +282,38 @@ private:
         const int root = owner(c.begin);
         const auto Q = rows_from(c.begin).col_block(c), Q2 = rows_from(c.end).col_block(c);
         const MatrixView<T, D> L = top_.view().block({0, n}, {0, n});
-        const MatrixView<S, D> message(U_.data(), n + 1, n), U = message.row_block({0, n});
-        call_.attempt([&] {
-            set_zero(ctx_, top_.view());
-            set_zero(ctx_, message);
-        });
+        const MatrixView<S, D> U(U_.data(), n, n);
+        call_.attempt([&] { set_zero(ctx_, top_.view()); });
         collect_top(c, Q.row_block({0, Q.rows - Q2.rows}), L);
-        if (ranks().rank() == root) {
-            // Q₁ − S = L U,  T = −U S L⁻ᵀ,  R := S R
-            call_.attempt(
-                [&] {
-                    const auto certificate = certificate_.view();
-                    write_certificate(ctx_, certificate, {});
-                    reconstruct_top<T>(ctx_, L, MatrixView<const S, D>(), most_inverse_norm(n), R_.view().block(c, c),
-                                       L, Tf_.block(c, c), U, signs_.view().row_block({0, n}), certificate);
-                    const bool refused = read_certificate(ctx_, certificate).refused();
-                    if (refused && n == 1)
-                        throw NumericalBreakdown("a panel of the QR factorization holds NaN or Inf", c.begin);
-                    if (!refused) set_identity<S>(ctx_, 0, message.row_block({n, n + 1}));
-                },
-                JointCall::Of::All);
-        }
-        if (!share_step(message, root)) return false;
+        // Q₁ − S = L U,  T = −U S L⁻ᵀ,  R := S R
+        const Step step = decide(root, [&] {
+            const auto certificate = certificate_.view();
+            write_certificate(ctx_, certificate, {});
+            reconstruct_top<T>(ctx_, L, MatrixView<const S, D>(), most_inverse_norm(n), R_.view().block(c, c), L,
+                               Tf_.block(c, c), U, signs_.view().row_block({0, n}), certificate);
+            if (!read_certificate(ctx_, certificate).refused()) return Step::Last;
+            if (n == 1) throw NumericalBreakdown("a panel of the QR factorization holds NaN or Inf", c.begin);
+            return Step::Refused;
+        });
+        if (step == Step::Refused) return false;
         // V₂ = Q₂ U⁻¹
-        call_.attempt([&] { solve_and_gram<T>(ctx_, Q2, Factor{U}, Q2, {}); });
+        divide(Q2, root, {});
         finish(c);
         return true;
     }
 
     // ---- both -----------------------------------------------------------------------------------------------------------
 
-    /// U of the root on all ranks, the same decision on all of them, whatever has failed on this one: its last row begins with a one where
-    /// the root has taken the step.
-    bool share_step(MatrixView<S, D> message, int root) {
-        const int heard = ranks().template broadcast<S>(ctx_, message, root, call_.note());
-        call_.hear(heard);
-        return heard != 0 || entry_norms<S>(ctx_, message.row_block({message.rows - 1, message.rows}), {}).largest != 0;
+    /// What comes next, which the root decides with `work`: the same on all ranks, whatever has failed on one.
+    enum class Step : Index { Last, Checked, Refused };
+    template <class F>
+    Step decide(int root, F&& work) {
+        Index step = static_cast<Index>(Step::Last);
+        if (ranks().rank() == root) {
+            call_.attempt([&] { step = static_cast<Index>(work()); }, JointCall::Of::All);
+        }
+        call_.hear(ranks().template broadcast<Index>(host_context(ctx_), {&step, 1, 1}, root, call_.note()));
+        return static_cast<Step>(step);
     }
 
     /// Of columns `c` with V₂ in A: reflectors that are I become tau = 0, and V₁ with R above it, T and R go from the root to all ranks.
@@ -427,8 +431,7 @@ private:
     Options options_;
     std::optional<CyclicReflectors<T, D>> reflectors_;  // for products of half a panel with the other
     Matrix<T, D> R_, top_, words_, signs_;
-    Matrix<S, D> U_;  // and a row with a one in the first place where the step is taken
-    Matrix<S, D> G_, packed_;
+    Matrix<S, D> U_, G_, packed_;
     Matrix<Certificate, D> certificate_;
     Matrix<T> flags_;
 };
