@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "algorithms/distributed.hpp"
@@ -111,9 +110,12 @@ struct BlockCyclicFactorization {
     }
 };
 
-/// Columns of panels where nobody asks: those of blocked Householder on one process.
+/// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
+/// process.
 template <class D>
-Index panel_width_for(Index k) {
+Index panel_width_for(const BlockCyclic& layout, int process_cols) {
+    const Index k = std::min(layout.rows, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
+    if (process_cols == 1 && w > 0 && layout.rows >= 4 * w * w) return w;
     return Tuning<D>::panel_width(k, Arithmetic::Native);
 }
 
@@ -136,13 +138,19 @@ template <class T, class D>
 void lay_out(BlockCyclicFactorization<T, D>& f, Index width) {
     f.row_axis = f.layout.row_axis(*f.grid);
     f.col_axis = f.layout.col_axis(*f.grid);
-    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.k()));
+    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.layout, f.grid->cols()));
     for (const auto& p : f.panels) f.width = std::max(f.width, p.width);
 }
 
 inline void check_width(Index width) {
     if (width < 0) throw InvalidArgument(fmt::format("the width of a panel is {}", width));
 }
+
+/// V = [V₁; V₂], this rank's rows from the panel's first on: V₁ are those among the panel's own indices, with their ones and zeros.
+template <class T, class D>
+struct VRows {
+    MatrixView<T, D> top, below;
+};
 
 /// V and T of panels on their way along the process rows, and products with I − V T Vᵀ.
 template <class T, class D>
@@ -151,10 +159,15 @@ public:
     using Factors = BlockCyclicFactorization<T, D>;
     /// For products with up to p local columns. Allocates.
     CyclicReflectors(Context<D>& ctx, const Factors& f, JointCall& call, Index p)
-        : ctx_(ctx), f_(f), call_(call), panel_((f.A.rows + f.width) * f.width, 1 + (f.panels.size() > 1)) {
+        : ctx_(ctx),
+          f_(f),
+          call_(call),
+          travels_(f.grid->cols() > 1),
+          words_((f.width + (travels_ ? f.A.rows : std::min(f.A.rows, f.width))) * f.width),
+          panels_(1 + (f.panels.size() > 1)) {
         W_ = Matrix<T, D>(ctx, f.width * std::max(p, f.width), 1);
         part_ = Matrix<T, D>(ctx, W_.rows(), f.grid->rows() > 1 ? 1 : 0);
-        memory_ = Matrix<T, D>(ctx, panel_.first, panel_.second);
+        memory_ = Matrix<T, D>(ctx, words_, panels_);
     }
 
     CyclicReflectors(const CyclicReflectors&) = delete;
@@ -166,47 +179,53 @@ public:
         }
     }
 
-    /// This rank's rows of V with its ones and zeros, and T.
-    MatrixView<T, D> v(Index s) {
+    /// This rank's rows among the panel's own indices.
+    Index top_rows(Index s) const {
+        return f_.rows_before(f_.panels[s].cols().end) - f_.rows_before(f_.panels[s].first);
+    }
+    VRows<T, D> v(Index s) {
         const auto& p = f_.panels[s];
-        if (held_[s % 2].cols() > 0) return held_[s % 2].view();
-        return {memory_.view().at(f_.width * f_.width, s % panel_.second), f_.rows_from(p.first).size(), p.width};
+        const Range rows = f_.rows_from(p.first), top{0, top_rows(s)};
+        const MatrixView<T, D> V(memory_.view().at(f_.width * f_.width, s % panels_), travels_ ? rows.size() : top.end,
+                                 p.width);
+        const auto below = travels_ ? V.row_block({top.end, V.rows})
+                                    : f_.A.block({rows.begin + top.end, rows.end}, f_.local_cols(p.cols()));
+        return {V.row_block(top), below};
     }
     MatrixView<T, D> t(Index s) {
         const Index w = f_.panels[s].width;
-        return {memory_.view().at(0, s % panel_.second), w, w};
+        return {memory_.view().at(0, s % panels_), w, w};
     }
 
-    /// The process column of panel s sends V and T along the process rows. Where `V` has columns it is this rank's V, as `v` returns it.
-    void share(Index s, Matrix<T, D>&& V = {}) {
+    /// The process column of panel s sends V and T along the process rows.
+    void share(Index s) {
         const auto& p = f_.panels[s];
         f_.grid->row_comm().finish_sends();  // of the panels that were here
-        held_[s % 2] = {};
         if (f_.owns(p)) {
             call_.attempt([&] {
-                if (V.cols() > 0) {
-                    held_[s % 2] = std::move(V);
-                } else {
-                    copy<T>(ctx_, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())), v(s));
-                }
-                set_unit_rows(p, {0, p.width}, v(s));
+                copy_rows(s, v(s).top, 0);
+                if (travels_) copy_rows(s, v(s).below, v(s).top.rows);
+                set_unit_rows(p, {0, p.width}, v(s).top);
                 copy<T>(ctx_, f_.t_of(p), t(s));
             });
         }
+        if (!travels_) return;
         // a broadcast whose sends go on beside what follows
         Communicator& row = f_.grid->row_comm();
         const RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
+        const MatrixView<T, D> V(v(s).top.data, v(s).top.ld, p.width);
         if (tree.head >= 0) {
-            call_.hear(row.receive<T>(ctx_, v(s), tree.head));
+            call_.hear(row.receive<T>(ctx_, V, tree.head));
             call_.hear(row.receive<T>(ctx_, t(s), tree.head));
         }
         for (auto member = tree.members.rbegin(); member != tree.members.rend(); ++member) {
-            row.start_send<T>(ctx_, v(s), *member, call_.note());
+            row.start_send<T>(ctx_, V, *member, call_.note());
             row.start_send<T>(ctx_, t(s), *member, call_.note());
         }
     }
 
-    /// V (all of this rank's rows from the first of `cols` on), whose columns `cols` of a panel it has: 1 on the diagonal, 0 above.
+    /// V (this rank's rows from the first of `cols` on, all or the top ones), whose columns `cols` of a panel it has: 1 on the diagonal,
+    /// 0 above.
     void set_unit_rows(const CyclicPanel& p, Range cols, MatrixView<T, D> V) {
         const Index first = p.first + cols.begin, top = f_.rows_before(first);
         f_.for_each_run({first, p.first + cols.end}, [&](Range local, Range global) {
@@ -216,31 +235,73 @@ public:
         });
     }
 
-    /// C := (I − V op(T) Vᵀ) C, C being this rank's part of some columns, its rows those of V. Only `used` of its rows are not zeros.
-    void apply(MatrixView<const T, D> V, MatrixView<const T, D> Tf, Op op, MatrixView<T, D> C, Index used) {
+    /// C := (I − V op(T) Vᵀ) C, C being this rank's part of some columns, its rows those of V.
+    void apply(VRows<const T, D> V, MatrixView<const T, D> Tf, Op op, MatrixView<T, D> C) {
         const MatrixView<T, D> W(W_.data(), Tf.cols, C.cols);
         if (C.cols == 0) return;
+        const auto C1 = C.row_block({0, V.top.rows}), C2 = C.row_block({V.top.rows, C.rows});
         // W = op(T) VᵀC
         call_.attempt([&] {
             throw_if_stopped(ctx_);
-            multiply_transposed<T>(ctx_, V.row_block({0, used}), C.row_block({0, used}), W);
+            multiply_transposed<T>(ctx_, V.top, C1, W);
+            multiply_transposed<T>(ctx_, V.below, C2, W, true);
         });
-        sum_on_all<T, D>(ctx_, call_, f_.grid->col_comm(), W, {part_.data(), W.rows, W.cols});
+        sum(W);
         call_.attempt([&] {
             multiply_triangle<T>(ctx_, Side::Left, Triangle::Upper, op, Tf, W);
-            subtract_product<T>(ctx_, V, W, C);
+            subtract_product<T>(ctx_, V.top, W, C1);
+            subtract_product<T>(ctx_, V.below, W, C2);
         });
     }
     /// The same of panel s, after `share`.
-    void apply(Index s, Op op, MatrixView<T, D> C) { apply(v(s), t(s), op, C, C.rows); }
+    void apply(Index s, Op op, MatrixView<T, D> C) {
+        const auto V = v(s);
+        apply({V.top, V.below}, t(s), op, C);
+    }
+
+    /// X := (I − V T Vᵀ) [I; 0] = [I; 0] − V M, M = T V₁ᵀ upper triangular: this rank's rows of the panel's own columns of Q. X may be where
+    /// V is stored.
+    void form(Index s, MatrixView<T, D> X) {
+        const CyclicPanel& p = f_.panels[s];
+        const auto V = v(s);
+        const MatrixView<T, D> M(W_.data(), p.width, p.width);
+        const auto X1 = X.row_block({0, V.top.rows}), X2 = X.row_block({V.top.rows, X.rows});
+        call_.attempt([&] {
+            throw_if_stopped(ctx_);
+            const Index top = f_.rows_before(p.first);
+            set_zero(ctx_, X1);
+            f_.for_each_run(p.cols(), [&](Range local, Range global) {
+                set_identity<T>(ctx_, global.begin - p.first, X1.row_block({local.begin - top, local.end - top}));
+            });
+            multiply_transposed<T>(ctx_, V.top, X1, M);
+        });
+        sum(M);
+        call_.attempt([&] {
+            multiply_triangle<T>(ctx_, Side::Left, Triangle::Upper, Op::None, t(s), M);
+            subtract_product<T>(ctx_, V.top, M, X1);
+            negate<T>(ctx_, M);
+            if (X2.data != V.below.data) copy<T>(ctx_, V.below, X2);
+            multiply_triangle<T>(ctx_, Side::Right, Triangle::Upper, Op::None, M, X2);
+        });
+    }
 
 private:
+    /// V := rows of panel s in A, from its `first` one on.
+    void copy_rows(Index s, MatrixView<T, D> V, Index first) {
+        const auto& p = f_.panels[s];
+        const Index begin = f_.rows_before(p.first) + first;
+        copy<T>(ctx_, f_.A.block({begin, begin + V.rows}, f_.local_cols(p.cols())), V);
+    }
+    void sum(MatrixView<T, D> W) {
+        sum_on_all<T, D>(ctx_, call_, f_.grid->col_comm(), W, {part_.data(), W.rows, W.cols});
+    }
+
     Context<D>& ctx_;
     const Factors& f_;
     JointCall& call_;
-    std::pair<Index, Index> panel_;  // words of V and T, and panels in memory
+    const bool travels_;    // V is sent; otherwise V₂ is used where it is
+    Index words_, panels_;  // of V and T of a panel, and panels in memory
     Matrix<T, D> W_, part_, memory_;
-    std::array<Matrix<T, D>, 2> held_;  // V that has memory of its own
 };
 
 }  // namespace quoin

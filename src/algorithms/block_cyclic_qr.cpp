@@ -1,5 +1,5 @@
-// Blocked Householder QR of a block-cyclic matrix, right-looking and with look-ahead. A panel is a QR of rows over the ranks of its
-// process column, and becomes V and T by Householder reconstruction.
+// Blocked Householder QR of a block-cyclic matrix, right-looking and with look-ahead. A panel is factored by the ranks of its process
+// column.
 
 #include <optional>
 
@@ -105,50 +105,20 @@ private:
     }
 
     void factor_and_share(CyclicReflectors<T, D>& reflectors, Index s) {
-        Matrix<T, D> V;
         if (f_.owns(f_.panels[s])) {
             // one of this process column may know of a failure that the others do not
             Index note = call_.note();
             auto& host = host_context(ctx_);
             grid_.col_comm().template all_reduce<Index>(host, {&note, 1, 1}, Reduction::Max);
             call_.hear(static_cast<int>(note));
-            call_.attempt([&] { V = factor_panel(s); }, JointCall::Of::All);
+            call_.attempt(
+                [&] {
+                    const Span span(ctx_, "panel", s);
+                    CyclicPanelFactorizer<T, D>(ctx_, f_, s).factor();
+                },
+                JointCall::Of::All);
         }
-        reflectors.share(s, std::move(V));
-    }
-
-    /// By the ranks of the panel's process column: this rank's V, but for its ones and zeros. What one throws all throw.
-    Matrix<T, D> factor_panel(Index s) {
-        const Span span(ctx_, "panel", s);
-        const CyclicPanel& panel = f_.panels[s];
-        const Index w = panel.width;
-        const auto A = f_.A.block(f_.rows_from(panel.first), f_.local_cols(panel.cols()));
-        Options options;
-        options.q = QForm::Explicit;
-        options.check_finite = false;
-        auto factors = qr<T, D>(ctx_, grid_.col_comm(), MatrixView<const T, D>(A), options);
-        Matrix<T, D> R = factors.r(ctx_), Q = std::move(factors).take_q(ctx_);
-        JointCall call(host_context(ctx_), grid_.col_comm(), RankOperation::Qr);
-        std::optional<CyclicReflectors<T, D>> reflectors;
-        std::optional<PanelReconstruction<T, D>> reconstruction;
-        call.attempt([&] {
-            reflectors.emplace(ctx_, f_, call, w);
-            reconstruction.emplace(ctx_, f_, call, *reflectors, panel, Q.view(), R.view(), f_.t_of(panel));
-        });
-        call.agree();
-        reconstruction->reconstruct();
-        call.attempt([&] {
-            copy<T>(ctx_, Q.view(), A);
-            const Index top = f_.rows_before(panel.first);
-            f_.for_each_run(panel.cols(), [&](Range local, Range global) {
-                const Range rows{local.begin - top, local.end - top};
-                const Range c{global.begin - panel.first, global.end - panel.first};
-                store_triangle<T>(ctx_, R.view().block(c, c), A.block(rows, c));
-                copy<T>(ctx_, R.view().block(c, {c.end, w}), A.block(rows, {c.end, w}));
-            });
-        });
-        call.agree();
-        return Q;
+        reflectors.share(s);
     }
 
     Context<D>& ctx_;
@@ -275,17 +245,11 @@ Matrix<T, D> form_cyclic_q(Context<D>& ctx, const BlockCyclicFactorization<T, D>
         const auto& p = f.panels[s];
         reflectors->share(s);
         const auto own = Q.col_block(f.local_cols(p.cols()));
-        call.attempt([&] {
-            set_zero(ctx, own);
-            if (!f.owns(p)) return;
-            f.for_each_run(p.cols(), [&](Range local, Range global) {
-                set_identity<T>(ctx, global.begin - p.first, own.row_block(local));
-            });
-        });
         const Range below = f.rows_from(p.first);
-        const Index top = f.rows_before(p.cols().end) - below.begin;
         reflectors->apply(s, Op::None, Q.block(below, {f.cols_before(p.cols().end), n}));
-        reflectors->apply(reflectors->v(s), reflectors->t(s), Op::None, own.row_block(below), top);
+        if (!f.owns(p)) continue;
+        call.attempt([&] { set_zero(ctx, own.row_block({0, below.begin})); });
+        reflectors->form(s, own.row_block(below));
     }
     call.agree();
     return memory;
@@ -430,8 +394,8 @@ BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockC
         // T⁻¹ = the upper triangle of VᵀV, tau_j⁻¹ on its diagonal (Puglisi 1992); row and column j of T are 0 where tau_j is
         call.attempt([&] {
             const auto rows = f.A.block(f.rows_from(p.first), f.local_cols(p.cols()));
-            const Index top = f.rows_before(p.cols().end) - f.rows_before(p.first);
-            const auto V1 = reflectors->v(static_cast<Index>(s)).row_block({0, top});
+            const auto V1 = reflectors->v(static_cast<Index>(s)).top;
+            const Index top = V1.rows;
             const MatrixView<T> below(part.data(), w, w);
             copy<T>(ctx, rows.row_block({0, top}), V1);
             reflectors->set_unit_rows(p, {0, w}, V1);

@@ -14,15 +14,6 @@ namespace quoin {
 
 namespace {
 
-/// ‖I − G‖_F <= 1/2 puts every singular value of Q₁ into [√½, √(3/2)], so that one more Cholesky step leaves
-/// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
-constexpr double most_final_departure = 0.5;
-
-/// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < condition_limit·n, D scaling columns to unit norm: that is where
-/// κ₂(AD)²u is about O(1), since κ is about √n κ₂. The Gram matrix is known to a small multiple of its u, so that
-/// ‖Q₁‖² = 1 + O(κ₂²u) is O(1) then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
-constexpr double condition_limit = 16;
-
 /// Steps of a chain, in order.
 enum Step { First, Second, Last };
 
@@ -88,7 +79,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
     } else {
         GramPrecision known = gram_precision<T>(ctx, over_ranks.factor ? over_ranks.rows : A.rows, n);
         known.longest_sum += over_ranks.levels;
-        const double most_condition = std::sqrt(condition_limit * static_cast<double>(n) / known.u);
+        const double most_condition = most_gram_condition(n, known);
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
         // suffices; κ_F >= n
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;

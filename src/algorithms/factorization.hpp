@@ -282,6 +282,17 @@ template <class T, class D>
 void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithmetic = Arithmetic::Native,
                      MatrixView<const T, D> E = {});
 
+/// ‖I − G‖_F <= 1/2 puts every singular value of Q₁ into [√½, √(3/2)], so that one more Cholesky step leaves
+/// ‖I − QᵀQ‖ = O(nu), whatever the first step did.
+inline constexpr double most_final_departure = 0.5;
+
+/// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < 16n, D scaling columns to unit norm: that is where κ₂(AD)²u is about
+/// O(1), since κ is about √n κ₂. The Gram matrix is known to a small multiple of its u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1)
+/// then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
+inline double most_gram_condition(Index n, const GramPrecision& known) {
+    return std::sqrt(16 * static_cast<double>(n) / known.u);
+}
+
 /// What the Gram passes of CholeskyQR left behind.
 template <class T, class D>
 struct CholeskyPasses {

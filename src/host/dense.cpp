@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "host/cache_block.hpp"
 #include "host/condition_estimate.hpp"
 #include "host/device.hpp"
 #include "host/parallel.hpp"
@@ -224,21 +225,54 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
+namespace {
+
+/// X := X A, A upper or lower triangular: some rows of X at a time in cache.
+template <class T>
+void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpose, MatrixView<const T> A,
+                         MatrixView<T> X) {
+    const Index n = A.rows, height = std::min(cache_block_rows<T>(n), X.rows), tiles = (X.rows + height - 1) / height;
+    const bool upper = lower == transpose;
+    Arena::Frame frame(ctx.state().arena);
+    // −op(A) with its zeros: kernels subtract
+    T* M = frame.take<T>(n * n);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < n; ++i) {
+            const bool stored = i == j ? !unit : (i < j) == upper;
+            M[i + j * n] = stored ? -(transpose ? A(j, i) : A(i, j)) : T(i == j ? -1 : 0);
+        }
+    }
+    ThreadBuffers<T> buffers(frame, ctx.threads(), height * (n + solve_width));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * X.rows))
+    for (Index t = 0; t < tiles; ++t) {
+        const Index first = t * height, q = std::min(height, X.rows - first);
+        T *B = buffers.mine(), *B_c = B + n * q;
+        copy_block(q, n, X.at(first, 0), X.ld, B, q);
+        // in the order in which what stands beside a diagonal block is not yet overwritten
+        const Index steps = (n + solve_width - 1) / solve_width;
+        for (Index l = 0; l < steps; ++l) {
+            const Index c = (upper ? steps - 1 - l : l) * solve_width, k = std::min(solve_width, n - c);
+            const Index i = upper ? 0 : c + k, h = upper ? c : n - c - k;
+            copy_block(q, k, B + c * q, q, B_c, q);
+            fill_zero(q, k, B + c * q, q);
+            outer_blocked(q, k, k, B_c, q, M + c + c * n, n, B + c * q, q);
+            outer_blocked(q, k, h, B + i * q, q, M + i + c * n, n, B + c * q, q);
+        }
+        copy_block(q, n, B, q, X.at(first, 0), X.ld);
+    }
+}
+
+}  // namespace
+
 template <class T, class D>
 void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
-    const bool left = side == Side::Left, unit = triangle == Triangle::UnitLower;
-    const Index n = A.rows, lines = left ? X.cols : X.rows, width = left ? step : block_rows<T>;
-    const Index tiles = (lines + width - 1) / width;
-    if (n == 0 || lines == 0) return;
-    bool lower = triangle != Triangle::Upper;
+    const bool lower = triangle != Triangle::Upper, unit = triangle == Triangle::UnitLower;
+    const Index n = A.rows;
+    if (X.empty()) return;
+    ctx.state().add_flops(1.0 * n * n * (side == Side::Left ? X.cols : X.rows));
+    if (side == Side::Right) return multiply_from_right<T>(ctx, lower, unit, op == Op::Transpose, A, X);
+    const Index tiles = (X.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
-    if (!left && op == Op::Transpose) {
-        T* At = frame.take<T>(n * n);
-        transpose_block(n, n, A.data, A.ld, At, n);
-        A = {At, n, n};
-        lower = !lower;
-        op = Op::None;
-    }
     // A's diagonal blocks with the zeros beside them
     T* diagonal = frame.take<T>(n * step);
     for (Index j = 0; j < n; ++j) {
@@ -248,35 +282,30 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
             diagonal[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
         }
     }
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * width);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * lines))
+    ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * X.cols))
     for (Index t = 0; t < tiles; ++t) {
-        const Index first = t * width, q = std::min(width, lines - first);
-        const auto X_t = left ? X.col_block({first, first + q}) : X.row_block({first, first + q});
-        // X := AᵀB with B = X, else 0 − A B or 0 − B A with B = −X
+        const Index first = t * step, q = std::min(step, X.cols - first);
+        const auto X_t = X.col_block({first, first + q});
+        // X := AᵀB with B = X, or 0 − A B with B = −X
         T* B = buffers.mine();
-        const Index ldb = X_t.rows;
-        copy_block(X_t.rows, X_t.cols, X_t.data, X_t.ld, B, ldb);
+        copy_block(n, q, X_t.data, X_t.ld, B, n);
         if (op == Op::None) {
             for (Index i = 0; i < n * q; ++i) B[i] = -B[i];
         }
-        fill_zero(X_t.rows, X_t.cols, X_t.data, X_t.ld);
+        fill_zero(n, q, X_t.data, X_t.ld);
         for (Index c = 0; c < n; c += step) {
             const Index k = std::min(step, n - c), i = lower ? c + k : 0, h = lower ? n - c - k : c;
             const T *D_c = diagonal + c * step, *A_c = A.at(i, c);  // A_c: h rows beside the diagonal block
-            if (!left) {
-                outer_blocked(q, k, k, B + c * ldb, ldb, D_c, step, X_t.at(0, c), X.ld);
-                outer_blocked(q, k, h, B + i * ldb, ldb, A_c, A.ld, X_t.at(0, c), X.ld);
-            } else if (op == Op::None) {
-                outer_blocked(k, q, k, D_c, step, B + c, ldb, X_t.at(c, 0), X.ld);
-                outer_blocked(h, q, k, A_c, A.ld, B + c, ldb, X_t.at(i, 0), X.ld);
+            if (op == Op::None) {
+                outer_blocked(k, q, k, D_c, step, B + c, n, X_t.at(c, 0), X.ld);
+                outer_blocked(h, q, k, A_c, A.ld, B + c, n, X_t.at(i, 0), X.ld);
             } else {
-                inner_blocked(k, q, k, D_c, step, B + c, ldb, X_t.at(c, 0), X.ld);
-                inner_blocked(k, q, h, A_c, A.ld, B + i, ldb, X_t.at(c, 0), X.ld);
+                inner_blocked(k, q, k, D_c, step, B + c, n, X_t.at(c, 0), X.ld);
+                inner_blocked(k, q, h, A_c, A.ld, B + i, n, X_t.at(c, 0), X.ld);
             }
         }
     }
-    ctx.state().add_flops(1.0 * n * n * lines);
 }
 
 template decltype(multiply_upper<float, float, Host>) multiply_upper<float, float, Host>;
