@@ -259,7 +259,7 @@ struct Law {
 Options law_options(Method method, Reorthogonalization r = Reorthogonalization::Off) {
     Options options;
     options.method = method;
-    if (r != Reorthogonalization::Off) options.method.set_reorthogonalization(r);
+    options.method.set_reorthogonalization(r);
     options.q = QForm::Explicit;
     return options;
 }

@@ -341,7 +341,7 @@ private:
             options.method = method;
             options.q = QForm::Explicit;
             options.arithmetic = arithmetic;
-            if (again != Reorthogonalization::Off) options.method.set_reorthogonalization(again);
+            options.method.set_reorthogonalization(again);
             const double seconds = median_seconds([&] { return run_quoin(A, options, Q, R); });
             const bool by_columns = method == Method::ClassicalGramSchmidt;
             report(shape,

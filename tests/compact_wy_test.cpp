@@ -66,7 +66,7 @@ std::string name_of(const FullT& full_t) { return std::string(to_string(full_t.r
 Options full(const FullT& full_t, Index panel_width, Method method = Method::BlockedHouseholder) {
     Options options = with(method, QForm::Any);
     options.q = full_t;
-    if (panel_width > 0) options.method.set_panel_width(panel_width);
+    options.method.set_panel_width(panel_width);
     return options;
 }
 

@@ -104,6 +104,7 @@ TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
     }
     for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3})
         expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = method}); });
+    expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = Auto{.tree = {.fan_in = 4}}}); });
 }
 
 /// Each option of each method, by name, as programs and bindings give it: the methods that have it take it, and the others are
@@ -146,6 +147,8 @@ TEST(MethodOptionsOf, EachMethodHasItsOwn) {
               }),
               (Methods{ClassicalGramSchmidt}));
     MethodOptions tsqr = TSQR;
+    tsqr.set_panel_width(0);
+    tsqr.set_reorthogonalization(Reorthogonalization::Off);
     expect_refused("panel_width belongs to householder, caqr, mgs, cgs, and the method is tsqr",
                    [&] { tsqr.set_panel_width(8); });
 }

@@ -47,7 +47,7 @@ struct Scheme {
     Options options(Index n, QForm q) const {
         Options o = with(method, q);
         // A panel is no wider than the matrix.
-        if (panel_width > 0) o.method.set_panel_width(std::min(panel_width, n));
+        o.method.set_panel_width(std::min(panel_width, n));
         // TSQR has one panel, as wide as the matrix.
         const Index width = method == Method::TSQR ? std::max<Index>(1, n) : panel_width;
         if (extra_leaf_rows >= 0) o.method.set_tree({width + extra_leaf_rows, fan_in});

@@ -49,13 +49,11 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
     MethodOptions& method = options.method;
     // --method is read first
     CLI::Option* const added[] = {
-        add_parsed(
-            command, "--method", "NAME",
-            [&method](const std::string& text) { method = parse_name("--method", text, every_method()); },
-            "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
-            "auto). Q of\n"
-            "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
-            "reorthogonalised"),
+        add_choice(command, "--method", method, every_method(),
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
+                   "auto). Q of\n"
+                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
+                   "reorthogonalised"),
         add_parsed(
             command, "--panel-width", "N",
             [&method](const std::string& text) { method.set_panel_width(parse_dimension("--panel-width", text)); },

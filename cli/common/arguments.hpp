@@ -97,9 +97,9 @@ DType parse_dtype(const std::string& argument, const std::string& text);
 /// Adds the option `name` KIND, whose text goes to `set`.
 CLI::Option* add_parsed(CLI::App& command, const std::string& name, const std::string& kind,
                         std::function<void(const std::string&)> set, const std::string& description);
-/// Adds the option `name` NAME: one of `values` by its name.
-template <class Value>
-CLI::Option* add_choice(CLI::App& command, const std::string& name, Value& value, std::span<const Value> values,
+/// Adds the option `name` NAME: one of `values` by its name, assigned to `value`.
+template <class Target, class Value>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, Target& value, std::span<const Value> values,
                         const std::string& description) {
     return add_parsed(
         command, name, "NAME",
@@ -108,8 +108,8 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, Value& value
         },
         description);
 }
-template <class Value>
-CLI::Option* add_choice(CLI::App& command, const std::string& name, Value& value, std::initializer_list<Value> values,
+template <class Target, class Value>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, Target& value, std::initializer_list<Value> values,
                         const std::string& description) {
     return add_choice(command, name, value, std::span<const Value>(values.begin(), values.size()), description);
 }

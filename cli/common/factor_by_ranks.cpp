@@ -38,13 +38,9 @@ struct Outputs {
 }  // namespace
 
 void add_rank_method(CLI::App& command, Options& options) {
-    using enum Method;
-    add_parsed(
-        command, "--method", "NAME",
-        [&options](const std::string& text) {
-            options.method = parse_name("--method", text, {Auto, TSQR, CholeskyQR2, ShiftedCholeskyQR3});
-        },
-        "Method: auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3 (default: auto)");
+    add_choice(command, "--method", options.method,
+               {Method::Auto, Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3},
+               "Method: auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3 (default: auto)");
 }
 
 template <class T, class D>

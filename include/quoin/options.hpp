@@ -36,6 +36,7 @@ enum class QForm {
 struct TreeOptions {
     Index leaf_rows = 0;  ///< rows a leaf; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;     ///< R factors merged at a node, at least 2; `flat_tree`: all; 0: Quoin chooses
+    bool operator==(const TreeOptions&) const = default;
 };
 /// One leaf is reduced after the other into one R.
 inline constexpr Index flat_tree = std::numeric_limits<Index>::max();
@@ -99,7 +100,8 @@ struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, Choles
     Reorthogonalization reorthogonalization() const;
     GramSchmidtPanel panel() const;
 
-    // For methods that are known at run time alone. Throw InvalidArgument where the method has no such option.
+    // For methods that are known at run time alone. Where the method has no such option they throw InvalidArgument, unless the value is
+    // the default.
     void set_panel_width(Index width);
     void set_tree(TreeOptions tree);
     void set_reorthogonalization(Reorthogonalization reorthogonalization);

@@ -547,10 +547,13 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
     Options options;
     options.method = parse_method(method);
     MethodOptions& chosen = options.method;
-    if (chosen == Method::Auto) chosen = ClassicalGramSchmidt{.reorthogonalization = R::Always};
-    if (panel_width != 0) chosen.set_panel_width(panel_width);
-    if (again != R::Off) chosen.set_reorthogonalization(again);
-    if (by != P::Auto) chosen.set_panel(by);
+    if (chosen == Method::Auto) {
+        chosen = ClassicalGramSchmidt{.reorthogonalization = again == R::Off ? R::Always : again};
+    } else {
+        chosen.set_reorthogonalization(again);
+    }
+    chosen.set_panel_width(panel_width);
+    chosen.set_panel(by);
     return options;
 }
 

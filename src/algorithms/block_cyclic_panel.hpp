@@ -144,10 +144,7 @@ private:
     /// ‖I − D AᵀA D‖_F <= 1/2 with AᵀA in G, D scaling the columns of A to unit norm: one Cholesky step leaves ‖I − QᵀQ‖ = O(nu), as
     /// does the last step of CholeskyQR2, which demands the same.
     bool nearly_orthogonal() {
-        Matrix<S> G(G_.rows(), G_.cols());
-        start_copy_to_host<S>(ctx_, G_.view(), G.view());
-        finish_copies(ctx_);
-        ctx_.wait();
+        const Matrix<S> G = host_copy_of<S, D>(ctx_, G_.view());
         double squares = 0;
         for (Index j = 0; j < G.cols(); ++j) {
             for (Index i = 0; i < j; ++i) {

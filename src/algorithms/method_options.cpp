@@ -15,7 +15,7 @@ MethodOptions defaults_of(Method method) {
     return {};
 }
 
-// One option of a method: where its options o have it. There is no other way to name a member.
+// One option each, to be called with the options of a method that has it.
 constexpr auto panel_width_option = [](auto& o) -> decltype((o.panel_width)) { return o.panel_width; };
 constexpr auto tree_option = [](auto& o) -> decltype((o.tree)) { return o.tree; };
 constexpr auto reorthogonalization_option = [](auto& o) -> decltype((o.reorthogonalization)) {
@@ -40,6 +40,7 @@ Value get(const MethodOptions& method, Option option) {
 template <class Value, class Option>
 void set(MethodOptions& method, const char* name, Value value, Option option) {
     if (!has(method, option)) {
+        if (value == Value{}) return;
         std::string owners;
         for (const Method other : every_method()) {
             if (other != Method::Auto && has(other, option))

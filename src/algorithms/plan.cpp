@@ -58,7 +58,7 @@ void require_tree(const char* what, Index width) {
 }
 
 template <class T, class D>
-Method choose_method(Index m, Index n, const Options& options, QForm q) {
+Method choose_method(Index m, Index n, const Options& options) {
     if (options.method != Method::Auto) return options.method;
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
@@ -67,8 +67,8 @@ Method choose_method(Index m, Index n, const Options& options, QForm q) {
     }
     const bool tall = n > 0 && Tuning<D>::tall(m, n);
     if (!tall || panel_width > 0) return Method::BlockedHouseholder;
-    if (q == QForm::Reflectors && !Tuning<D>::one_panel(m, n, sizeof(T))) return Method::BlockedHouseholder;
-    return q == QForm::None ? Tuning<D>::r_only(m, n) : Method::CholeskyQR2;
+    if (options.q == QForm::Reflectors && !Tuning<D>::one_panel(m, n, sizeof(T))) return Method::BlockedHouseholder;
+    return options.q == QForm::None ? Tuning<D>::r_only(m, n) : Method::CholeskyQR2;
 }
 
 /// Throws InvalidArgument for the first row that applies to these options and the method chosen for them.
@@ -175,7 +175,7 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.q = options.q;
-    plan.method = choose_method<T, D>(m, n, options, plan.q);
+    plan.method = choose_method<T, D>(m, n, options);
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
     plan.full_t = options.q.full_t;
     if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {
@@ -241,7 +241,8 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
 
 template <class T, class D>
 Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Options options) {
-    if (options.method == Method::Auto) options.method = BlockedHouseholder{options.method.panel_width()};
+    if (options.method == Method::Auto && options.method.tree() == TreeOptions{})
+        options.method = BlockedHouseholder{options.method.panel_width()};
     if (options.method != Method::BlockedHouseholder) {
         throw InvalidArgument(fmt::format("panels on the host belong to method householder, and the method is {}",
                                           to_string(options.method)));

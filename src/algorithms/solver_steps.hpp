@@ -94,6 +94,16 @@ Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     return options;
 }
 
+/// A copy of A in the host's memory. Waits.
+template <class T, class D>
+Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, Host> B(A.rows, A.cols);
+    start_copy_to_host<T>(ctx, A, B.view());
+    finish_copies(ctx);
+    ctx.wait();
+    return B;
+}
+
 /// A copy of A.
 template <class T, class D>
 Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {

@@ -148,13 +148,9 @@ Matrix<T, Host> StreamingQR<T, D>::q_rows(Context<D>& ctx, HostRows<T, D> block)
     const auto A = from_host_->copy(ctx, block);
     Matrix<T, D> Q;
     from_host_->compute(ctx, [&] { Q = q_rows(ctx, A); });
-    Matrix<T, Host> there(Q.rows(), Q.cols());
     Context<D>& out = copy_out_stream(ctx);
     wait_for(out, ctx);
-    start_copy_to_host<T>(out, Q.view(), there.view());
-    finish_copies(out);
-    out.wait();
-    return there;
+    return host_copy_of<T, D>(out, Q.view());
 }
 
 template <class T, class D>
