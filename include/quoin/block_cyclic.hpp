@@ -136,13 +136,13 @@ private:
 
 /// A = QR of a block-cyclic matrix of any shape, in LAPACK's format. Every rank calls it, with the same layout. Blocks until all are done.
 ///
-/// Blocked Householder QR, right-looking, with look-ahead: a panel is a QR of rows over the ranks of its process column (`qr` in
-/// quoin/distributed.hpp: CholeskyQR2 with its certificate, or TSQR), then Householder reconstruction (Ballard, Demmel, Grigori,
-/// Jacquelin, Nguyen and Solomonik 2014). V and T go along the process rows while the ranks update by the panel before.
+/// Blocked Householder QR, right-looking, with look-ahead: the ranks of a process column factor a panel by one to three passes of Cholesky QR
+/// with certificates, or by TSQR, and Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen and Solomonik 2014). V and T
+/// go along the process rows while the ranks update by the panel before.
 ///
 /// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits again. Other grids
-/// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and 2 to 4 times
-/// the panel's own part more.
+/// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and up to
+/// 2mw² more for each panel of w columns, by TSQR 4mw².
 ///
 /// An error of one rank is thrown on every rank, and its message names the rank. NonFiniteEntry has the row and the
 /// column in the whole matrix. Throws InvalidArgument where ranks disagree, or a layout or view is not valid.

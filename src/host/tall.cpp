@@ -20,6 +20,14 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
+/// Whether a block of A is used where it lies: its columns do not evict each other, being few or at different places of a page.
+template <class T>
+bool used_in_place(MatrixView<const T> A) {
+    constexpr Index page_bytes = 4096;
+    const Index place = A.ld * Index{sizeof(T)} % page_bytes;
+    return A.cols <= Tuned::few_streams || std::min(place, page_bytes - place) >= Tuned::streams_apart_bytes;
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -39,7 +47,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
-    const bool direct = factors.empty() && !X.data && n <= Tuned::direct_cols;
+    const bool direct = factors.empty() && !X.data && used_in_place<T>(A);
     T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
     ThreadBuffers<T> buffers(frame, ctx.threads(), direct ? 0 : h_max * n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))

@@ -30,9 +30,13 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index block_column_bytes = 4096;
     /// Bytes of a row block that is worked on in cache: half of a common L2.
     static constexpr Index cache_block_bytes = Index(512) << 10;
-    /// Columns up to which the Gram matrix of a row block is formed where the block lies, and from a copy beyond: a few streams do not
-    /// evict each other.
-    static constexpr Index direct_cols = 16;
+    /// The Gram matrix of a row block is formed where the block lies if it has few columns, or columns at places of a page that are so
+    /// many bytes apart; from a copy otherwise. G of 100 000 × n, copied | where it lies, ms, one core of an AMD EPYC 9004 that
+    /// compilers share, fastest of 12:
+    ///           32         64         128        192
+    ///     f64   4.4|3.9    14|11      44|38      86|79
+    ///     f32   2.2|1.6    6.9|5.6    22|19      45|40
+    static constexpr Index few_streams = 16, streams_apart_bytes = 256;
     /// Columns of a panel that are factored one by one, at the bottom of the recursion.
     static constexpr Index base_width = 4;
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
