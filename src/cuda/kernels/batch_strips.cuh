@@ -9,10 +9,6 @@
 // until the block that makes it says so: a strip may be updated by V_0 … V_{i−1} while another block makes V_i. The bits of
 // a result do not depend on the order in which blocks come.
 //
-// Layout. The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of W holds
-// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores take that
-// as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
-//
 //     W := VᵀC       sums over a warp's own rows, then over warps in shared memory
 //     U := op(T) W   H²/2 products, H = Width/8
 //     C := C − V U   by each warp for its rows, while the next V comes into the places that are free
@@ -20,12 +16,11 @@
 // f32 takes three products of f16 for one (strip_products.cuh). The numbers have sizes that f16 holds: a column starts with
 // 2 <= max |c| <= 2⁸ and keeps its norm, at most √m 2⁸ < 2¹⁴; |v| <= 1; columns of VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors,
 // and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about u max |c| in norm.
-// Many matrices are bound by these products, few by the chain of columns: a dot product, a barrier, a square root and a
-// division for each.
+// Many matrices are bound by these products, few by the chain of columns (strip_columns.cuh), and of panels (strip_gram.cuh).
 
-#include "cuda/kernels/batch_entries.cuh"
 #include "cuda/kernels/copy_async.cuh"
-#include "cuda/kernels/strip_products.cuh"
+#include "cuda/kernels/strip_columns.cuh"
+#include "cuda/kernels/strip_gram.cuh"
 
 namespace quoin::cuda::strips {
 
@@ -42,70 +37,6 @@ struct StripFactors {
     T *images, *squares, *tau;
 };
 
-/// Place of entry (i, j) of a Width×Width matrix in shared memory: rows start in different banks.
-template <int Width>
-__host__ __device__ constexpr int square_place(int i, int j) {
-    constexpr int mask = Width == 32 ? 3 : 1, shift = Width == 32 ? 0 : 1;
-    return i * Width + (j ^ (((i >> shift) & mask) << 3));
-}
-
-// ---- A strip and what its block shares ----------------------------------------------------------------------------------------
-
-/// `warps` warps, each with R tiles of 8 rows and `Width` columns.
-template <class T, int Width_, int R_, int warps_>
-struct Strip {
-    using Scalar = T;
-    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps;
-    static constexpr int rows = 8 * R * warps, H = Width / 8, M = H / 2, tile = 8 * Width;
-    /// Tiles whose copies arrive together.
-    static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
-    static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
-    /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
-    /// on it.
-    static constexpr int group = Width == 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
-
-    T c[R][H][2];  ///< in registers: what takes a strip is inlined
-};
-
-template <class S>
-struct StripShared {
-    using T = typename S::Scalar;
-    static constexpr int Width = S::Width, square = Width * Width;
-    using Tile = ReflectorTile<T, Width>;
-    /// So that 16-byte reads of eight columns touch all banks.
-    static constexpr int dots_stride = S::warps + 4;
-
-    alignas(16) T V[S::R * S::warps * S::tile];  ///< tiles as ReflectorTile has them
-    /// VᵀC of each warp's rows, then W in the first. In a panel: a product on the way to T, and R with VᵀV in the second.
-    alignas(16) T part[S::warps][square];
-    alignas(16) T t[square];
-    UpdateOperands<T, Width> u;                 ///< −Uᵀ
-    alignas(16) T dots[2][Width][dots_stride];  ///< of a column: each warp's part
-    T row[2][Width], tau[Width];
-    T largest[S::warps];
-    int exponent[Width];
-    Index ticket;
-    int ready;
-};
-
-/// Where a thread is in its strip.
-template <class S>
-struct StripThread {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
-
-    __device__ int tile(int r) const { return r * S::warps + warp; }
-    /// Row of c[r][·][e].
-    __device__ int row(int r, int e) const { return 8 * tile(r) + 2 * q + e; }
-    __device__ int col(int h) const { return 8 * h + g; }
-};
-
-/// x of the lanes with this g, over their four q.
-template <class T, class Join>
-__device__ T over_rows(T x, Join join) {
-    x = join(x, __shfl_xor_sync(~0u, x, 1));
-    return join(x, __shfl_xor_sync(~0u, x, 2));
-}
-
 /// e of a column whose numbers become too large or too small for its products, else 0.
 template <class T>
 __device__ int exponent_of(T largest) {
@@ -116,23 +47,6 @@ __device__ int exponent_of(T largest) {
         return fits || largest == 0 || !(largest <= std::numeric_limits<T>::max()) ? 0 : ilogb(largest) - 7;
     }
 }
-
-/// x 2^e as scalbn gives it, for any number of x.
-template <class T>
-struct PowerOfTwo {
-    __device__ __forceinline__ explicit PowerOfTwo(int e) : first(of(e / 2)), second(of(e - e / 2)) {}
-    __device__ __forceinline__ T operator*(T x) const { return x * first * second; }
-
-private:
-    __device__ __forceinline__ static T of(int e) {
-        if constexpr (std::is_same_v<T, double>) {
-            return __longlong_as_double(Index(e + 1023) << 52);
-        } else {
-            return __int_as_float((e + 127) << 23);
-        }
-    }
-    T first, second;
-};
 
 /// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent. Whether all of the thread's entries are
 /// finite.
@@ -203,17 +117,6 @@ __device__ typename S::Scalar* square_of(const StripSize& size, const StripFacto
 template <class S>
 __device__ StripPanel<S> panel_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b, int i) {
     return {image_of<S>(size, F, b, i), square_of<S>(size, F, b, i, 1), i * S::H};
-}
-
-/// work(r, n) for the slots r, …, r + n − 1 of each group of a chunk that has rows of a V from tile `first` on; n is a constant.
-template <class S, class Work>
-__device__ __forceinline__ void for_active_groups(int chunk, int first, Work work) {
-    const StripThread<S> me;
-    unrolled<(S::chunk + S::group - 1) / S::group>([&](auto x) {
-        constexpr int start = x * S::group, n = S::chunk - start < S::group ? S::chunk - start : S::group;
-        const int r = chunk * S::chunk + start;
-        if (me.tile(r + n - 1) >= first) work(r, std::integral_constant<int, n>());
-    });
 }
 
 /// Starts the copies of this warp's tiles of V in one chunk, zeros above its diagonal block and below A, and of T with the first.
@@ -311,20 +214,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, 
     }
     __syncthreads();
     {
-        constexpr int each = square > S::threads ? square / S::threads : 1;
-        struct alignas(each * sizeof(T) < 16 ? each * sizeof(T) : 16) Some {
-            T x[each];
-        };
-        if (threadIdx.x * each < square) {
-            Some sum = reinterpret_cast<const Some*>(s.part[0])[threadIdx.x];
-#pragma unroll
-            for (int w = 1; w < S::warps; ++w) {
-                const Some other = reinterpret_cast<const Some*>(s.part[w])[threadIdx.x];
-#pragma unroll
-                for (int x = 0; x < each; ++x) sum.x[x] += other.x[x];
-            }
-            reinterpret_cast<Some*>(s.part[0])[threadIdx.x] = sum;
-        }
+        sum_parts(s);
         if (threadIdx.x == 0) meanwhile();
     }
     __syncthreads();
@@ -351,212 +241,38 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, 
         for (int x = 0; x < 4; ++x) s.u.set(mi, h, x, me.lane, acc[x] * (-1 / Tile::scale));
     }
     __syncthreads();
-    // Cᵀ += Uᵀ Vᵀ
-    unrolled<S::chunks>([&](auto chunk) {
-#pragma unroll
-        for (int kk = 0; kk < Width / Tile::depth; ++kk) {
-            Operand<T, 4> a[M];
-#pragma unroll
-            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk * M + mi, me.lane);
-            for_active_groups<S>(chunk, first, [&](int start, auto n) {
-                Operand<T, 2> b[n];
-#pragma unroll
-                for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.tile(start + x) * S::tile, kk, me.lane);
-                T acc[n * M][4] = {};
-#pragma unroll
-                for (int pass = 0; pass < passes<T>; ++pass) {
-#pragma unroll
-                    for (int x = 0; x < n * M; ++x)
-                        multiply_add(acc[x], left_of(pass, a[x % M]), right_of(pass, b[x / M]));
-                }
-#pragma unroll
-                for (int x = 0; x < n * M; ++x) {
-#pragma unroll
-                    for (int of = 0; of < 4; ++of) {
-                        T& c = C.c[start + x / M][2 * (x % M) + of / 2][of % 2];
-                        c = fma(acc[x][of], 1 / Tile::scale, c);
-                    }
-                }
-            });
-        }
-        __syncwarp();
-        next(static_cast<int>(chunk));
-    });
+    add_product<false>(C, s, first, next);
 }
 
-// ---- The reflectors of a strip ------------------------------------------------------------------------------------------------
-
-/// The sums over the four q of `part`, which each lane has for its H columns, to dots[column].
-template <class S, class T, int stride>
-__device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[stride], const StripThread<S>& me) {
-    if constexpr (S::H == 4) {
-        const bool high = me.q & 2, odd = me.q & 1;
-        T pair[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const T kept = high ? part[i + 2] : part[i], given = high ? part[i] : part[i + 2];
-            pair[i] = kept + __shfl_xor_sync(~0u, given, 2);
-        }
-        const T kept = odd ? pair[1] : pair[0], given = odd ? pair[0] : pair[1];
-        dots[me.col(me.q)][me.warp] = kept + __shfl_xor_sync(~0u, given, 1);
-    } else {
-#pragma unroll
-        for (int h = 0; h < S::H; ++h) {
-            const T sum = over_rows(part[h], [](T a, T b) { return a + b; });
-            if (me.q == h) dots[me.col(h)][me.warp] = sum;
-        }
-    }
-}
-template <int warps, class T>
-__device__ __forceinline__ T sum_of_warps(const T* dots) {
-    if constexpr (warps > 8) return sum_of_warps<warps / 2>(dots) + sum_of_warps<warps / 2>(dots + warps / 2);
-    constexpr int W = 16 / int(sizeof(T));
-    struct alignas(16) Some {
-        T x[W];
-    };
-    T d[8];
-#pragma unroll
-    for (int w = 0; w < 8; w += W) {
-        const Some some = *reinterpret_cast<const Some*>(dots + w);
-#pragma unroll
-        for (int x = 0; x < W; ++x) d[w + x] = some.x[x];
-    }
-    return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
-}
-
-/// Reflectors of the strip's first `columns` columns, whose diagonal starts in tile `first`, one of slot From or a later one; zeros
-/// above that. The strip then has V below the diagonal and zeros from there up. s.part[1]: R on the diagonal and above, row-major,
-/// VᵀV's upper triangle transposed below; tau in s.tau.
-template <class S, int From>
-__device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int first, int columns) {
-    using T = typename S::Scalar;
-    constexpr int Width = S::Width, R = S::R, H = S::H;
-    const StripThread<S> me;
-    const int g = me.g, q = me.q, lane = me.lane % Width;
-    unrolled<H>([&](auto hj) {
-        const int row_tile = first + hj, row_slot = row_tile / S::warps;
-        const bool has_row = row_tile % S::warps == me.warp;
-        for (int jj = 0; jj < 8 && 8 * hj + jj < columns; ++jj) {
-            const int j = 8 * hj + jj;
-            auto& dots = s.dots[j % 2];
-            T* const row = s.row[j % 2];
-            if (has_row) {
-                // row j leaves the strip
-                const bool mine = q == jj / 2, odd = jj % 2;
-#pragma unroll
-                for (int r = From; r < R; ++r) {
-                    if (r != row_slot) continue;
-#pragma unroll
-                    for (int h = 0; h < H; ++h) {
-                        T(&c)[2] = strip.c[r][h];
-                        if (mine) row[me.col(h)] = odd ? c[1] : c[0];
-                        const bool gone = mine && (h > hj || (h == hj && g >= jj));
-                        c[0] = gone && !odd ? T(0) : c[0];
-                        c[1] = gone && odd ? T(0) : c[1];
-                    }
-                }
-            }
-            // x = column j below its diagonal, for every column; s_l = xᵀ a_l
-            T x[R][2];
-            const auto find_dots = [&] {
-                T part[H] = {};
-#pragma unroll
-                for (int r = From; r < R; ++r) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        x[r][half] = __shfl_sync(~0u, strip.c[r][hj][half], 4 * jj + q);
-#pragma unroll
-                        for (int h = 0; h < H; ++h) part[h] = fma(x[r][half], strip.c[r][h][half], part[h]);
-                    }
-                }
-                sum_and_store_dots<S>(part, dots, me);
-                __syncthreads();
-            };
-            find_dots();
-            T alpha = row[j], below = sum_of_warps<S::warps>(dots[j]), unscaled = 1;
-            if (fma(alpha, alpha, below) < least_squares_kept<T>()) {
-                // 2^-e x in the place of x, where its squares lose digits
-                T largest = abs(alpha);
-#pragma unroll
-                for (int r = From; r < R; ++r) largest = max(largest, max(abs(x[r][0]), abs(x[r][1])));
-                largest = over_rows(largest, [](T a, T b) { return max(a, b); });
-                if (me.lane == 0) s.largest[me.warp] = largest;
-                __syncthreads();
-                largest = abs(alpha);
-                for (int w = 0; w < S::warps; ++w) largest = max(largest, s.largest[w]);
-                const int e = largest > 0 ? ilogb(largest) : 0;
-#pragma unroll
-                for (int r = From; r < R; ++r) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        if (g == jj) strip.c[r][hj][half] = scalbn(strip.c[r][hj][half], -e);
-                    }
-                }
-                find_dots();
-                alpha = scalbn(alpha, -e);
-                below = sum_of_warps<S::warps>(dots[j]);
-                unscaled = scalbn(T(1), e);
-            }
-            const Reflector<T> reflector(alpha, below);
-            // z_l = vᵀa_l: of the columns on the right, τ z_l is what they lose along v; of those on the left, VᵀV
-            const T own_row = row[lane], z = fma(reflector.scale, sum_of_warps<S::warps>(dots[lane]), own_row),
-                    loss = reflector.tau * z,
-                    factor = lane == j  ? reflector.scale
-                             : lane > j ? -loss * reflector.scale
-                                        : T(0);
-#pragma unroll
-            for (int h = hj; h < H; ++h) {
-                const T f = __shfl_sync(~0u, factor, me.col(h));
-#pragma unroll
-                for (int r = From; r < R; ++r) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        T& c = strip.c[r][h][half];
-                        c = fma(f, x[r][half], h == hj && g == jj ? T(0) : c);
-                    }
-                }
-            }
-            if (me.warp == j % S::warps && me.lane == lane) {
-                s.part[1][j * Width + lane] = lane < j ? z : lane > j ? own_row - loss : reflector.beta * unscaled;
-                if (lane == j) s.tau[j] = reflector.tau;
-            }
-        }
-    });
-}
-/// factor_panel, without the slots whose tiles are all above `first`.
-template <class S>
-__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, int first, int columns) {
-    constexpr int step = S::R > 8 ? S::R / 2 : S::R > 4 ? 2 : 1;
-    for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) s.part[1][x] = 0;
-    if (threadIdx.x < S::Width) s.tau[threadIdx.x] = 0;
-    const int from = first / S::warps / step;
-    unrolled<S::R / step>([&](auto x) {
-        if (from == x) factor_panel<S, x * step>(C, s, first, columns);
-    });
-}
-
-/// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau, as factor_panel leaves
-/// them: 8×8 blocks on the diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
+/// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
+/// diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
 template <class S>
 __device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width;
     T* const product = s.part[0];
-    const auto gram = [&](int i, int j) { return s.part[1][j * Width + i]; };
+    const auto gram = [&](int i, int j) { return s.part[1][i * Width + j]; };
     const auto t = [&](int i, int j) -> T& { return s.t[square_place<Width>(i, j)]; };
     const auto store = [&](int i, int j, T x) { t(i, j) = to[square_place<Width>(i, j)] = x; };
     if (threadIdx.x < Width) {
         // T(i, c) = −τ_i Σ_{i<l<=c} (VᵀV)(i, l) T(l, c)
         const int c = threadIdx.x % 8, first = threadIdx.x - c;
-        T column[8];
+        T column[8], entries[8][8], tau[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            tau[i] = s.tau[first + i];
+#pragma unroll
+            for (int l = i + 1; l < 8; ++l) entries[i][l] = gram(first + i, first + l);
+        }
 #pragma unroll
         for (int i = 7; i >= 0; --i) {
             T sum = i == c;
 #pragma unroll
-            for (int l = i + 1; l < 8; ++l) sum = fma(-gram(first + i, first + l), column[l], sum);
-            column[i] = i > c ? T(0) : s.tau[first + i] * sum;
-            store(first + i, first + c, column[i]);
+            for (int l = 7; l > i; --l) sum = fma(-entries[i][l], column[l], sum);
+            column[i] = i > c ? T(0) : tau[i] * sum;
         }
+#pragma unroll
+        for (int i = 0; i < 8; ++i) store(first + i, first + c, column[i]);
     } else {
         for (int x = threadIdx.x - Width; x < Width * Width; x += S::threads - Width) {
             if (const int i = x / Width, j = x % Width; i / 8 > j / 8) store(i, j, 0);
@@ -611,6 +327,7 @@ __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int 
 template <class S>
 __device__ __forceinline__ void store_v(const S& C, int first, int tiles, typename S::Scalar* image) {
     using T = typename S::Scalar;
+    using Tile = typename StripShared<S>::Tile;
     const StripThread<S> me;
 #pragma unroll
     for (int r = 0; r < S::R; ++r) {
@@ -622,7 +339,9 @@ __device__ __forceinline__ void store_v(const S& C, int first, int tiles, typena
 #pragma unroll
             for (int half = 0; half < 2; ++half)
                 v[half] = t == first + h && me.g == 2 * me.q + half ? T(1) : C.c[r][h][half];
-            StripShared<S>::Tile::store(image + Index(t) * S::tile, me.col(h), me.q, v[0], v[1]);
+            typename Tile::Word words[Tile::parts][2];
+            Tile::split(words, 0, v[0], v[1]);
+            Tile::store(image + Index(t) * S::tile, me.col(h), me.q, words);
         }
     }
 }
@@ -693,20 +412,25 @@ __global__ void __launch_bounds__(S::threads, blocks)
         T* const image = image_of<S>(size, F, b, strip);
         store_r_rows(C, s, first, image);
         if (!reflectors) continue;
-        factor_active_rows(C, s, first, columns);
-        store_v(C, first, size.tiles, image);
+        T* const r_block = square_of<S>(size, F, b, strip, 0);
+        bool by_gram = false;
+        if constexpr (S::by_gram) {
+            if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
+                by_gram = factor_by_gram(C, s, first, size.tiles, image, r_block);
+        }
+        if (!by_gram) {
+            factor_active_rows(C, s, first, columns);
+            store_v(C, first, size.tiles, image);
+            __syncthreads();
+            for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) {
+                const int i = x / S::Width, j = x % S::Width;
+                r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[2][x];
+            }
+        }
         __syncthreads();
         invert_gram(s, square_of<S>(size, F, b, strip, 1));
         __syncthreads();
-        if (threadIdx.x == 0) {
-            __threadfence();
-            store_released(done + b, strip + 1);
-        }
-        T* const r_block = square_of<S>(size, F, b, strip, 0);
-        for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) {
-            const int i = x / S::Width, j = x % S::Width;
-            r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[1][x];
-        }
+        if (threadIdx.x == 0) store_released(done + b, strip + 1);
         if (threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
     }
 }

@@ -112,16 +112,20 @@ struct ReflectorTile;
 
 template <int Width>
 struct ReflectorTile<double, Width> {
-    /// Depth of products; tiles that one sums over.
-    static constexpr int depth = 8, tiles = 1;
+    /// Depth of products; tiles that one sums over; words of an entry.
+    static constexpr int depth = 8, tiles = 1, parts = 1;
     static constexpr double scale = 1;
 
-    __device__ static void store(double* tile, int col, int q, double x, double y) {
-        tile[8 * col + 2 * q] = x;
-        tile[8 * col + 2 * q + 1] = y;
+    using Word = double;
+    /// Rows 2q, 2q + 1 of a column as words of both operands of XᵀX, by parts and depth: of tile `x` of those that are summed over.
+    __device__ __forceinline__ static void split(double (&words)[1][2], int, double above, double below) {
+        words[0][0] = above;
+        words[0][1] = below;
+    }
+    __device__ __forceinline__ static void store(double* tile, int col, int q, const double (&words)[1][2], int = 0) {
+        reinterpret_cast<double2*>(tile)[4 * col + q] = {words[0][0], words[0][1]};
     }
     __device__ static double entry(const double* tile, int row, int col) { return tile[8 * col + row]; }
-    using Word = double;
     /// Columns 16mi, … of a tile as A of VᵀC, by rows 2q, 2q + 1; what `left_of` has of it in this pass.
     __device__ __forceinline__ static void load_left(double (&a)[4], const double* tile, int, bool, int mi, int,
                                                      int lane) {
@@ -143,20 +147,25 @@ struct ReflectorTile<double, Width> {
 
 template <int Width>
 struct ReflectorTile<float, Width> {
-    static constexpr int depth = 16, tiles = 2;
+    static constexpr int depth = 16, tiles = 2, parts = 2;
     static constexpr float scale = 16;
 
-    __device__ static void store(float* tile, int col, int q, float x, float y) {
+    using Word = unsigned;
+    __device__ __forceinline__ static void split(unsigned (&words)[2][2], int x, float above, float below) {
         Operand<float, 1> pair;
-        pair.set(0, scale * x, scale * y);
-        reinterpret_cast<unsigned*>(tile)[4 * col + q] = pair.hi[0];
-        reinterpret_cast<unsigned*>(tile)[4 * (Width + col) + q] = pair.lo[0];
+        pair.set(0, scale * above, scale * below);
+        words[0][x] = pair.hi[0];
+        words[1][x] = pair.lo[0];
+    }
+    __device__ __forceinline__ static void store(float* tile, int col, int q, const unsigned (&words)[2][2],
+                                                 int x = 0) {
+        reinterpret_cast<unsigned*>(tile)[4 * col + q] = words[0][x];
+        reinterpret_cast<unsigned*>(tile)[4 * (Width + col) + q] = words[1][x];
     }
     __device__ static float entry(const float* tile, int row, int col) {
         const auto* const halves = reinterpret_cast<const __half*>(tile);
         return (__half2float(halves[8 * col + row]) + __half2float(halves[8 * (Width + col) + row])) / scale;
     }
-    using Word = unsigned;
     /// The same of this tile and, if it is there, of the one `next` entries further on.
     __device__ __forceinline__ static void load_left(unsigned (&a)[4], const float* tile, int next, bool has_next,
                                                      int mi, int pass, int lane) {

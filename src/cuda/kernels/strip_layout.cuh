@@ -1,0 +1,213 @@
+#pragma once
+
+// A strip of a matrix in the registers of a block, and what the block shares.
+//
+// The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of W holds
+// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores take that
+// as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
+
+#include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/strip_products.cuh"
+
+namespace quoin::cuda::strips {
+
+/// Place of entry (i, j) of a Width×Width matrix in shared memory: rows start in different banks.
+template <int Width>
+__host__ __device__ constexpr int square_place(int i, int j) {
+    constexpr int mask = Width == 32 ? 3 : 1, shift = Width == 32 ? 0 : 1;
+    return i * Width + (j ^ (((i >> shift) & mask) << 3));
+}
+
+/// `warps` warps, each with R tiles of 8 rows and `Width` columns.
+template <class T, int Width_, int R_, int warps_>
+struct Strip {
+    using Scalar = T;
+    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps;
+    static constexpr int rows = 8 * R * warps, H = Width / 8, M = H / 2, tile = 8 * Width;
+    /// Tiles whose copies arrive together.
+    static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
+    static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
+    /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
+    /// on it.
+    static constexpr int group = Width == 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
+    /// Whether reflectors may be made of Gram matrices (strip_gram.cuh): those of wide strips take longer than their columns one by one.
+    static constexpr bool by_gram = Width == 16;
+
+    T c[R][H][2];  ///< in registers: what takes a strip is inlined
+};
+
+template <class S>
+struct StripShared {
+    using T = typename S::Scalar;
+    static constexpr int Width = S::Width, square = Width * Width;
+    using Tile = ReflectorTile<T, Width>;
+    /// So that 16-byte reads of eight columns touch all banks.
+    static constexpr int dots_stride = S::warps + 4;
+
+    alignas(16) T V[S::R * S::warps * S::tile];  ///< tiles as ReflectorTile has them
+    /// VᵀC of each warp's rows, then W in the first. In a panel: L or a product on the way to T; VᵀV; R.
+    alignas(16) T part[S::warps][square];
+    alignas(16) T t[square];
+    UpdateOperands<T, Width> u;  ///< −Uᵀ
+    /// What a step of strip_gram.cuh takes: row j of G; row j − 1 of R but for its signs, √G(j − 1, j − 1), and row and column j − 1 of C₁
+    /// and column j − 1 of Λ⁻¹.
+    struct alignas(16) Step {
+        T gram[Width], r[Width], top_row[Width], top_column[Width], inverse[Width], norm;
+    };
+    union {
+        alignas(16) T dots[2][Width][dots_stride];  ///< of a column: each warp's part
+        struct {
+            Step step[2];
+            T sums[4][Width];  ///< of |Λ⁻¹|, over the rows of a warp
+        } chain;
+    };
+    T row[2][Width], tau[Width];
+    T largest[S::warps];
+    int exponent[Width];
+    Index ticket;
+    int ready;
+};
+
+/// Where a thread is in its strip.
+template <class S>
+struct StripThread {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
+
+    __device__ int tile(int r) const { return r * S::warps + warp; }
+    /// Row of c[r][·][e].
+    __device__ int row(int r, int e) const { return 8 * tile(r) + 2 * q + e; }
+    __device__ int col(int h) const { return 8 * h + g; }
+};
+
+/// x of the lanes with this g, over their four q.
+template <class T, class Join>
+__device__ T over_rows(T x, Join join) {
+    x = join(x, __shfl_xor_sync(~0u, x, 1));
+    return join(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+/// x 2^e as scalbn gives it, for any number of x.
+template <class T>
+struct PowerOfTwo {
+    __device__ __forceinline__ explicit PowerOfTwo(int e) : first(of(e / 2)), second(of(e - e / 2)) {}
+    __device__ __forceinline__ T operator*(T x) const { return x * first * second; }
+
+private:
+    __device__ __forceinline__ static T of(int e) {
+        if constexpr (std::is_same_v<T, double>) {
+            return __longlong_as_double(Index(e + 1023) << 52);
+        } else {
+            return __int_as_float((e + 127) << 23);
+        }
+    }
+    T first, second;
+};
+
+/// work(r, n) for the slots r, …, r + n − 1 of each group of a chunk that has rows of a V from tile `first` on; n is a constant.
+template <class S, class Work>
+__device__ __forceinline__ void for_active_groups(int chunk, int first, Work work) {
+    const StripThread<S> me;
+    unrolled<(S::chunk + S::group - 1) / S::group>([&](auto x) {
+        constexpr int start = x * S::group, n = S::chunk - start < S::group ? S::chunk - start : S::group;
+        const int r = chunk * S::chunk + start;
+        if (me.tile(r + n - 1) >= first) work(r, std::integral_constant<int, n>());
+    });
+}
+
+/// s.part[0] := the sum of all parts.
+template <class S>
+__device__ __forceinline__ void sum_parts(StripShared<S>& s) {
+    using T = typename S::Scalar;
+    constexpr int square = StripShared<S>::square, each = square > S::threads ? square / S::threads : 1;
+    struct alignas(each * sizeof(T) < 16 ? each * sizeof(T) : 16) Some {
+        T x[each];
+    };
+    if (threadIdx.x * each >= square) return;
+    Some sum = reinterpret_cast<const Some*>(s.part[0])[threadIdx.x];
+#pragma unroll
+    for (int w = 1; w < S::warps; ++w) {
+        const Some other = reinterpret_cast<const Some*>(s.part[w])[threadIdx.x];
+#pragma unroll
+        for (int x = 0; x < each; ++x) sum.x[x] += other.x[x];
+    }
+    reinterpret_cast<Some*>(s.part[0])[threadIdx.x] = sum;
+}
+
+/// The sums over the four q of `part`, which each lane has for its H columns, to dots[column].
+template <class S, class T, int stride>
+__device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[stride], const StripThread<S>& me) {
+    if constexpr (S::H == 4) {
+        const bool high = me.q & 2, odd = me.q & 1;
+        T pair[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const T kept = high ? part[i + 2] : part[i], given = high ? part[i] : part[i + 2];
+            pair[i] = kept + __shfl_xor_sync(~0u, given, 2);
+        }
+        const T kept = odd ? pair[1] : pair[0], given = odd ? pair[0] : pair[1];
+        dots[me.col(me.q)][me.warp] = kept + __shfl_xor_sync(~0u, given, 1);
+    } else {
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+            const T sum = over_rows(part[h], [](T a, T b) { return a + b; });
+            if (me.q == h) dots[me.col(h)][me.warp] = sum;
+        }
+    }
+}
+template <int warps, class T>
+__device__ __forceinline__ T sum_of_warps(const T* dots) {
+    if constexpr (warps > 8) return sum_of_warps<warps / 2>(dots) + sum_of_warps<warps / 2>(dots + warps / 2);
+    constexpr int W = 16 / int(sizeof(T));
+    struct alignas(16) Some {
+        T x[W];
+    };
+    T d[8];
+#pragma unroll
+    for (int w = 0; w < 8; w += W) {
+        const Some some = *reinterpret_cast<const Some*>(dots + w);
+#pragma unroll
+        for (int x = 0; x < W; ++x) d[w + x] = some.x[x];
+    }
+    return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
+}
+
+/// C := C + V U, or V U if `replaces`, of V and Uᵀ in shared memory. next(chunk) when this warp has done with a chunk of V.
+template <bool replaces, class S, class Next>
+__device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
+    using T = typename S::Scalar;
+    using Tile = typename StripShared<S>::Tile;
+    constexpr int M = S::M;
+    const StripThread<S> me;
+    unrolled<S::chunks>([&](auto chunk) {
+#pragma unroll
+        for (int kk = 0; kk < S::Width / Tile::depth; ++kk) {
+            Operand<T, 4> a[M];
+#pragma unroll
+            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk * M + mi, me.lane);
+            for_active_groups<S>(chunk, first, [&](int start, auto n) {
+                Operand<T, 2> b[n];
+#pragma unroll
+                for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.tile(start + x) * S::tile, kk, me.lane);
+                T acc[n * M][4] = {};
+#pragma unroll
+                for (int pass = 0; pass < passes<T>; ++pass) {
+#pragma unroll
+                    for (int x = 0; x < n * M; ++x)
+                        multiply_add(acc[x], left_of(pass, a[x % M]), right_of(pass, b[x / M]));
+                }
+#pragma unroll
+                for (int x = 0; x < n * M; ++x) {
+#pragma unroll
+                    for (int of = 0; of < 4; ++of) {
+                        T& c = C.c[start + x / M][2 * (x % M) + of / 2][of % 2];
+                        c = fma(acc[x][of], 1 / Tile::scale, replaces && kk == 0 ? T(0) : c);
+                    }
+                }
+            });
+        }
+        __syncwarp();
+        next(static_cast<int>(chunk));
+    });
+}
+
+}  // namespace quoin::cuda::strips
