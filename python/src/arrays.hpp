@@ -233,4 +233,10 @@ nb::object to_vector(const Home<Host>&, int, const std::vector<T>& x) {
     return to_numpy_vector(std::move(column));
 }
 
+/// The matrix that `make(ctx)` returns as the caller's array.
+template <class D, class Make>
+nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make) {
+    return to_array(home, where, result_of(home, where, flops, make));
+}
+
 }  // namespace quoin::python
