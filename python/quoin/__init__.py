@@ -19,25 +19,11 @@ from ._errors import (
     OutOfMemory,
     RankDeficient,
 )
-from ._functions import (
-    BatchedFactorization,
-    Factorization,
-    LstsqResult,
-    Plan,
-    QRResult,
-    RawQRResult,
-    Report,
-    SVDResult,
-    factor,
-    from_raw,
-    info,
-    lstsq,
-    plan,
-    qr,
-    svd,
-)
+from ._factorization import BatchedFactorization, Factorization
+from ._functions import factor, from_raw, info, lstsq, plan, qr, svd
 from ._gram_schmidt import GramSchmidt
 from ._lyapunov import Estimate, LyapunovResult, lyapunov
+from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
 

@@ -184,3 +184,23 @@ def is_ragged(a: Any) -> bool:
     if not isinstance(a, (list, tuple)) or not a or not all(hasattr(one, "shape") and len(one.shape) == 2 for one in a):
         return False
     return len({tuple(one.shape) for one in a}) > 1 or not isinstance(located(a[0])[1], OnHost)
+
+
+def list_of_matrices(arrays: Any, function: str, vectors: bool = False) -> tuple[list[Any], Place, bool]:
+    """Matrices of floating point in one place, and whether they were vectors."""
+    found = [located(array) for array in arrays]
+    place = found[0][1] if found else ON_HOST
+    for _, other in found:
+        require_one_place(function, place, other)
+    matrices = [to_float(array, function) for array, _ in found]
+    vector = vectors and all(array.ndim == 1 for array in matrices)
+    return [columns(array) if vectors else exactly_2d(array) for array in matrices], place, vector
+
+
+def common_type(matrices: list[Any]) -> np.dtype:
+    return np.result_type(*(array.dtype for array in matrices)) if matrices else np.dtype(np.float64)
+
+
+def list_operands(matrices: list[Any], place: Place, dtype: np.dtype) -> list[Any]:
+    """As the extension module takes them."""
+    return [place.operand(array.astype(dtype, copy=False)) for array in matrices]

@@ -20,8 +20,8 @@ from ._arrays import (
     to_float,
 )
 from ._errors import InvalidArgument
-from ._functions import LstsqResult, _solution
 from ._pickles import Pickled
+from ._results import LstsqResult, solution
 
 
 class _Stream(Pickled):
@@ -206,7 +206,7 @@ class StreamingR(_Stream):
         tolerance = rcond_number(rcond)
         with self._lock:
             result = self._fitted().solve(tolerance, self._place.where(self._threads))
-            return _solution(result, self._b_ndim, self._place)
+            return solution(result, self._b_ndim, self._place)
 
 
 class StreamingQR(_Stream):

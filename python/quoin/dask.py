@@ -32,7 +32,7 @@ from . import _functions
 from ._arguments import flag, integer, one_of, shown
 from ._arrays import to_float
 from ._errors import InvalidArgument, NonFiniteEntry
-from ._functions import LstsqResult, QRResult, SVDResult
+from ._results import LstsqResult, QRResult, SVDResult
 from ._streaming import StreamingR
 
 __all__ = ["lstsq", "qr", "svd"]

@@ -151,6 +151,13 @@ nb::object to_numpy_transposed(Matrix<T>&& M) {
     return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
 }
 
+template <class T>
+Matrix<T> copied(MatrixView<const T> A) {
+    Matrix<T> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+    return B;
+}
+
 /// x as an array of one dimension, x a column.
 template <class T>
 nb::object to_numpy_vector(Matrix<T>&& x) {
@@ -231,6 +238,12 @@ nb::object to_vector(const Home<Host>&, int, const std::vector<T>& x) {
     Matrix<T> column(static_cast<Index>(x.size()), 1);
     std::copy(x.begin(), x.end(), column.data());
     return to_numpy_vector(std::move(column));
+}
+
+/// The matrix that `make(ctx)` returns as the caller's array.
+template <class D, class Make>
+nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make) {
+    return to_array(home, where, result_of(home, where, flops, make));
 }
 
 }  // namespace quoin::python

@@ -2,16 +2,13 @@
 
 // Factorizations and least squares of stacks, the matrices in the last two dimensions of an array, and of lists of matrices.
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <map>
 
-#include "arrays.hpp"
-#include "method.hpp"
-#ifdef QUOIN_HAVE_CUDA
-#include "cuda.hpp"
-#endif
+#include "devices.hpp"
+#include "options.hpp"
+#include "results.hpp"
 
 namespace quoin::python {
 
@@ -199,8 +196,9 @@ public:
     template <class Given>
     nb::tuple lstsq(const Given& given, double rcond, const Where<D>& where) const {
         const auto& B = operand(given);
-        quoin::BatchedLeastSquares<T, D> s;
-        run(where, 0, [&](Context<D>& ctx) { s = least_squares<T, D>(ctx, *f_, Operands<T, D>(ctx, B).view, rcond); });
+        auto s = result_of(home_, where, 0, [&](Context<D>& ctx) {
+            return least_squares<T, D>(ctx, *f_, Operands<T, D>(ctx, B).view, rcond);
+        });
         return solution(std::move(s), stacked_, leading_, n_, stacked_ ? columns(B, 0) : 0, home_, where);
     }
     Report report(Index b) const { return f_->report(b); }
@@ -234,12 +232,10 @@ public:
     }
     static Batch<T, D> operand(const Array<T, D>& array) { return Batch<T, D>(array); }
     static const List<T, D>& operand(const List<T, D>& list) { return list; }
-    static double flops_of(const Batch<T, D>& stack) {
-        return 4.0 * stack.rows() * stack.cols() * std::min(stack.rows(), stack.cols()) * stack.count();
-    }
+    static double flops_of(const Batch<T, D>& stack) { return flops_of_qr(stack.rows(), stack.cols()) * stack.count(); }
     static double flops_of(const List<T, D>& list) {
         double flops = 0;
-        for (const Array<T, D>& a : list) flops += 4.0 * a.shape(0) * a.shape(1) * std::min(a.shape(0), a.shape(1));
+        for (const Array<T, D>& a : list) flops += flops_of_qr(a.shape(0), a.shape(1));
         return flops;
     }
 
@@ -303,13 +299,10 @@ nb::tuple solve_batch(const Given& a, const Given& b, double rcond, const nb::ob
                       bool check_finite) {
     using F = Factorizations<T, D>;
     const auto &A = F::operand(a), &B = F::operand(b);
-    Options options;
-    options.method = parse_method(method);
-    options.check_finite = check_finite;
+    const Options options = options_of(method, check_finite);
     const Home<D> home(where);
-    quoin::BatchedLeastSquares<T, D> s;
-    run_released(home, where, F::flops_of(A), [&](Context<D>& ctx) {
-        s = least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, rcond, options);
+    auto s = result_of(home, where, F::flops_of(A), [&](Context<D>& ctx) {
+        return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, rcond, options);
     });
     if constexpr (std::is_same_v<Given, Array<T, D>>) {
         return F::solution(std::move(s), true, A.shape(), A.cols(), B.cols(), home, where);

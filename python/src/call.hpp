@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -108,6 +109,23 @@ struct Home {
     explicit Home(const Where<D>&) {}
 };
 
+/// An object of the library with the home of its memory.
+template <class Object, class D>
+struct Held {
+    Home<D> home;
+    Object object;
+};
+
+/// Of R and the thin Q.
+inline double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
+
+/// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
+/// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.
+inline int where_for(int threads, Index m, Index n) {
+    const double worth_a_team = m < 4 * n ? 1e8 : 1e7;
+    return threads == 0 && flops_of_qr(m, n) < worth_a_team ? 1 : threads;
+}
+
 /// Runs `work(ctx)`, which is of `flops`, without the GIL.
 template <class Work>
 void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
@@ -117,6 +135,14 @@ void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
     Context<Host>& ctx = lease.get();
     watch_signals(
         flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
+}
+
+/// What `work(ctx)` returns, by `run_released`.
+template <class D, class Work>
+auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& work) {
+    std::optional<std::invoke_result_t<Work&, Context<D>&>> result;
+    run_released(home, where, flops, [&](Context<D>& ctx) { result.emplace(work(ctx)); });
+    return std::move(*result);
 }
 
 /// While it lives, code of the caller's in the middle of a call finds what it would between calls: on a GPU its own current

@@ -1,6 +1,10 @@
 #include "cuda.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <vector>
+
+#include "bindings.hpp"
 
 namespace quoin::python {
 
@@ -30,6 +34,29 @@ std::shared_ptr<CudaWorker> worker_of_thread(int device) {
         throw DeviceFailure("GPU " + std::to_string(device) + " cannot be used: " + failure.what());
     }
     return workers.back();
+}
+
+void bind_cuda(nb::module_& module) {
+    using namespace nb::literals;
+    nb::module_ cuda = module.def_submodule("cuda");
+    nb::class_<CudaCall>(cuda, "Call")
+        .def(
+            "__init__",
+            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
+                new (self) CudaCall{device, stream, synchronise, std::move(empty)};
+            },
+            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
+    cuda.def("require", [](int device) { worker_of_thread(device); });
+    cuda.def("gpus", [] {
+        GpuSurvey survey;
+        {
+            const nb::gil_scoped_release released;
+            survey = survey_gpus();
+        }
+        nb::list gpus;
+        for (const Gpu& gpu : survey.gpus) gpus.append(gpu.problem.empty() ? gpu.name : gpu.name + ": " + gpu.problem);
+        return nb::make_tuple(gpus, survey.driver, survey.problem);
+    });
 }
 
 }  // namespace quoin::python

@@ -30,6 +30,8 @@ struct WhereOf<Cuda> {
     using Type = CudaCall;
 };
 
+inline const CudaCall& where_for(const CudaCall& call, Index, Index) { return call; }
+
 /// A context and the lock by which threads take turns with it. What is made in its stream's order, a factorization's memory
 /// above all, is used and given back in that order alone, by whichever thread.
 class CudaWorker {

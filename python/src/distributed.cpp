@@ -1,10 +1,8 @@
-#include "distributed.hpp"
-
 #include <nanobind/stl/string.h>
 
-#include "arrays.hpp"
-#include "call.hpp"
-#include "method.hpp"
+#include "bindings.hpp"
+#include "options.hpp"
+#include "results.hpp"
 
 namespace quoin::python {
 namespace {
@@ -69,14 +67,14 @@ nb::tuple distributed_lstsq(const Array<T>& a, const Array<T>& b, const nb::obje
                             double rcond, const nb::object& method, int threads, bool check_finite) {
     const StridedMatrix<T> A = matrix_of<T, Host>(a), B = matrix_of<T, Host>(b);
     const Options options = options_of(method, check_finite);
-    LeastSquares<T> solution;
     PythonCommunicator comm(engine, rank, size);
-    run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
+    const Home<Host> home(threads);
+    auto solution = result_of(home, threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
         const ColumnMajor<T, Host> A_(ctx, A), B_(ctx, B);
-        solution = least_squares<T, Host>(ctx, comm, A_.view, B_.view, rcond, options);
+        return least_squares<T, Host>(ctx, comm, A_.view, B_.view, rcond, options);
     });
-    return nb::make_tuple(to_numpy(std::move(solution.X)),
-                          to_vector(Home<Host>(threads), threads, solution.residual_norms), solution.condition);
+    return nb::make_tuple(to_numpy(std::move(solution.X)), to_vector(home, threads, solution.residual_norms),
+                          solution.condition);
 }
 
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
@@ -85,14 +83,12 @@ nb::tuple distributed_svd(const Array<T>& a, const nb::object& engine, int rank,
                           const nb::object& method, int threads, bool check_finite) {
     const StridedMatrix<T> A = matrix_of<T, Host>(a);
     const Options options = options_of(method, check_finite);
-    SVD<T> f;
     PythonCommunicator comm(engine, rank, size);
-    run_released(Home<Host>(threads), threads, 6.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
-        f = svd<T, Host>(ctx, comm, ColumnMajor<T, Host>(ctx, A).view, vectors, options);
+    const Home<Host> home(threads);
+    auto f = result_of(home, threads, 6.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
+        return svd<T, Host>(ctx, comm, ColumnMajor<T, Host>(ctx, A).view, vectors, options);
     });
-    const nb::object values = to_vector(Home<Host>(threads), threads, f.s);
-    if (!vectors) return nb::make_tuple(nb::none(), values, nb::none());
-    return nb::make_tuple(to_numpy(std::move(f.U)), values, to_numpy(std::move(f.Vt)));
+    return to_tuple(home, threads, std::move(f), vectors);
 }
 
 /// In place of one of these, on a rank whose arguments are wrong.

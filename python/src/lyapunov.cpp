@@ -1,4 +1,4 @@
-#include "lyapunov.hpp"
+#include "quoin/lyapunov.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "call.hpp"
-#include "method.hpp"
+#include "bindings.hpp"
+#include "options.hpp"
 
 namespace quoin::python {
 namespace {
@@ -61,11 +61,10 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         return on_segment.is_none() || nb::cast<bool>(on_segment(progress.time, progress.fraction));
     };
-    LyapunovSpectrum s;
     const Home<Host> home(threads);
-    run_released(home, threads, 0, [&](Context<Host>& ctx) {
-        s = f32_vectors ? lyapunov_spectrum(ctx, *with_f32_vectors(std::move(system)), options)
-                        : lyapunov_spectrum(ctx, *system, options);
+    LyapunovSpectrum s = result_of(home, threads, 0, [&](Context<Host>& ctx) {
+        return f32_vectors ? lyapunov_spectrum(ctx, *with_f32_vectors(std::move(system)), options)
+                           : lyapunov_spectrum(ctx, *system, options);
     });
 
     std::vector<double> values, errors;

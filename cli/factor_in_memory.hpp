@@ -1,0 +1,56 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include "factor_outputs.hpp"
+#include "factor_report.hpp"
+#include "naming_file.hpp"
+#include "row_blocks.hpp"
+#include "stopwatch.hpp"
+
+namespace quoin::cli {
+
+/// In the memory of D.
+template <class T, class D>
+FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& plan, bool verify,
+                               FactorOutputs<T>& outputs) {
+    constexpr bool transfers = !std::is_same_v<D, Host>;
+    FactorOutcome outcome;
+    Stopwatch watch;
+    Matrix<T, D> A = read_matrix<T>(ctx, file);
+    if (transfers) outcome.transfer_in_seconds = watch.seconds();
+
+    watch = {};
+    QR<T, D> f = [&] {
+        ctx.reset_progress();
+        const ProgressBar bar("factoring", [&] { return ctx.flops_done() / plan.flops; });
+        return naming_file(file.path(), 0, [&] { return qr(ctx, std::move(A), plan); });
+    }();
+    wait(ctx);
+    outcome.seconds = transfers ? watch.seconds() : f.report().seconds;
+    outcome.method = to_string(f.report().method);
+    if (f.report().fell_back)
+        outcome.remark = fmt::format(" ({} could not certify its answer)", to_string(plan.method));
+    if (const Index dependent = f.report().dependent_columns; dependent > 0)
+        outcome.remark = fmt::format(" ({} on others: 0 on R's diagonal)",
+                                     dependent == 1 ? "1 column depends" : fmt::format("{} columns depend", dependent));
+
+    watch = {};
+    const Matrix<T, D> R = f.r(ctx);
+    write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
+    if (outputs.v) write_matrix<T>(ctx, *outputs.v, "V.npy", f.v(ctx).view());
+    if (outputs.t) write_matrix<T>(ctx, *outputs.t, "T.npy", f.t(ctx).view());
+    if (outputs.s) write_matrix<T>(ctx, *outputs.s, "S.npy", f.s(ctx).view());
+    Matrix<T, D> Q;
+    if (plan.q == QForm::Explicit || (verify && plan.q != QForm::None)) Q = std::move(f).take_q(ctx);
+    if (outputs.q) write_matrix<T>(ctx, *outputs.q, "Q.npy", Q.view());
+    if (transfers) outcome.transfer_out_seconds = watch.seconds();
+    if (verify) {
+        const Matrix<T, D> original = read_matrix<T>(ctx, file);
+        outcome.orthogonality = orthogonality<T>(ctx, Q.view());
+        outcome.residual = residual<T>(ctx, original.view(), Q.view(), R.view());
+    }
+    return outcome;
+}
+
+}  // namespace quoin::cli

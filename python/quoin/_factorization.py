@@ -1,0 +1,271 @@
+"""A = QR with Q held implicitly, of one matrix and of many."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Literal
+
+import numpy as np
+
+from ._arguments import flag, integer, one_of, rcond_number, shown
+from ._arrays import (
+    Place,
+    broadcast,
+    columns,
+    columns_of_stack,
+    exactly_2d,
+    list_of_matrices,
+    list_operands,
+    located,
+    require_one_place,
+    to_float,
+)
+from ._errors import InvalidArgument
+from ._results import LstsqResult, Plan, RawQRResult, Report, solution, solutions, without_columns
+
+
+class _Q:
+    """Q of a factorization: `q()` is the thin Q, `q[rows, cols]` a block of the M×M Q, which is never formed."""
+
+    def __init__(self, owner: Factorization):
+        self._owner = owner
+
+    def __call__(self) -> Any:
+        owner = self._owner
+        return owner._place.give_back(owner._f.q(owner._where()))
+
+    def __getitem__(self, key: Any) -> Any:
+        owner = self._owner
+        m = owner.shape[0]
+        indices = key if isinstance(key, tuple) else (key, slice(None))
+        if len(indices) != 2:
+            raise IndexError(f"q[rows, cols] takes two indices, and was given {len(indices)}")
+        ranges: list[tuple[int, int]] = []
+        picked: list[Any] = []
+        for name, index in zip(("row", "column"), indices):
+            if isinstance(index, slice):
+                begin, end, step = index.indices(m)
+                if step != 1:
+                    raise InvalidArgument(f"q[rows, cols] takes slices of step 1, and the step is {step}")
+                ranges.append((begin, max(begin, end)))
+                picked.append(slice(None))
+                continue
+            try:
+                i = operator.index(index)
+            except TypeError:
+                raise TypeError(
+                    f"q[rows, cols] takes integers and slices, and the {name} is {shown(index)}"
+                ) from None
+            if not -m <= i < m:
+                raise IndexError(f"{name} {shown(i)} is out of bounds: Q is {m}x{m}")
+            ranges.append((i % m, i % m + 1))
+            picked.append(0)
+        block = owner._f.q_block(*ranges[0], *ranges[1], owner._where())[tuple(picked)]
+        return block if isinstance(block, np.generic) else owner._place.give_back(block)
+
+
+class Factorization:
+    """A = QR with Q held implicitly; made by `factor`. Calls from several threads at once are safe."""
+
+    def __init__(self, core: Any, place: Place, threads: int):
+        self._f = core
+        self._place = place
+        self._threads = threads
+
+    def _where(self) -> Any:
+        return self._place.where(self._threads)
+
+    def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
+        """`array` in the type of the factorization, and its place, which must be the factorization's."""
+        array, place = located(array)
+        require_one_place(f"Factorization.{function}", self._place, place)
+        return to_float(array, f"Factorization.{function}").astype(self.plan.dtype, copy=False), place
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"<quoin.Factorization of a {m}x{n} matrix by {self.report.method}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a quoin.Factorization cannot be copied or pickled; keep quoin.qr(a, mode='raw') instead")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, N) of A."""
+        return self._f.shape
+
+    @property
+    def R(self) -> Any:
+        """R, shape (min(M, N), N), a new array at each call."""
+        return self._place.give_back(self._f.r(self._where()))
+
+    @property
+    def q(self) -> _Q:
+        """`q()`: the thin Q. `q[rows, cols]`: a block of the M×M Q by slices or integers."""
+        return _Q(self)
+
+    @property
+    def V(self) -> Any:
+        """V of Q = I − V T Vᵀ, shape (M, K), K = min(M, N): unit lower trapezoidal, its ones and zeros stored.
+
+        V, T and tau are new arrays at each call, and InvalidArgument for a factorization that does not keep LAPACK's
+        reflectors: ask for `factor(a, q="reflectors")`.
+
+        Examples
+        --------
+        >>> import numpy as np, quoin
+        >>> f = quoin.factor(np.random.default_rng(0).standard_normal((50, 3)), q="reflectors")
+        >>> bool(np.allclose(np.eye(50) - f.V @ f.T @ f.V.T, f.q[:, :]))
+        True
+        """
+        return self._place.give_back(self._f.v(self._where()))
+
+    @property
+    def T(self) -> Any:
+        """T of Q = I − V T Vᵀ, shape (K, K), upper triangular; M·K² flops. Not a transpose."""
+        return self._place.give_back(self._f.t(self._where()))
+
+    @property
+    def tau(self) -> Any:
+        """The diagonal of T, shape (K,): LAPACK's tau."""
+        return self._place.give_back(self._f.tau(self._where()))
+
+    @property
+    def report(self) -> Report:
+        """What was done."""
+        return Report(**self._f.report)
+
+    @property
+    def plan(self) -> Plan:
+        """What was planned."""
+        return Plan(**self._f.plan)
+
+    def apply(self, C: Any, trans: bool = False, side: Literal["left", "right"] = "left") -> Any:
+        """op(Q) C or C op(Q), Q the M×M factor, which is never formed; op(Q) = Qᵀ with `trans`.
+
+        Parameters
+        ----------
+        C : array_like, shape (M, P), (M,), or (P, M) for side 'right'
+            Converted to the type of the factorization; not changed.
+
+        Examples
+        --------
+        >>> import numpy as np, quoin
+        >>> A = np.random.default_rng(0).standard_normal((50, 3))
+        >>> f = quoin.factor(A)
+        >>> bool(np.allclose(f.apply(A, trans=True)[:3], f.R))
+        True
+        """
+        one_of("side", side, "left", "right")
+        trans = flag("trans", trans)
+        C, place = self._operand(C, "apply")
+        vector = C.ndim == 1
+        if vector:
+            C = C[:, None] if side == "left" else C[None, :]
+        result = self._f.apply(place.operand(exactly_2d(C)), side == "left", trans, place.where(self._threads))
+        return place.give_back(result.reshape(-1) if vector else result)
+
+    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N); as `quoin.lstsq`."""
+        b, place = self._operand(b, "lstsq")
+        B = place.operand(columns(b))
+        result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
+        return solution(result, b.ndim, place)
+
+
+class BatchedFactorization:
+    """The factorizations of a stack (..., M, N), or of a list of matrices; made by `factor`.
+
+    What has a matrix for each is an array with the same leading dimensions for a stack, and a list for a list. Calls from
+    several threads at once are safe.
+    """
+
+    def __init__(self, core: Any, place: Place, threads: int, dtype: np.dtype, stacked: bool):
+        self._f = core
+        self._place = place
+        self._threads = threads
+        self._dtype = dtype
+        self._stacked = stacked
+
+    def _where(self) -> Any:
+        return self._place.where(self._threads)
+
+    def _list(self, arrays: Any) -> Any:
+        """The caller's kind of array, or the list of them."""
+        return self._place.give_back(arrays) if self._stacked else [self._place.give_back(array) for array in arrays]
+
+    def _operands(self, C: Any, function: str) -> tuple[Any, bool]:
+        """C for every matrix, and whether each is a vector."""
+        if not self._stacked:
+            if not isinstance(C, (list, tuple)) or len(C) != len(self):
+                raise InvalidArgument(
+                    f"BatchedFactorization.{function} of a list takes a list of {len(self)} arrays, and was given {shown(C)}"
+                )
+            matrices, place, vector = list_of_matrices(C, f"BatchedFactorization.{function}", vectors=True)
+            require_one_place(f"BatchedFactorization.{function}", self._place, place)
+            return list_operands(matrices, place, self._dtype), vector
+        C, place = located(C)
+        require_one_place(f"BatchedFactorization.{function}", self._place, place)
+        C = to_float(C, f"BatchedFactorization.{function}").astype(self._dtype, copy=False)
+        return place.operand(broadcast(columns_of_stack(C), self.shape[:-2])), C.ndim == 1
+
+    def __len__(self) -> int:
+        """The number of matrices."""
+        return len(self._f)
+
+    def __repr__(self) -> str:
+        kind = f"a stack of shape {self.shape}" if self._stacked else f"{len(self)} matrices"
+        return f"<quoin.BatchedFactorization of {kind}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a quoin.BatchedFactorization cannot be copied or pickled; keep its raw instead")
+
+    @property
+    def shape(self) -> Any:
+        """(..., M, N), or the list of (M, N)."""
+        return self._f.shape
+
+    @property
+    def R(self) -> Any:
+        """R, shape (..., K, N), K = min(M, N): new arrays at each call."""
+        return self._list(self._f.r(False, self._where()))
+
+    def q(self) -> Any:
+        """The thin Q, shape (..., M, K)."""
+        return self._list(self._f.q(False, self._where()))
+
+    @property
+    def raw(self) -> RawQRResult:
+        """LAPACK's reflectors, as `qr(mode="raw")` returns them."""
+        return RawQRResult(*map(self._list, self._f.raw(self._where())))
+
+    def report(self, index: int) -> Report:
+        """What was done for matrix `index`, counted through the leading dimensions in C order."""
+        return Report(**self._f.report(integer("index", index, 0, len(self) - 1)))
+
+    def apply(self, C: Any, trans: bool = False) -> Any:
+        """Q C for every square Q, which is never formed, or Qᵀ C with `trans`.
+
+        Parameters
+        ----------
+        C : array_like, shape (M,), (M, P) or (..., M, P), or a list of such
+            Leading dimensions are broadcast to those of the stack: one C may serve all.
+
+        Examples
+        --------
+        >>> import numpy as np, quoin
+        >>> A = np.random.default_rng(0).standard_normal((4, 50, 3))
+        >>> f = quoin.factor(A)
+        >>> bool(np.allclose(f.apply(A, trans=True)[:, :3], f.R))
+        True
+        """
+        trans = flag("trans", trans)
+        C, vector = self._operands(C, "apply")
+        call = self._f.apply if self._stacked else self._f.apply_list
+        result = self._list(call(C, trans, self._where()))
+        return without_columns(result) if vector else result
+
+    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with these factorizations (M >= N); as `quoin.lstsq`."""
+        B, vector = self._operands(b, "lstsq")
+        call = self._f.lstsq if self._stacked else self._f.lstsq_list
+        return solutions(call(B, rcond_number(rcond), self._where()), vector, self._list)

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace quoin::python {
+
+namespace nb = nanobind;
+
+// Each adds its file's functions and classes to the module and, for arrays in a GPU's memory, to the submodule `cuda`.
+void bind_factorization(nb::module_& module);
+void bind_batches(nb::module_& module);
+void bind_lstsq(nb::module_& module);
+void bind_svd(nb::module_& module);
+void bind_streams(nb::module_& module);
+void bind_robust_pca(nb::module_& module);
+void bind_plan(nb::module_& module);
+
+// On the host alone.
+void bind_gram_schmidt(nb::module_& module);
+void bind_distributed(nb::module_& module);
+void bind_lyapunov(nb::module_& module);
+
+/// The submodule `cuda`, with what only a GPU has.
+void bind_cuda(nb::module_& module);
+
+}  // namespace quoin::python

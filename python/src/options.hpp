@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <span>
+#include <string>
+
+#include "quoin/quoin.hpp"
+
+namespace quoin::python {
+
+namespace nb = nanobind;
+
+/// The one of `all` that the caller names. Throws InvalidArgument.
+template <class E>
+E parse_name(const char* option, std::span<const E> all, const nb::object& name) {
+    std::string names;
+    for (const E& one : all) {
+        if (nb::isinstance<nb::str>(name) && name.equal(nb::str(to_string(one)))) return one;
+        names += (&one == &all.front() ? "'" : &one == &all.back() ? "' or '" : "', '") + std::string(to_string(one));
+    }
+    throw InvalidArgument(std::string(option) + " must be " + names + "', and is " +
+                          nb::cast<std::string>(nb::module_::import_("quoin._arguments").attr("shown")(name)));
+}
+
+/// The method of that name. Throws InvalidArgument.
+Method parse_method(const nb::object& name);
+
+/// With that method.
+Options options_of(const nb::object& method, bool check_finite);
+/// With that form of Q too.
+Options options_of(const nb::object& method, const nb::object& q, bool check_finite = true, bool verify = false);
+
+}  // namespace quoin::python

@@ -1,0 +1,27 @@
+#pragma once
+
+// The library's structures as Python's tuples and dictionaries.
+
+#include "devices.hpp"
+
+namespace quoin::python {
+
+nb::dict to_dict(const Report& report);
+nb::dict to_dict(const Plan& plan);
+
+/// X, residual norms, the condition and the report.
+template <class T, class D>
+nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
+    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
+                          solution.condition, to_dict(solution.report));
+}
+
+/// U, or None; the singular values; Vᵀ, or None.
+template <class T, class D>
+nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, SVD<T, D>&& f, bool vectors) {
+    if (!vectors) return nb::make_tuple(nb::none(), to_vector(home, where, f.s), nb::none());
+    return nb::make_tuple(to_array(home, where, std::move(f.U)), to_vector(home, where, f.s),
+                          to_array(home, where, std::move(f.Vt)));
+}
+
+}  // namespace quoin::python
