@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cmath>
+#include <complex>
 #include <limits>
+#include <type_traits>
 
 namespace quoin {
 
@@ -27,8 +30,59 @@ struct Scalar<double> {
     static constexpr double safe_entry = 0x1p400;
     static constexpr bool has_halves = false;
 };
+/// What sums of squares need to be safe is asked of the real and the imaginary part.
+template <class R>
+struct Scalar<std::complex<R>> : Scalar<R> {
+    static constexpr const char* name = std::is_same_v<R, float> ? "complex f32" : "complex f64";
+    static constexpr bool has_halves = false;
+};
 
 template <class T>
 using Real = typename Scalar<T>::Real;
+
+template <class T>
+inline constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
+
+/// x̄, Re x, Im x, |x|² and 2^e x, of real and of complex x.
+template <class R>
+constexpr R conjugate(R x) {
+    return x;
+}
+template <class R>
+constexpr R real_part(R x) {
+    return x;
+}
+template <class R>
+constexpr R imaginary_part(R) {
+    return 0;
+}
+template <class R>
+constexpr R squared_magnitude(R x) {
+    return x * x;
+}
+template <class R>
+R times_power_of_two(R x, int e) {
+    return std::scalbn(x, e);
+}
+template <class R>
+constexpr std::complex<R> conjugate(std::complex<R> x) {
+    return {x.real(), -x.imag()};
+}
+template <class R>
+constexpr R real_part(std::complex<R> x) {
+    return x.real();
+}
+template <class R>
+constexpr R imaginary_part(std::complex<R> x) {
+    return x.imag();
+}
+template <class R>
+constexpr R squared_magnitude(std::complex<R> x) {
+    return x.real() * x.real() + x.imag() * x.imag();
+}
+template <class R>
+std::complex<R> times_power_of_two(std::complex<R> x, int e) {
+    return {std::scalbn(x.real(), e), std::scalbn(x.imag(), e)};
+}
 
 }  // namespace quoin

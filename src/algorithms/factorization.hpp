@@ -269,9 +269,9 @@ void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
         const auto B = Ct.view().col_block({0, rows_of_c.rows});
-        transpose<T>(ctx, rows_of_c, B);
+        adjoint<T>(ctx, rows_of_c, B);
         from_left(op == Op::None ? Op::Transpose : Op::None, B);
-        transpose<T>(ctx, B, rows_of_c);
+        adjoint<T>(ctx, B, rows_of_c);
     }
 }
 
