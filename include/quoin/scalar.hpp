@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <limits>
 #include <type_traits>
 
@@ -44,26 +45,12 @@ template <class T>
 inline constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
 
 /// x̄, Re x, Im x, |x|² and 2^e x, of real and of complex x.
-template <class R>
-constexpr R conjugate(R x) {
-    return x;
-}
-template <class R>
-constexpr R real_part(R x) {
-    return x;
-}
-template <class R>
-constexpr R imaginary_part(R) {
-    return 0;
-}
-template <class R>
-constexpr R squared_magnitude(R x) {
-    return x * x;
-}
-template <class R>
-R times_power_of_two(R x, int e) {
-    return std::scalbn(x, e);
-}
+constexpr auto conjugate(std::floating_point auto x) { return x; }
+constexpr auto real_part(std::floating_point auto x) { return x; }
+constexpr auto imaginary_part(std::floating_point auto x) { return decltype(x)(0); }
+constexpr auto squared_magnitude(std::floating_point auto x) { return x * x; }
+inline auto times_power_of_two(std::floating_point auto x, int e) { return std::scalbn(x, e); }
+
 template <class R>
 constexpr std::complex<R> conjugate(std::complex<R> x) {
     return {x.real(), -x.imag()};

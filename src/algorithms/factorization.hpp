@@ -225,7 +225,7 @@ template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
 /// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so. Where ST (m×k)
-/// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree.
+/// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree, if A is real.
 template <class T, class D>
 void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
 

@@ -178,7 +178,7 @@ T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) 
     T tau, scale;
     const Real<T> squares = squared_magnitude(alpha) + real_part(products[0]);
     if (squares > SafeSquares<Real<T>>::low && squares < SafeSquares<Real<T>>::high) {
-        if (real_part(products[0]) == 0 && imaginary_part(alpha) == 0) {
+        if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(products[0]) == 0) {
             std::fill_n(x, h, T(0));
             return 0;
         }
@@ -197,7 +197,7 @@ T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) 
         T xx = 0;
         inner_blocked(Index(1), Index(1), h, x, ldx, x, ldx, &xx, Index(1));
         const T scaled_alpha = times_power_of_two(alpha, -e);
-        if (real_part(xx) == 0 && imaginary_part(alpha) == 0) {
+        if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(xx) == 0) {
             std::fill_n(x, h, T(0));
             return 0;
         }
