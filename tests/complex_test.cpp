@@ -357,6 +357,37 @@ TYPED_TEST(Complex, CholeskyQrAndReconstruction) {
     Matrix<T> singular = complex<T>(Gallery::DuplicateColumns, 50, 6), R = poisoned<T>(6, 6);
     EXPECT_EQ((cholesky_passes<T, Host>(ctx, false, true, singular.view(), singular.view(), R.view()).state),
               Passes::State::Refused);
+    // ‖I − G‖_F
+    Matrix<T> G = this->unit_matrix(2);
+    G(0, 1) = T(0.25, 0.25);
+    Certificate state;
+    factor_gram<T>(ctx, G.view(), {}, G.view(), {&state, 1, 1});
+    EXPECT_EQ(state.departure, 0.5);
+}
+
+/// κ₁ of a triangle times phases from both sides: estimates are from below, and rarely off by a factor of 3 (Higham 1988).
+TYPED_TEST(Complex, Conditions) {
+    using T = TypeParam;
+    const Index n = 30;
+    for (Index seed = 0; seed < 40; ++seed) {
+        Matrix<T> R = complex<T>(Gallery::Kahan, n, n, 3), X = this->unit_matrix(n);
+        for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < n; ++i)
+                R(i, j) *= std::polar(Real<T>(1), Real<T>((3 * i * i + 5 * j * j + i) * (seed + 1)));
+        solve_triangle<T>(this->ctx, Triangle::Upper, Op::None, R.view(), X.view());
+        double columns[2] = {};
+        for (Index j = 0; j < n; ++j) {
+            double sums[2] = {};
+            for (Index i = 0; i < n; ++i) {
+                sums[0] += std::abs(R(i, j));
+                sums[1] += std::abs(X(i, j));
+            }
+            for (int s : {0, 1}) columns[s] = std::max(columns[s], sums[s]);
+        }
+        const double condition = inspect_triangle<T>(this->ctx, R.view()).condition / columns[0] / columns[1];
+        EXPECT_GE(condition, 1.0 / 3);
+        EXPECT_LE(condition, 1.001);
+    }
 }
 
 }  // namespace
