@@ -53,10 +53,6 @@ void substitute(Triangle triangle, Op op, const Matrix<W>& A, W* x) {
     }
 }
 
-/// x/|x|, and of 0 a number of magnitude 1.
-inline double sign(double x) { return std::copysign(1.0, x); }
-inline std::complex<double> sign(std::complex<double> x) { return x == 0.0 ? 1.0 : x / std::abs(x); }
-
 /// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
 /// not finite where B is singular. At most 10 solves.
 template <class W, class Solve>
