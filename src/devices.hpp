@@ -7,8 +7,8 @@
 #include "host/tuning.hpp"
 
 #define QUOIN_FOR_EACH_HOST_TYPE(INSTANTIATE) \
-    INSTANTIATE(float, Host)                  \
-    INSTANTIATE(double, Host)
+    INSTANTIATE(QUOIN_F32, Host)              \
+    INSTANTIATE(QUOIN_F64, Host)
 
 #ifdef QUOIN_HAVE_CUDA
 #include "cuda/batch.hpp"

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "quoin/options.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
@@ -23,6 +24,9 @@ struct Factorization;
 /// With QForm::None only `r` and `report` exist; the others throw InvalidArgument.
 template <class T, class D = Host>
 class QR {
+    static_assert(!is_complex<T>,
+                  "complex numbers lack batches in lanes, Gram-Schmidt, SVD and solvers (docs/architecture.md)");
+
 public:
     QR(QR&&) noexcept;
     QR& operator=(QR&&) noexcept;

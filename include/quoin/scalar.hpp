@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cmath>
+#include <complex>
+#include <concepts>
 #include <limits>
+#include <type_traits>
 
 namespace quoin {
 
@@ -27,8 +31,45 @@ struct Scalar<double> {
     static constexpr double safe_entry = 0x1p400;
     static constexpr bool has_halves = false;
 };
+/// What sums of squares need to be safe is asked of the real and the imaginary part.
+template <class R>
+struct Scalar<std::complex<R>> : Scalar<R> {
+    static constexpr const char* name = std::is_same_v<R, float> ? "complex f32" : "complex f64";
+    static constexpr bool has_halves = false;
+};
 
 template <class T>
 using Real = typename Scalar<T>::Real;
+
+template <class T>
+inline constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
+
+/// x̄, Re x, Im x, |x|² and 2^e x, of real and of complex x.
+constexpr auto conjugate(std::floating_point auto x) { return x; }
+constexpr auto real_part(std::floating_point auto x) { return x; }
+constexpr auto imaginary_part(std::floating_point auto x) { return decltype(x)(0); }
+constexpr auto squared_magnitude(std::floating_point auto x) { return x * x; }
+inline auto times_power_of_two(std::floating_point auto x, int e) { return std::scalbn(x, e); }
+
+template <class R>
+constexpr std::complex<R> conjugate(std::complex<R> x) {
+    return {x.real(), -x.imag()};
+}
+template <class R>
+constexpr R real_part(std::complex<R> x) {
+    return x.real();
+}
+template <class R>
+constexpr R imaginary_part(std::complex<R> x) {
+    return x.imag();
+}
+template <class R>
+constexpr R squared_magnitude(std::complex<R> x) {
+    return x.real() * x.real() + x.imag() * x.imag();
+}
+template <class R>
+std::complex<R> times_power_of_two(std::complex<R> x, int e) {
+    return {std::scalbn(x.real(), e), std::scalbn(x.imag(), e)};
+}
 
 }  // namespace quoin

@@ -64,6 +64,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
+    if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
     std::optional<HostPanels<T, D>> host;
     if (plan.panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };

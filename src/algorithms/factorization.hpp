@@ -225,7 +225,7 @@ template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
 /// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so. Where ST (m×k)
-/// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree.
+/// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree, if A is real.
 template <class T, class D>
 void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
 
@@ -269,9 +269,9 @@ void apply_from_right(Context<D>& ctx, Op op, MatrixView<T, D> C, FromLeft from_
     for (Index i = 0; i < C.rows; i += step) {
         const auto rows_of_c = C.row_block({i, std::min(C.rows, i + step)});
         const auto B = Ct.view().col_block({0, rows_of_c.rows});
-        transpose<T>(ctx, rows_of_c, B);
+        adjoint<T>(ctx, rows_of_c, B);
         from_left(op == Op::None ? Op::Transpose : Op::None, B);
-        transpose<T>(ctx, B, rows_of_c);
+        adjoint<T>(ctx, B, rows_of_c);
     }
 }
 

@@ -63,15 +63,17 @@ void outer(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Ran
 template <class T, class D>
 void transpose_rows(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, MatrixView<T, D> W) {
     const Index q = W.rows, dense = std::min(rows.begin, q);
-    transpose<T>(ctx, V.A.block(rows, {0, dense}), W.row_block({0, dense}));
+    adjoint<T>(ctx, V.A.block(rows, {0, dense}), W.row_block({0, dense}));
     if (dense == q) return;
     const auto corner = V.A.block(rows, {dense, q});
     if (V.triangle == Triangle::UnitLower) {
         Matrix<T, D> L = copy_of(ctx, corner);
         set_root<T>(ctx, L.view());
-        transpose<T>(ctx, L.view(), W.row_block({dense, q}));
+        adjoint<T>(ctx, L.view(), W.row_block({dense, q}));
     } else {
-        copy_triangle<T>(ctx, transposed<T, D>(ctx, corner).view(), W.row_block({dense, q}));
+        Matrix<T, D> U(ctx, corner.cols, corner.rows);
+        adjoint<T>(ctx, corner, U.view());
+        copy_triangle<T>(ctx, U.view(), W.row_block({dense, q}));
     }
 }
 
@@ -167,7 +169,7 @@ void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right
     const Range below{right.end, V.rows};
     const auto T12 = Tf.block(left, right);
     // T₁₂ = −T₁ (V₁ᵀV₂) T₂ with V₂ = [0; L₂; V₂]
-    transpose<T>(ctx, V.block(right, left), T12);
+    adjoint<T>(ctx, V.block(right, left), T12);
     multiply_triangle<T>(ctx, Side::Right, Triangle::UnitLower, Op::None, V.block(right, right), T12);
     if (below.size() > 0) multiply_transposed<T>(ctx, V.block(below, left), V.block(below, right), T12, true);
     multiply_triangle<T>(ctx, Side::Left, Triangle::Upper, Op::None, Tf.block(left, left), T12);
@@ -244,7 +246,7 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
     if (r.size() < c.size()) {
         Matrix<T, D> Bt(ctx, c.size(), r.size());
         BlockOfQ<T, D>(wy, Op::Transpose, r, c, arithmetic).form(ctx, Bt.view());
-        transpose<T>(ctx, Bt.view(), B);
+        adjoint<T>(ctx, Bt.view(), B);
     } else {
         BlockOfQ<T, D>(wy, Op::None, r, c, arithmetic).form(ctx, B);
     }

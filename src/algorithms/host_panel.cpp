@@ -53,8 +53,8 @@ void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A,
     start_copy_from_host<T>(where, T_of_V, Tf);
 }
 
-template void factor_panel_by_all_cores<float>(Context<Host>&, MatrixView<float>, MatrixView<float>);
-template void factor_panel_by_all_cores<double>(Context<Host>&, MatrixView<double>, MatrixView<double>);
+template decltype(factor_panel_by_all_cores<QUOIN_F32>) factor_panel_by_all_cores<QUOIN_F32>;
+template decltype(factor_panel_by_all_cores<QUOIN_F64>) factor_panel_by_all_cores<QUOIN_F64>;
 
 #define QUOIN_INSTANTIATE(T, D) template class HostPanels<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

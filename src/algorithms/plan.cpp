@@ -250,6 +250,32 @@ Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Option
     return plan_of<T, D>(m, n, options, true);
 }
 
+PanelTree tree_of(const Plan& plan, Index rows, Index width) {
+    PanelTree tree;
+    tree.rows = rows;
+    tree.width = width;
+    tree.inner_block = std::min(plan.inner_block, plan.panel_width);
+    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
+        tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
+    } else {
+        tree.leaf_rows = plan.leaf_rows;
+        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
+        tree.fan_in = plan.fan_in;
+    }
+    return tree;
+}
+
+std::vector<Panel> panels_of(const Plan& plan) {
+    const Index k = std::min(plan.rows, plan.cols);
+    std::vector<Panel> panels;
+    Index t_col = 0;
+    for (Index first = 0; first < k; first += plan.panel_width) {
+        panels.push_back({first, tree_of(plan, plan.rows - first, std::min(plan.panel_width, k - first)), t_col});
+        t_col += panels.back().tree.t_cols();
+    }
+    return panels;
+}
+
 std::string to_string(const Plan& plan) {
     std::string text = fmt::format("{} x {} {}: {}", plan.rows, plan.cols, plan.element_bytes == 4 ? "f32" : "f64",
                                    to_string(plan.method));

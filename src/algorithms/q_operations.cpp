@@ -193,7 +193,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
     if (by_cols) {
         copy<T>(ctx, E.view().row_block(r), B.view());
     } else {
-        transpose<T>(ctx, E.view().row_block(c), B.view());
+        adjoint<T>(ctx, E.view().row_block(c), B.view());
     }
     return B;
 }

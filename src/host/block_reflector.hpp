@@ -3,7 +3,8 @@
 // Sequential compact WY mathematics on blocks that one core holds in its caches. Everything that the host does with
 // reflectors, leaves, tree nodes and panels alike, is made of the three operations of this file.
 //
-// A block reflector is H = I − V T Vᵀ = H₁H₂…H_k, T upper triangular (k×k), in one of two shapes of V:
+// A block reflector is H = I − V T Vᵀ = H₁H₂…H_k, T upper triangular (k×k), in one of two shapes of V (ᵀ is ᴴ of complex
+// numbers):
 //
 //      leaf (geqrt)           stacked (tpqrt)
 //     ┌ 1       ┐  ┐         ┌ 1       ┐  ┐
@@ -21,6 +22,7 @@
 
 #include "host/kernels/kernels.hpp"
 #include "host/tuning.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin::host {
 
@@ -161,56 +163,57 @@ struct SafeSquares {
     static constexpr T high = std::numeric_limits<T>::max() * (u * u);
 };
 
-/// One reflector H = I − tau [1; v][1; v]ᵀ with H [alpha; x] = [beta; 0], applied to the columns right of it.
+/// One reflector H = I − tau [1; v][1; v]ᵀ with Hᵀ [alpha; x] = [beta; 0], beta real; Hᵀ is applied to the columns right of it.
 ///
 ///     alpha_row: alpha, then the p entries to its right, `stride` apart     x: h×1, C = x + ldx …: h×p
 ///
-/// On exit alpha = beta, x = v; returns tau (0 where x = 0, and H = I). 4hp flops, two sweeps over [x C].
+/// On exit alpha = beta, x = v; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp flops, two sweeps over [x C].
 template <class T>
 T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) {
     T products[base_width] = {};  // xᵀ[x C]
     const auto& K = kernels<T>();
     inner_blocked(Index(1), p + 1, h, x, ldx, x, ldx, products, Index(1));
     const T alpha = alpha_row[0];
-    T beta, tau, scale;
-    const T squares = alpha * alpha + products[0];
-    if (squares > SafeSquares<T>::low && squares < SafeSquares<T>::high) {
-        if (products[0] == 0) {
+    Real<T> beta;
+    T tau, scale;
+    const Real<T> squares = squared_magnitude(alpha) + real_part(products[0]);
+    if (squares > SafeSquares<Real<T>>::low && squares < SafeSquares<Real<T>>::high) {
+        if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(products[0]) == 0) {
             std::fill_n(x, h, T(0));
             return 0;
         }
-        beta = -std::copysign(std::sqrt(squares), alpha);
+        beta = -std::copysign(std::sqrt(squares), real_part(alpha));
         tau = (beta - alpha) / beta;
-        scale = 1 / (alpha - beta);
+        scale = T(1) / (alpha - beta);
         K.scale(h, scale, x);
-        for (Index j = 1; j <= p; ++j) products[j] *= scale;
+        for (Index j = 1; j <= p; ++j) products[j] *= conjugate(scale);
     } else {
-        T largest = std::abs(alpha);
+        Real<T> largest = std::abs(alpha);
         for (Index i = 0; i < h; ++i) largest = std::max(largest, std::abs(x[i]));
         // a zero column gives H = I; NaN, which no maximum shows, and Inf propagate
         if (largest == 0 && squares == 0) return 0;
         const int e = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-        for (Index i = 0; i < h; ++i) x[i] = std::scalbn(x[i], -e);
+        for (Index i = 0; i < h; ++i) x[i] = times_power_of_two(x[i], -e);
         T xx = 0;
         inner_blocked(Index(1), Index(1), h, x, ldx, x, ldx, &xx, Index(1));
-        const T scaled_alpha = std::scalbn(alpha, -e);
-        if (xx == 0) {
+        const T scaled_alpha = times_power_of_two(alpha, -e);
+        if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(xx) == 0) {
             std::fill_n(x, h, T(0));
             return 0;
         }
-        beta = -std::copysign(std::sqrt(scaled_alpha * scaled_alpha + xx), scaled_alpha);
+        beta = -std::copysign(std::sqrt(squared_magnitude(scaled_alpha) + real_part(xx)), real_part(scaled_alpha));
         tau = (beta - scaled_alpha) / beta;
-        K.scale(h, 1 / (scaled_alpha - beta), x);
+        K.scale(h, T(1) / (scaled_alpha - beta), x);
         beta = std::scalbn(beta, e);
         std::fill_n(products, base_width, T(0));
         if (p > 0) inner_blocked(Index(1), p, h, x, ldx, x + ldx, ldx, products + 1, Index(1));
     }
     alpha_row[0] = beta;
     if (p > 0) {
-        // w = tau (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
+        // w = tauᵀ (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
         for (Index j = 1; j <= p; ++j) {
             T& c0 = alpha_row[j * stride];
-            products[j] = tau * (c0 + products[j]);
+            products[j] = conjugate(tau) * (c0 + products[j]);
             c0 -= products[j];
         }
         outer_blocked(h, p, Index(1), x, ldx, products + 1, Index(1), x + ldx, ldx);
@@ -256,7 +259,7 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
             const T tau = reflect_column(m - j - 1, n - j - 1, a, lda, a + 1, lda);
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
             T g[base_width] = {};
-            for (Index i = 0; i < j; ++i) g[i] = A[j + i * lda];
+            for (Index i = 0; i < j; ++i) g[i] = conjugate(A[j + i * lda]);
             inner_blocked(j, Index(1), m - j - 1, A + j + 1, lda, a + 1, lda, g, base_width);
             extend_t(j, tau, g, Tk, ldt);
         }

@@ -13,33 +13,40 @@
 namespace quoin {
 namespace {
 
+#pragma omp declare reduction(+ : std::complex <double> : omp_out += omp_in)
+
+/// Double, or complex double.
+template <class T>
+using Wide = decltype(widened(T()));
+
 /// The upper triangle of R in double, so that 1/κ₁ of an f32 matrix may be far below f32's u.
 template <class T>
-Matrix<double> widened_triangle(MatrixView<const T, Host> R) {
-    Matrix<double> S(R.cols, R.cols);
+Matrix<Wide<T>> widened_triangle(MatrixView<const T, Host> R) {
+    Matrix<Wide<T>> S(R.cols, R.cols);
     for (Index j = 0; j < R.cols; ++j) {
-        for (Index i = 0; i <= j; ++i) S(i, j) = static_cast<double>(R(i, j));
+        for (Index i = 0; i <= j; ++i) S(i, j) = widened(R(i, j));
     }
     return S;
 }
 
 /// x := op(A)⁻¹ x for the upper or unit lower triangle of A (n×n); not finite where a diagonal entry is 0.
-void substitute(Triangle triangle, Op op, const Matrix<double>& A, double* x) {
+template <class W>
+void substitute(Triangle triangle, Op op, const Matrix<W>& A, W* x) {
     const Index n = A.rows();
     const bool upper = triangle == Triangle::Upper, backwards = upper == (op == Op::None);
     for (Index step = 0; step < n; ++step) {
         const Index j = backwards ? n - 1 - step : step;
         const Range others = upper ? Range{0, j} : Range{j + 1, n};
-        const double* a = A.view().at(0, j);
+        const W* a = A.view().at(0, j);
         if (op == Op::Transpose) {
-            double sum = 0;
+            W sum = 0;
 #pragma omp simd reduction(+ : sum)
-            for (Index i = others.begin; i < others.end; ++i) sum += a[i] * x[i];
+            for (Index i = others.begin; i < others.end; ++i) sum += conjugate(a[i]) * x[i];
             x[j] -= sum;
         }
-        if (upper) x[j] /= a[j];
+        if (upper) x[j] /= op == Op::Transpose ? conjugate(a[j]) : a[j];
         if (op == Op::None) {
-            const double x_j = x[j];
+            const W x_j = x[j];
 #pragma omp simd
             for (Index i = others.begin; i < others.end; ++i) x[i] -= a[i] * x_j;
         }
@@ -48,21 +55,19 @@ void substitute(Triangle triangle, Op op, const Matrix<double>& A, double* x) {
 
 /// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
 /// not finite where B is singular. At most 10 solves.
-template <class Solve>
+template <class W, class Solve>
 double inverse_norm(Index n, const Solve& solve) {
-    Matrix<double> vector(n, 1), signs(n, 1);
-    double *const x = vector.data(), *const end = x + n;
-    const auto norm = [&] {
-        return std::accumulate(x, end, 0.0, [](double sum, double a) { return sum + std::abs(a); });
-    };
-    const auto larger = [](double a, double b) { return std::abs(a) < std::abs(b); };
+    Matrix<W> vector(n, 1);
+    W *const x = vector.data(), *const end = x + n;
+    const auto norm = [&] { return std::accumulate(x, end, 0.0, [](double sum, W a) { return sum + std::abs(a); }); };
+    const auto larger = [](W a, W b) { return std::abs(a) < std::abs(b); };
     std::fill(x, end, 1 / static_cast<double>(n));
     solve(Op::None, x);
     double largest = norm();
     if (n == 1 || !std::isfinite(largest)) return largest;
     // from column to column of B⁻¹, where the gradient of ‖B⁻¹x‖₁ is largest
     for (Index iteration = 0, column = -1; iteration < 4; ++iteration) {
-        std::transform(x, end, x, [](double a) { return std::copysign(1.0, a); });
+        std::transform(x, end, x, [](W a) { return sign(a); });
         solve(Op::Transpose, x);
         const Index next = std::max_element(x, end, larger) - x;
         if (column >= 0 && std::abs(x[column]) == std::abs(x[next])) break;
@@ -81,7 +86,8 @@ double inverse_norm(Index n, const Solve& solve) {
 }
 
 /// Estimate of 1/κ₁(S), 0 where S is singular; the lower triangle is not looked at. NaN where S holds NaN or Inf.
-double reciprocal_condition(const Matrix<double>& S) {
+template <class W>
+double reciprocal_condition(const Matrix<W>& S) {
     const Index n = S.rows();
     if (n == 0) return 1;
     double norm = 0;
@@ -91,27 +97,30 @@ double reciprocal_condition(const Matrix<double>& S) {
         if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
         norm = std::max(norm, sum);
     }
-    const double inverse = inverse_norm(n, [&](Op op, double* x) { substitute(Triangle::Upper, op, S, x); });
+    const double inverse = inverse_norm<W>(n, [&](Op op, W* x) { substitute(Triangle::Upper, op, S, x); });
     return std::isfinite(inverse) ? 1 / norm / inverse : 0;
 }
 
-/// ‖x‖₂ of a column x.
+/// ‖a‖₂ of a column a.
 template <class T>
-T column_norm(MatrixView<const T, Host> x) {
+Real<T> column_norm(MatrixView<const T, Host> a) {
+    // the real numbers that a is made of
+    const auto* x = reinterpret_cast<const Real<T>*>(a.data);
+    const Index m = a.rows * Index(sizeof(T) / sizeof(Real<T>));
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (Index i = 0; i < x.rows; ++i) sum += static_cast<double>(x(i, 0)) * static_cast<double>(x(i, 0));
+    for (Index i = 0; i < m; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     if ((sum > smallest_square<double> && sum < largest_square<double>) || std::isnan(sum)) {
-        return static_cast<T>(std::sqrt(sum));
+        return static_cast<Real<T>>(std::sqrt(sum));
     }
     // ‖x‖ = 2^e ‖2⁻ᵉx‖
-    T largest = 0;
-    for (Index i = 0; i < x.rows; ++i) largest = std::max(largest, std::abs(x(i, 0)));
+    Real<T> largest = 0;
+    for (Index i = 0; i < m; ++i) largest = std::max(largest, std::abs(x[i]));
     if (largest == 0 || std::isinf(largest)) return largest;
     const int e = std::ilogb(largest);
     sum = 0;
-    for (Index i = 0; i < x.rows; ++i) sum += std::pow(std::scalbn(static_cast<double>(x(i, 0)), -e), 2);
-    return static_cast<T>(std::scalbn(std::sqrt(sum), e));
+    for (Index i = 0; i < m; ++i) sum += std::pow(std::scalbn(static_cast<double>(x[i]), -e), 2);
+    return static_cast<Real<T>>(std::scalbn(std::sqrt(sum), e));
 }
 
 }  // namespace
@@ -127,11 +136,12 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     if (R.rows != n) {
         throw InvalidArgument(fmt::format("condition_estimate: R must be square, and is {}x{}", R.rows, n));
     }
-    Matrix<double> S = widened_triangle(R);
+    Matrix<Wide<T>> S = widened_triangle(R);
     double largest = 0;
     for (Index j = 0; j < n; ++j) {
         for (Index i = 0; i <= j; ++i) {
-            if (!std::isfinite(S(i, j))) return std::numeric_limits<double>::quiet_NaN();
+            if (!std::isfinite(real_part(S(i, j))) || !std::isfinite(imaginary_part(S(i, j))))
+                return std::numeric_limits<double>::quiet_NaN();
             largest = std::max(largest, std::abs(S(i, j)));
         }
     }
@@ -139,7 +149,7 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
         // κ(2⁻ᵉR) = κ(R), and a column sum of 2⁻ᵉR does not overflow
         const int e = std::ilogb(largest);
         for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i <= j; ++i) S(i, j) = std::scalbn(S(i, j), -e);
+            for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
         }
     }
     const double rcond = reciprocal_condition(S);
@@ -148,15 +158,15 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
 
 template <class T>
 double scaled_condition_estimate(MatrixView<const T, Host> R) {
-    Matrix<double> S = widened_triangle(R);
+    Matrix<Wide<T>> S = widened_triangle(R);
     for (Index j = 0; j < R.cols; ++j) {
         double largest = 0;
         for (Index i = 0; i <= j; ++i) largest = std::max(largest, std::abs(S(i, j)));
         if (largest == 0) return std::numeric_limits<double>::infinity();
         // the norm of 2^-e times the column does not overflow
         const int e = std::ilogb(largest);
-        for (Index i = 0; i <= j; ++i) S(i, j) = std::scalbn(S(i, j), -e);
-        const double norm = column_norm<double>(S.view().block({0, j + 1}, {j, j + 1}));
+        for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
+        const double norm = column_norm<Wide<T>>(S.view().block({0, j + 1}, {j, j + 1}));
         for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }
     const double rcond = reciprocal_condition(S);
@@ -166,11 +176,12 @@ double scaled_condition_estimate(MatrixView<const T, Host> R) {
 template <class T, class D>
 double inverse_norm_estimate(Context<D>&, View<const T, D> LU) {
     if (LU.rows == 0) return 0;
-    Matrix<double> X(LU.rows, LU.cols);
+    using W = Wide<T>;
+    Matrix<W> X(LU.rows, LU.cols);
     for (Index j = 0; j < LU.cols; ++j) {
-        for (Index i = 0; i < LU.rows; ++i) X(i, j) = static_cast<double>(LU(i, j));
+        for (Index i = 0; i < LU.rows; ++i) X(i, j) = widened(LU(i, j));
     }
-    const double norm = inverse_norm(X.rows(), [&](Op op, double* x) {
+    const double norm = inverse_norm<W>(X.rows(), [&](Op op, W* x) {
         // (LU)⁻¹ = U⁻¹L⁻¹,   (LU)⁻ᵀ = L⁻ᵀU⁻ᵀ
         substitute(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X, x);
         substitute(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X, x);
@@ -193,8 +204,8 @@ QUOIN_IMPLEMENT(Host, column_norms, inverse_norm_estimate, inspect_triangle)
 #define QUOIN_INSTANTIATE(T)                                                          \
     template double condition_estimate<T>(Context<Host>&, MatrixView<const T, Host>); \
     template double scaled_condition_estimate<T>(MatrixView<const T, Host>);
-QUOIN_INSTANTIATE(float)
-QUOIN_INSTANTIATE(double)
+QUOIN_INSTANTIATE(QUOIN_F32)
+QUOIN_INSTANTIATE(QUOIN_F64)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

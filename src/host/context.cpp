@@ -94,14 +94,6 @@ template <>
 Context<Host>& copy_out_stream(Context<Host>& ctx) {
     return ctx;
 }
-template <class T, class D>
-void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {
-    copy<T>(ctx, A, B);
-}
-template <class T, class D>
-void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
-    copy<T>(ctx, A, B);
-}
 template <>
 void finish_copies(Context<Host>&) {}
 template <>
@@ -122,6 +114,35 @@ void* pinned_staging(Context<Host>& ctx, std::size_t bytes) {
     return memory.data();
 }
 
+template <>
+Scan read_scan(Context<Host>&, MatrixView<const Scan> found) {
+    return *found.data;
+}
+
+template <>
+Certificate read_certificate(Context<Host>&, CertificateView<Host> certificate) {
+    return *certificate.data;
+}
+template <>
+void request_certificate(Context<Host>&, CertificateView<Host>) {}
+template <>
+Certificate receive_certificate(Context<Host>&, CertificateView<Host> certificate) {
+    return *certificate.data;
+}
+
+template <class T, class D>
+void pack_certificate(Context<D>&, CertificateView<D> certificate, View<T, D> numbers) {
+    write_numbers(*certificate.data, numbers.data);
+}
+template <class T, class D>
+void unpack_certificate(Context<D>&, View<const T, D> numbers, CertificateView<D> certificate) {
+    *certificate.data = read_numbers(numbers.data);
+}
+template <>
+void write_certificate(Context<Host>&, CertificateView<Host> certificate, Certificate state) {
+    *certificate.data = state;
+}
+
 namespace {
 /// Calls f(rows) for blocks of rows of n elements each.
 template <class T, class F>
@@ -140,8 +161,6 @@ void copy_rows_to_host(Context<D>&, View<const T, D> A, const RowWriter<T>& writ
     for_each_block_of_rows<T>(A.rows, A.cols, [&](Range rows) { write(rows, A.row_block(rows)); });
 }
 
-QUOIN_IMPLEMENT(Host, start_copy_from_host, start_copy_to_host, copy_rows_to_device, copy_rows_to_host)
-template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
-template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
+QUOIN_IMPLEMENT(Host, copy_rows_to_device, copy_rows_to_host, pack_certificate, unpack_certificate)
 
 }  // namespace quoin

@@ -17,14 +17,14 @@ template <class T>
 Index cholesky_block(Index n, T* G, Index ldg) {
     T row[step];
     for (Index k = 0; k < n; ++k) {
-        const T pivot = G[k + k * ldg];
+        const Real<T> pivot = real_part(G[k + k * ldg]);
         if (!(pivot > 0) || !std::isfinite(pivot)) return k;
-        const T r = std::sqrt(pivot);
+        const Real<T> r = std::sqrt(pivot);
         G[k + k * ldg] = r;
         for (Index j = k + 1; j < n; ++j) row[j] = G[k + j * ldg] /= r;
         // G₂₂ −= rᵀr
         for (Index j = k + 1; j < n; ++j) {
-            for (Index i = k + 1; i <= j; ++i) G[i + j * ldg] -= row[i] * row[j];
+            for (Index i = k + 1; i <= j; ++i) G[i + j * ldg] -= conjugate(row[i]) * row[j];
         }
     }
     return -1;
@@ -33,7 +33,7 @@ Index cholesky_block(Index n, T* G, Index ldg) {
 template <class T>
 void transpose_block(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
     for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i) B[j + i * ldb] = A[i + j * lda];
+        for (Index i = 0; i < m; ++i) B[j + i * ldb] = conjugate(A[i + j * lda]);
     }
 }
 
@@ -74,30 +74,6 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
 
 }  // namespace
 
-template <>
-Certificate read_certificate(Context<Host>&, CertificateView<Host> certificate) {
-    return *certificate.data;
-}
-template <>
-void request_certificate(Context<Host>&, CertificateView<Host>) {}
-template <>
-Certificate receive_certificate(Context<Host>&, CertificateView<Host> certificate) {
-    return *certificate.data;
-}
-
-template <class T, class D>
-void pack_certificate(Context<D>&, CertificateView<D> certificate, View<T, D> numbers) {
-    write_numbers(*certificate.data, numbers.data);
-}
-template <class T, class D>
-void unpack_certificate(Context<D>&, View<const T, D> numbers, CertificateView<D> certificate) {
-    *certificate.data = read_numbers(numbers.data);
-}
-template <>
-void write_certificate(Context<Host>&, CertificateView<Host> certificate, Certificate state) {
-    *certificate.data = state;
-}
-
 template <class T, class D>
 void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, View<Sum<T, D>, D> R,
                  CertificateView<D> certificate) {
@@ -107,18 +83,19 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     Index unusable = -1;
     double square = 0, trace = 0;
     for (Index j = 0; j < G.cols; ++j) {
-        const bool usable = G(j, j) > smallest_square<T> && G(j, j) < largest_square<T>;
+        const Real<T> g = real_part(G(j, j));
+        const bool usable = g > smallest_square<Real<T>> && g < largest_square<Real<T>>;
         if (!usable && unusable < 0) unusable = j;
-        for (Index i = 0; i < j; ++i) square += 2.0 * G(i, j) * G(i, j);
-        square += (1.0 - G(j, j)) * (1.0 - G(j, j));
-        trace += G(j, j);
+        for (Index i = 0; i < j; ++i) square += real_part(2.0 * conjugate(widened(G(i, j))) * widened(G(i, j)));
+        square += (1.0 - g) * (1.0 - g);
+        trace += g;
     }
     state.departure = std::sqrt(square);
     if (unusable >= 0) return state.refuse(demands.step, Certificate::Unusable, unusable);
     if (!(trace <= demands.most_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
     if (!(state.departure <= demands.most_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
     if (R.data != G.data) copy<T>(ctx, G, R);
-    for (Index j = 0; j < G.cols; ++j) R(j, j) *= 1 + static_cast<T>(demands.shift);
+    for (Index j = 0; j < G.cols; ++j) R(j, j) *= 1 + static_cast<Real<T>>(demands.shift);
     const Index failed = cholesky(ctx, R);
     if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
     if (!demands.asks_condition() || R.cols == 0) return;
@@ -154,11 +131,11 @@ void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
     for (Index c = 0; c < n; c += step) {
         const Index end = std::min(n, c + step);
         for (Index k = c; k < end; ++k) {
-            const T sign = Q(k, k) >= 0 ? T(-1) : T(1);
+            const T sign = real_part(Q(k, k)) >= 0 ? T(-1) : T(1);
             signs(k, 0) = sign;
             const T pivot = Q(k, k) - sign;
             Q(k, k) = pivot;
-            kernels<T>().scale(n - k - 1, 1 / pivot, Q.at(k + 1, k));
+            kernels<T>().scale(n - k - 1, T(1) / pivot, Q.at(k + 1, k));
             kernels<T>().outer(n - k - 1, end - k - 1, 1, Q.at(k + 1, k), Q.ld, Q.at(k, k + 1), Q.ld,
                                Q.at(k + 1, k + 1), Q.ld);
         }
@@ -182,7 +159,8 @@ void drop_unit_reflectors(Context<D>&, View<T, D> A, View<T, D> R, View<T, D> Tf
     if (certificate.data->refused()) return;
     const Index m = A.rows, n = A.cols;
     for (Index j = 0; j < n; ++j) {
-        if (!std::all_of(A.at(j, j) + 1, A.at(j, j) + m - j, [](T v) { return v == 0; })) continue;
+        const auto is_zero = [](T v) { return v == T(0); };
+        if (imaginary_part(Tf(j, j)) != 0 || !std::all_of(A.at(j, j) + 1, A.at(j, j) + m - j, is_zero)) continue;
         signs(j, 0) = -signs(j, 0);
         for (Index l = j; l < n; ++l) A(j, l) = R(j, l) = -R(j, l);
         for (Index l = 0; l < n; ++l) Tf(j, l) = Tf(l, j) = 0;
@@ -194,7 +172,8 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
     const bool unit = triangle == Triangle::UnitLower, lower = triangle != Triangle::Upper;
-    // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ; where that is lower triangular, both run backwards: (J B J) is upper.
+    // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ, ᵀ without conjugates here; where that is lower triangular, both run backwards: (J B J)
+    // is upper.
     const bool transpose_a = op == Op::None, backwards = lower == (op == Op::Transpose);
     Arena::Frame frame(ctx.state().arena);
     T* B = frame.take<T>(n * n);
@@ -202,7 +181,7 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
     for (Index j = 0; j < n; ++j) {
         for (Index i = 0; i <= j; ++i) {
             const Index r = at(i), c = at(j);
-            B[i + j * n] = unit && i == j ? T(1) : transpose_a ? A(c, r) : A(r, c);
+            B[i + j * n] = unit && i == j ? T(1) : transpose_a ? A(c, r) : conjugate(A(r, c));
         }
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
@@ -239,7 +218,7 @@ void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpo
     for (Index j = 0; j < n; ++j) {
         for (Index i = 0; i < n; ++i) {
             const bool stored = i == j ? !unit : (i < j) == upper;
-            M[i + j * n] = stored ? -(transpose ? A(j, i) : A(i, j)) : T(i == j ? -1 : 0);
+            M[i + j * n] = stored ? -(transpose ? conjugate(A(j, i)) : A(i, j)) : T(i == j ? -1 : 0);
         }
     }
     ThreadBuffers<T> buffers(frame, ctx.threads(), height * (n + solve_width));
@@ -308,9 +287,8 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
     }
 }
 
-template decltype(multiply_upper<float, float, Host>) multiply_upper<float, float, Host>;
-template decltype(multiply_upper<double, double, Host>) multiply_upper<double, double, Host>;
-QUOIN_IMPLEMENT(Host, pack_certificate, unpack_certificate, factor_gram, signed_lu, drop_unit_reflectors,
-                solve_triangle, multiply_triangle)
+template decltype(multiply_upper<QUOIN_F32, QUOIN_F32, Host>) multiply_upper<QUOIN_F32, QUOIN_F32, Host>;
+template decltype(multiply_upper<QUOIN_F64, QUOIN_F64, Host>) multiply_upper<QUOIN_F64, QUOIN_F64, Host>;
+QUOIN_IMPLEMENT(Host, factor_gram, signed_lu, drop_unit_reflectors, solve_triangle, multiply_triangle)
 
 }  // namespace quoin

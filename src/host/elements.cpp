@@ -19,10 +19,15 @@ Range sweep(Index s, Index m) { return {s * sweep_rows, std::min(m, (s + 1) * sw
 /// The bits of |x|, whose order is that of the magnitudes, with Inf and then NaN above every number: a maximum over them
 /// finds the largest entry and every entry that is not finite in one pass.
 template <class T>
-using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+using Bits = std::conditional_t<std::is_same_v<Real<T>, double>, std::uint64_t, std::uint32_t>;
 template <class T>
 Bits<T> magnitude_bits(T x) {
     return std::bit_cast<Bits<T>>(x) & (~Bits<T>(0) >> 1);
+}
+/// Of the larger part.
+template <class R>
+Bits<R> magnitude_bits(std::complex<R> x) {
+    return std::max(magnitude_bits(x.real()), magnitude_bits(x.imag()));
 }
 
 }  // namespace
@@ -40,7 +45,7 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
             largest[j * count + s] = top;
         }
     }
-    const Bits<T> inf = magnitude_bits(std::numeric_limits<T>::infinity());
+    const Bits<T> inf = magnitude_bits(std::numeric_limits<Real<T>>::infinity());
     Scan result;
     for (Index j = 0; j < n; ++j) {
         Bits<T> top = 0;
@@ -53,17 +58,12 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
             }
             top = std::max(top, value);
         }
-        exponents(j, 0) = top > 0 && top < inf ? std::ilogb(std::bit_cast<T>(top)) : 0;
+        exponents(j, 0) = top > 0 && top < inf ? std::ilogb(std::bit_cast<Real<T>>(top)) : 0;
         result.scaled |= std::abs(exponents(j, 0)) > safe;
     }
     result.scaled &= result.bad_row < 0;
     if (!result.scaled) std::fill_n(exponents.data, n, 0);
     *found.data = result;
-}
-
-template <>
-Scan read_scan(Context<Host>&, MatrixView<const Scan> found) {
-    return *found.data;
 }
 
 template <class T, class D>
@@ -73,7 +73,7 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
         for (Index s = 0; s < sweeps(A.rows); ++s) {
             const Range r = sweep(s, part == Part::All ? A.rows : std::min(A.rows, j + 1));
             if (exponents(j, 0) == 0) continue;
-            for (Index i = r.begin; i < r.end; ++i) A(i, j) = std::scalbn(A(i, j), sign * exponents(j, 0));
+            for (Index i = r.begin; i < r.end; ++i) A(i, j) = times_power_of_two(A(i, j), sign * exponents(j, 0));
         }
     }
 }
@@ -87,6 +87,15 @@ void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
             std::copy_n(A.at(r.begin, j), r.size(), B.at(r.begin, j));
         }
     }
+}
+
+template <class T, class D>
+void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {
+    copy<T>(ctx, A, B);
+}
+template <class T, class D>
+void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
+    copy<T>(ctx, A, B);
 }
 
 template <class T, class D>
@@ -146,7 +155,7 @@ void copy_diagonal(Context<D>&, View<const T, D> A, View<T, D> d) {
 
 template <class T, class D>
 void diagonal_signs(Context<D>&, View<const T, D> A, View<T, D> s) {
-    for (Index i = 0; i < s.rows; ++i) s(i, 0) = A(i, i) < 0 ? T(-1) : T(1);
+    for (Index i = 0; i < s.rows; ++i) s(i, 0) = real_part(A(i, i)) < 0 ? T(-1) : T(1);
 }
 
 template <class T, class D>
@@ -159,6 +168,14 @@ void negate(Context<D>& ctx, View<T, D> A) {
 #pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
     for (Index j = 0; j < A.cols; ++j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = -A(i, j);
+    }
+}
+
+template <class T, class D>
+void conjugate_entries(Context<D>& ctx, View<T, D> A) {
+#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i) A(i, j) = conjugate(A(i, j));
     }
 }
 
@@ -208,8 +225,13 @@ bool equal(Context<D>&, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Host, scan, scale_columns, copy, transpose, copy_triangle, set_identity, set_root, store_triangle,
                 copy_diagonal, diagonal_signs, add_identity, negate, subtract)
-QUOIN_IMPLEMENT(Host, flip_rows, equal, add, pack_triangle, unpack_triangle)
+QUOIN_IMPLEMENT(Host, flip_rows, equal, add, pack_triangle, unpack_triangle, start_copy_from_host, start_copy_to_host)
+#ifdef QUOIN_COMPLEX
+QUOIN_IMPLEMENT(Host, conjugate_entries)
+#endif
 template decltype(copy<int, Host>) copy<int, Host>;
+template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
+template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
 template decltype(transpose<std::uint8_t, Host>) transpose<std::uint8_t, Host>;
 
 }  // namespace quoin

@@ -235,7 +235,7 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     T *L = frame.take<T>(k * k), *Lt = frame.take<T>(k * k), *M = frame.take<T>(k * k);
     copy_unit_lower(k, A.data, A.ld, L, k);
     for (Index j = 0; j < k; ++j) {
-        for (Index i = 0; i < k; ++i) Lt[j + i * k] = L[i + j * k];
+        for (Index i = 0; i < k; ++i) Lt[j + i * k] = conjugate(L[i + j * k]);
     }
     // M = T Lᵀ;  [A₁; A₂] := [I; 0] − [L; V₂] M
     multiply_t(false, BlockReflector<T>{k, nullptr, 0, nullptr, 0, 0, Tf.data, Tf.ld}, k, Lt, M);

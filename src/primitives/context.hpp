@@ -5,12 +5,22 @@
 #include "quoin/context.hpp"
 #include "quoin/scalar.hpp"
 
-/// QUOIN_IMPLEMENT(D, primitive, …) instantiates primitives for f32 and f64 on device D, in the translation unit that
+/// The scalars that a translation unit is compiled for. Sources whose formulas have their conjugates are compiled a second time
+/// for complex numbers, so far for tests/complex_test.cpp alone; tests/CMakeLists.txt lists them.
+#ifdef QUOIN_COMPLEX
+#define QUOIN_F32 std::complex<float>
+#define QUOIN_F64 std::complex<double>
+#else
+#define QUOIN_F32 float
+#define QUOIN_F64 double
+#endif
+
+/// QUOIN_IMPLEMENT(D, primitive, …) instantiates primitives for these scalars on device D, in the translation unit that
 /// defines them.
 #define QUOIN_IMPLEMENT(D, ...) QUOIN_RESCAN(QUOIN_IMPLEMENT_FIRST(D, __VA_ARGS__))
-#define QUOIN_IMPLEMENT_FIRST(D, primitive, ...)                  \
-    template decltype(primitive<float, D>) primitive<float, D>;   \
-    template decltype(primitive<double, D>) primitive<double, D>; \
+#define QUOIN_IMPLEMENT_FIRST(D, primitive, ...)                        \
+    template decltype(primitive<QUOIN_F32, D>) primitive<QUOIN_F32, D>; \
+    template decltype(primitive<QUOIN_F64, D>) primitive<QUOIN_F64, D>; \
     __VA_OPT__(QUOIN_IMPLEMENT_REST QUOIN_PARENTHESES(D, __VA_ARGS__))
 #define QUOIN_IMPLEMENT_REST() QUOIN_IMPLEMENT_FIRST
 #define QUOIN_PARENTHESES ()

@@ -71,6 +71,15 @@ void add_identity(Context<D>& ctx, View<T, D> A);
 /// A := −A.
 template <class T, class D>
 void negate(Context<D>& ctx, View<T, D> A);
+/// A := Ā. Of complex numbers alone.
+template <class T, class D>
+void conjugate_entries(Context<D>& ctx, View<T, D> A);
+/// B := Aᵀ, or Aᴴ of complex numbers.
+template <class T, class D>
+void adjoint(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
+    transpose<T>(ctx, A, B);
+    if constexpr (is_complex<T>) conjugate_entries<T>(ctx, B);
+}
 /// B := B + A.
 template <class T, class D>
 void add(Context<D>& ctx, View<const T, D> A, View<T, D> B);

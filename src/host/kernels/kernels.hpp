@@ -6,7 +6,7 @@
 // result depend on its operands alone.
 //
 //   inner    C += AᵀB                the matrix-vector products of a set of reflectors, Gram matrices
-//                A: k×m, B: k×n, C: m×n; reduces over the long dimension k, lanes along k
+//                A: k×m, B: k×n, C: m×n; reduces over the long dimension k, lanes along k. AᴴB of complex numbers
 //   outer    C −= A B                the rank-k updates
 //                A: m×k, B: k×n, C: m×n; lanes along the long dimension m
 //   solve    X := X R⁻¹, n <= solve_width columns of X at once, R upper triangular
@@ -22,6 +22,8 @@
 // columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
 // they are bound by arithmetic as long as the operands come from the L1 and L2 caches: callers keep k (inner) and m
 // (outer) to blocks of `block_rows`.
+
+#include <complex>
 
 #include "quoin/matrix.hpp"
 
@@ -51,8 +53,9 @@ struct Coupling {
     T alpha, beta, r[3];  ///< r: of d components
 };
 
+/// Of every scalar.
 template <class T>
-struct Kernels {
+struct BlockKernels {
     const char* instruction_set;
     void (*inner)(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc);
     /// As inner with A = B, but only tiles that meet the upper triangle are touched: mn(n+1) flops, not 2mn².
@@ -60,6 +63,10 @@ struct Kernels {
     void (*outer)(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc);
     void (*solve)(Index m, Index n, T* X, Index ldx, const T* R, Index ldr);
     void (*scale)(Index m, T alpha, T* x);
+};
+
+template <class T>
+struct Kernels : BlockKernels<T> {
     /// 1 <= d <= 3.
     void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
     Index lanes;
@@ -91,6 +98,10 @@ struct Kernels {
                             T* norms, T* condition, double rcond, T* work);
 };
 
+/// Complex numbers have no others.
+template <class R>
+struct Kernels<std::complex<R>> : BlockKernels<std::complex<R>> {};
+
 /// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.
 template <class T>
 const Kernels<T>& kernels();
@@ -98,5 +109,9 @@ template <>
 const Kernels<float>& kernels<float>();
 template <>
 const Kernels<double>& kernels<double>();
+template <>
+const Kernels<std::complex<float>>& kernels<std::complex<float>>();
+template <>
+const Kernels<std::complex<double>>& kernels<std::complex<double>>();
 
 }  // namespace quoin::host

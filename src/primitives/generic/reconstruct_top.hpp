@@ -11,11 +11,11 @@ template <class T, class D>
 void reconstruct_t(Context<D>& ctx, View<const T, D> LU, View<const T, D> U, View<const T, D> signs, View<T, D> Tf) {
     const Index n = LU.cols;
     // Tᵀ = −L⁻¹ S Uᵀ
-    transpose<T>(ctx, U, Tf);
+    adjoint<T>(ctx, U, Tf);
     flip_rows<T>(ctx, signs, Tf);
     solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU, Tf);
     Matrix<T, D> Tt(ctx, n, n);
-    transpose<T>(ctx, Tf, Tt.view());
+    adjoint<T>(ctx, Tf, Tt.view());
     copy_triangle<T>(ctx, Tt.view(), Tf);
     negate<T>(ctx, Tf);
 }
