@@ -61,6 +61,27 @@ TYPED_TEST(GpuBatch, EveryClassAndShapeInOneMixedBatch) {
     }
 }
 
+/// Columns at angles from 90° to 0.01° to each other: strips on both sides of what a Gram matrix may be used for.
+TYPED_TEST(GpuBatch, ColumnsCloserAndCloserToOneLine) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    for (const auto& [m, n] : {Shape{50, 40}, Shape{64, 48}, Shape{128, 128}, Shape{176, 64}, Shape{352, 80},
+                               Shape{1000, 33}, Shape{2000, 48}}) {
+        for (const double apart : {4.0, 1.0, 0.7, 0.5, 0.35, 0.25, 0.1, 0.01, 1e-4}) {
+            const Matrix<T> line = random_normal<T>(m, 1, 3);
+            Matrix<T> A = random_normal<T>(m, n, 4);
+            for (Index j = 0; j < n; ++j) {
+                // scales that differ from column to column
+                for (Index i = 0; i < m; ++i)
+                    A(i, j) = std::ldexp(line(i, 0) + static_cast<T>(apart) * A(i, j), static_cast<int>(j % 7) * 3 - 9);
+            }
+            matrices.push_back(std::move(A));
+        }
+    }
+    const auto copies = this->on_gpu(matrices);
+    this->expect_law(matrices, qr<T>(this->gpu(), this->of(copies)));
+}
+
 TYPED_TEST(GpuBatch, AppliesQ) {
     using T = TypeParam;
     std::vector<Matrix<T>> matrices, right_sides;

