@@ -88,20 +88,12 @@ DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, 
     return qr<T, D>(ctx, comm, MatrixView<const T, D>(A), options);
 }
 
-/// What `qr` over P ranks costs a rank, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
-/// ⌈log₂P⌉.
-struct RankPlan {
+/// What `qr` over P ranks costs, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
+/// ⌈log₂P⌉. Flops are those of its rows, and n³-terms of L nodes or of the Gram passes; memory that of A, the factorization and
+/// messages.
+struct RankPlan : RankCosts {
     Method method = Method::Auto;  ///< never Auto
     Index rows = 0;                ///< of a rank, ⌈m/P⌉
-    double flops = 0;              ///< of its rows, and n³-terms of L nodes or of the Gram passes
-    double messages = 0;           ///< one after the other
-    double bytes = 0;              ///< of these messages
-    double memory_bytes = 0;       ///< of a rank: A, the factorization, messages
-
-    /// The model of α, β and γ: seconds a message, bytes a second between two ranks, flops a second of one rank.
-    double seconds(double latency, double bandwidth, double flop_rate) const {
-        return messages * latency + bytes / bandwidth + flops / flop_rate;
-    }
 };
 /// Pure: no rank takes part. Throws InvalidArgument as `qr`, for ranks < 1, and where a rank would have fewer than n rows.
 ///
