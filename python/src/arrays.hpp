@@ -151,6 +151,13 @@ nb::object to_numpy_transposed(Matrix<T>&& M) {
     return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
 }
 
+template <class T>
+Matrix<T> copied(MatrixView<const T> A) {
+    Matrix<T> B(A.rows, A.cols);
+    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+    return B;
+}
+
 /// x as an array of one dimension, x a column.
 template <class T>
 nb::object to_numpy_vector(Matrix<T>&& x) {

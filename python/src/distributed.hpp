@@ -4,7 +4,7 @@
 
 namespace quoin::python {
 
-/// Adds the function `distributed_qr`, whose messages an object of Python carries.
+/// Adds the functions and classes for ranks, whose messages an object of Python carries.
 void bind_distributed(nanobind::module_& module);
 
 }  // namespace quoin::python

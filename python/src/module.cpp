@@ -557,13 +557,6 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
     return options;
 }
 
-template <class T>
-Matrix<T> copied(MatrixView<const T> A) {
-    Matrix<T> B(A.rows, A.cols);
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
-    return B;
-}
-
 /// `GramSchmidt`, which is on the host alone.
 template <class T>
 void bind_gram_schmidt(nb::module_& module, const char* name) {
