@@ -87,7 +87,10 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
     if (k > 0) project(H1.view());
     Matrix<T, D> S = orthonormalize();
     // twice, and again where a column depends on those before it: W is made of its rounding errors then
-    for (Index pass = 2, certified = k == 0; !certified; ++pass) {
+    bool certified = k == 0;
+    Index pass = 1;
+    while (!certified) {
+        ++pass;
         project(H2.view());
         call.attempt([&] { certified = certify<T, D>(ctx, H2.view(), pass == most_rank_passes); }, JointCall::Of::All);
         const Matrix<T, D> S2 = orthonormalize();
