@@ -450,13 +450,15 @@ TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
                           {{30, 50, 3, 8, 0, 0}, 8, false}, {{5, 3, 1, 2}, 2, false},    {{60, 40, 7, 20}, 8, false},
                           {{0, 3, 2, 2}, 2, false},         {{64, 3, 8, 8}, 0, true}};
     on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
-        for (auto [layout, width, orthogonal] : cases) {
+        for (const Case& c : cases) {
+            BlockCyclic layout = c.layout;
+            const Index width = c.panel_width;
             layout.first_row = grid.rows() / 2;
             layout.first_col = grid.cols() - 1;
             SCOPED_TRACE(
                 fmt::format("{}x{} in blocks {}x{}", layout.rows, layout.cols, layout.row_block, layout.col_block));
-            const Matrix<T> A = orthogonal ? qr(ctx, random_normal<T>(layout.rows, layout.cols, 2).view()).form_q(ctx)
-                                           : neighbours_alike<T>(ctx, layout.rows, layout.cols);
+            const Matrix<T> A = c.orthogonal ? qr(ctx, random_normal<T>(layout.rows, layout.cols, 2).view()).form_q(ctx)
+                                             : neighbours_alike<T>(ctx, layout.rows, layout.cols);
             const Matrix<T> mine = part_of<T>(grid, layout, A.view());
             std::optional<BlockCyclicQR<T>> f;
             const Traffic of_qr = traffic_of(
