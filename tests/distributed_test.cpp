@@ -550,8 +550,9 @@ TYPED_TEST(DistributedTest, MergedStreamsAreThatOfAllRows) {
                     const Matrix<T> before = mine.r(ctx);
                     const Traffic t = comm.traffic();
                     const StreamingR<T> all = merge(ctx, comm, mine);
-                    if (comm.rank() == ranks - 1)
+                    if (comm.rank() == ranks - 1) {
                         EXPECT_EQ(comm.traffic().messages_sent - t.messages_sent, ranks > 1 ? 2 : 0);
+                    }
                     EXPECT_TRUE(same_bits<T>(mine.r(ctx).view(), before.view()));
                     EXPECT_EQ(all.rows(), m);
                     const Matrix<T> R = all.r(ctx);
@@ -670,8 +671,9 @@ TEST(Distributed, AppendRefusesOnAllRanksAndChangesNothing) {
             EXPECT_THROW(basis.append(ctx, comm, mine(A).col_block({0, 2})), NonFiniteEntry);
             const int last = ranks - 1;
             const auto few = mine(A).col_block({2, 3}).row_block({comm.rank() == last, rows.size()});
-            if (spreads[0].rows(m, 4, ranks)[last].size() > 0)
+            if (spreads[0].rows(m, 4, ranks)[last].size() > 0) {
                 EXPECT_THROW(basis.append(ctx, comm, few), InvalidArgument);
+            }
             EXPECT_TRUE(unchanged());
             basis.append(ctx, comm, mine(random_normal<double>(m, 1, 5)));
             EXPECT_EQ(basis.cols(), 5);
