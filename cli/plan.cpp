@@ -26,7 +26,8 @@ struct PlanArguments {
     QForm q = QForm::Explicit;
     Index gpu_memory = 0;
     Index memory = 0;
-    Index ranks = 0;
+    Index ranks = 0, block = 64;
+    Shape grid{0, 0};
     double latency = 2e-6, bandwidth = 25e9;
 };
 
@@ -203,65 +204,101 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
 #endif
 }
 
-/// Flops a second of one rank: of its method on as many of its rows as tell, and not so many that it takes long.
+/// Flops a second of one rank: `call` has so many, and is made four times.
+template <class F>
+double measure_flops(double flops, F&& call) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < 4; ++run) {
+        const Stopwatch watch;
+        call();
+        least = std::min(least, watch.seconds());
+    }
+    return flops / least;
+}
+
+/// Of its method on as many of its rows as tell, and not so many that it takes long.
 template <class T>
 double measure_rank(Context<Host>& ctx, const RankPlan& plan, Index n, Options options) {
     const Index enough = (Index{1} << 22) / std::max<Index>(1, n);
     Matrix<T> A(std::min(plan.rows, std::max(8 * n, enough)), n);
     fill_normal(A, 1);
     options.method = plan.method;
-    const double flops = plan_qr<T>(ctx, A.rows(), n, options).flops;
-    double least = std::numeric_limits<double>::infinity();
-    for (int run = 0; run < 4; ++run) {
-        const Stopwatch watch;
-        qr(ctx, A.view(), options);
-        least = std::min(least, watch.seconds());
-    }
-    return flops / least;
+    return measure_flops(plan_qr<T>(ctx, A.rows(), n, options).flops, [&] { qr(ctx, A.view(), options); });
 }
 
-/// Every method over ranks, by the model of α, β and γ; γ is measured here, with the threads of one rank.
+/// The same of a part of its part of a block-cyclic matrix.
+template <class T>
+double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, BlockCyclic layout) {
+    layout.cols = std::min<Index>(plan.cols, 1024);
+    layout.rows = std::min(plan.rows, std::max(layout.cols, (Index{1} << 20) / std::max<Index>(1, layout.cols)));
+    Matrix<T> A(layout.rows, layout.cols);
+    fill_normal(A, 1);
+    double rate = 0;
+    run_ranks(1, [&](Communicator& comm) {
+        const ProcessGrid grid(comm, 1, 1);
+        const double flops = plan_block_cyclic<T>(ctx, layout, 1, 1, false, plan.panel_width).flops;
+        rate = measure_flops(
+            flops, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, std::as_const(A).view()), plan.panel_width); });
+    });
+    return rate;
+}
+
+/// Every method over ranks, and a block-cyclic matrix where a grid is given, by the model of α, β and γ; γ is measured here, with the
+/// threads of one rank.
 template <class T>
 void print_rank_plans(const PlanArguments& arguments, Shape shape) {
     Context<Host> ctx = make_context(arguments.common);
     const Options& given = arguments.common.options;
     const int ranks = static_cast<int>(arguments.ranks);
-    const auto plan_of = [&](Method method) {
-        Options options = given;
-        options.method = method;
-        return plan_ranks<T>(ctx, shape.rows, shape.cols, ranks, options);
-    };
-    const Method taken = plan_of(given.method).method;
-    if (!arguments.common.json) {
+    const bool json = arguments.common.json;
+    if (!json) {
         fmt::print("{} x {} {} on {} ranks of {} threads: {:.3g} us a message, {:.3g} GB/s between two ranks\n",
                    shape.rows, shape.cols, to_string(arguments.dtype), ranks, ctx.threads(), 1e6 * arguments.latency,
                    1e-9 * arguments.bandwidth);
         fmt::print("{:22}{:>11}{:>11}{:>11}{:>10}{:>12}{:>15}\n", "", "seconds", "computing", "GFLOP/s", "messages",
                    "sent", "memory a rank");
     }
-    for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
-        const RankPlan plan = plan_of(method);
-        const double rate = measure_rank<T>(ctx, plan, shape.cols, given);
+    const auto print = [&](const std::string& method, const RankCosts& plan, double rate, Index rows, bool taken) {
         const double seconds = plan.seconds(arguments.latency, arguments.bandwidth, rate);
-        if (!arguments.common.json) {
-            fmt::print("{:22}{:>11.3g}{:>11.3g}{:>11.3g}{:>10.0f}{:>12}{:>15}{}\n", to_string(method), seconds,
-                       plan.flops / rate, 1e-9 * rate, plan.messages, format_byte_size(plan.bytes),
-                       format_byte_size(plan.memory_bytes), method == taken ? "  <- taken" : "");
-            continue;
+        if (!json) {
+            fmt::print("{:22}{:>11.3g}{:>11.3g}{:>11.3g}{:>10.0f}{:>12}{:>15}{}\n", method, seconds, plan.flops / rate,
+                       1e-9 * rate, plan.messages, format_byte_size(plan.bytes), format_byte_size(plan.memory_bytes),
+                       taken ? "  <- taken" : "");
+            return;
         }
         JsonLine line;
         line.add("rows", shape.rows)
             .add("cols", shape.cols)
             .add("dtype", to_string(arguments.dtype))
             .add("ranks", ranks);
-        line.add("threads", ctx.threads()).add("method", to_string(method)).add("taken", method == taken);
-        line.add("rows_of_a_rank", plan.rows).add("latency", arguments.latency).add("bandwidth", arguments.bandwidth);
+        line.add("threads", ctx.threads()).add("method", method).add("taken", taken);
+        line.add("rows_of_a_rank", rows).add("latency", arguments.latency).add("bandwidth", arguments.bandwidth);
         line.add("flops", plan.flops)
             .add("flops_per_second", rate)
             .add("messages", plan.messages)
             .add("bytes_sent", plan.bytes);
         line.add("memory_bytes", plan.memory_bytes).add("seconds", seconds).print();
+    };
+    const auto plan_of = [&](Method method) {
+        Options options = given;
+        options.method = method;
+        return plan_ranks<T>(ctx, shape.rows, shape.cols, ranks, options);
+    };
+    const bool by_grid = arguments.grid.rows > 0;
+    if (!by_grid || shape.rows / ranks >= shape.cols) {
+        const Method taken = plan_of(given.method).method;
+        for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+            const RankPlan plan = plan_of(method);
+            print(to_string(method), plan, measure_rank<T>(ctx, plan, shape.cols, given), plan.rows, method == taken);
+        }
     }
+    if (!by_grid) return;
+    const BlockCyclic layout{shape.rows, shape.cols, arguments.block, arguments.block};
+    const int grid_rows = static_cast<int>(arguments.grid.rows), grid_cols = static_cast<int>(arguments.grid.cols);
+    const BlockCyclicPlan plan =
+        plan_block_cyclic<T>(ctx, layout, grid_rows, grid_cols, given.q == QForm::Explicit, given.method.panel_width());
+    print(fmt::format("block-cyclic {}x{}", grid_rows, grid_cols), plan, measure_cyclic_rank<T>(ctx, plan, layout),
+          plan.rows, false);
 }
 
 }  // namespace
@@ -312,12 +349,30 @@ void add_plan(CLI::App& program) {
         [arguments](const std::string& text) { arguments->bandwidth = parse_byte_rate("--bandwidth", text); },
         "With --ranks: bytes a second from one rank to another (default: 25GB/s)")
         ->needs(ranks);
+    CLI::Option* const grid = add_parsed(
+        command, "--grid", "PxQ",
+        [arguments](const std::string& text) {
+            arguments->grid = parse_shape("--grid", text);
+            if (arguments->grid.rows < 1) refuse_argument("--grid", "it must have at least 1 process row");
+        },
+        "With --ranks: the matrix block-cyclic on P x Q processes, as in ScaLAPACK. A matrix that is not tall is\n"
+        "planned for it alone; seconds are without look-ahead");
+    grid->needs(ranks);
+    add_parsed(
+        command, "--block", "NB",
+        [arguments](const std::string& text) {
+            arguments->block = parse_dimension("--block", text);
+            if (arguments->block < 1) refuse_argument("--block", "it must be at least 1");
+        },
+        "With --grid: rows and columns of a block, MB = NB (default: 64)")
+        ->needs(grid);
     add_common_arguments(command, arguments->common);
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"
         "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n"
-        "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n\n"
+        "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n"
+        "          quoin plan 65536x65536 --ranks 64 --grid 8x8 --block 128 --threads 1\n\n"
         "--json prints the plan's fields on one line; workspace and traffic are in bytes.");
     command.callback([arguments, q] {
         Options& options = arguments->common.options;
@@ -331,6 +386,11 @@ void add_plan(CLI::App& program) {
         if (arguments->ranks > 0) {
             if (arguments->ranks > std::numeric_limits<int>::max()) refuse_argument("--ranks", "it must be below 2^31");
             if (arguments->common.device == Device::Cuda) refuse_argument("--ranks", "it is for --device host");
+            const auto [grid_rows, grid_cols] = arguments->grid;
+            if (grid_rows > 0 && (arguments->ranks % grid_rows != 0 || grid_cols != arguments->ranks / grid_rows)) {
+                refuse_argument("--grid", fmt::format("{} x {} processes are not {} ranks", grid_rows, grid_cols,
+                                                      arguments->ranks));
+            }
             return with_dtype(arguments->dtype, [&]<class T>(T) { print_rank_plans<T>(*arguments, shape); });
         }
         if (arguments->gpu_memory > 0) {

@@ -100,7 +100,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
-        {"plan", "dtype q memory device gpu-memory ranks latency bandwidth " + common + factoring +
+        {"plan", "dtype q memory device gpu-memory ranks latency bandwidth grid block " + common + factoring +
                      "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
@@ -151,6 +151,28 @@ TEST_F(Cli, PlansForRanks) {
     expect_error(quoin_run("plan 100x20 --ranks 0"), usage_error, {"--ranks", "at least 1"});
     expect_error(quoin_run("plan 100x20 --latency 2us"), usage_error, {"--latency", "--ranks"});
     expect_error(quoin_run("plan 100x20 --bandwidth 2GB/s"), usage_error, {"--bandwidth", "--ranks"});
+}
+
+TEST_F(Cli, PlansForAGridOfRanks) {
+    // a square matrix has no plan for rows over ranks
+    const Outcome square = quoin_run("plan 600x600 --ranks 6 --grid 2x3 --block 32 --threads 1 --json");
+    ASSERT_EQ(square.exit_code, 0) << square.err;
+    ASSERT_EQ(lines_of(square.out).size(), 1u) << square.out;
+    EXPECT_EQ(json_value(square.out, "method"), "\"block-cyclic 2x3\"");
+    EXPECT_EQ(json_number(square.out, "rows_of_a_rank"), 312);
+    const double sent = 2e-6 * json_number(square.out, "messages") + json_number(square.out, "bytes_sent") / 25e9;
+    const double computing = json_number(square.out, "flops") / json_number(square.out, "flops_per_second");
+    EXPECT_NEAR(json_number(square.out, "seconds"), sent + computing, 1e-4 * (sent + computing));
+    const Outcome without_q = quoin_run("plan 600x600 --ranks 6 --grid 2x3 --block 32 --threads 1 --q none --json");
+    EXPECT_LT(json_number(without_q.out, "messages"), json_number(square.out, "messages"));
+    const Outcome tall = quoin_run("plan 100000x20 --ranks 4 --grid 4x1 --threads 1");
+    EXPECT_EQ(lines_of(tall.out).size(), 6u) << tall.out;
+    expect_error(quoin_run("plan 600x600 --ranks 6 --grid 2x2"), usage_error, {"--grid", "2 x 2", "6 ranks"});
+    expect_error(quoin_run("plan 600x600 --ranks 6 --grid 0x6"), usage_error, {"--grid", "at least 1"});
+    expect_error(quoin_run("plan 600x600 --ranks 6 --grid 6"), usage_error, {"--grid", "'6'"});
+    expect_error(quoin_run("plan 600x600 --ranks 6 --grid 2x3 --block 0"), usage_error, {"--block", "at least 1"});
+    expect_error(quoin_run("plan 600x600 --grid 2x3"), usage_error, {"--grid", "--ranks"});
+    expect_error(quoin_run("plan 600x600 --ranks 6 --block 32"), usage_error, {"--block", "--grid"});
 }
 
 TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {

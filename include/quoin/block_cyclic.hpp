@@ -164,6 +164,22 @@ template <class T, class D>
 BlockCyclicQR<T, D> qr_in_place(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> A,
                                 Index panel_width = 0);
 
+/// What `qr` of a block-cyclic matrix costs. A step is a panel, its broadcast and the update: the sums over the steps of the most that
+/// a rank has to do in one, without look-ahead. Memory is that of the largest part, of V and R, T, and panels on their way.
+struct BlockCyclicPlan : RankCosts {
+    Index panel_width = 0;         ///< of the widest panel
+    Index rows = 0, cols = 0;      ///< of the largest part of A
+    std::vector<Traffic> traffic;  ///< of each rank, in all
+};
+/// Pure: no rank takes part. For columns whose scales are in range: a panel of w columns of m' rows takes one pass where m' >= 4w², as
+/// independent random numbers do, three where m' >= 4w, and a QR of rows over ranks otherwise. Panels that need two save w² words, those
+/// that a certificate refuses cost another QR. `forms_q` adds `form_q`. Throws InvalidArgument for a layout or a grid that is not valid.
+///
+///     plan_block_cyclic<double>(ctx, {m, n, 64, 64}, 64, 64).seconds(2e-6, 25e9, 1e12);
+template <class T, class D>
+BlockCyclicPlan plan_block_cyclic(const Context<D>& ctx, const BlockCyclic& layout, int grid_rows, int grid_cols,
+                                  bool forms_q = false, Index panel_width = 0);
+
 /// Imports what `qr` or pdgeqrf wrote: V_R m×n, and tau of this rank's columns among the first min(m, n). The triangular factors T are
 /// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words.
 /// Every rank calls it.

@@ -16,6 +16,19 @@ struct Traffic {
     Index messages_received = 0, words_received = 0;
 };
 
+/// What a call costs the rank that its duration depends on, by the model of α, β and γ.
+struct RankCosts {
+    double flops = 0;
+    double messages = 0;      ///< one after the other
+    double bytes = 0;         ///< of these messages
+    double memory_bytes = 0;  ///< of a rank
+
+    /// Seconds a message, bytes a second between two ranks, flops a second of one rank.
+    double seconds(double latency, double bandwidth, double flop_rate) const {
+        return messages * latency + bytes / bandwidth + flops / flop_rate;
+    }
+};
+
 /// How `Communicator::all_reduce` joins the entries of the ranks.
 enum class Reduction { Sum, Max };
 

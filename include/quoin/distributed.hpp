@@ -2,6 +2,7 @@
 
 #include "quoin/communicator.hpp"
 #include "quoin/least_squares.hpp"
+#include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 
 namespace quoin {
@@ -88,20 +89,12 @@ DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, 
     return qr<T, D>(ctx, comm, MatrixView<const T, D>(A), options);
 }
 
-/// What `qr` over P ranks costs a rank, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
-/// ⌈log₂P⌉.
-struct RankPlan {
+/// What `qr` over P ranks costs, for even shares of rows: the counts of the root of the tree, which has the longest path. L =
+/// ⌈log₂P⌉. Flops are those of its rows, and n³-terms of L nodes or of the Gram passes; memory that of A, the factorization and
+/// messages.
+struct RankPlan : RankCosts {
     Method method = Method::Auto;  ///< never Auto
     Index rows = 0;                ///< of a rank, ⌈m/P⌉
-    double flops = 0;              ///< of its rows, and n³-terms of L nodes or of the Gram passes
-    double messages = 0;           ///< one after the other
-    double bytes = 0;              ///< of these messages
-    double memory_bytes = 0;       ///< of a rank: A, the factorization, messages
-
-    /// The model of α, β and γ: seconds a message, bytes a second between two ranks, flops a second of one rank.
-    double seconds(double latency, double bandwidth, double flop_rate) const {
-        return messages * latency + bytes / bandwidth + flops / flop_rate;
-    }
 };
 /// Pure: no rank takes part. Throws InvalidArgument as `qr`, for ranks < 1, and where a rank would have fewer than n rows.
 ///
@@ -136,5 +129,56 @@ template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, bool vectors = true, Options options = {}) {
     return svd<T, D>(ctx, comm, MatrixView<const T, D>(A), vectors, options);
 }
+
+/// All rows that the streams of the ranks were given, as one stream, the same on every rank but for its report: their R_ext meet in the
+/// tree of ranks by `StreamingR::merge`, and R_ext goes to all. `mine` stays as it is.
+///
+/// A triangle of n + p columns up and one down along each edge of the tree, and 2L(n + p)³ flops on the longest path. Bounds as those of
+/// `StreamingR`, and `qr` above about ranks and errors: other n and p throw InvalidArgument. The report is that of this rank's rows. On CPUs.
+///
+///     StreamingR<double> stream(ctx, n);
+///     while (read(block)) stream.append(ctx, block.view());
+///     Matrix<double> R = merge(ctx, comm, stream).r();
+template <class T, class D>
+StreamingR<T, D> merge(Context<D>& ctx, Communicator& comm, const StreamingR<T, D>& mine);
+
+/// Q and R of a matrix whose rows are spread over ranks and whose columns arrive block by block, as `GramSchmidt` on one process: the
+/// existing Q and R do not change,
+///
+///     [A A₂] = [Q Q₂] [R  H  ]
+///                     [0  R₂₂].
+///
+/// Block classical Gram-Schmidt, reorthogonalised always, with `qr` over ranks of each block (Barlow and Smoktunowicz 2013): twice
+///
+///     H = QᵀW,   W := W − QH,   W = W'S,   W := W'.
+///
+/// and again up to 5 times for columns that depend on those before them to working precision: r_jj is of that order then, and q_j is made
+/// of rounding errors; where those lie in the span of Q it is a NumericalBreakdown. ‖I − QᵀQ‖ is O(ku) for every A, and ‖a_j − Q r_j‖
+/// O(ku)‖a_j‖. Every rank calls `append`, and errors are as of `qr`. On CPUs.
+///
+///     DistributedGramSchmidt<double> basis(ctx, h);  // h: this rank's rows
+///     basis.append(ctx, comm, A.view());
+template <class T, class D = Host>
+class DistributedGramSchmidt {
+public:
+    /// No columns; h rows of this rank, also none.
+    DistributedGramSchmidt(Context<D>& ctx, Index h);
+
+    /// Appends the columns of A, h×p being this rank's rows, p <= m − k for m rows of all ranks. 8hkp + 8hp² flops, and for k > 0 4kp words
+    /// along each edge of the tree beside those of two `qr`. Blocks. Throws InvalidArgument for another shape, NonFiniteEntry and
+    /// NumericalBreakdown (its column counted within Q); whatever it throws, the state is as it was.
+    void append(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A);
+
+    /// h, and k, the columns so far.
+    Index rows() const { return Q_.rows(); }
+    Index cols() const { return R_.cols(); }
+    /// This rank's rows of Q, h×k: valid until columns are appended. R, k×k with exact zeros below its diagonal: the same bits on
+    /// every rank.
+    MatrixView<const T, D> q() const { return Q_.view().col_block({0, cols()}); }
+    MatrixView<const T, D> r() const { return R_.view(); }
+
+private:
+    Matrix<T, D> Q_, R_;  // Q with memory for more columns
+};
 
 }  // namespace quoin

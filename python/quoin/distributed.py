@@ -1,28 +1,37 @@
-"""QR, least squares and the SVD of a matrix whose rows are spread over processes: all of them call the same function, each with
-its own rows.
+"""QR, least squares, the SVD, Gram-Schmidt and streams of a matrix whose rows are spread over processes: all of them call the same
+function, each with its own rows.
 
 With mpi4py, started as `mpiexec -n 4 python script.py`, or with torch.distributed, started by torchrun:
 
 >>> from mpi4py import MPI                                      # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A_local, MPI.COMM_WORLD)        # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A_local, torch.distributed.group.WORLD)  # doctest: +SKIP
+
+A DTensor of PyTorch that is sharded by rows has its ranks with it, and Q comes back sharded as it:
+
+>>> A = distribute_tensor(a, init_device_mesh("cpu", (4,)), [Shard(0)])  # doctest: +SKIP
+>>> Q, R = quoin.distributed.qr(A)                              # doctest: +SKIP
 """
 
 from __future__ import annotations
 
+import copy
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
 from . import _core
-from ._arguments import flag, one_of, rcond_number, threads_number
-from ._arrays import OnHost, columns, exactly_2d, on_host, to_float
+from ._arguments import flag, float_type, integer, one_of, rcond_number, shown, threads_number
+from ._arrays import _FLOAT32, ON_HOST, OnHost, exactly_2d, on_host, require_one_place, to_float
+from ._arrays import columns as _columns
 from ._errors import InvalidArgument
-from ._functions import LstsqResult, QRResult, SVDResult
+from ._results import LstsqResult, QRResult, SVDResult
+from ._streaming import StreamingR
 
-__all__ = ["Engine", "lstsq", "qr", "svd"]
+__all__ = ["Engine", "GramSchmidt", "lstsq", "merge", "qr", "svd"]
 
 _LARGEST_MESSAGE = 1 << 30
 
@@ -137,6 +146,75 @@ def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any])
             engine.close()
 
 
+class _Arrays:
+    """Each rank's own arrays: what comes in, and what goes back."""
+
+    def __init__(self, comm: Any, function: str) -> None:
+        if comm is None:
+            raise TypeError(f"quoin.{function} needs comm, the ranks, unless the matrix is a DTensor")
+        self.comm, self._function = comm, function
+
+    def local(self, a: Any) -> Any:
+        if _is_dtensor(a):
+            raise TypeError(f"quoin.{self._function}: either all arrays are DTensors, or none is")
+        return a
+
+    def sharded(self, rows: Any) -> Any:
+        return rows
+
+    replicated = sharded
+
+
+class _DTensors:
+    """Matrices of PyTorch whose rows are sharded over a one-dimensional mesh."""
+
+    def __init__(self, a: Any, comm: Any, function: str) -> None:
+        if comm is not None:
+            raise TypeError(f"quoin.{function}: a DTensor has its ranks with it; leave comm out")
+        self._mesh, self._rows, self._function = a.device_mesh, a.shape[0], function
+        self.local(a)
+        self.comm = self._mesh.get_group()
+
+    def local(self, a: Any) -> Any:
+        if not _is_dtensor(a):
+            raise TypeError(f"quoin.{self._function}: either all arrays are DTensors, or none is")
+        from torch.distributed.tensor import Shard
+
+        if a.device_mesh.ndim != 1 or a.placements != (Shard(0),):
+            raise InvalidArgument(
+                f"quoin.{self._function} takes a DTensor sharded by rows over a one-dimensional mesh, and this one has placements "
+                f"{a.placements} on a mesh of {a.device_mesh.ndim} dimensions; on such a mesh "
+                "redistribute(placements=[Shard(0)]) gives it"
+            )
+        if a.device_mesh != self._mesh:
+            raise InvalidArgument(f"quoin.{self._function}: the DTensors are on different meshes")
+        return a.to_local()
+
+    def _from_local(self, local: Any, placement: Any, **shape: Any) -> Any:
+        from torch.distributed.tensor import DTensor
+
+        return DTensor.from_local(local, self._mesh, [placement], run_check=False, **shape)
+
+    def sharded(self, rows: Any) -> Any:
+        from torch.distributed.tensor import Shard
+
+        return self._from_local(rows, Shard(0), shape=(self._rows, rows.shape[1]), stride=(1, max(1, self._rows)))
+
+    def replicated(self, array: Any) -> Any:
+        from torch.distributed.tensor import Replicate
+
+        return self._from_local(array, Replicate())
+
+
+def _is_dtensor(a: Any) -> bool:
+    tensors = sys.modules.get("torch.distributed.tensor")
+    return tensors is not None and isinstance(a, tensors.DTensor)
+
+
+def _spread(a: Any, comm: Any, function: str) -> _Arrays | _DTensors:
+    return _DTensors(a, comm, function) if _is_dtensor(a) else _Arrays(comm, function)
+
+
 def _rows(a: Any, function: str) -> tuple[np.ndarray, OnHost]:
     rows, place = on_host(a, function)
     return to_float(exactly_2d(rows), function), place
@@ -145,12 +223,24 @@ def _rows(a: Any, function: str) -> tuple[np.ndarray, OnHost]:
 @overload
 def qr(
     a: Any,
-    comm: Any,
+    comm: Any = None,
     mode: Literal["reduced"] = "reduced",
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> QRResult: ...
+
+
+@overload
+def qr(
+    a: Any,
+    comm: Any = None,
+    *,
+    mode: Literal["r"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+) -> Any: ...
 
 
 @overload
@@ -161,7 +251,7 @@ def qr(
 
 def qr(
     a: Any,
-    comm: Any,
+    comm: Any = None,
     mode: str = "reduced",
     method: str = "auto",
     threads: int | None = None,
@@ -174,10 +264,12 @@ def qr(
 
     Parameters
     ----------
-    a : array_like, (h, n)
-        This rank's rows, in the order of the ranks: any number, also none.
+    a : array_like, (h, n), or torch.distributed.tensor.DTensor, (m, n)
+        This rank's rows, in the order of the ranks: any number, also none. Or the matrix of all ranks, sharded by rows: placement
+        Shard(0) on a one-dimensional mesh.
     comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup or Engine
-        The ranks: a communicator of mpi4py, a process group of PyTorch (Gloo, MPI or NCCL), or any object that is an `Engine`.
+        The ranks: a communicator of mpi4py, a process group of PyTorch (Gloo, MPI or NCCL), or any object that is an `Engine`. Left
+        out for a DTensor, whose mesh has them.
     mode : {'reduced', 'r'}
         'reduced' gives Q and R, 'r' R alone.
     method : {'auto', 'tsqr', 'cholesky-qr2', 'shifted-cholesky-qr3'}
@@ -190,9 +282,10 @@ def qr(
     Returns
     -------
     Q : array, (h, k)
-        This rank's rows of Q, k = min(m, n) of all m rows; of the library that `a` comes from, as is R.
+        This rank's rows of Q, k = min(m, n) of all m rows; of the library that `a` comes from, as is R. For a DTensor a DTensor
+        (m, k) of the same placement.
     R : array, (k, n)
-        On every rank, the same bits.
+        On every rank, the same bits. For a DTensor a replicated one.
 
     Raises
     ------
@@ -211,19 +304,21 @@ def qr(
     def prepare() -> tuple:
         with_q = one_of("mode", mode, "reduced", "r") == "reduced"
         choices = method, threads_number(threads), flag("check_finite", check_finite)
-        return *_rows(a, "distributed.qr"), with_q, choices
+        return *_rows(spread.local(a), "distributed.qr"), with_q, choices
 
     def call(rows: np.ndarray, place: OnHost, with_q: bool, choices: tuple, *ranks: Any) -> Any:
         Q, R, _ = _core.distributed_qr(rows, *ranks, with_q, *choices)
-        return QRResult(place.give_back(Q), place.give_back(R)) if with_q else place.give_back(R)
+        R = spread.replicated(place.give_back(R))
+        return QRResult(spread.sharded(place.give_back(Q)), R) if with_q else R
 
-    return _together(comm, prepare, call)
+    spread = _spread(a, comm, "distributed.qr")
+    return _together(spread.comm, prepare, call)
 
 
 def lstsq(
     a: Any,
     b: Any,
-    comm: Any,
+    comm: Any = None,
     rcond: float | None = None,
     method: str = "auto",
     threads: int | None = None,
@@ -233,8 +328,8 @@ def lstsq(
 
     Parameters
     ----------
-    a, b : array_like, (h, n) and (h,) or (h, p)
-        This rank's rows of A and of b.
+    a, b : array_like, (h, n) and (h,) or (h, p), or DTensor, (m, n) and (m,) or (m, p)
+        This rank's rows of A and of b; or the matrices of all ranks, both sharded by rows.
     comm, method, threads, check_finite
         As for `qr`.
     rcond : float, optional
@@ -243,7 +338,8 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        x, the norms of the residuals over all rows, and the condition of R: the same on every rank, without a report.
+        x, the norms of the residuals over all rows, and the condition of R: the same on every rank, without a report. Of DTensors
+        x and the norms are replicated ones.
 
     Raises
     ------
@@ -260,24 +356,26 @@ def lstsq(
     """
 
     def prepare() -> tuple:
-        rows, place = _rows(a, "distributed.lstsq")
-        of_b = to_float(on_host(b, "distributed.lstsq")[0], "distributed.lstsq")
+        rows, place = _rows(spread.local(a), "distributed.lstsq")
+        of_b = to_float(on_host(spread.local(b), "distributed.lstsq")[0], "distributed.lstsq")
         dtype = np.promote_types(rows.dtype, of_b.dtype)
         choices = rcond_number(rcond), method, threads_number(threads), flag("check_finite", check_finite)
-        return rows.astype(dtype, copy=False), columns(of_b).astype(dtype, copy=False), place, of_b.ndim, choices
+        return rows.astype(dtype, copy=False), _columns(of_b).astype(dtype, copy=False), place, of_b.ndim, choices
 
     def call(rows: np.ndarray, B: np.ndarray, place: OnHost, ndim: int, choices: tuple, *ranks: Any) -> LstsqResult:
         X, norms, condition = _core.distributed_lstsq(rows, B, *ranks, *choices)
         if ndim == 1:
             X, norms = X[:, 0], norms.reshape(())
-        return LstsqResult(place.give_back(X), place.give_back(norms), condition, None)
+        X, norms = (spread.replicated(place.give_back(part)) for part in (X, norms))
+        return LstsqResult(X, norms, condition, None)
 
-    return _together(comm, prepare, call)
+    spread = _spread(a, comm, "distributed.lstsq")
+    return _together(spread.comm, prepare, call)
 
 
 def svd(
     a: Any,
-    comm: Any,
+    comm: Any = None,
     compute_uv: bool = True,
     method: str = "auto",
     threads: int | None = None,
@@ -295,7 +393,8 @@ def svd(
     Returns
     -------
     SVDResult or array
-        This rank's rows of U (h, n); S (n,) descending and Vh (n, n), the same on every rank.
+        This rank's rows of U (h, n); S (n,) descending and Vh (n, n), the same on every rank. Of a DTensor they are DTensors: U of its
+        placement, S and Vh replicated.
 
     Examples
     --------
@@ -307,10 +406,112 @@ def svd(
 
     def prepare() -> tuple:
         choices = method, threads_number(threads), flag("check_finite", check_finite)
-        return *_rows(a, "distributed.svd"), flag("compute_uv", compute_uv), choices
+        return *_rows(spread.local(a), "distributed.svd"), flag("compute_uv", compute_uv), choices
 
     def call(rows: np.ndarray, place: OnHost, vectors: bool, choices: tuple, *ranks: Any) -> Any:
         U, S, Vh = _core.distributed_svd(rows, *ranks, vectors, *choices)
-        return SVDResult(*map(place.give_back, (U, S, Vh))) if vectors else place.give_back(S)
+        S = spread.replicated(place.give_back(S))
+        if not vectors:
+            return S
+        return SVDResult(spread.sharded(place.give_back(U)), S, spread.replicated(place.give_back(Vh)))
+
+    spread = _spread(a, comm, "distributed.svd")
+    return _together(spread.comm, prepare, call)
+
+
+def merge(stream: StreamingR, comm: Any) -> StreamingR:
+    """The rows and right-hand sides that the streams of all ranks of `comm` were given, as one `StreamingR`, the same on every rank.
+
+    Parameters
+    ----------
+    stream : StreamingR
+        This rank's, on the host, which has been given a block, of no rows if it has none. It stays as it is.
+    comm
+        As for `qr`.
+
+    Returns
+    -------
+    StreamingR
+        Its R has the same bits on every rank; the report of its `solve` is that of this rank's rows.
+
+    Examples
+    --------
+    >>> class Alone:
+    ...     rank, size = 0, 1
+    >>> stream = quoin.StreamingR().partial_fit(np.eye(3))
+    >>> quoin.distributed.merge(stream, Alone()).n_rows
+    3
+    """
+
+    def prepare() -> tuple:
+        if not isinstance(stream, StreamingR):
+            raise TypeError(f"quoin.distributed.merge takes a StreamingR, and was given {shown(stream)}")
+        merged = copy.copy(stream)
+        merged._fitted()
+        state, _, place = merged._operands(merged._save())
+        require_one_place("distributed.merge", ON_HOST, place)
+        return merged, state
+
+    def call(merged: StreamingR, state: list, *ranks: Any) -> StreamingR:
+        place = merged._place
+        n, rows, R, *report = _core.distributed_merge(*state, *ranks, place.where(merged._threads))
+        merged._restore([n, rows, place.give_back(R), *report])
+        return merged
 
     return _together(comm, prepare, call)
+
+
+class GramSchmidt:
+    """A = QR whose columns are appended and whose rows are spread over ranks; existing Q and R do not change.
+
+    Classical Gram-Schmidt, reorthogonalised always. Every rank calls `append`, with its own rows of the same columns.
+
+    Parameters
+    ----------
+    m : int
+        This rank's rows.
+    comm, threads
+        As for `qr`.
+    dtype : float64 or float32
+
+    Examples
+    --------
+    >>> class Alone:
+    ...     rank, size = 0, 1
+    >>> basis = quoin.distributed.GramSchmidt(5, Alone())
+    >>> basis.append(np.ones(5))
+    >>> basis.append(np.arange(5.0))
+    >>> bool(np.allclose(basis.Q.T @ basis.Q, np.eye(2)))
+    True
+    """
+
+    def __init__(self, m: int, comm: Any, dtype: Any = np.float64, threads: int | None = None):
+        self._comm, self._dtype, self._threads = comm, float_type("dtype", dtype), threads_number(threads)
+        self._lock = threading.Lock()
+        kind = _core.DistributedGramSchmidt32 if self._dtype == _FLOAT32 else _core.DistributedGramSchmidt64
+        self._basis = kind(integer("m", m, 0))
+
+    @property
+    def Q(self) -> np.ndarray:
+        """This rank's rows of Q, shape (M, K), a new array at each call."""
+        with self._lock:
+            return self._basis.q()
+
+    @property
+    def R(self) -> np.ndarray:
+        """R, shape (K, K), the same bits on every rank, a new array at each call."""
+        with self._lock:
+            return self._basis.r()
+
+    def append(self, columns: Any) -> None:
+        """Append columns (M, P), or one, (M,), of this rank's rows. After an exception, which all ranks raise, the state is unchanged."""
+
+        def prepare() -> tuple:
+            name = "distributed.GramSchmidt.append"
+            return (_columns(to_float(on_host(columns, name)[0], name).astype(self._dtype, copy=False)),)
+
+        def call(A: np.ndarray, *ranks: Any) -> None:
+            self._basis.append(A, *ranks, self._threads)
+
+        with self._lock:
+            _together(self._comm, prepare, call)

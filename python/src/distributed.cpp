@@ -91,6 +91,43 @@ nb::tuple distributed_svd(const Array<T>& a, const nb::object& engine, int rank,
     return to_tuple(home, threads, std::move(f), vectors);
 }
 
+/// The state of a StreamingR, as its class gives it, of the rows of all ranks.
+template <class T>
+nb::tuple distributed_merge(Index n, Index rows, const Array<T>& r, const nb::object& method, double seconds,
+                            double flops, const nb::object& engine, int rank, int size, int threads) {
+    typename StreamingR<T>::State state{n, rows, {}, {}};
+    state.report.method = parse_method(method);
+    state.report.seconds = seconds;
+    state.report.flops = flops;
+    PythonCommunicator comm(engine, rank, size);
+    run_released(Home<Host>(threads), threads, 0, [&](Context<Host>& ctx) {
+        state.R = copy_of<T>(ctx, matrix_of<T, Host>(r));
+        state = merge(ctx, comm, StreamingR<T>(std::move(state))).state(ctx);
+    });
+    return nb::make_tuple(state.n, state.rows, to_numpy(std::move(state.R)), method, seconds, flops);
+}
+
+/// `DistributedGramSchmidt`.
+template <class T>
+void bind_gram_schmidt_over_ranks(nb::module_& module, const char* name) {
+    using G = DistributedGramSchmidt<T>;
+    nb::class_<G>(module, name)
+        .def("__init__",
+             [](G* self, Index h) {
+                 run_released(Home<Host>(1), 1, 0, [&](Context<Host>& ctx) { new (self) G(ctx, h); });
+             })
+        .def("append",
+             [](G& g, const Array<T>& a, const nb::object& engine, int rank, int size, int threads) {
+                 const StridedMatrix<T> A = matrix_of<T, Host>(a);
+                 PythonCommunicator comm(engine, rank, size);
+                 run_released(Home<Host>(threads), threads, 8.0 * A.rows * A.cols * (g.cols() + A.cols),
+                              [&](Context<Host>& ctx) { g.append(ctx, comm, ColumnMajor<T, Host>(ctx, A).view); });
+             })
+        .def_prop_ro("rows", &G::rows)
+        .def("q", [](const G& g) { return to_numpy(copied<T>(g.q())); })
+        .def("r", [](const G& g) { return to_numpy(copied<T>(g.r())); });
+}
+
 /// In place of one of these, on a rank whose arguments are wrong.
 void fail_distributed(const nb::object& engine, int rank, int size, const std::string& why) {
     PythonCommunicator comm(engine, rank, size);
@@ -106,6 +143,10 @@ void bind_distributed(nb::module_& module) {
     module.def("distributed_lstsq", &distributed_lstsq<double>);
     module.def("distributed_svd", &distributed_svd<float>);
     module.def("distributed_svd", &distributed_svd<double>);
+    module.def("distributed_merge", &distributed_merge<float>);
+    module.def("distributed_merge", &distributed_merge<double>);
+    bind_gram_schmidt_over_ranks<float>(module, "DistributedGramSchmidt32");
+    bind_gram_schmidt_over_ranks<double>(module, "DistributedGramSchmidt64");
     module.def("fail_distributed", &fail_distributed);
 }
 

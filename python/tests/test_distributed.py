@@ -107,6 +107,68 @@ def test_the_svd_is_that_of_the_whole(rng, dtype, size):
         np.testing.assert_allclose(values, expected, rtol=0, atol=100 * np.finfo(dtype).eps * expected[0])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 3])
+def test_merged_streams_are_those_of_all_rows(rng, dtype, size):
+    A, b = rng.standard_normal((90, 5)).astype(dtype), rng.standard_normal(90).astype(dtype)
+    cuts = [40, 40][: size - 1]
+    parts = list(zip(np.split(A, cuts), np.split(b, cuts)))
+    streams = [quoin.StreamingR().partial_fit(rows[:20], of_b[:20]).partial_fit(rows[20:], of_b[20:]) for rows, of_b in parts]
+    before = [stream.n_rows for stream in streams]
+    merged = on_ranks(size, lambda ranks: quoin.distributed.merge(streams[ranks.rank], ranks))
+    R = merged[0].R
+    laws.assert_upper(R)
+    gram = laws.wide(A).T @ laws.wide(A)
+    assert np.abs(laws.wide(R).T @ laws.wide(R) - gram).max() <= 2 * laws.bound(A) * np.linalg.norm(A.astype(float)) ** 2
+    x = np.linalg.lstsq(A.astype(float), b.astype(float), rcond=None)[0]
+    for stream in merged:
+        assert stream.n_rows == 90 and np.array_equal(stream.R, R) and R.dtype == dtype
+        assert stream.solve().x.shape == x.shape and np.abs(stream.solve().x - x).max() <= 100 * laws.bound(A)
+    assert [stream.n_rows for stream in streams] == before
+    # the stream of the whole goes on
+    assert merged[0].partial_fit(A[:1], b[:1]).n_rows == 91
+    for e in on_ranks(size, lambda ranks: quoin.distributed.merge(quoin.StreamingR(), ranks)):
+        assert isinstance(e, quoin.InvalidArgument) and "no rows yet" in str(e)
+    last = quoin.StreamingR().partial_fit(A[:, :3], b)
+    for e in on_ranks(size, lambda ranks: quoin.distributed.merge(last if ranks.rank == 1 else streams[0], ranks)):
+        assert size == 1 or isinstance(e, quoin.InvalidArgument)
+    with pytest.raises(TypeError, match="takes a StreamingR"):
+        quoin.distributed.merge(A, Queues(0, 1, {}))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 3])
+def test_appended_columns_obey_the_law(rng, dtype, size):
+    A = rng.standard_normal((90, 8)).astype(dtype)
+    rows = np.split(A, [50, 50][: size - 1])
+
+    def append(ranks):
+        mine = rows[ranks.rank]
+        basis = quoin.distributed.GramSchmidt(len(mine), ranks, dtype)
+        basis.append(mine[:, 0])
+        basis.append(mine[:, 1:])
+        with pytest.raises(quoin.InvalidArgument):
+            basis.append(np.ones((90, 90)))
+        bad = mine[:, :1].copy()
+        bad[:1] = np.nan if ranks.rank == 0 else 1
+        with pytest.raises(quoin.NonFiniteEntry, match="rank 0"):
+            basis.append(bad)
+        return basis
+
+    bases = on_ranks(size, append)
+    Q, R = np.concatenate([basis.Q for basis in bases]), bases[0].R
+    laws.assert_orthonormal(Q)
+    laws.assert_product(Q, R, A)
+    laws.assert_upper(R)
+    assert R.dtype == Q.dtype == dtype and all(np.array_equal(basis.R, R) for basis in bases)
+
+
+def test_the_ranks_are_an_argument(rng):
+    for call in (quoin.distributed.qr, quoin.distributed.svd, lambda A: quoin.distributed.lstsq(A, A)):
+        with pytest.raises(TypeError, match="needs comm"):
+            call(rng.standard_normal((5, 2)))
+
+
 def test_an_error_of_one_rank_is_raised_on_all(rng):
     A = rng.standard_normal((10, 3))
     bad = A.copy()

@@ -297,8 +297,83 @@ def in_a_group(rank, size, port):
     dist.destroy_process_group()
 
 
-def test_process_groups():
+def in_a_mesh(rank, size, port):
+    """One process of `test_dtensors`."""
+    from torch.distributed import tensor as tensors
+
+    dist = torch.distributed
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
+    by_rows, everywhere = (tensors.Shard(0),), (tensors.Replicate(),)
+    qr, lstsq, svd = quoin.distributed.qr, quoin.distributed.lstsq, quoin.distributed.svd
+
+    def expect_law(A):
+        """A, a DTensor; its Q and R."""
+        Q, R = qr(A)
+        whole, k = A.full_tensor(), min(A.shape)
+        assert (Q.placements, R.placements, Q.device_mesh, R.device_mesh) == (by_rows, everywhere, mesh, mesh)
+        assert Q.shape == (len(whole), k) and Q.to_local().shape[0] == A.to_local().shape[0]
+        assert R.shape == R.to_local().shape == (k, A.shape[1])
+        assert_orthonormal(host(Q.full_tensor()))
+        assert_product(host(Q.full_tensor()), host(R.to_local()), host(whole))
+        assert torch.equal(qr(A, mode="r").to_local().abs() > 0, R.to_local().abs() > 0)
+        parts = [torch.empty_like(R.to_local()) for _ in range(size)]
+        dist.all_gather(parts, R.to_local().contiguous())
+        assert all(torch.equal(part, parts[0]) for part in parts)
+        # an operation of PyTorch's on what comes back
+        assert ((Q @ R).full_tensor() - whole).norm() <= 1e-4 * whole.norm()
+
+    torch.manual_seed(7)
+    # even and uneven shards, empty ones, fewer rows than columns
+    for shape in [(90, 6), (100, 6), (4, 3), (1, 2), (2, 5)]:
+        for dtype in (torch.float32, F64):
+            expect_law(tensors.distribute_tensor(normal(*shape, dtype=dtype), mesh, by_rows))
+    # shards that PyTorch would not make
+    mine = normal(30 * rank, 4)
+    f = qr(tensors.DTensor.from_local(mine, mesh, by_rows, run_check=False, shape=(90, 4), stride=(4, 1)))
+    assert (f.Q.to_local() @ f.R.to_local() - mine).norm() < 1e-13 * max(1, len(mine)) and f.Q.shape == (90, 4)
+
+    A, x = tensors.distribute_tensor(normal(100, 6), mesh, by_rows), torch.arange(6, dtype=F64)
+    for b in (A.full_tensor() @ x, (A.full_tensor() @ x)[:, None]):
+        solution = lstsq(A, tensors.distribute_tensor(b, mesh, by_rows))
+        assert solution.x.placements == solution.residual_norms.placements == everywhere
+        assert solution.x.shape == (6, *b.shape[1:]) and solution.condition >= 1
+        assert (solution.x.to_local().reshape(6) - x).abs().max() < 1e-11
+    U, S, Vh = svd(A)
+    assert (U.placements, S.placements, Vh.placements) == (by_rows, everywhere, everywhere)
+    assert (U.full_tensor() * S.to_local() @ Vh.to_local() - A.full_tensor()).norm() < 1e-12
+    assert (svd(A, compute_uv=False).to_local() - S.to_local()).abs().max() < 1e-12
+
+    spoiled = A.to_local().clone()
+    spoiled[0, 0] = torch.nan if rank == 1 else 1
+    with pytest.raises(quoin.NonFiniteEntry, match="rank 1"):
+        qr(tensors.DTensor.from_local(spoiled, mesh, by_rows, run_check=False, shape=A.shape, stride=A.stride()))
+    grid = dist.device_mesh.init_device_mesh("cpu", (1, size))
+    for other in (A.redistribute(placements=everywhere), A.redistribute(placements=[tensors.Shard(1)]),
+                  tensors.distribute_tensor(A.full_tensor(), grid, [tensors.Replicate(), tensors.Shard(0)])):
+        for call in (qr, svd, lambda B: lstsq(A, B), lambda B: lstsq(B, A)):
+            with pytest.raises(quoin.InvalidArgument, match=r"redistribute\(placements=\[Shard\(0\)\]\)"):
+                call(other)
+    with pytest.raises(TypeError, match="leave comm out"):
+        qr(A, dist.group.WORLD)
+    for a, b, comm in ((A, A.to_local(), None), (A.to_local(), A, dist.group.WORLD)):
+        with pytest.raises(TypeError, match="either all arrays are DTensors, or none is"):
+            lstsq(a, b, comm)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def spawn(process, size):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(in_a_group, (3, port), 3)
+    torch.multiprocessing.spawn(process, (size, port), size)
+
+
+def test_process_groups():
+    spawn(in_a_group, 3)
+
+
+def test_dtensors():
+    pytest.importorskip("torch.distributed.tensor")
+    spawn(in_a_mesh, 3)

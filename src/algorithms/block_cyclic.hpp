@@ -12,18 +12,18 @@
 
 namespace quoin {
 
-inline void check_layout(const ProcessGrid& grid, const BlockCyclic& l) {
-    if (l.rows < 0 || l.cols < 0 || l.row_block < 1 || l.col_block < 1 || l.first_row < 0 ||
-        l.first_row >= grid.rows() || l.first_col < 0 || l.first_col >= grid.cols()) {
+inline void check_layout(int grid_rows, int grid_cols, const BlockCyclic& l) {
+    if (l.rows < 0 || l.cols < 0 || l.row_block < 1 || l.col_block < 1 || l.first_row < 0 || l.first_row >= grid_rows ||
+        l.first_col < 0 || l.first_col >= grid_cols) {
         throw InvalidArgument(
             fmt::format("a {} x {} matrix in blocks of {} x {} from process ({}, {}) is no layout on {} x {} processes",
-                        l.rows, l.cols, l.row_block, l.col_block, l.first_row, l.first_col, grid.rows(), grid.cols()));
+                        l.rows, l.cols, l.row_block, l.col_block, l.first_row, l.first_col, grid_rows, grid_cols));
     }
 }
 
 template <class T, class D>
 void check_cyclic(const ProcessGrid& grid, BlockCyclicView<const T, D> A) {
-    check_layout(grid, A.layout);
+    check_layout(grid.rows(), grid.cols(), A.layout);
     check_matrix(A.local);
     const Index rows = A.layout.local_rows(grid), cols = A.layout.local_cols(grid);
     if (A.local.rows != rows || A.local.cols != cols) {
@@ -110,12 +110,15 @@ struct BlockCyclicFactorization {
     }
 };
 
+/// Whether w columns of m independent random numbers are nearly orthogonal: one Gram pass is enough for a panel of them.
+inline bool orthogonal_if_random(Index m, Index w) { return m >= 4 * w * w; }
+
 /// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
 /// process.
 template <class D>
 Index panel_width_for(const BlockCyclic& layout, int process_cols) {
     const Index k = std::min(layout.rows, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
-    if (process_cols == 1 && w > 0 && layout.rows >= 4 * w * w) return w;
+    if (process_cols == 1 && w > 0 && orthogonal_if_random(layout.rows, w)) return w;
     return Tuning<D>::panel_width(k, Arithmetic::Native);
 }
 
@@ -213,7 +216,7 @@ public:
         // a broadcast whose sends go on beside what follows
         Communicator& row = f_.grid->row_comm();
         const RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
-        const MatrixView<T, D> V(v(s).top.data, v(s).top.ld, p.width);
+        const MatrixView<T, D> V(v(s).top.data, f_.rows_from(p.first).size(), p.width);
         if (tree.head >= 0) {
             call_.hear(row.receive<T>(ctx_, V, tree.head));
             call_.hear(row.receive<T>(ctx_, t(s), tree.head));

@@ -21,6 +21,8 @@ const char* to_string(RankOperation operation) {
                                             "solve",
                                             "from_lapack",
                                             "redistribute",
+                                            "merge",
+                                            "append",
                                             "fail_on_all_ranks"};
     return names[static_cast<Index>(operation)];
 }

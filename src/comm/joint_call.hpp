@@ -24,6 +24,8 @@ enum class RankOperation : Index {
     Solve,
     FromLapack,
     Redistribute,
+    Merge,
+    Append,
     Fail
 };
 /// "qr", "r", "form_q", …
