@@ -18,6 +18,7 @@
 // and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about u max |c| in norm.
 // Many matrices are bound by these products, few by the chain of columns (strip_columns.cuh), and of panels (strip_gram.cuh).
 
+#include "cuda/kernels/column_vectors.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/strip_columns.cuh"
 #include "cuda/kernels/strip_gram.cuh"
@@ -262,7 +263,11 @@ __device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
         for (int i = 0; i < 8; ++i) {
             tau[i] = s.tau[first + i];
 #pragma unroll
-            for (int l = i + 1; l < 8; ++l) entries[i][l] = gram(first + i, first + l);
+            for (int l = 0; l < 8; l += vector_size<T>) {
+                const auto some = *reinterpret_cast<const Vector<T>*>(s.part[1] + (first + i) * Width + first + l);
+#pragma unroll
+                for (int x = 0; x < vector_size<T>; ++x) entries[i][l + x] = some.at[x];
+            }
         }
 #pragma unroll
         for (int i = 7; i >= 0; --i) {
@@ -303,23 +308,28 @@ __device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
     }
 }
 
-/// Writes the strip's rows of R, tiles up to `first`, which leave the strip: zeros come in their place.
+/// Writes what the H tiles from `first` on have of R, below row m nothing. They leave the strip: zeros come in their place.
 template <class S>
-__device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, typename S::Scalar* image) {
+__device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int tiles,
+                                             typename S::Scalar* image) {
     using T = typename S::Scalar;
+    static_assert(S::warps % S::H == 0);
+    struct alignas(2 * sizeof(T)) Pair {
+        T above, below;
+    };
     const StripThread<S> me;
+    const int slot = first / S::warps, t = me.tile(slot);
+    if (t < first || t >= min(first + S::H, tiles)) return;
 #pragma unroll
-    for (int h = 0; h < S::H; ++h) {
-        const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
+    for (int r = 0; r < S::R; ++r) {
+        if (r != slot) continue;
 #pragma unroll
-        for (int r = 0; r < S::R; ++r) {
-            if (me.tile(r) >= first) continue;
-            T* const to = image + Index(me.tile(r)) * S::tile + 8 * me.col(h) + 2 * me.q;
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                to[half] = scale * C.c[r][h][half];
-                C.c[r][h][half] = 0;
-            }
+        for (int h = 0; h < S::H; ++h) {
+            T(&c)[2] = C.c[r][h];
+            const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
+            *reinterpret_cast<Pair*>(image + Index(t) * S::tile + 8 * me.col(h) + 2 * me.q) = {scale * c[0],
+                                                                                               scale * c[1]};
+            c[0] = c[1] = 0;
         }
     }
 }
@@ -373,6 +383,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
         const Index in_group = s.ticket % (group * size.strips), start = s.ticket / (group * size.strips) * group,
                     members = min(group, size.count - start), b = start + in_group % members;
         const int strip = static_cast<int>(in_group / members), before = min(strip, size.panels);
+        T* const image = image_of<S>(size, F, b, strip);
         int ready = 0;
         bool fetched = false;
         if (!load_strip(C, s, A[b], size.m, Index(strip) * S::Width, size.n) && first_bad) {
@@ -406,12 +417,12 @@ __global__ void __launch_bounds__(S::threads, blocks)
                     if (fetched) fetch(i + 1, chunk);
                     commit_copies();
                 });
+            if constexpr (S::by_gram) store_r_rows(C, s, i * S::H, size.tiles, image);
         }
-        const bool reflectors = strip < size.panels;
-        const int first = reflectors ? strip * S::H : size.tiles, columns = min(S::Width, size.k - strip * S::Width);
-        T* const image = image_of<S>(size, F, b, strip);
-        store_r_rows(C, s, first, image);
-        if (!reflectors) continue;
+        // wide strips have no registers for that beside a product
+        for (int i = 0; !S::by_gram && i < before; ++i) store_r_rows(C, s, i * S::H, size.tiles, image);
+        if (strip >= size.panels) continue;
+        const int first = strip * S::H, columns = min(S::Width, size.k - strip * S::Width);
         T* const r_block = square_of<S>(size, F, b, strip, 0);
         bool by_gram = false;
         if constexpr (S::by_gram) {

@@ -56,9 +56,10 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, int f
     }
 }
 
-/// s.V := X, the strip's tiles from `first` on; s.part[1] := XᵀX, row-major.
-template <class S>
-__device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, int first) {
+/// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there;
+/// s.part[1] := XᵀX, row-major.
+template <class S, class Stored>
+__device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, int first, Stored stored) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     using Word = typename Tile::Word;
@@ -89,6 +90,7 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, i
                     }
                 }
             }
+            stored(start, n);
         });
 #pragma unroll
         for (int x = 0; x < M * H * 4; ++x) {
@@ -232,7 +234,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int firs
     const StripThread<S> me;
     normalize_columns(C, s, first);
     for_top(C, first, [&](int i, int j, T c) { s.t[i * Width + j] = c; });
-    store_with_gram(C, s, first);
+    store_with_gram(C, s, first, [](int, auto) {});
     if (me.warp < 2 * chain_warps) factor_gram(s, r_block);
     __syncthreads();
     T growth = 0;
@@ -248,16 +250,18 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int firs
     }
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
-    store_with_gram(C, s, first);
+    store_with_gram(C, s, first, [&](int start, auto n) {
+        __syncwarp();
 #pragma unroll
-    for (int r = 0; r < S::R; ++r) {
-        const int t = me.tile(r);
-        if (t < first || t >= tiles) continue;
+        for (int r = start; r < start + n; ++r) {
+            const int t = me.tile(r);
+            if (t < first || t >= tiles) continue;
 #pragma unroll
-        for (int at = me.lane * unit; at < S::tile; at += 32 * unit)
-            *reinterpret_cast<uint4*>(image + Index(t) * S::tile + at) =
-                *reinterpret_cast<const uint4*>(s.V + t * S::tile + at);
-    }
+            for (int at = me.lane * unit; at < S::tile; at += 32 * unit)
+                *reinterpret_cast<uint4*>(image + Index(t) * S::tile + at) =
+                    *reinterpret_cast<const uint4*>(s.V + t * S::tile + at);
+        }
+    });
     if (threadIdx.x < Width) s.tau[threadIdx.x] = 2 / s.part[1][threadIdx.x * (Width + 1)];
     return true;
 }
