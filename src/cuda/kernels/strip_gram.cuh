@@ -17,8 +17,6 @@
 
 namespace quoin::cuda::strips {
 
-/// Warps that share the rows of R, and those that share the rows of C₁ and Λ⁻¹.
-inline constexpr int chain_warps = 4;
 /// Strips of fewer rows go column by column: most have a larger μ than most_growth, above which C has no reflectors by its Gram matrix.
 inline constexpr int least_rows_by_gram = 48;
 inline constexpr float most_growth = 8;
@@ -123,6 +121,7 @@ template <class S>
 __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scalar* r_block) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width, rows = Width / chain_warps;
+    static_assert(S::warps >= 2 * chain_warps);
     auto& step = s.chain.step;
     const StripThread<S> me;
     const int l = me.lane % Width, warp = me.warp % chain_warps, first = warp * rows;
@@ -240,7 +239,10 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int firs
     T growth = 0;
 #pragma unroll
     for (int w = 0; w < chain_warps; ++w) growth += s.chain.sums[w][me.lane % Width];
-    if (!__all_sync(~0u, growth <= most_growth)) return false;
+    if (!__all_sync(~0u, growth <= most_growth)) {
+        __syncthreads();  // s.dots takes the place of these sums
+        return false;
+    }
     add_product<true>(C, s, first, [](int) {});
 #pragma unroll
     for (int r = 0; r < S::R; ++r) {

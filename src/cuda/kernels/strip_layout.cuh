@@ -36,6 +36,9 @@ struct Strip {
     T c[R][H][2];  ///< in registers: what takes a strip is inlined
 };
 
+/// Warps of strip_gram.cuh that share the rows of R, and as many those of C₁ and Λ⁻¹.
+inline constexpr int chain_warps = 4;
+
 template <class S>
 struct StripShared {
     using T = typename S::Scalar;
@@ -58,7 +61,7 @@ struct StripShared {
         alignas(16) T dots[2][Width][dots_stride];  ///< of a column: each warp's part
         struct {
             Step step[2];
-            T sums[4][Width];  ///< of |Λ⁻¹|, over the rows of a warp
+            T sums[chain_warps][Width];  ///< of |Λ⁻¹|, over the rows of a warp
         } chain;
     };
     T row[2][Width], tau[Width];
