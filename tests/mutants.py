@@ -33,9 +33,11 @@ BUILD = TREE / "build"  # where a checkout has its own, so that ccache knows the
 MUTATED = ("src/", "apps/", "cli/", "bench/", "python/")
 # Block sizes, crossovers and shares of memory, which change the time alone or what a GPU does (src/primitives: `workspace_share`
 # of split products; apps/robust_pca: the rotations of Jacobi's method); CUDA's part of the package; tests. What this build does
-# not compile, such as src/cuda, is left out as well, and quoin.torch, whose tests need PyTorch (`./run test torch`).
+# not compile, such as src/cuda, is left out as well, and quoin.torch and quoin.jax, whose tests need PyTorch and JAX (`./run test torch
+# jax`).
 EXCLUDED = ("src/host/tuning.hpp", "src/lapack/tuning.hpp", "src/primitives/tuning.hpp", "apps/robust_pca/tuning.hpp",
-            "python/quoin/_cuda.py", "python/quoin/torch.py", "python/tests/", "python/benchmarks/")
+            "python/quoin/_cuda.py", "python/quoin/torch.py", "python/quoin/jax.py", "python/src/jax.cpp",
+            "python/tests/", "python/benchmarks/")
 # The tests spend their time here: optimised, and so without coverage.
 HOT = "src/host/kernels/"
 

@@ -20,6 +20,8 @@ void bind_gram_schmidt(nb::module_& module);
 /// For ranks, whose messages an object of Python carries.
 void bind_distributed(nb::module_& module);
 void bind_lyapunov(nb::module_& module);
+/// The targets of quoin.jax, where JAX was found.
+void bind_jax(nb::module_& module);
 
 /// The submodule `cuda`, with what only a GPU has.
 void bind_cuda(nb::module_& module);

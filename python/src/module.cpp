@@ -39,5 +39,8 @@ NB_MODULE(_core, module) {
     bind_robust_pca(module);
     bind_lyapunov(module);
     bind_distributed(module);
+#ifdef QUOIN_HAVE_JAX
+    bind_jax(module);
+#endif
     module.def("info", &info);
 }

@@ -1,0 +1,255 @@
+"""quoin.jax: functions that obey the laws of QR, compile, differentiate and batch."""
+
+import doctest
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
+
+jax = pytest.importorskip("jax")
+qj = pytest.importorskip("quoin.jax", exc_type=ImportError)
+
+import jax.numpy as jnp
+from jax.test_util import check_grads
+
+SHAPES = [(6, 4), (4, 4), (3, 5), (2, 7, 3), (2, 3, 4, 4), (2, 3, 6)]
+TALL = [shape for shape in SHAPES if shape[-2] >= shape[-1]]
+EMPTY = [(0, 3), (3, 0), (0, 0), (0, 4, 3), (2, 0, 3), (2, 3, 0)]
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def normal(rng):
+    return lambda *shape, dtype=np.float64: jnp.asarray(rng.standard_normal(shape), dtype)
+
+
+def norm(A):
+    return np.sqrt((wide(A) ** 2).sum(axis=(-2, -1), keepdims=True))
+
+
+def assert_equal_product(Y, Q, C):
+    """Y = Q C for an orthogonal Q."""
+    assert np.all(norm(wide(Y) - wide(Q) @ wide(C)) <= bound(np.asarray(Q)) * norm(C))
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, *EMPTY, (1, 1), (700, 30), (40, 33, 32)], ids=str)
+@pytest.mark.parametrize("dtype, compiled", [(np.float32, True), (np.float64, False)])
+def test_qr(shape, dtype, compiled, normal):
+    A = normal(*shape, dtype=dtype)
+    m, n = shape[-2:]
+    qr = jax.jit(qj.qr, static_argnames="mode") if compiled else qj.qr
+    for mode, k in (("reduced", min(m, n)), ("complete", m)):
+        Q, R = map(np.asarray, qr(A, mode=mode))
+        assert (Q.shape, R.shape, Q.dtype, R.dtype) == ((*shape[:-1], k), (*shape[:-2], k, n), dtype, dtype)
+        assert_orthonormal(Q)
+        assert_product(Q, R, A)
+        assert_upper(R)
+    assert np.array_equal(qj.orthonormalize(A), qj.qr(A).Q)
+    R = np.asarray(qr(A, mode="r"))
+    assert R.shape == (*shape[:-2], min(m, n), n)
+    assert_upper(R)
+    difference = wide(A.mT) @ wide(A) - wide(R).swapaxes(-1, -2) @ wide(R)  # of A + E = Q R, the law's E
+    assert np.all(norm(difference) <= 2 * bound(R) * norm(A) ** 2)
+
+
+@pytest.mark.parametrize("shape", [*TALL, (0, 4, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reflectors(shape, dtype, normal):
+    A = normal(*shape, dtype=dtype)
+    m, n = shape[-2:]
+    h, taus = qj.qr(A, mode="raw")
+    a = h.mT
+    assert (a.shape, taus.shape) == (shape, (*shape[:-2], n))
+    assert all(np.array_equal(x, y) for x, y in zip(qj.geqrf(A), (a, taus)))
+    for k in {n, max(n - 1, 0), 0}:
+        some = taus[..., :k]
+        Q = np.asarray(qj.apply_q(a, some, jnp.eye(m, dtype=dtype)))
+        assert Q.shape == (*shape[:-2], m, m)
+        assert_orthonormal(Q)
+        assert np.array_equal(qj.householder_product(a, some), Q[..., :n])
+        C = normal(*shape[:-2], m, 2, dtype=dtype)
+        assert_equal_product(qj.apply_q(a, some, C), Q, C)
+        assert_equal_product(qj.apply_q(a, some, C, transpose=True), Q.swapaxes(-1, -2), C)
+        assert_equal_product(qj.apply_q(a, some, C.mT, left=False).mT, Q.swapaxes(-1, -2), C)
+        assert_equal_product(qj.apply_q(a, some, C.mT, left=False, transpose=True).mT, Q, C)
+    assert_product(np.asarray(qj.householder_product(a, taus)), np.asarray(jnp.triu(a[..., :n, :])), A)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lstsq(shape, dtype, normal):
+    A = normal(*shape, dtype=dtype)
+    m, n = shape[-2:]
+    for B in (normal(*shape[:-1], dtype=dtype), normal(*shape[:-1], 3, dtype=dtype), normal(m, 2, dtype=dtype)):
+        x, residuals, rank, s = qj.lstsq(A, B)
+        vector = B.shape == shape[:-1]
+        B, X = (wide(B[..., None]), wide(x[..., None])) if vector else (wide(B), wide(x))
+        assert X.shape == (*shape[:-2], n, B.shape[-1]) and x.dtype == dtype and rank.size == s.size == 0
+        r = wide(A) @ X - B
+        scale = norm(A) * norm(X) + norm(B)
+        if m >= n:  # Aᵀ r = 0
+            assert np.all(norm(wide(A.mT) @ r) <= bound(np.asarray(A)) * norm(A) * scale)
+        else:  # X in the range of Aᵀ
+            Q = wide(jnp.linalg.qr(A.mT)[0])
+            assert np.all(norm(r) <= bound(np.asarray(A)) * scale)
+            assert np.all(norm(X - Q @ (Q.swapaxes(-1, -2) @ X)) <= bound(np.asarray(A)) * norm(X))
+        assert residuals.shape == (*shape[:-2], B.shape[-1])
+        assert np.all(np.abs(np.sqrt(residuals) - np.sqrt((r**2).sum(-2))) <= bound(np.asarray(A)) * scale[..., 0])
+
+
+def test_nan_propagates_and_stays_in_its_matrix(normal):
+    A = normal(3, 20, 4)
+    Q, R = qj.qr(A.at[1, 5, 2].set(jnp.nan))
+    assert np.isnan(R[1]).any() and np.array_equal(R[::2], qj.qr(A[::2]).R)
+
+
+def test_without_x64(normal):
+    A = np.asarray(normal(9, 3))
+    with jax.enable_x64(False):
+        Q, R = qj.qr(A)
+        assert Q.dtype == R.dtype == np.float32 and qj.lstsq(A, A[:, 0]).x.dtype == np.float32
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------------
+
+
+def of_condition_2(A):
+    """A with other singular values of its first K columns: differences of what is nearly singular are no derivatives."""
+    U, s, Vt = jnp.linalg.svd(A[..., : min(A.shape[-2:])], full_matrices=False)
+    return A.at[..., : s.shape[-1]].set((U * jnp.linspace(1, 2, s.shape[-1])) @ Vt)
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (3, 5), (2, 3, 3)], ids=str)
+def test_derivatives_of_first_and_second_order(shape, normal):
+    A, B = of_condition_2(normal(*shape)), normal(*shape[:-1], 2)
+    functions = [qj.qr, lambda A: qj.qr(A, "r"), qj.orthonormalize]
+    if shape[-2] <= shape[-1]:
+        functions.append(lambda A: qj.qr(A, "complete"))
+    for function in functions:
+        check_grads(function, (A,), order=2)
+    check_grads(lambda A, B: qj.lstsq(A, B)[:2], (A, B), order=2)
+
+
+@pytest.mark.parametrize("shape, left_out", [((6, 4), 0), ((2, 3, 3), 1)], ids=str)
+def test_derivatives_of_reflectors(shape, left_out, normal):
+    a, taus = qj.geqrf(of_condition_2(normal(*shape)))
+    taus = taus[..., : shape[-1] - left_out].at[..., 0].set(0)  # H = I
+    C = normal(*shape[:-1], 2)
+    check_grads(qj.householder_product, (a, taus), order=2)
+    for transpose in (True, False):
+        check_grads(lambda *x: qj.apply_q(*x, transpose=transpose), (a, taus, C), order=2)
+    check_grads(lambda *x: qj.apply_q(*x, left=False), (a, taus, C.mT), order=1)
+
+
+@pytest.mark.parametrize("shape", TALL, ids=str)
+def test_gradients_agree_with_jax(shape, normal):
+    A, W, V = of_condition_2(normal(*shape)), normal(*shape), normal(*shape[:-2], shape[-1], shape[-1])
+
+    def loss(A, qr):
+        Q, R = qr(A)
+        signs = jnp.sign(R.diagonal(0, -2, -1))
+        return (Q * signs[..., None, :] * W).sum() + (R * signs[..., None] * V).sum()
+
+    ours, theirs = (jax.grad(loss)(A, qr) for qr in (qj.qr, jnp.linalg.qr))
+    assert np.allclose(ours, theirs, atol=1e-9)
+
+
+def test_what_has_no_derivative(normal):
+    A = normal(6, 3)
+    for function in (lambda A: qj.qr(A, "complete").Q.sum(), lambda A: qj.geqrf(A).taus.sum()):
+        with pytest.raises(ValueError, match="quoin_geqrf"):
+            jax.grad(function)(A)
+
+
+# ---- transformations -----------------------------------------------------------------------------------------------------
+
+
+def test_a_vmap_is_one_batch(normal):
+    A, C, b = normal(5, 8, 3), normal(8, 2), normal(5, 8)
+    jaxpr = str(jax.make_jaxpr(jax.vmap(qj.qr))(A))
+    assert jaxpr.count("ffi_call[") == 1 and "ShapedArray(float64[5,8,3])" in jaxpr
+    Q, R = jax.jit(jax.vmap(qj.qr))(A)
+    assert np.array_equal(Q, qj.qr(A).Q) and np.array_equal(R, qj.qr(A).R)
+    assert np.array_equal(jax.vmap(lambda A: qj.qr(A, "r"), in_axes=2)(A.transpose(1, 2, 0)), qj.qr(A, "r"))
+    assert np.array_equal(jax.vmap(jax.vmap(qj.orthonormalize))(A[None]), qj.orthonormalize(A)[None])
+    a, taus = qj.geqrf(A)
+    assert np.array_equal(jax.vmap(qj.apply_q, in_axes=(0, 0, None))(a, taus, C), qj.apply_q(a, taus, C))
+    assert np.array_equal(jax.vmap(qj.householder_product)(a, taus), qj.householder_product(a, taus))
+    assert np.array_equal(jax.vmap(lambda A, b: qj.lstsq(A, b).x)(A, b), qj.lstsq(A, b).x)
+
+
+def test_gradients_compile_and_batch(normal):
+    A = normal(5, 8, 3)
+
+    def loss(A):
+        return jnp.log(jnp.abs(qj.qr(A).R.diagonal(0, -2, -1))).sum()
+
+    whole = jax.jit(jax.grad(loss))(A)
+    assert np.allclose(whole, jnp.linalg.pinv(A).mT, atol=1e-10)  # the gradient of log det(AᵀA) / 2
+    assert np.allclose(jax.vmap(jax.grad(loss))(A), whole) and np.allclose(jax.jacfwd(loss)(A), whole)
+
+
+def test_shards_of_a_batch():
+    program = """
+        import jax, jax.numpy as jnp, numpy as np, quoin.jax as qj
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+        mesh = Mesh(jax.devices(), "batch")
+        A = jax.random.normal(jax.random.key(7), (6, 50, 4))
+        split = jax.device_put(A, NamedSharding(mesh, P("batch")))
+        def over_shards(function):
+            return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=P("batch"), out_specs=P("batch")))
+        Q, R = over_shards(lambda A: tuple(qj.qr(A)))(split)
+        assert len(Q.sharding.device_set) == 2 and Q.addressable_shards[0].data.shape == (3, 50, 4)
+        assert np.array_equal(Q, qj.qr(A).Q) and np.array_equal(R, qj.qr(A).R)
+        assert np.array_equal(over_shards(lambda A: qj.householder_product(*qj.geqrf(A)))(split), qj.householder_product(*qj.geqrf(A)))
+        a, taus = qj.geqrf(A[0])  # the same on both devices
+        assert np.array_equal(over_shards(lambda C: qj.apply_q(a, taus, C))(split), qj.apply_q(a, taus, A))
+        def loss(A):
+            volumes = jnp.log(jnp.abs(jax.vmap(qj.qr)(A).R.diagonal(0, -2, -1))).sum(-1)
+            return volumes + jnp.sin(qj.apply_q(a, taus, A)).sum((-2, -1))
+        assert np.allclose(jax.grad(lambda A: over_shards(loss)(A).sum())(split), jax.grad(lambda A: loss(A).sum())(A), atol=1e-5)
+    """
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment, check=True)
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused(normal):
+    A = normal(6, 3)
+    a, taus = qj.geqrf(A)
+    for function in (qj.qr, qj.orthonormalize, qj.geqrf, jax.jit(qj.orthonormalize)):
+        for bad in (A[0], A.astype(int), A.astype(complex)):
+            with pytest.raises(TypeError, match="quoin.jax"):
+                function(bad)
+    for half in (jnp.float16, jnp.bfloat16):
+        with pytest.raises(TypeError, match=r"cast by astype\(jnp.float32\)"):
+            qj.lstsq(A, A.astype(half))
+    with pytest.raises(TypeError, match="list"):
+        qj.qr([[1.0, 2.0]])
+    for call in [
+        lambda: qj.qr(A, "full"),
+        lambda: qj.householder_product(a.mT, taus),
+        lambda: qj.householder_product(a, normal(4)),
+        lambda: qj.apply_q(a, taus, A[:5]),
+        lambda: qj.apply_q(a, taus, A, left=False),
+        lambda: qj.lstsq(A, A[:5]),
+    ]:
+        with pytest.raises(ValueError, match="quoin.jax"):
+            call()
+
+
+def test_docstrings():
+    result = doctest.testmod(qj)
+    assert result.attempted > 3 and result.failed == 0
