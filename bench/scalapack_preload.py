@@ -8,9 +8,11 @@ One thread a process. It needs NumPy, mpiexec and the system's ScaLAPACK for Ope
 import argparse
 import ctypes
 import ctypes.util
+import importlib.util
 import os
 import subprocess
 import sys
+import time
 
 
 def matrix_size(text):
@@ -50,7 +52,6 @@ def time_calls(library, m, n, P, Q, block, repeats):
         routines.pdorgqr_(integer(m), integer(n), integer(n), pointer(A), integer(1), integer(1), pointer(descriptor),
                           pointer(tau), pointer(work), integer(size), ctypes.byref(info))
 
-    import time
     sizes = []
     for call in (factor, form):
         call(-1)
@@ -83,6 +84,10 @@ def main():
     parser.add_argument("--block", type=int, default=32, metavar="NB", help="rows and columns of a block (default 32)")
     parser.add_argument("--rounds", type=int, default=3, metavar="K", help="rounds of five runs each, of one where a run is long (default 3)")
     arguments = parser.parse_args()
+    if not os.path.isfile(arguments.library):
+        parser.error(f"there is no file {arguments.library}")
+    if importlib.util.find_spec("numpy") is None:
+        sys.exit(f"{sys.executable} has no NumPy")
     scalapack = ctypes.util.find_library("scalapack-openmpi")
     if not scalapack:
         sys.exit("the system has no ScaLAPACK for Open MPI (Debian: libscalapack-openmpi-dev)")
