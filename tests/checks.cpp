@@ -423,8 +423,6 @@ void expect_law(Context<Host>& ctx, MatrixView<const T> A, const QR<T>& f, Index
     template bool is_upper_trapezoidal(MatrixView<const T>);                                                       \
     template bool is_finite(MatrixView<const T>);                                                                  \
     template bool same_bits(MatrixView<const T>, MatrixView<const T>);                                             \
-    template Matrix<T> copy(MatrixView<const T>);                                                                  \
-    template Matrix<T> filled(Index, Index, T);                                                                    \
     template Matrix<T> identity(Index);                                                                            \
     template Matrix<T> transposed(MatrixView<const T>);                                                            \
     template class Padded<T>;                                                                                      \
@@ -432,6 +430,16 @@ void expect_law(Context<Host>& ctx, MatrixView<const T> A, const QR<T>& f, Index
 
 QUOIN_INSTANTIATE(float);
 QUOIN_INSTANTIATE(double);
+#undef QUOIN_INSTANTIATE
+
+#define QUOIN_INSTANTIATE(T)                      \
+    template Matrix<T> copy(MatrixView<const T>); \
+    template Matrix<T> filled(Index, Index, T)
+
+QUOIN_INSTANTIATE(float);
+QUOIN_INSTANTIATE(double);
+QUOIN_INSTANTIATE(std::complex<float>);
+QUOIN_INSTANTIATE(std::complex<double>);
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin::test

@@ -44,15 +44,7 @@ Matrix<Real<T>> embedded(const Matrix<T>& X) {
 
 template <class T>
 Matrix<T> poisoned(Index m, Index n) {
-    Matrix<T> A(m, n);
-    std::fill_n(A.data(), m * n, T(std::numeric_limits<Real<T>>::quiet_NaN()));
-    return A;
-}
-template <class T>
-Matrix<T> copied(MatrixView<const T> A) {
-    Matrix<T> B(A.rows, A.cols);
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
-    return B;
+    return filled<T>(m, n, std::numeric_limits<Real<T>>::quiet_NaN());
 }
 
 /// Real and imaginary parts of one class, or (by turns) one of the two alone.
@@ -147,7 +139,7 @@ protected:
     }
     /// LAPACK's Q of V and of T's diagonal.
     void expect_lapack_format(const Matrix<T>& A, const Matrix<T>& V_R, const Matrix<T>& Tf) {
-        Matrix<T> Q = copied(V_R.view()), tau = poisoned<T>(A.cols(), 1);
+        Matrix<T> Q = copy<T>(V_R.view()), tau = poisoned<T>(A.cols(), 1);
         copy_diagonal<T>(ctx, Tf.view(), tau.view());
         ASSERT_EQ(ungqr(Q.view(), tau.data()), 0);
         expect_factors(A, Q, triangle_of(V_R, A.cols()));
@@ -160,9 +152,9 @@ protected:
         Matrix<T> W = unit_matrix(m), C = random_complex<T>(m, 3);
         apply(Op::None, W.view());
         EXPECT_LE(orthogonality_error<R_>(embedded(W).view(), 2 * k), bound);
-        EXPECT_LE(distance(copied<T>(W.view().col_block({0, k})), Q, k, norm(Q)), bound);
+        EXPECT_LE(distance(copy<T>(W.view().col_block({0, k})), Q, k, norm(Q)), bound);
         for (Op op : {Op::None, Op::Transpose}) {
-            Matrix<T> X = copied<T>(C.view()), Xt = poisoned<T>(3, m), Y = poisoned<T>(m, 3);
+            Matrix<T> X = copy<T>(C.view()), Xt = poisoned<T>(3, m), Y = poisoned<T>(m, 3);
             apply(op, X.view());
             // Cᴴ op(W)ᴴ
             adjoint<T>(ctx, C.view(), Xt.view());
@@ -186,7 +178,7 @@ protected:
         ReflectorForest<T, Host> forest;
         lay_out_panels(ctx, plan, forest);
         forest.Tf = poisoned<T>(forest.Tf.rows(), forest.Tf.cols());
-        forest.A = copied(A.view());
+        forest.A = copy<T>(A.view());
         ColumnScaling<T, Host> scaling(ctx, A.view());
         scaling.needed(ctx, true);
         scaling.scale(ctx, forest.A.view());
@@ -195,7 +187,7 @@ protected:
         } else {
             factor_trees(ctx, forest);
         }
-        Matrix<T> R = triangle_of(forest.A, k), Q = copied<T>(forest.A.view().col_block({0, k}));
+        Matrix<T> R = triangle_of(forest.A, k), Q = copy<T>(forest.A.view().col_block({0, k}));
         scaling.unscale(ctx, Part::Upper, R.view());
         form_q_in_place<T, Host>(ctx, {forest.panels, Q.view(), forest.Tf.view()});
         expect_factors(A, Q, R, bound);
@@ -203,7 +195,7 @@ protected:
         expect_application(Q, bound,
                            [&](Op op, MatrixView<T> C) { apply_forest(ctx, std::as_const(forest).view(), op, C); });
         if (m < n) return;
-        const ExplicitQ<T, Host> basis(copied<T>(Q.view()), std::move(R));
+        const ExplicitQ<T, Host> basis(copy<T>(Q.view()), std::move(R));
         expect_application(Q, bound, [&](Op op, MatrixView<T> C) {
             apply_basis<T, Host>(ctx, basis.Q.view(), basis.kernel(ctx), op, C);
         });
@@ -239,7 +231,7 @@ TYPED_TEST(Complex, PanelsAreLapacks) {
             Matrix<T> A = random_complex<T>(m, n), tau = poisoned<T>(n, 1), Tf = poisoned<T>(n, n);
             for (Index i = 0; i < m * n; ++i) A.data()[i] = times_power_of_two(A.data()[i], exponent);
             for (Index i = 1; i < m && m == 64; ++i) A(i, 0) = 0;
-            Matrix<T> V_R = copied<T>(A.view()), expected = copied<T>(A.view());
+            Matrix<T> V_R = copy<T>(A.view()), expected = copy<T>(A.view());
             factor_panel<T>(this->ctx, V_R.view(), Tf.view());
             this->expect_lapack_format(A, V_R, Tf);
             ASSERT_EQ(geqrf(expected.view(), tau.data()), 0);
@@ -269,7 +261,7 @@ TYPED_TEST(Complex, TheFullT) {
     const Index m = 700, k = 21, k1 = 9;
     const Range left{0, k1}, right{k1, k}, below{k1, m};
     const Matrix<T> A = random_complex<T>(m, k);
-    Matrix<T> V_R = copied(A.view()), S = poisoned<T>(m, k), Tf = this->unit_matrix(k), by_columns = poisoned<T>(k, k),
+    Matrix<T> V_R = copy<T>(A.view()), S = poisoned<T>(m, k), Tf = this->unit_matrix(k), by_columns = poisoned<T>(k, k),
               tau = poisoned<T>(k, 1);
     const auto V1 = V_R.view().col_block(left), V2 = V_R.view().block(below, right);
     const auto T1 = Tf.view().block(left, left), T2 = Tf.view().block(right, right);
@@ -280,7 +272,7 @@ TYPED_TEST(Complex, TheFullT) {
     Matrix<T> T12 = poisoned<T>(k1, k - k1);
     apply_and_extend<T>(ctx, V2, T2, {}, {S.view().block(below, right), S.view().block(below, left), T12.view()});
     join_two<T, Host>(ctx, V_R.view(), left, right, Tf.view());
-    EXPECT_LE(distance(T12, copied<T>(Tf.view().block(left, right)), k, norm(T12)), law);
+    EXPECT_LE(distance(T12, copy<T>(Tf.view().block(left, right)), k, norm(T12)), law);
     this->expect_lapack_format(A, V_R, Tf);
     copy_diagonal<T>(ctx, Tf.view(), tau.view());
     compact_wy<T>(ctx, V_R.view(), tau.view(), by_columns.view());
@@ -294,7 +286,7 @@ TYPED_TEST(Complex, TheFullT) {
             if (with_s) wy.S = S.view();
             Matrix<T> B = poisoned<T>(r.size(), c.size());
             form_full_wy_block<T, Host>(ctx, wy, r, c, B.view(), Arithmetic::Native);
-            EXPECT_LE(distance(B, copied<T>(Q.view().block(r, c)), k, norm(B)), law) << with_s;
+            EXPECT_LE(distance(B, copy<T>(Q.view().block(r, c)), k, norm(B)), law) << with_s;
             for (Op op : {Op::None, Op::Transpose}) {
                 // the rows `to` of op(Q) [0; C; 0]
                 const Range from = op == Op::None ? c : r, to = op == Op::None ? r : c;
@@ -304,7 +296,7 @@ TYPED_TEST(Complex, TheFullT) {
                 copy<T>(ctx, C.view(), E.view().row_block(from));
                 apply_full_wy<T, Host>(ctx, wy, op, E.view(), Arithmetic::Native);
                 apply_full_wy_block<T, Host>(ctx, wy, op, r, c, C.view(), X.view(), Arithmetic::Native);
-                EXPECT_LE(distance(X, copied<T>(E.view().row_block(to)), k, norm(C)), law) << with_s;
+                EXPECT_LE(distance(X, copy<T>(E.view().row_block(to)), k, norm(C)), law) << with_s;
             }
         }
 }
@@ -325,7 +317,7 @@ TYPED_TEST(Complex, Triangles) {
                     if (i == j ? !unit : (i < j) == upper) stored(i, j) = A(i, j);
                 }
             const Matrix<T> B = random_complex<T>(n, p), C = random_complex<T>(p, n);
-            Matrix<T> X = copied(B.view()), Y = copied(B.view()), Z = copied(C.view());
+            Matrix<T> X = copy<T>(B.view()), Y = copy<T>(B.view()), Z = copy<T>(C.view());
             solve_triangle<T>(this->ctx, triangle, op, stored.view(), X.view());
             multiply_triangle<T>(this->ctx, Side::Left, triangle, op, stored.view(), Y.view());
             multiply_triangle<T>(this->ctx, Side::Right, triangle, op, stored.view(), Z.view());
@@ -347,7 +339,7 @@ TYPED_TEST(Complex, CholeskyQrAndReconstruction) {
             SCOPED_TRACE(shape_name(m, n));
             Matrix<T> A = random_complex<T>(m, n);
             for (Index i = 0; i < m; ++i) A(i, n - 1) = A(i, 0) + A(i, n - 1) * Real<T>(0x1p-5);
-            Matrix<T> Q = copied<T>(A.view()), R = poisoned<T>(n, n), Tf = poisoned<T>(n, n);
+            Matrix<T> Q = copy<T>(A.view()), R = poisoned<T>(n, n), Tf = poisoned<T>(n, n);
             const auto passes = cholesky_passes<T, Host>(ctx, shifted, true, Q.view(), Q.view(), R.view());
             ASSERT_EQ(passes.state, Passes::State::Certified);
             this->expect_factors(A, Q, R);

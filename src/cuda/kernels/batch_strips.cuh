@@ -308,7 +308,7 @@ __device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
     }
 }
 
-/// Writes what the H tiles from `first` on have of R, below row m nothing. They leave the strip: zeros come in their place.
+/// Writes R of the H tiles from `first` on, of the first `tiles`, and sets them to zero in the strip.
 template <class S>
 __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int tiles,
                                              typename S::Scalar* image) {

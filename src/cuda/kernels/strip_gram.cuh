@@ -4,14 +4,14 @@
 // matrices instead of once a column.
 //
 //     G = CᵀC = RᵀR                     Cholesky, a row of R a step
-//     C₁ − L Λ = R,   V = [L; C₂ Λ⁻¹]   the same step for C₁, the strip's top: Λ(j, ·) is what the columns lose along v_j, and the
-//                                       sign of R(j, ·) makes Λ(j, j) = C₁(j, j) − R(j, j) a sum
+//     C₁ − L Λ = R,   V = [L; C₂ Λ⁻¹]   the same step for C₁, the strip's top. Λ(j, ·) is what the columns lose along v_j. The sign
+//                                       of R(j, ·) makes |Λ(j, j)| = |C₁(j, j)| + |R(j, j)|
 //     T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, τ_j = 2/‖v_j‖²
 //
-// T belongs to the V that is there, so that Q is orthogonal whatever the error of V. That error is what QᵀC keeps below R, and what R differs
-// from its upper part. With columns of norm 1 products lose ε of G, 2⁻²¹ in f32 and u in f64; RᵀR = G + E, |E| <= ε, has R + E R⁻¹ to first
-// order, so both are of order ε μ with μ = max_l Σ_i |Λ⁻¹(i, l)|. Random errors E of size ε and μ up to 8 leave at most 90 u in 20 trials each of
-// 50 to 500 rows; those that products make are ten times smaller.
+// T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R. Let columns have norm 1.
+// Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has the factor R + E R⁻¹. So both errors are of
+// order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|. With random E of size ε and μ up to 8 they were at most 90 u in 20 trials each of 48 to 512
+// rows. The E of products is ten times smaller.
 
 #include "cuda/kernels/strip_layout.cuh"
 
@@ -159,7 +159,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
             for (int k = 0; k < rows; ++k) next.top_column[first + k] = top[k], next.inverse[first + k] = inverse[k];
         }
     };
-    // Λ(j, l) = C₁(j, l) − R(j, l) and with 1/Λ(j, j) C₁(·, l) and Λ⁻¹(·, l) lose what they have of column j
+    // Λ(j, l) = C₁(j, l) − R(j, l);  C₁(·, l) −= C₁(·, j) Λ(j, l)/Λ(j, j), and Λ⁻¹(·, l) likewise
     const auto eliminate = [&](int j, bool has_row, T& row_of_r) {
         const auto& now = step[(j + 1) % 2];
         const T alpha = now.top_row[j], norm = now.norm, b = now.top_row[l], r = now.r[l],
