@@ -89,7 +89,7 @@ Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor fa
     return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
 }
 
-unsigned thread_blocks(Index count) { return static_cast<unsigned>(ceil_div(count, Index(matrix_threads))); }
+unsigned thread_blocks(Index count) { return static_cast<unsigned>((count + matrix_threads - 1) / matrix_threads); }
 
 /// f(i, j, b) for every entry of `count` rows×cols matrices, threads along the columns of one matrix after the other.
 template <class F>
@@ -128,7 +128,9 @@ template <class T>
 bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
     const bool full_precision = arithmetic == Arithmetic::Auto ||
                                 arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
-    return m > 0 && n > 0 && n < 1 << 30 && (in_columns(m, n) || (full_precision && strips::width_of<T>(m) > 0));
+    if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
+    const bool in_strips = full_precision && strips::width_of<T>(m) > 0 && m * std::min(n, m) <= Tuning<Cuda>::most_alone;
+    return in_columns(m, n) || in_strips;
 }
 
 template <class T>
@@ -222,8 +224,13 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
     SmallBatch all(ctx, m, n, members.count);
     const Index bad = all.factor(ctx, A, members, check_finite);
     if (bad >= 0) return bad;
-    all.unpack(ctx, kept, members, B);
-    if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
+    if (all.in_strips_ && kept == Factor::VR) {
+        strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
+                          Entries<T>(ctx, other, members));
+    } else {
+        all.unpack(ctx, kept, members, B);
+        if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
+    }
     if (form_q) all.form_q(ctx, members, other);
     return bad;
 }

@@ -30,7 +30,7 @@ public:
     static bool pays_alone(Index m, Index n, Arithmetic arithmetic) {
         return fits(m, n, arithmetic) && m * n <= Tuning<Cuda>::most_alone;
     }
-    static bool applies_alone(Index m, Index p) { return m * p <= 4 * Tuning<Cuda>::most_alone; }
+    static bool applies_alone(Index m, Index p) { return m * p <= Tuning<Cuda>::most_alone; }
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count);
 
     /// Waits if `check_finite`.

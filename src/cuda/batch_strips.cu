@@ -1,15 +1,16 @@
 #include "cuda/batch_strips.hpp"
 
+#include "cuda/kernels/batch_strips.cuh"
 #include "cuda/launch.hpp"
 
 namespace quoin::cuda::strips {
 
 namespace {
 
-/// Blocks of `warps` warps with r tiles of 8×width each, `blocks` of them on a multiprocessor.
-template <class T, int width, int r, int warps, int blocks_>
+/// Clusters of `cluster` blocks of `warps` warps with r tiles of 8×width each, `blocks` of them on a multiprocessor.
+template <class T, int width, int r, int warps, int blocks_, int cluster = 1>
 struct StripKernel {
-    using Kept = Strip<T, width, r, warps>;
+    using Kept = Strip<T, width, r, warps, cluster>;
     static constexpr int blocks = blocks_;
 };
 
@@ -19,27 +20,35 @@ void with_strips(Index m, Work work) {
     const auto first_of = [&](auto... kernels) {
         with_first([&](auto kernel) { return m <= decltype(kernel)::Kept::rows; }, work, kernels...);
     };
-    // One matrix, some and many of n×n, H100, ms, in strips of 16 and of 32 columns:
-    //       f32: 176²          256²           512²           f64: 176²       256²         512²
-    //   1        0.081 / 0.109  0.120 / 0.167  0.317 / 0.463       0.119 / 0.199              0.39 / 0.71
-    //   40       0.093 / 0.113                                     0.153 / 0.195
-    //   1000     0.72 / 0.76    1.46 / 1.23    (640) 4.27 / 3.46   (1000)       2.27 / 3.21   (200) 2.97 / 3.08
+    // One matrix, some and many of n×n, H100, ms by this kernel and by (width, r, warps, blocks, cluster) with less or more of each:
+    //   f32    176²    1, 40     0.083, 0.090         (16, 2, 16, 1) 0.092, 0.098
+    //          352²    1, 40     0.19, 0.205          (16, 3, 16, 1) 0.181, 0.224
+    //          512²    1, 640    0.46, 3.48           (16, 4, 16, 1) 0.266, 6.5    (16, 8, 8, 2) 0.32, 4.2    (16, 4, 8, 2, 2) 0.30, –
+    //          1024²   1, 60     0.752, 2.41          (16, 8, 16, 1) 0.627, 2.93   (16, 8, 8, 2, 2) 0.63, 3.0
+    //          2048²   1, 8      1.34, 3.28           (16, 16, 16, 1) 2.05, 2.99   (16, 8, 16, 1, 2) 1.43, 3.2
+    //          4096²   1, 2      3.87, 6.7            (16, 16, 8, 2, 4) 5.2, 6.7   (16, 16, 16, 1, 2) 5.6, 7.2
+    //          8192 × 256        0.211                (16, 16, 8, 2, 8) 0.30
+    //   f64    1024²             0.776                (16, 8, 16, 1) 1.17          (16, 4, 16, 1, 2) 0.86
+    //          2048²             1.61                 (16, 4, 16, 1, 4) 1.77       (16, 4, 8, 2, 8) 2.0
+    //          4096²             8.26                 (16, 4, 16, 1, 8) 8.9
+    //          8192 × 256        0.374                (16, 8, 16, 1, 8) 0.44
     if constexpr (std::is_same_v<T, float>) {
         first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 3, 8, 2>(),
                  StripKernel<T, 16, 4, 8, 2>(), StripKernel<T, 16, 6, 8, 2>(), StripKernel<T, 32, 8, 8, 2>(),
-                 StripKernel<T, 16, 16, 8, 2>(), StripKernel<T, 16, 16, 16, 1>());
+                 StripKernel<T, 16, 16, 8, 2>(), StripKernel<T, 16, 8, 8, 2, 4>(), StripKernel<T, 16, 8, 16, 1, 4>(),
+                 StripKernel<T, 16, 8, 16, 1, 8>(), StripKernel<T, 16, 16, 16, 1, 8>());
     } else {
         first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 4, 8, 2>(),
-                 StripKernel<T, 16, 8, 8, 1>(), StripKernel<T, 16, 8, 16, 1>());
+                 StripKernel<T, 16, 8, 8, 1>(), StripKernel<T, 16, 8, 8, 1, 2>(), StripKernel<T, 16, 8, 8, 1, 4>(),
+                 StripKernel<T, 16, 8, 8, 1, 8>(), StripKernel<T, 16, 16, 8, 1, 8>());
     }
 }
 
-/// Blocks that are worth starting for so much work.
-Index resident_blocks(Context<Cuda>& ctx, const void* kernel, int threads, std::size_t shared, Index work) {
-    int blocks = 0;
-    QUOIN_CUDA_CHECK(lift_limits(kernel));
-    QUOIN_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared));
-    return std::min<Index>(work, Index(blocks) * ctx.state().multiprocessors);
+/// The launch of `clusters` clusters.
+template <class S>
+LaunchShape shape_of(Index clusters) {
+    return {static_cast<unsigned>(clusters * S::cluster), S::threads, sizeof(StripShared<S>),
+            S::cluster > 1 ? unsigned(S::cluster) : 0};
 }
 
 }  // namespace
@@ -53,10 +62,11 @@ int width_of(Index m) {
 
 template <class T>
 StripSize size_of(Index count, Index m, Index n) {
-    const Index k = std::min(m, n), width = width_of<T>(m);
+    const Index k = std::min(m, n);
+    const int width = width_of<T>(m);
     const auto pieces = [](Index x, Index of) { return static_cast<int>(ceil_div(x, of)); };
     return {count,        static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
-            pieces(m, 8), pieces(n, width),    pieces(k, width)};
+            pieces(m, 8), pieces(n, width),    pieces(k, width),    width};
 }
 
 template <class T>
@@ -71,11 +81,12 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
     with_strips<T>(size.m, [&](auto shape) {
         using S = typename decltype(shape)::Kept;
         constexpr auto kernel = factor_strips<S, shape.blocks>;
-        const std::size_t shared = sizeof(StripShared<S>);
-        const Index blocks =
-            resident_blocks(ctx, reinterpret_cast<const void*>(kernel), S::threads, shared, size.count * size.strips);
-        QUOIN_CUDA_CHECK(launch(kernel, {static_cast<unsigned>(blocks), S::threads, shared}, ctx.stream(), size, blocks,
-                                A, F, next_ticket, done, first_bad));
+        // more would wait for a ticket that is not there
+        const Index clusters =
+            std::min(size.count * size.strips,
+                     std::max<Index>(1, Index(shape.blocks) * ctx.state().multiprocessors / S::cluster));
+        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done,
+                                first_bad));
     });
 }
 
@@ -86,10 +97,9 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
     with_strips<T>(size.m, [&](auto shape) {
         using S = typename decltype(shape)::Kept;
         constexpr auto kernel = apply_strips<S, shape.blocks>;
-        const std::size_t shared = sizeof(StripShared<S>);
-        const Index blocks = std::min<Index>(size.count * ceil_div(p, Index(S::Width)), 1 << 30);
-        QUOIN_CUDA_CHECK(launch(kernel, {static_cast<unsigned>(blocks), S::threads, shared}, ctx.stream(), size, F,
-                                transpose, p, from, identity, to));
+        const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::Width)), (1 << 30) / S::cluster);
+        QUOIN_CUDA_CHECK(
+            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, identity, to));
     });
 }
 
@@ -97,10 +107,11 @@ namespace {
 
 constexpr int unpack_warps = 8;
 
-/// Rows of up to `rows` of the strips' images and R's diagonal blocks to matrices, a column a warp; zeros below R if `upper`.
+/// Rows of up to `rows` of the strips' images and R's diagonal blocks to matrices, a column a warp, and its tau to where there is memory
+/// for it; zeros below R if `upper`.
 template <class T, int width>
 __global__ void __launch_bounds__(32 * unpack_warps)
-    unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to) {
+    unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to, BatchEntries<T> tau) {
     const int lane = threadIdx.x % 32;
     for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.n;
          x += Index(gridDim.x) * unpack_warps) {
@@ -110,6 +121,7 @@ __global__ void __launch_bounds__(32 * unpack_warps)
         const T* const square = F.squares + (b * size.panels + strip) * 2 * width * width + col;
         const int diagonal = strip < size.panels ? strip * width : rows;
         const auto B = to[b];
+        if ((tau.data || tau.list) && lane == 0 && j < size.k) tau[b](j, 0) = F.tau[b * size.k + j];
         for (int i = lane; i < rows; i += 32) {
             T y = 0;
             if (i >= diagonal && i <= j) {
@@ -128,13 +140,13 @@ __global__ void __launch_bounds__(32 * unpack_warps)
 
 template <class T>
 void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
-            const BatchEntries<T>& to) {
+            const BatchEntries<T>& to, const BatchEntries<T>& tau) {
     if (size.count == 0) return;
     const bool upper = factor == Factor::R;
     const Index blocks = std::min<Index>(ceil_div(size.count * size.n, Index(unpack_warps)), 1 << 20);
     const auto unpack_with = [&](auto kernel) {
         kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, upper ? size.k : size.m,
-                                                                                      upper, to);
+                                                                                      upper, to, tau);
     };
     width_of<T>(size.m) == 32 ? unpack_with(unpack_images<T, 32>) : unpack_with(unpack_images<T, 16>);
     check_launch("unpack_strips");
@@ -147,7 +159,8 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
                             unsigned long long*);                                                                   \
     template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                   \
                            const BatchEntries<const T>&, bool, const BatchEntries<T>&);                             \
-    template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&);
+    template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&, \
+                            const BatchEntries<T>&);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -3,7 +3,7 @@
 // Batches that are factored strip by strip, everything in one launch (kernels/batch_strips.cuh).
 
 #include "cuda/kernels/batch_entries.cuh"
-#include "cuda/kernels/batch_strips.cuh"
+#include "cuda/kernels/strip_size.cuh"
 #include "cuda/state.hpp"
 #include "primitives/small_batch.hpp"
 
@@ -25,9 +25,9 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
            const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to);
-/// V and R, m×n, or R, k×n.
+/// V and R, m×n, or R, k×n; and tau, k×1, where there is memory for it.
 template <class T>
 void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
-            const BatchEntries<T>& to);
+            const BatchEntries<T>& to, const BatchEntries<T>& tau = {});
 
 }  // namespace quoin::cuda::strips

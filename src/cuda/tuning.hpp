@@ -29,11 +29,11 @@ struct Tuning<Cuda> : CommonTuning {
         if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : extends_t ? 11000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
-    /// Entries of the largest matrix that one kernel (kernels/batch_strips.cuh) factors faster than panels do. ms, H100 and, panels, H200:
-    ///                   176²   352²   512²   1024²  2048²   f64: 176²   352²   512²   1024²
-    ///   one kernel      0.10   0.21   0.48   0.78   2.1          0.14   0.30   0.39   1.2
-    ///   panels          0.43   0.82   1.08   1.94   4.7          0.42   0.84   1.14   2.1
-    static constexpr Index most_alone = Index(1) << 22;
+    /// Entries of the largest matrix that one kernel (kernels/batch_strips.cuh) factors faster than panels do. ms, H100 (panels up to 2048²: H200):
+    ///                   176²   352²   512²   1024²  2048²  4096²   f64: 176²   352²   512²   1024²  2048²  4096²
+    ///   one kernel      0.10   0.21   0.48   0.78   1.5    4.2           0.14   0.30   0.39   0.84   1.7    8.5
+    ///   panels          0.43   0.82   1.08   1.94   4.7    8.7           0.42   0.84   1.14   2.1    5.2    9.8
+    static constexpr Index most_alone = Index(1) << 24;
     /// Larger matrices of a batch go side by side on so many streams, where a matrix has between so many flops: fewer take less time than
     /// the host's threads, more fill the device.
     static constexpr int lanes = 4;

@@ -1,58 +1,51 @@
 #pragma once
 
-// Many matrices of up to 8·R·warps rows, factored strip by strip of `Width` columns: a block holds a strip in its registers.
+// Many matrices of up to 8·R·warps·cluster rows, factored strip by strip of `Width` columns: a cluster of blocks, or one block, holds a
+// strip in its registers.
 //
 //     A = [ strip 0 | strip 1 | … ]     strip s:  C := H_{s−1}ᵀ ⋯ H_1ᵀ H_0ᵀ C, H_i = I − V_i T_i V_iᵀ, from the strips before it,
 //                                       then its own reflectors V_s, T_s, and R above them, which are written once
 //
-// One launch factors the whole batch. Blocks draw tickets (strip, matrix), a strip after the strips that it needs, and wait for V_i
-// until the block that makes it says so: a strip may be updated by V_0 … V_{i−1} while another block makes V_i. The bits of
-// a result do not depend on the order in which blocks come.
+// One launch factors the whole batch. Clusters draw tickets (strip, matrix), a strip after the strips that it needs, and wait for V_i
+// until the cluster that makes it says so: a strip may be updated by V_0 … V_{i−1} while another cluster makes V_i. T_i comes after V_i,
+// and is waited for after VᵀC. The bits of a result do not depend on the order in which clusters come.
 //
-//     W := VᵀC       sums over a warp's own rows, then over warps in shared memory
-//     U := op(T) W   H²/2 products, H = Width/8
+//     W := VᵀC       sums over a warp's own rows, then over warps in shared memory, then over the blocks of the cluster
+//     U := op(T) W   H²/2 products, H = Width/8, by every block
 //     C := C − V U   by each warp for its rows, while the next V comes into the places that are free
 //
 // f32 takes three products of f16 for one (strip_products.cuh). The numbers have sizes that f16 holds: a column starts with
-// 2 <= max |c| <= 2⁸ and keeps its norm, at most √m 2⁸ < 2¹⁴; |v| <= 1; columns of VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors,
-// and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about u max |c| in norm.
+// 2 <= max |c| <= 2⁸, of more than 2048 rows 2⁴ <= max |c| <= 2⁶, and keeps its norm, at most √m max |c| < 2¹⁴; |v| <= 1; columns of
+// VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors, and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about
+// u max |c| in norm.
 // Many matrices are bound by these products, few by the chain of columns (strip_columns.cuh), and of panels (strip_gram.cuh).
 
 #include "cuda/kernels/column_vectors.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/strip_columns.cuh"
 #include "cuda/kernels/strip_gram.cuh"
+#include "cuda/kernels/strip_size.cuh"
 
 namespace quoin::cuda::strips {
 
-/// Of a batch of m×n matrices, k = min(m, n): 8-row tiles of a matrix, strips of it, and those of them that have reflectors.
-struct StripSize {
-    Index count;
-    int m, n, k, tiles, strips, panels;
-};
-
-/// Images of all strips, matrix after matrix; of each that has reflectors R's diagonal block and T; tau, k a matrix.
-/// From its diagonal block on an image has V with its ones and zeros, in tiles as ReflectorTile has them; above that R.
-template <class T>
-struct StripFactors {
-    T *images, *squares, *tau;
-};
-
 /// e of a column whose numbers become too large or too small for its products, else 0.
-template <class T>
-__device__ int exponent_of(T largest) {
+template <class S>
+__device__ int exponent_of(typename S::Scalar largest) {
+    using T = typename S::Scalar;
     if constexpr (std::is_same_v<T, double>) {
         return far_exponent(largest);
     } else {
-        const bool fits = largest >= 2 && largest <= 0x1p8f;
-        return fits || largest == 0 || !(largest <= std::numeric_limits<T>::max()) ? 0 : ilogb(largest) - 7;
+        constexpr bool tall = S::rows > 2048;
+        constexpr int least = tall ? 4 : 1, most = tall ? 6 : 8;
+        const bool fits = largest >= 1 << least && largest <= 1 << most;
+        return fits || largest == 0 || !(largest <= std::numeric_limits<T>::max()) ? 0 : ilogb(largest) - (most - 1);
     }
 }
 
 /// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent. Whether all of the thread's entries are
 /// finite.
 template <class S>
-__device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s,
+__device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& cluster,
                                            const typename BatchEntries<const typename S::Scalar>::One& A, int m,
                                            Index first, Index cols) {
     using T = typename S::Scalar;
@@ -74,14 +67,14 @@ __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s,
                 finite += x * 0;
             }
         }
-        largest = over_rows(largest, [](T x, T y) { return max(x, y); });
+        largest = over_rows(largest, Larger());
         if (me.q == 0) s.dots[0][me.col(h)][me.warp] = largest;
     }
-    __syncthreads();
+    cluster.join_dots(s.dots[0], Larger());
     if (threadIdx.x < S::Width) {
         T largest = 0;
         for (int w = 0; w < S::warps; ++w) largest = max(largest, s.dots[0][threadIdx.x][w]);
-        s.exponent[threadIdx.x] = exponent_of(largest);
+        s.exponent[threadIdx.x] = exponent_of<S>(largest);
     }
     __syncthreads();
 #pragma unroll
@@ -120,10 +113,10 @@ __device__ StripPanel<S> panel_of(const StripSize& size, const StripFactors<type
     return {image_of<S>(size, F, b, i), square_of<S>(size, F, b, i, 1), i * S::H};
 }
 
-/// Starts the copies of this warp's tiles of V in one chunk, zeros above its diagonal block and below A, and of T with the first.
-/// Each warp copies what it reads of V.
+/// Starts the copies of this warp's tiles of V in one chunk, zeros above its diagonal block and below A, and with the first of T if
+/// `with_t`. Each warp copies what it reads of V.
 template <class S>
-__device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int tiles, int chunk) {
+__device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int tiles, int chunk, bool with_t) {
     using T = typename S::Scalar;
     constexpr int unit = 16 / int(sizeof(T));
     const StripThread<S> me;
@@ -137,21 +130,21 @@ __device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int t
             for (int x = 0; x < S::tile; x += 32 * unit) {
                 const int at = x + me.lane * unit;
                 if (S::tile % (32 * unit) == 0 || at < S::tile)
-                    copy_async<16>(s.V + t * S::tile + at, from + at, exists ? unit : 0);
+                    copy_async<16>(s.V + me.place(r) * S::tile + at, from + at, exists ? unit : 0);
             }
         }
     });
-    if (chunk == 0) {
+    if (chunk == 0 && with_t) {
         for (int at = threadIdx.x * unit; at < StripShared<S>::square; at += S::threads * unit)
             copy_async<16>(s.t + at, panel.t + at, unit);
     }
 }
 
-/// C := (I − V op(T) Vᵀ) C with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by thread 0;
-/// `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
+/// C := (I − V op(T) Vᵀ) C with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by the last warp, and
+/// may be what brings T; `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
 template <class S, class Meanwhile, class Next>
-__device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, bool transpose, Meanwhile meanwhile,
-                                            Next next) {
+__device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, bool transpose,
+                                            Meanwhile meanwhile, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     constexpr int Width = S::Width, H = S::H, M = S::M, square = Width * Width;
@@ -170,7 +163,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, 
                     for (int r = start; r < start + n; r += step) {
                         const bool pair = step == 2 && r + 1 < start + n;
                         auto& sums = acc[r / step % S::sums];
-                        const T* const V = s.V + me.tile(r) * S::tile;
+                        const T* const V = s.V + me.place(r) * S::tile;
                         Operand<T, 2> b[2];
 #pragma unroll
                         for (int x = 0; x < 2; ++x) {
@@ -215,8 +208,8 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, 
     }
     __syncthreads();
     {
-        sum_parts(s);
-        if (threadIdx.x == 0) meanwhile();
+        sum_parts(s, cluster);
+        if (me.warp == S::warps - 1) meanwhile();
     }
     __syncthreads();
     // −U = −op(T) W, a 16×8 tile a warp
@@ -248,13 +241,16 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, int first, 
 /// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
 /// diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
 template <class S>
-__device__ void invert_gram(StripShared<S>& s, typename S::Scalar* to) {
+__device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* to) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width;
     T* const product = s.part[0];
     const auto gram = [&](int i, int j) { return s.part[1][i * Width + j]; };
     const auto t = [&](int i, int j) -> T& { return s.t[square_place<Width>(i, j)]; };
-    const auto store = [&](int i, int j, T x) { t(i, j) = to[square_place<Width>(i, j)] = x; };
+    const auto store = [&](int i, int j, T x) {
+        t(i, j) = x;
+        if (stores) to[square_place<Width>(i, j)] = x;
+    };
     if (threadIdx.x < Width) {
         // T(i, c) = −τ_i Σ_{i<l<=c} (VᵀV)(i, l) T(l, c)
         const int c = threadIdx.x % 8, first = threadIdx.x - c;
@@ -318,7 +314,7 @@ __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int 
         T above, below;
     };
     const StripThread<S> me;
-    const int slot = first / S::warps, t = me.tile(slot);
+    const int slot = first / S::all_warps, t = me.tile(slot);
     if (t < first || t >= min(first + S::H, tiles)) return;
 #pragma unroll
     for (int r = 0; r < S::R; ++r) {
@@ -361,11 +357,25 @@ __device__ __forceinline__ int load_acquired(const int* p) {
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
     return x;
 }
-__device__ __forceinline__ void store_released(int* p, int x) {
-    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+__device__ __forceinline__ void add_released(int* p, int x) {
+    asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+inline constexpr int v_done = 1 << 16;
+/// p of the cluster's first block, in this block.
+template <class S, class P>
+__device__ __forceinline__ void copy_to_cluster(P* p) {
+    static_assert(sizeof(P) == 8);
+    if constexpr (S::cluster > 1) {
+        for (int peer = 1; peer < S::cluster; ++peer) {
+            std::uint32_t to;
+            asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(p)), "r"(peer));
+            asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(to), "l"(*p) : "memory");
+        }
+    }
 }
 
-/// Factors the batch; the first matrix with NaN or Inf to *first_bad, unless that is null. done[b]: panels of matrix b that are complete. Tickets go strip by strip through `group` matrices at a time.
+/// Factors the batch; the first matrix with NaN or Inf to *first_bad, unless that is null. done[b]: of matrix b's panels, how many have
+/// their T, and in units of v_done how many blocks' parts of V there are. Tickets go strip by strip through `group` matrices at a time.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     factor_strips(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
@@ -374,34 +384,43 @@ __global__ void __launch_bounds__(S::threads, blocks)
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
+    Cluster<S> cluster(s);
+    const int rank = cluster_rank<S>();
     S C;
     for (;;) {
-        __syncthreads();
-        if (threadIdx.x == 0) s.ticket = static_cast<Index>(atomicAdd(next_ticket, 1ull));
-        __syncthreads();
+        cluster.wait_for_all();
+        if (threadIdx.x == 0 && rank == 0) {
+            s.ticket = static_cast<Index>(atomicAdd(next_ticket, 1ull));
+            copy_to_cluster<S>(&s.ticket);
+        }
+        cluster.wait_for_all();
         if (s.ticket >= size.count * size.strips) return;
         const Index in_group = s.ticket % (group * size.strips), start = s.ticket / (group * size.strips) * group,
                     members = min(group, size.count - start), b = start + in_group % members;
         const int strip = static_cast<int>(in_group / members), before = min(strip, size.panels);
         T* const image = image_of<S>(size, F, b, strip);
-        int ready = 0;
+        int ready_v = 0, ready_t = 0;
         bool fetched = false;
-        if (!load_strip(C, s, A[b], size.m, Index(strip) * S::Width, size.n) && first_bad) {
+        const auto look = [&] {
+            const int ready = load_acquired(done + b);
+            s.ready_v = ready / (v_done * S::cluster);
+            s.ready_t = ready % v_done;
+        };
+        if (!load_strip(C, s, cluster, A[b], size.m, Index(strip) * S::Width, size.n) && first_bad) {
             atomicMin(first_bad, static_cast<unsigned long long>(b));
         }
         for (int i = 0; i < before; ++i) {
             const auto fetch = [&](int panel, int chunk) {
-                fetch_chunk<S>(s, panel_of<S>(size, F, b, panel), size.tiles, chunk);
+                fetch_chunk<S>(s, panel_of<S>(size, F, b, panel), size.tiles, chunk, ready_t > panel);
             };
             if (!fetched) {
-                if (ready <= i) {
+                if (ready_v <= i) {
                     __syncthreads();
                     if (threadIdx.x == 0) {
-                        while ((ready = load_acquired(done + b)) <= i) __nanosleep(32);
-                        s.ready = ready;
+                        for (look(); s.ready_v <= i; look()) __nanosleep(32);
                     }
                     __syncthreads();
-                    ready = s.ready;
+                    ready_v = s.ready_v, ready_t = s.ready_t;
                 }
                 unrolled<S::chunks>([&](auto chunk) {
                     fetch(i, chunk);
@@ -410,10 +429,22 @@ __global__ void __launch_bounds__(S::threads, blocks)
             }
             fetched = false;
             apply_panel(
-                C, s, i * S::H, true, [&] { s.ready = i + 1 < before ? load_acquired(done + b) : ready; },
+                C, s, cluster, i * S::H, true,
+                [&] {
+                    if (threadIdx.x % 32 == 0 && (i + 1 < before || ready_t <= i)) {
+                        do {
+                            look();
+                        } while (s.ready_t <= i);
+                    }
+                    if (ready_t > i) return;
+                    __syncwarp();
+                    const auto* const t = reinterpret_cast<const uint4*>(panel_of<S>(size, F, b, i).t);
+                    for (int at = threadIdx.x % 32; at < int(sizeof(s.t) / sizeof(*t)); at += 32)
+                        reinterpret_cast<uint4*>(s.t)[at] = t[at];
+                },
                 [&](int chunk) {
-                    ready = s.ready;
-                    fetched = i + 1 < before && ready > i + 1;
+                    ready_v = s.ready_v, ready_t = s.ready_t;
+                    fetched = i + 1 < before && ready_v > i + 1;
                     if (fetched) fetch(i + 1, chunk);
                     commit_copies();
                 });
@@ -424,25 +455,29 @@ __global__ void __launch_bounds__(S::threads, blocks)
         if (strip >= size.panels) continue;
         const int first = strip * S::H, columns = min(S::Width, size.k - strip * S::Width);
         T* const r_block = square_of<S>(size, F, b, strip, 0);
+        const auto v_stored = [&] {
+            if (threadIdx.x == S::threads - 32) add_released(done + b, v_done);
+        };
         bool by_gram = false;
         if constexpr (S::by_gram) {
             if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
-                by_gram = factor_by_gram(C, s, first, size.tiles, image, r_block);
+                by_gram = factor_by_gram(C, s, cluster, first, size.tiles, image, r_block, v_stored);
         }
         if (!by_gram) {
-            factor_active_rows(C, s, first, columns);
+            factor_active_rows(C, s, cluster, first, columns);
             store_v(C, first, size.tiles, image);
             __syncthreads();
-            for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) {
+            v_stored();
+            for (int x = threadIdx.x; rank == 0 && x < S::Width * S::Width; x += S::threads) {
                 const int i = x / S::Width, j = x % S::Width;
                 r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[2][x];
             }
         }
         __syncthreads();
-        invert_gram(s, square_of<S>(size, F, b, strip, 1));
+        invert_gram(s, rank == 0, square_of<S>(size, F, b, strip, 1));
         __syncthreads();
-        if (threadIdx.x == 0) store_released(done + b, strip + 1);
-        if (threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
+        if (threadIdx.x == 0 && rank == 0) add_released(done + b, 1);
+        if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
     }
 }
 
@@ -455,8 +490,9 @@ __global__ void __launch_bounds__(S::threads, blocks)
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
     const StripThread<S> me;
+    Cluster<S> cluster(s);
     const Index strips = (p + S::Width - 1) / S::Width;
-    for (Index x = blockIdx.x; x < size.count * strips; x += gridDim.x) {
+    for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
         const Index b = x % size.count, strip = x / size.count, first_col = strip * S::Width;
         S C;
@@ -473,18 +509,18 @@ __global__ void __launch_bounds__(S::threads, blocks)
             if (threadIdx.x < S::Width) s.exponent[threadIdx.x] = -e;
             __syncthreads();
         } else {
-            load_strip(C, s, from[b], size.m, first_col, p);
+            load_strip(C, s, cluster, from[b], size.m, first_col, p);
         }
         const int panels = identity ? static_cast<int>(min(Index(size.panels), strip + 1)) : size.panels;
         const auto fetch = [&](int step, int chunk) {
             if (step < panels)
-                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk);
+                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk, true);
             commit_copies();
         };
         unrolled<S::chunks>([&](auto chunk) { fetch(0, chunk); });
         for (int step = 0; step < panels; ++step) {
             apply_panel(
-                C, s, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {},
+                C, s, cluster, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {},
                 [&](int chunk) { fetch(step + 1, chunk); });
         }
         const auto target = to[b];

@@ -10,14 +10,14 @@ namespace quoin::cuda::strips {
 /// above that. The strip then has V below the diagonal and zeros from there up. Row-major in upper triangles: VᵀV in s.part[1], but for its
 /// diagonal, R in s.part[2]; tau in s.tau.
 template <class S, int From>
-__device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int first, int columns) {
+__device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, Cluster<S>& cluster, int first, int columns) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width, R = S::R, H = S::H;
     const StripThread<S> me;
     const int g = me.g, q = me.q, lane = me.lane % Width;
     unrolled<H>([&](auto hj) {
-        const int row_tile = first + hj, row_slot = row_tile / S::warps;
-        const bool has_row = row_tile % S::warps == me.warp;
+        const int row_tile = first + hj, row_slot = row_tile / S::all_warps;
+        const bool block_has_row = me.has(row_tile), has_row = block_has_row && row_tile % S::warps == me.warp;
         for (int jj = 0; jj < 8 && 8 * hj + jj < columns; ++jj) {
             const int j = 8 * hj + jj;
             auto& dots = s.dots[j % 2];
@@ -40,7 +40,7 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int fi
             }
             // x = column j below its diagonal, for every column; s_l = xᵀ a_l
             T x[R][2];
-            const auto find_dots = [&] {
+            const auto find_dots = [&](T* row_too) {
                 T part[H] = {};
 #pragma unroll
                 for (int r = From; r < R; ++r) {
@@ -52,20 +52,21 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int fi
                     }
                 }
                 sum_and_store_dots<S>(part, dots, me);
-                __syncthreads();
+                cluster.join_dots(dots, Add(), row_too, row_too ? Width : 0, block_has_row);
             };
-            find_dots();
+            find_dots(row);
             T alpha = row[j], below = sum_of_warps<S::warps>(dots[j]), unscaled = 1;
             if (fma(alpha, alpha, below) < least_squares_kept<T>()) {
                 // 2^-e x in the place of x, where its squares lose digits
                 T largest = abs(alpha);
 #pragma unroll
                 for (int r = From; r < R; ++r) largest = max(largest, max(abs(x[r][0]), abs(x[r][1])));
-                largest = over_rows(largest, [](T a, T b) { return max(a, b); });
-                if (me.lane == 0) s.largest[me.warp] = largest;
-                __syncthreads();
+                largest = over_rows(largest, Larger());
+                auto& others = s.dots[(j + 1) % 2];
+                if (me.lane < S::Width) others[me.lane][me.warp] = largest;
+                cluster.join_dots(others, Larger());
                 largest = abs(alpha);
-                for (int w = 0; w < S::warps; ++w) largest = max(largest, s.largest[w]);
+                for (int w = 0; w < S::warps; ++w) largest = max(largest, others[0][w]);
                 const int e = largest > 0 ? ilogb(largest) : 0;
 #pragma unroll
                 for (int r = From; r < R; ++r) {
@@ -74,7 +75,7 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int fi
                         if (g == jj) strip.c[r][hj][half] = scalbn(strip.c[r][hj][half], -e);
                     }
                 }
-                find_dots();
+                find_dots(nullptr);
                 alpha = scalbn(alpha, -e);
                 below = sum_of_warps<S::warps>(dots[j]);
                 unscaled = scalbn(T(1), e);
@@ -111,13 +112,13 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, int fi
 }
 /// factor_panel, without the slots whose tiles are all above `first`.
 template <class S>
-__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, int first, int columns) {
+__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int columns) {
     constexpr int step = S::R > 8 ? S::R / 2 : S::R > 4 ? 2 : 1;
     for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) s.part[1][x] = s.part[2][x] = 0;
     if (threadIdx.x < S::Width) s.tau[threadIdx.x] = 0;
-    const int from = first / S::warps / step;
+    const int from = first / S::all_warps / step;
     unrolled<S::R / step>([&](auto x) {
-        if (from == x) factor_panel<S, x * step>(C, s, first, columns);
+        if (from == x) factor_panel<S, x * step>(C, s, cluster, first, columns);
     });
 }
 

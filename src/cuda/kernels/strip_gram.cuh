@@ -21,9 +21,26 @@ namespace quoin::cuda::strips {
 inline constexpr int least_rows_by_gram = 48;
 inline constexpr float most_growth = 8;
 
-/// Every column from tile `first` on times a power of two that makes its norm 1/2 to 1, and the power to s.exponent.
+/// work(i, j, c) for the entries (i, j) that this thread has of the strip's top, which starts in tile `first`.
+template <class S, class Work>
+__device__ __forceinline__ void for_top(S& C, int first, Work work) {
+    const StripThread<S> me;
+#pragma unroll
+    for (int r = 0; r < S::R; ++r) {
+        const int top = me.tile(r) - first;
+        if (top < 0 || top >= S::H) continue;
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) work(8 * top + 2 * me.q + e, me.col(h), C.c[r][h][e]);
+        }
+    }
+}
+
+/// Every column from tile `first` on times a power of two that makes its norm 1/2 to 1, and the power to s.exponent. s.t := the strip's
+/// top, row-major.
 template <class S>
-__device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, int first) {
+__device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Cluster<S>& cluster, int first) {
     using T = typename S::Scalar;
     const StripThread<S> me;
     T squares[S::H] = {};
@@ -37,12 +54,17 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, int f
         }
     }
     sum_and_store_dots<S>(squares, s.dots[0], me);
-    __syncthreads();
+    for_top(C, first, [&](int i, int j, T c) { s.t[i * S::Width + j] = c; });
+    cluster.join_dots(s.dots[0], Add(), s.t, StripShared<S>::square, me.has(first));
+    const auto exponent = [&](int column) {
+        const T sum = sum_of_warps<S::warps>(s.dots[0][column]);
+        return sum >= least_squares_kept<T>() && sum <= std::numeric_limits<T>::max() ? (ilogb(sum) >> 1) + 1 : 0;
+    };
+    for (int x = threadIdx.x; x < StripShared<S>::square; x += S::threads)
+        s.t[x] = PowerOfTwo<T>(-exponent(x % S::Width)) * s.t[x];
 #pragma unroll
     for (int h = 0; h < S::H; ++h) {
-        const T sum = sum_of_warps<S::warps>(s.dots[0][me.col(h)]);
-        const int e =
-            sum >= least_squares_kept<T>() && sum <= std::numeric_limits<T>::max() ? (ilogb(sum) >> 1) + 1 : 0;
+        const int e = exponent(me.col(h));
         const PowerOfTwo<T> factor(-e);
         if (me.warp == 0 && me.q == 0) s.exponent[me.col(h)] += e;
 #pragma unroll
@@ -54,10 +76,11 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, int f
     }
 }
 
-/// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there;
-/// s.part[1] := XᵀX, row-major.
-template <class S, class Stored>
-__device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, int first, Stored stored) {
+/// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there, and
+/// all_stored() when the block has all; s.part[1] := XᵀX, row-major.
+template <class S, class Stored, class AllStored>
+__device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, Cluster<S>& cluster, int first,
+                                                Stored stored, AllStored all_stored) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     using Word = typename Tile::Word;
@@ -75,7 +98,7 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, i
 #pragma unroll
                     for (int h = 0; h < H; ++h) {
                         Tile::split(words[h], x, X.c[r + x][h][0], X.c[r + x][h][1]);
-                        Tile::store(s.V + me.tile(r + x) * S::tile, me.col(h), me.q, words[h], x);
+                        Tile::store(s.V + me.place(r + x) * S::tile, me.col(h), me.q, words[h], x);
                     }
                 }
 #pragma unroll
@@ -105,7 +128,8 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, i
         s.part[me.warp][square_place<Width>(16 * mi + of / 2 * 8 + me.g, 8 * h + 2 * me.q) + of % 2] = sums[mi][h][of];
     }
     __syncthreads();
-    sum_parts(s);
+    all_stored();
+    sum_parts(s, cluster);
     __syncthreads();
     for (int x = threadIdx.x; x < Width * Width; x += S::threads) {
         const int i = x / Width, j = x % Width;
@@ -202,38 +226,21 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
         sum += abs(inverse[k]);
         s.u.set(i / 16, l / 8, i % 16 / 8 * 2 + l % 2, 4 * (i % 8) + l % 8 / 2, inverse[k]);
         s.part[0][i * Width + l] = i > l ? top[k] * scale : T(i == l);
-        r_block[i * Width + l] = unscaled * R[k];
+        if (me.rank == 0) r_block[i * Width + l] = unscaled * R[k];
     }
     s.chain.sums[warp][l] = sum;
 }
 
-/// work(i, j, c) for the entries (i, j) that this thread has of the strip's top, which starts in tile `first`.
-template <class S, class Work>
-__device__ __forceinline__ void for_top(S& C, int first, Work work) {
-    const StripThread<S> me;
-#pragma unroll
-    for (int r = 0; r < S::R; ++r) {
-        const int top = me.tile(r) - first;
-        if (top < 0 || top >= S::H) continue;
-#pragma unroll
-        for (int h = 0; h < S::H; ++h) {
-#pragma unroll
-            for (int e = 0; e < 2; ++e) work(8 * top + 2 * me.q + e, me.col(h), C.c[r][h][e]);
-        }
-    }
-}
-
-/// R to `r_block`, V to the tiles of `image`, VᵀV to s.part[1], tau to s.tau. Returns false, with a strip that has only been scaled, if
-/// the columns are too close to collinear.
-template <class S>
-__device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int first, int tiles, typename S::Scalar* image,
-                                               typename S::Scalar* r_block) {
+/// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, VᵀV to s.part[1], tau to s.tau. Returns false,
+/// with a strip that has only been scaled, if the columns are too close to collinear.
+template <class S, class VStored>
+__device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles, typename S::Scalar* image,
+                                               typename S::Scalar* r_block, VStored v_stored) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width, unit = 16 / int(sizeof(T));
     const StripThread<S> me;
-    normalize_columns(C, s, first);
-    for_top(C, first, [&](int i, int j, T c) { s.t[i * Width + j] = c; });
-    store_with_gram(C, s, first, [](int, auto) {});
+    normalize_columns(C, s, cluster, first);
+    store_with_gram(C, s, cluster, first, [](int, auto) {}, [] {});
     if (me.warp < 2 * chain_warps) factor_gram(s, r_block);
     __syncthreads();
     T growth = 0;
@@ -244,15 +251,9 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int firs
         return false;
     }
     add_product<true>(C, s, first, [](int) {});
-#pragma unroll
-    for (int r = 0; r < S::R; ++r) {
-        if (me.tile(r) >= first) continue;
-#pragma unroll
-        for (int h = 0; h < S::H; ++h) C.c[r][h][0] = C.c[r][h][1] = 0;
-    }
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
-    store_with_gram(C, s, first, [&](int start, auto n) {
+    store_with_gram(C, s, cluster, first, [&](int start, auto n) {
         __syncwarp();
 #pragma unroll
         for (int r = start; r < start + n; ++r) {
@@ -261,9 +262,9 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, int firs
 #pragma unroll
             for (int at = me.lane * unit; at < S::tile; at += 32 * unit)
                 *reinterpret_cast<uint4*>(image + Index(t) * S::tile + at) =
-                    *reinterpret_cast<const uint4*>(s.V + t * S::tile + at);
+                    *reinterpret_cast<const uint4*>(s.V + me.place(r) * S::tile + at);
         }
-    });
+    }, v_stored);
     if (threadIdx.x < Width) s.tau[threadIdx.x] = 2 / s.part[1][threadIdx.x * (Width + 1)];
     return true;
 }

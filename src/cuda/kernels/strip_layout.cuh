@@ -1,12 +1,13 @@
 #pragma once
 
-// A strip of a matrix in the registers of a block, and what the block shares.
+// A strip of a matrix in the registers of a cluster of blocks, or of one block, and what a block shares.
 //
-// The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of W holds
+// The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of the W of all blocks holds
 // tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores take that
 // as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
 
 #include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/cluster_exchange.cuh"
 #include "cuda/kernels/strip_products.cuh"
 
 namespace quoin::cuda::strips {
@@ -18,12 +19,12 @@ __host__ __device__ constexpr int square_place(int i, int j) {
     return i * Width + (j ^ (((i >> shift) & mask) << 3));
 }
 
-/// `warps` warps, each with R tiles of 8 rows and `Width` columns.
-template <class T, int Width_, int R_, int warps_>
+/// `cluster` blocks of `warps` warps, each with R tiles of 8 rows and `Width` columns.
+template <class T, int Width_, int R_, int warps_, int cluster_ = 1>
 struct Strip {
     using Scalar = T;
-    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps;
-    static constexpr int rows = 8 * R * warps, H = Width / 8, M = H / 2, tile = 8 * Width;
+    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps, cluster = cluster_;
+    static constexpr int all_warps = warps * cluster, rows = 8 * R * all_warps, H = Width / 8, M = H / 2, tile = 8 * Width;
     /// Tiles whose copies arrive together.
     static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
     static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
@@ -38,6 +39,16 @@ struct Strip {
 
 /// Warps of strip_gram.cuh that share the rows of R, and as many those of C₁ and Λ⁻¹.
 inline constexpr int chain_warps = 4;
+
+/// What the blocks of a cluster send to each other, `count` numbers each, in two rounds by turns.
+template <class T, int count, int cluster>
+struct ClusterInbox {
+    static constexpr int bytes = cluster * count * int(sizeof(T));
+    alignas(16) T from[2][cluster][count];
+    Mailbox mailbox[2];
+};
+template <class T, int count>
+struct ClusterInbox<T, count, 1> {};
 
 template <class S>
 struct StripShared {
@@ -65,21 +76,46 @@ struct StripShared {
         } chain;
     };
     T row[2][Width], tau[Width];
-    T largest[S::warps];
     int exponent[Width];
     Index ticket;
-    int ready;
+    int ready_v, ready_t;
+    ClusterInbox<T, Width + square, S::cluster> inbox;
 };
+
+/// The number of this block in its cluster.
+template <class S>
+__device__ __forceinline__ int cluster_rank() {
+    int rank = 0;
+    if constexpr (S::cluster > 1) asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
 
 /// Where a thread is in its strip.
 template <class S>
 struct StripThread {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4, rank = cluster_rank<S>();
 
-    __device__ int tile(int r) const { return r * S::warps + warp; }
+    __device__ int tile(int r) const { return r * S::all_warps + rank * S::warps + warp; }
+    /// Where tile(r) is in the block's shared memory.
+    __device__ int place(int r) const { return r * S::warps + warp; }
+    /// Whether this block has the tile.
+    __device__ bool has(int tile) const { return tile / S::warps % S::cluster == rank; }
     /// Row of c[r][·][e].
     __device__ int row(int r, int e) const { return 8 * tile(r) + 2 * q + e; }
     __device__ int col(int h) const { return 8 * h + g; }
+};
+
+struct Add {
+    template <class T>
+    __device__ __forceinline__ T operator()(T x, T y) const {
+        return x + y;
+    }
+};
+struct Larger {
+    template <class T>
+    __device__ __forceinline__ T operator()(T x, T y) const {
+        return max(x, y);
+    }
 };
 
 /// x of the lanes with this g, over their four q.
@@ -117,25 +153,115 @@ __device__ __forceinline__ void for_active_groups(int chunk, int first, Work wor
     });
 }
 
-/// s.part[0] := the sum of all parts.
+/// The blocks of a cluster, which exchange what each has of a sum. Every exchange is called by all threads of all blocks.
 template <class S>
-__device__ __forceinline__ void sum_parts(StripShared<S>& s) {
+class Cluster {
+public:
     using T = typename S::Scalar;
-    constexpr int square = StripShared<S>::square, each = square > S::threads ? square / S::threads : 1;
-    struct alignas(each * sizeof(T) < 16 ? each * sizeof(T) : 16) Some {
-        T x[each];
-    };
-    if (threadIdx.x * each >= square) return;
-    Some sum = reinterpret_cast<const Some*>(s.part[0])[threadIdx.x];
-#pragma unroll
-    for (int w = 1; w < S::warps; ++w) {
-        const Some other = reinterpret_cast<const Some*>(s.part[w])[threadIdx.x];
-#pragma unroll
-        for (int x = 0; x < each; ++x) sum.x[x] += other.x[x];
-    }
-    reinterpret_cast<Some*>(s.part[0])[threadIdx.x] = sum;
-}
 
+    __device__ explicit Cluster(StripShared<S>& s) : s_(s) {
+        if constexpr (S::cluster > 1) {
+            if (threadIdx.x == 0) {
+                for (auto& mailbox : s.inbox.mailbox) mailbox.open(s.inbox.bytes);
+            }
+            wait_for_all();
+        }
+    }
+    /// Every block's writes come before what any block does next.
+    __device__ __forceinline__ static void wait_for_all() {
+        if constexpr (S::cluster > 1) {
+            asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+        } else {
+            __syncthreads();
+        }
+    }
+    /// Of Width + Width² numbers, vector_size a thread: what all blocks have for them, joined in the order of ranks.
+    template <class Join>
+    __device__ __forceinline__ Vector<T> exchange(const Vector<T>& mine, Join join) {
+        constexpr int N = vector_size<T>, senders = (S::Width + StripShared<S>::square) / N;
+        static_assert(S::cluster == 1 || senders <= S::threads);
+        Vector<T> result = mine;
+        if constexpr (S::cluster > 1) {
+            auto& inbox = s_.inbox;
+            auto& mailbox = inbox.mailbox[round_ % 2];
+            auto& from = inbox.from[round_ % 2];
+            if (threadIdx.x < senders) {
+#pragma unroll
+                for (int peer = 0; peer < S::cluster; ++peer)
+                    mailbox.send(peer, from[cluster_rank<S>()] + N * threadIdx.x, mine);
+                mailbox.receive(round_ / 2, threadIdx.x == 0, inbox.bytes);
+                result = *reinterpret_cast<const Vector<T>*>(from[0] + N * threadIdx.x);
+#pragma unroll
+                for (int peer = 1; peer < S::cluster; ++peer) {
+                    const auto other = *reinterpret_cast<const Vector<T>*>(from[peer] + N * threadIdx.x);
+#pragma unroll
+                    for (int x = 0; x < N; ++x) result.at[x] = join(result.at[x], other.at[x]);
+                }
+            }
+            ++round_;
+        }
+        return result;
+    }
+    /// dots[column], which has a part of each warp, := what all warps of all blocks have, joined, and zeros; the `count` <= Width² numbers
+    /// of `given` := those of the block that has them. Starts and ends with a barrier of the block.
+    template <class Join, int stride>
+    __device__ __forceinline__ void join_dots(T (*dots)[stride], Join join, T* given = nullptr, int count = 0,
+                                              bool has_given = false) {
+        __syncthreads();
+        if constexpr (S::cluster > 1) {
+            constexpr int N = vector_size<T>;
+            const int column = N * threadIdx.x, of_given = column - S::Width;
+            const bool of_dots = of_given < 0, exists = !of_dots && of_given < count;
+            Vector<T> mine = {};
+#pragma unroll
+            for (int x = 0; x < N; ++x) {
+                if (of_dots) {
+                    mine.at[x] = dots[column + x][0];
+                    for (int w = 1; w < S::warps; ++w) mine.at[x] = join(mine.at[x], dots[column + x][w]);
+                } else if (exists && has_given) {
+                    mine.at[x] = given[of_given + x];
+                }
+            }
+            const Vector<T> result = exchange(mine, join);
+#pragma unroll
+            for (int x = 0; x < N; ++x) {
+                if (of_dots) {
+                    for (int w = 0; w < S::warps; ++w) dots[column + x][w] = w == 0 ? result.at[x] : T(0);
+                } else if (exists) {
+                    given[of_given + x] = result.at[x];
+                }
+            }
+            __syncthreads();
+        }
+    }
+
+private:
+    StripShared<S>& s_;
+    int round_ = 0;
+};
+
+/// s.part[0] := the sum of all parts of all blocks.
+template <class S>
+__device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster) {
+    using T = typename S::Scalar;
+    constexpr int N = vector_size<T>, count = StripShared<S>::square / N, rounds = (count + S::threads - 1) / S::threads;
+#pragma unroll
+    for (int round = 0; round < rounds; ++round) {
+        const int at = round * S::threads + threadIdx.x;
+        Vector<T> sum = {};
+        if (at < count) {
+            sum = reinterpret_cast<const Vector<T>*>(s.part[0])[at];
+#pragma unroll
+            for (int w = 1; w < S::warps; ++w) {
+                const auto other = reinterpret_cast<const Vector<T>*>(s.part[w])[at];
+#pragma unroll
+                for (int x = 0; x < N; ++x) sum.at[x] += other.at[x];
+            }
+        }
+        sum = cluster.exchange(sum, Add());
+        if (at < count) reinterpret_cast<Vector<T>*>(s.part[0])[at] = sum;
+    }
+}
 /// The sums over the four q of `part`, which each lane has for its H columns, to dots[column].
 template <class S, class T, int stride>
 __device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[stride], const StripThread<S>& me) {
@@ -152,7 +278,7 @@ __device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[st
     } else {
 #pragma unroll
         for (int h = 0; h < S::H; ++h) {
-            const T sum = over_rows(part[h], [](T a, T b) { return a + b; });
+            const T sum = over_rows(part[h], Add());
             if (me.q == h) dots[me.col(h)][me.warp] = sum;
         }
     }
@@ -190,7 +316,7 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
             for_active_groups<S>(chunk, first, [&](int start, auto n) {
                 Operand<T, 2> b[n];
 #pragma unroll
-                for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.tile(start + x) * S::tile, kk, me.lane);
+                for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.place(start + x) * S::tile, kk, me.lane);
                 T acc[n * M][4] = {};
 #pragma unroll
                 for (int pass = 0; pass < passes<T>; ++pass) {
