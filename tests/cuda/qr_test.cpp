@@ -206,7 +206,7 @@ protected:
     /// A = [D; 0]: nothing is below the diagonal, and nothing is reflected.
     template <class T>
     void columns_that_are_zero_below() {
-        for (auto [m, n] : {std::pair<Index, Index>{20000, 32}, {20000, 100}, {3000, 200}})
+        for (auto [m, n] : {std::pair<Index, Index>{20000, 32}, {20000, 100}, {17000, 200}, {3000, 200}, {300, 200}})
             for (Method method : {Method::Auto, Method::BlockedHouseholder, Method::CAQR, Method::CholeskyQR2}) {
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(method));
                 Matrix<T> A = filled<T>(m, n, 0);

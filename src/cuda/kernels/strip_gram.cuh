@@ -20,6 +20,10 @@ namespace quoin::cuda::strips {
 /// Strips of fewer rows go column by column: most have a larger μ than most_growth, above which C has no reflectors by its Gram matrix.
 inline constexpr int least_rows_by_gram = 48;
 inline constexpr float most_growth = 8;
+/// Of a column x with norm ν and diagonal entry α, what (ν − |α|)/ν must exceed, well above ε: a column of zeros below α has H = I, which
+/// no Gram matrix shows.
+template <class T>
+inline constexpr T least_below = std::is_same_v<T, float> ? 0x1p-15 : 0x1p-40;
 
 /// work(i, j, c) for the entries (i, j) that this thread has of the strip's top, which starts in tile `first`.
 template <class S, class Work>
@@ -140,7 +144,7 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
 }
 
 /// Of G in s.part[1] and C₁ in s.t, row-major: R with its scale to `r_block`, row-major, L below the diagonal of s.part[0], Λ⁻¹ to s.u,
-/// Σ|Λ⁻¹(i, l)| over a warp's rows to s.chain.sums. By 2 chain_warps warps: lane l has column l.
+/// Σ|Λ⁻¹(i, l)| over a warp's rows to s.chain.sums, or the largest number if column l has next to nothing below its diagonal entry. By 2 chain_warps warps: lane l has column l.
 template <class S>
 __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scalar* r_block) {
     using T = typename S::Scalar;
@@ -175,6 +179,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
         return;
     }
     T top[rows], inverse[rows], R[rows] = {}, scale = 0;
+    bool has_below = true;
     const auto publish = [&](int j, bool has_row, T row) {
         auto& next = step[(j + 1) % 2];
         if (has_row && writes) next.top_row[l] = row;
@@ -197,6 +202,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
         }
         row_of_r = has_row && l >= j ? (negative ? of_r : -of_r) : row_of_r;
         scale = l == j ? (negative ? -d : d) : scale;
+        has_below = has_below && (l != j || norm - abs(alpha) > least_below<T> * norm);
     };
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
@@ -228,7 +234,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
         s.part[0][i * Width + l] = i > l ? top[k] * scale : T(i == l);
         if (me.rank == 0) r_block[i * Width + l] = unscaled * R[k];
     }
-    s.chain.sums[warp][l] = sum;
+    s.chain.sums[warp][l] = has_below ? sum : std::numeric_limits<T>::max();
 }
 
 /// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, VᵀV to s.part[1], tau to s.tau. Returns false,
