@@ -144,8 +144,8 @@ private:
 ///
 /// ‖A_b − Q_bR_b‖ = O(nu)‖A_b‖ and ‖I − Q_bᵀQ_b‖ = O(nu) for every finite A_b, by Householder reflectors. Small matrices are factored
 /// several at once, one in each lane of the vector registers; others each by one thread as `qr` does it. On a GPU all matrices of one
-/// shape are factored by one launch if they have at most 2048 rows (1024 in f64). The bits of a result depend
-/// on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
+/// shape are factored by one launch if they have at most 16 384 rows (8192 in f64), and 2²⁴ entries in their first min(m, n) columns. The
+/// bits of a result depend on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
 /// Blocks until done; on a GPU only if `check_finite`, and without it what is called here can be captured into a CUDA graph once a call has
 /// taken the memory that it needs. Takes any options of `qr`. With a `method` other than Auto and
 /// BlockedHouseholder, or with `verify`, each matrix is factored by a `qr` of its own.

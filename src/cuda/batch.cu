@@ -129,7 +129,8 @@ bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
     const bool full_precision = arithmetic == Arithmetic::Auto ||
                                 arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
     if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
-    const bool in_strips = full_precision && strips::width_of<T>(m) > 0 && m * std::min(n, m) <= Tuning<Cuda>::most_alone;
+    const bool in_strips =
+        full_precision && strips::width_of<T>(m) > 0 && m * std::min(n, m) <= Tuning<Cuda>::most_alone;
     return in_columns(m, n) || in_strips;
 }
 

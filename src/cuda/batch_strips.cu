@@ -85,8 +85,8 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
         const Index clusters =
             std::min(size.count * size.strips,
                      std::max<Index>(1, Index(shape.blocks) * ctx.state().multiprocessors / S::cluster));
-        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done,
-                                first_bad));
+        QUOIN_CUDA_CHECK(
+            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, first_bad));
     });
 }
 
@@ -152,13 +152,13 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
     check_launch("unpack_strips");
 }
 
-#define QUOIN_INSTANTIATE(T)                                                                                        \
-    template int width_of<T>(Index);                                                                                \
-    template StripSize size_of<T>(Index, Index, Index);                                                             \
-    template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&, \
-                            unsigned long long*);                                                                   \
-    template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                   \
-                           const BatchEntries<const T>&, bool, const BatchEntries<T>&);                             \
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template int width_of<T>(Index);                                                                                  \
+    template StripSize size_of<T>(Index, Index, Index);                                                               \
+    template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&,   \
+                            unsigned long long*);                                                                     \
+    template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                     \
+                           const BatchEntries<const T>&, bool, const BatchEntries<T>&);                               \
     template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&, \
                             const BatchEntries<T>&);
 QUOIN_INSTANTIATE(float)

@@ -514,7 +514,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
         const int panels = identity ? static_cast<int>(min(Index(size.panels), strip + 1)) : size.panels;
         const auto fetch = [&](int step, int chunk) {
             if (step < panels)
-                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk, true);
+                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk,
+                               true);
             commit_copies();
         };
         unrolled<S::chunks>([&](auto chunk) { fetch(0, chunk); });

@@ -112,7 +112,8 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, Cluste
 }
 /// factor_panel, without the slots whose tiles are all above `first`.
 template <class S>
-__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int columns) {
+__device__ __forceinline__ void factor_active_rows(S& C, StripShared<S>& s, Cluster<S>& cluster, int first,
+                                                   int columns) {
     constexpr int step = S::R > 8 ? S::R / 2 : S::R > 4 ? 2 : 1;
     for (int x = threadIdx.x; x < S::Width * S::Width; x += S::threads) s.part[1][x] = s.part[2][x] = 0;
     if (threadIdx.x < S::Width) s.tau[threadIdx.x] = 0;

@@ -240,13 +240,15 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
 /// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, VᵀV to s.part[1], tau to s.tau. Returns false,
 /// with a strip that has only been scaled, if the columns are too close to collinear.
 template <class S, class VStored>
-__device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles, typename S::Scalar* image,
-                                               typename S::Scalar* r_block, VStored v_stored) {
+__device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles,
+                                               typename S::Scalar* image, typename S::Scalar* r_block,
+                                               VStored v_stored) {
     using T = typename S::Scalar;
     constexpr int Width = S::Width, unit = 16 / int(sizeof(T));
     const StripThread<S> me;
     normalize_columns(C, s, cluster, first);
-    store_with_gram(C, s, cluster, first, [](int, auto) {}, [] {});
+    store_with_gram(
+        C, s, cluster, first, [](int, auto) {}, [] {});
     if (me.warp < 2 * chain_warps) factor_gram(s, r_block);
     __syncthreads();
     T growth = 0;
@@ -259,18 +261,21 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
     add_product<true>(C, s, first, [](int) {});
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
-    store_with_gram(C, s, cluster, first, [&](int start, auto n) {
-        __syncwarp();
+    store_with_gram(
+        C, s, cluster, first,
+        [&](int start, auto n) {
+            __syncwarp();
 #pragma unroll
-        for (int r = start; r < start + n; ++r) {
-            const int t = me.tile(r);
-            if (t < first || t >= tiles) continue;
+            for (int r = start; r < start + n; ++r) {
+                const int t = me.tile(r);
+                if (t < first || t >= tiles) continue;
 #pragma unroll
-            for (int at = me.lane * unit; at < S::tile; at += 32 * unit)
-                *reinterpret_cast<uint4*>(image + Index(t) * S::tile + at) =
-                    *reinterpret_cast<const uint4*>(s.V + me.place(r) * S::tile + at);
-        }
-    }, v_stored);
+                for (int at = me.lane * unit; at < S::tile; at += 32 * unit)
+                    *reinterpret_cast<uint4*>(image + Index(t) * S::tile + at) =
+                        *reinterpret_cast<const uint4*>(s.V + me.place(r) * S::tile + at);
+            }
+        },
+        v_stored);
     if (threadIdx.x < Width) s.tau[threadIdx.x] = 2 / s.part[1][threadIdx.x * (Width + 1)];
     return true;
 }

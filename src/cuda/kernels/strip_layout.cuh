@@ -24,7 +24,8 @@ template <class T, int Width_, int R_, int warps_, int cluster_ = 1>
 struct Strip {
     using Scalar = T;
     static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps, cluster = cluster_;
-    static constexpr int all_warps = warps * cluster, rows = 8 * R * all_warps, H = Width / 8, M = H / 2, tile = 8 * Width;
+    static constexpr int all_warps = warps * cluster, rows = 8 * R * all_warps, H = Width / 8, M = H / 2,
+                         tile = 8 * Width;
     /// Tiles whose copies arrive together.
     static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
     static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
@@ -244,7 +245,8 @@ private:
 template <class S>
 __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster) {
     using T = typename S::Scalar;
-    constexpr int N = vector_size<T>, count = StripShared<S>::square / N, rounds = (count + S::threads - 1) / S::threads;
+    constexpr int N = vector_size<T>, count = StripShared<S>::square / N,
+                  rounds = (count + S::threads - 1) / S::threads;
 #pragma unroll
     for (int round = 0; round < rounds; ++round) {
         const int at = round * S::threads + threadIdx.x;
