@@ -34,18 +34,24 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                                 "end",
                                                                 "exponents",
                                                                 "errors",
+                                                                "half_widths",
                                                                 "sum",
                                                                 "sum_error",
+                                                                "sum_half_width",
                                                                 "divergence",
                                                                 "kolmogorov_sinai",
                                                                 "kolmogorov_sinai_error",
+                                                                "kolmogorov_sinai_half_width",
                                                                 "kaplan_yorke",
                                                                 "kaplan_yorke_error",
+                                                                "kaplan_yorke_half_width",
                                                                 "positive",
                                                                 "vanishing",
                                                                 "time",
                                                                 "transient",
                                                                 "alignment",
+                                                                "discarded",
+                                                                "resolved",
                                                                 "segments",
                                                                 "steps_per_qr",
                                                                 "seed",
@@ -67,6 +73,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
     for (Index i = 0; i < 8; ++i) {
         EXPECT_NEAR(table(i, 0), exponents[static_cast<std::size_t>(i)], 1e-5 * std::abs(table(i, 0)) + 1e-12);
         EXPECT_GT(table(i, 1), 0);
+        EXPECT_GT(table(i, 2), 1.9 * table(i, 1));
     }
     EXPECT_EQ(json_number(outcome.out, "divergence"), -8);
     EXPECT_NEAR(json_number(outcome.out, "sum"), -8, 1e-3);
@@ -209,6 +216,25 @@ TEST_F(LyapunovCli, TakesVectorsInF32AndSaysWhichSystemsAGpuHas) {
     EXPECT_NE(map.out.find("device         host (henon"), std::string::npos) << map.out;
 }
 
+// A segment of 400 steps draws the vectors apart by e^{62}: more QRs, and a word; λ₃ has its digits.
+TEST_F(LyapunovCli, SaysWhatItChanged) {
+    const Outcome cut = quoin_run("lyapunov lorenz63 --every 400 --time 1000");
+    ASSERT_EQ(cut.exit_code, 0) << cut.err;
+    EXPECT_NE(cut.out.find("instead of 400: the vectors grow too far apart"), std::string::npos) << cut.out;
+    const Outcome json = quoin_run("lyapunov lorenz63 --every 400 --time 1000 --json");
+    EXPECT_NEAR(numbers(json_value(json.out, "exponents"))[2], -14.572, 0.03);
+    EXPECT_NEAR(json_number(json.out, "sum"), -41. / 3, 1e-3);
+    EXPECT_LE(json_number(json.out, "steps_per_qr"), 200);
+
+    const Outcome until = quoin_run("lyapunov henon --until 0.01 --json");
+    ASSERT_EQ(until.exit_code, 0) << until.err;
+    EXPECT_EQ(json_value(until.out, "reached"), "true");
+    for (const double half_width : numbers(json_value(until.out, "half_widths"))) EXPECT_LE(half_width, 0.01);
+    EXPECT_NE(quoin_run("lyapunov henon --until 1e-4 --time 1000").out.find("--until 0.0001 was not reached"),
+              std::string::npos);
+    EXPECT_NE(quoin_run("lyapunov henon --time 50").out.find("too few segments for errors"), std::string::npos);
+}
+
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("lyapunov lorenz64"), usage_error,
@@ -227,8 +253,9 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     expect_error(quoin_run("lyapunov lorenz63 --step 1 --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
                  {"state at time", "step 1"});
     EXPECT_FALSE(fs::exists("d"));
-    expect_error(quoin_run("lyapunov lorenz63 --every 300 --method cholesky-qr2"),
-                 exit_code_of(ErrorCode::NumericalBreakdown), {"tangent vectors at time", "300 steps"});
+    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --time 100"),
+                 exit_code_of(ErrorCode::NumericalBreakdown), {"32 exponents have the sum", "must be -3000.68"});
+    expect_error(quoin_run("lyapunov henon --until 0"), usage_error, {"--until", "positive"});
     expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"),
                  exit_code_of(ErrorCode::UnwritableFile), {"no/such/folder/file"});
     expect_error(quoin_run("lyapunov henon --time 100 --out /dev/null"), exit_code_of(ErrorCode::UnwritableFile),

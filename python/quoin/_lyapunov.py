@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from ._errors import InvalidArgument
 
 
 class Estimate(NamedTuple):
-    """A number with its standard error; nan if it is not known."""
+    """A number, its standard error and half the width of its 95% interval; nan if they are not known."""
 
     value: float
     error: float
+    half_width: float
 
 
 class LyapunovResult(NamedTuple):
@@ -25,13 +27,18 @@ class LyapunovResult(NamedTuple):
 
     exponents: np.ndarray
     errors: np.ndarray
+    half_widths: np.ndarray
     sum: Estimate
     kolmogorov_sinai: Estimate
     kaplan_yorke: Estimate
     positive: int
     state: np.ndarray
     time: float
+    discarded: float
     segments: int
+    every: int
+    resolved: bool
+    reached: bool
     completed: bool
     method: str
     times: np.ndarray
@@ -49,8 +56,10 @@ def lyapunov(
     *,
     kind: str = "flow",
     step: float = 0.01,
+    divergence: float | None = None,
     exponents: int | None = None,
     time: float = 1000.0,
+    until: float | None = None,
     transient: float = 100.0,
     alignment: float = 100.0,
     every: int = 10,
@@ -78,13 +87,18 @@ def lyapunov(
         Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
     step : float
         Of a flow.
+    divergence : float, optional
+        The mean of div f of a flow, of log|det J| of a map, if it is known. The sum of all exponents is then checked.
     exponents : int, optional
         The first p; by default all n.
     time, transient, alignment : float
         Time to average over; before it that of the state alone; between them that of the vectors, not averaged. Of a map,
         iterations.
+    until : float, optional
+        The run ends as soon as the 95% interval of every exponent is at most ± `until`; after `time` at the latest.
     every : int
-        Steps between two factorizations.
+        Steps between two factorizations, at most. If the vectors grow too far apart in them, there are more
+        factorizations, and a warning.
     method : str
         Of `quoin.qr`.
     checkpoint : path, optional
@@ -96,19 +110,24 @@ def lyapunov(
         None.
     dtype : numpy dtype
         float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
-        f and jvp compute in float64. `every` must then keep the vectors' condition far below 1e7.
+        f and jvp compute in float64.
 
     Returns
     -------
     LyapunovResult
-        `exponents` with standard `errors` (32 batch means that grow with the run, Flyvbjerg and Petersen 1989), and
-        `Estimate`s of their `sum`, the Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension;
-        `averages[:, b]` are the exponents over the first `times[b]`.
+        `exponents` with standard `errors` and `half_widths` of their 95% intervals, and `Estimate`s of their `sum`, the
+        Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension. `discarded` is the part of `time`
+        at its start that was found to be a transient and is left out. `resolved` is false if correlations last longer than
+        1/16 of the time, so that errors may be too small; `reached` if `until` was not; `every` is the steps between
+        factorizations in use.
+        `averages[:, b]` are the exponents over the first `times[b]` after what was discarded.
 
     Raises
     ------
     NonFiniteEntry
         If the orbit or a vector becomes NaN or Inf; the message has the time.
+    NumericalBreakdown
+        If the vectors become parallel in a single step, or the sum of all exponents is not `divergence`.
 
     Examples
     --------
@@ -146,8 +165,10 @@ def lyapunov(
         lambda x: of_shape("f", f(x), x.shape),
         lambda x, V: of_shape("jvp", jvp(x, V), V.shape),
         positive("step", step),
+        None if divergence is None else real("divergence", divergence, ", or None,"),
         integer("exponents", exponents, 1, optional=True),
         real("time", time),
+        positive("until", until, optional=True),
         real("transient", transient),
         real("alignment", alignment),
         integer("every", every, 1),
@@ -159,5 +180,12 @@ def lyapunov(
         float_type("dtype", dtype) == np.float32,
         threads_number(threads),
     )
-    values, errors, total, entropy, dimension, *rest = result
-    return LyapunovResult(values, errors, Estimate(*total), Estimate(*entropy), Estimate(*dimension), *rest)
+    values, errors, half_widths, total, entropy, dimension, *rest = result
+    spectrum = LyapunovResult(values, errors, half_widths, Estimate(*total), Estimate(*entropy), Estimate(*dimension), *rest)
+    if spectrum.every < every:
+        warnings.warn(
+            f"the vectors grow too far apart in {every} steps: there was a factorization every {spectrum.every} steps", stacklevel=2
+        )
+    if not spectrum.reached:
+        warnings.warn(f"until={until:g} was not reached; it needs a longer time", stacklevel=2)
+    return spectrum

@@ -1,8 +1,10 @@
 #include "quoin/lyapunov.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +29,15 @@ void take(const nb::object& result, double* to, Index count) {
     std::copy_n(array.data(), count, to);
 }
 
-nb::tuple to_tuple(const Estimate& estimate) { return nb::make_tuple(estimate.value, estimate.error); }
+nb::tuple to_tuple(const Estimate& estimate) {
+    return nb::make_tuple(estimate.value, estimate.error, estimate.half_width);
+}
 
 nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
-                   Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
-                   const nb::object& method, const nb::bytes& checkpoint, double checkpoint_seconds,
-                   const nb::object& on_segment, bool f32_vectors, int threads) {
+                   std::optional<double> divergence, Index exponents, double time, double until, double transient,
+                   double alignment, Index every, std::uint64_t seed, const nb::object& method,
+                   const nb::bytes& checkpoint, double checkpoint_seconds, const nb::object& on_segment,
+                   bool f32_vectors, int threads) {
     const Index n = static_cast<Index>(x0.size());
     // what the caller's code is given is a copy, which it may keep
     const auto motion = [&](const double* x, double* y) {
@@ -43,12 +48,13 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
         const nb::gil_scoped_acquire acquired;
         take(jvp(to_numpy_vector(copy_of(x, n, 1)), to_numpy(copy_of(X.data, n, X.cols))), Y.data, n * X.cols);
     };
-    std::unique_ptr<TangentMap<>> system =
-        flow ? tangent_map(UserFlow{x0, motion, tangent, step}) : tangent_map(UserMap{x0, motion, tangent});
+    std::unique_ptr<TangentMap<>> system = flow ? tangent_map(UserFlow{x0, motion, tangent, step, divergence})
+                                                : tangent_map(UserMap{x0, motion, tangent, divergence});
 
     LyapunovOptions options;
     options.exponents = exponents;
     options.time = time;
+    options.until = until;
     options.transient = transient;
     options.alignment = alignment;
     options.steps_per_qr = every;
@@ -67,11 +73,14 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
                            : lyapunov_spectrum(ctx, *system, options);
     });
 
-    std::vector<double> values, errors;
-    for (const Estimate& exponent : s.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& exponent : s.exponents) {
+        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
+    }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
-    return nb::make_tuple(vector(values), vector(errors), to_tuple(s.sum), to_tuple(s.kolmogorov_sinai),
-                          to_tuple(s.kaplan_yorke), s.positive, vector(s.state), s.time, s.segments, s.completed,
+    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.sum),
+                          to_tuple(s.kolmogorov_sinai), to_tuple(s.kaplan_yorke), s.positive, vector(s.state), s.time,
+                          s.discarded, s.segments, s.steps_between_qr, s.resolved, s.reached, s.completed,
                           to_string(s.method), vector(s.times), to_numpy(std::move(s.averages)), s.seconds,
                           s.qr_seconds, s.tangent_seconds, s.force_seconds);
 }
@@ -80,9 +89,9 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
 
 void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
-    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
-               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(), "checkpoint"_a,
-               "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
+    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "divergence"_a.none(), "exponents"_a,
+               "time"_a, "until"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(),
+               "checkpoint"_a, "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
 }
 
 }  // namespace quoin::python
