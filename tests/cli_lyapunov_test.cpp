@@ -109,7 +109,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
         EXPECT_NE(text.out.find(words), std::string::npos) << words << "\n" << text.out;
     // numbered from 1, the middle left out
     std::vector<int> shown;
-    const std::regex row("\n +(\\d+) +-?[0-9.]+ ± [0-9.]+(?=\n)");
+    const std::regex row("\n +(\\d+) +-?[0-9.]+ ± [0-9.]+ +95%: ± [0-9.]+(?=\n)");
     for (auto it = std::sregex_iterator(text.out.begin(), text.out.end(), row); it != std::sregex_iterator(); ++it)
         shown.push_back(std::stoi((*it)[1]));
     ASSERT_EQ(shown.size(), 24u) << text.out;

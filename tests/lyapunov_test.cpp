@@ -22,6 +22,7 @@
 #include "lyapunov/estimates.hpp"
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/pairs.hpp"
+#include "quoin/dual.hpp"
 
 namespace quoin::test {
 namespace {
@@ -707,6 +708,56 @@ TEST(Estimates, FollowFromTheExponents) {
     EXPECT_EQ(of({1, -0.5}, 9).kolmogorov_sinai.value, 1);
     EXPECT_TRUE(std::isnan(of({1, 0.5}, 9).kolmogorov_sinai.value));
     EXPECT_EQ(of({1, -std::numeric_limits<double>::infinity()}, 2).kaplan_yorke.value, 1);
+}
+
+// ---- Jacobians by dual numbers ----------------------------------------------------------------------------------------------
+
+// (f(x + εv) − f(x − εv))/2ε = Df(x) v + O(ε²) + O(u/ε), ε = 1e-6 and derivatives of order 10.
+TEST(Dual, HasTheDerivatives) {
+    const auto f = [](const auto* x, auto* y) {
+        using std::abs, std::atan, std::cos, std::cosh, std::exp, std::log, std::pow, std::sin, std::sinh, std::sqrt,
+            std::tan, std::tanh;
+        y[0] = x[0] * x[1] - 3 / x[0] + 2;
+        y[1] = (x[0] - x[1]) / (1 + pow(x[1], 2)) + sqrt(x[0]);
+        y[2] = sin(x[0]) * cos(x[1]) + tan(x[0]) + exp(-x[0]) + log(x[1]) + tanh(x[0] * x[1]);
+        y[0] += atan(x[1]) + sinh(x[0]);
+        y[1] -= cosh(x[1]);
+        y[1] *= x[0];
+        y[2] /= abs(-x[1]);
+        y[2] = x[0] < x[1] ? y[2] : y[0];
+    };
+    const std::vector<double> x{0.7, 1.3, 5};
+    const Index p = 11;  // a block of eight directions, and a part of one
+    const Matrix<double> V = random_normal<double>(3, p, 3);
+    Matrix<double> Y(3, p);
+    differentiated_map(x, f).jvp(x.data(), V.view(), Y.view());
+    for (Index j = 0; j < p; ++j) {
+        double forth[3], back[3], above[3], below[3];
+        for (Index i = 0; i < 3; ++i) {
+            forth[i] = x[static_cast<std::size_t>(i)] + 1e-6 * V(i, j);
+            back[i] = x[static_cast<std::size_t>(i)] - 1e-6 * V(i, j);
+        }
+        f(static_cast<const double*>(forth), above);
+        f(static_cast<const double*>(back), below);
+        for (Index i = 0; i < 3; ++i) EXPECT_NEAR(Y(i, j), (above[i] - below[i]) / 2e-6, 1e-7);
+    }
+}
+
+// The vectors of the flow above, whose Jacobian is written down, up to rounding that the flow takes apart for 10 time units.
+TEST(Dual, GivesTheSpectrum) {
+    Context<Host> ctx;
+    const LyapunovOptions options{.time = 10, .transient = 0, .alignment = 2};
+    const auto own = tangent_map(differentiated_flow(
+        {1, 1, 0},
+        [](const auto* x, auto* d) {
+            d[0] = -x[1] - x[2];
+            d[1] = x[0] + 0.2 * x[1];
+            d[2] = 0.2 + x[2] * (x[0] - 5.7);
+        },
+        0.02));
+    const LyapunovSpectrum f = lyapunov_spectrum(ctx, *own, options), g = lyapunov_spectrum(ctx, *roessler(1), options);
+    EXPECT_EQ(f.state, g.state);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(f.exponents[i].value, g.exponents[i].value, 1e-11);
 }
 
 // ---- spectra that are known ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "lyapunov/estimates.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
+#include "lyapunov/segments.hpp"
 #include "quoin/lyapunov.hpp"
 #include "quoin/qr.hpp"
 
@@ -18,15 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Segments of length tau that cover `time`.
-Index segments_of(const char* name, double time, double tau) {
-    require_finite(name, time);
-    require_at_least<double>(name, time, 0);
-    const double count = std::ceil(time / tau * (1 - 1e-12));
-    if (count > 1e15) throw InvalidArgument(fmt::format("{} of {} is {:.3g} segments, too many", name, time, count));
-    return static_cast<Index>(count);
-}
 
 /// to := A, in host memory; and back. Both wait.
 template <class T>
@@ -162,13 +154,7 @@ private:
         return {phase, time(), static_cast<double>(state_.segment) / static_cast<double>(end_)};
     }
 
-    void require_finite_state() const {
-        for (Index i = 0; i < n_; ++i) {
-            if (!std::isfinite(state_.x[static_cast<std::size_t>(i)])) {
-                throw NonFiniteEntry(i, 0, fmt::format("the state at time {:.6g} (step {})", time(), system_.step()));
-            }
-        }
-    }
+    void require_finite_state() const { quoin::require_finite_state(state_.x, time(), system_.step()); }
 
     /// x := Φᵏ(x), Z := DΦᵏ(x) Q = Q'R.
     void segment() {
@@ -249,7 +235,7 @@ private:
         for (Index j = 0; j < p_; ++j) {
             const double r = std::abs(static_cast<double>(diagonal_on_host_(j, 0)));
             const double norm = static_cast<double>(norms[static_cast<std::size_t>(j)]);
-            if (r < least_digits * Scalar<T>::u * norm) {
+            if (lacks_digits<T>(r, norm)) {
                 if (can_be_cut()) return false;
                 if (r > 0) {
                     throw NumericalBreakdown(
@@ -377,7 +363,6 @@ private:
 
     // A small QR, thousands of times a second, costs less than the threads that would share it cost to wake.
     static constexpr double worth_a_team = 1e8;
-    static constexpr double least_digits = 1000;  // of r_jj, in its roundings: log r_jj is known to 0.001
     static constexpr Index segments_per_measurement = 64;
 
     Context<D>& ctx_;

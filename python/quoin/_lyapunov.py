@@ -9,8 +9,9 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arguments import float_type, function, integer, one_of, path_bytes, positive, real, threads_number
+from ._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
 from ._arrays import on_host, to_float
+from ._derivatives import jvp_of
 from ._errors import InvalidArgument
 
 
@@ -49,9 +50,40 @@ class LyapunovResult(NamedTuple):
     force_seconds: float
 
 
+class CovariantResult(NamedTuple):
+    """Covariant vectors' exponents, local and over the run, and their angles in radians."""
+
+    exponents: np.ndarray
+    segment: float
+    local: np.ndarray
+    split: int
+    angles: np.ndarray
+    least_angles: np.ndarray
+    times: np.ndarray | None
+    states: np.ndarray | None
+    vectors: np.ndarray | None
+
+
+def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str) -> tuple[list[float], Callable, Callable]:
+    """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape."""
+    start = to_float(on_host(x0, name)[0], name).astype(np.float64)
+    if start.ndim != 1:
+        raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
+    one_of("kind", kind, "flow", "map")
+    motion, tangent = jvp_of(function("f", f), jvp)
+
+    def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
+        array = np.asfortranarray(result, dtype=np.float64)
+        if array.shape != shape:
+            raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
+        return array
+
+    return (start.tolist(), lambda x: of_shape("f", motion(x), x.shape), lambda x, V: of_shape("jvp", tangent(x, V), V.shape))
+
+
 def lyapunov(
     f: Callable[[np.ndarray], Any],
-    jvp: Callable[[np.ndarray, np.ndarray], Any],
+    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
     x0: Any,
     *,
     kind: str = "flow",
@@ -80,8 +112,10 @@ def lyapunov(
     ----------
     f : callable
         f(x) of shape (n,): the vector field, or the next state of a map.
-    jvp : callable
-        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``.
+    jvp : callable, None, 'jax' or 'torch'
+        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``. None: f is
+        differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. 'jax' or 'torch': by
+        that library, whose float64 arrays f is then given.
     x0 : array_like, shape (n,)
     kind : {'flow', 'map'}
         Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
@@ -140,30 +174,19 @@ def lyapunov(
     >>> bool(abs(henon.exponents[0] - 0.419) < 5 * henon.errors[0]), round(henon.sum.value, 6)
     (True, -1.203973)
     """
-    start = to_float(on_host(x0, "lyapunov")[0], "lyapunov").astype(np.float64)
-    if start.ndim != 1:
-        raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
-    one_of("kind", kind, "flow", "map")
-
-    f, jvp = function("f", f), function("jvp", jvp)
+    start, motion, tangent = _system("lyapunov", f, jvp, x0, kind)
     if callback is not None:
         function("callback", callback, ", or None")
-
-    def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
-        array = np.asfortranarray(result, dtype=np.float64)
-        if array.shape != shape:
-            raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
-        return array
 
     def go_on(now: float, fraction: float) -> bool:
         answer = callback(now, fraction)  # type: ignore[misc]
         return answer is None or bool(answer)
 
     result = _core.lyapunov(
-        start.tolist(),
+        start,
         kind == "flow",
-        lambda x: of_shape("f", f(x), x.shape),
-        lambda x, V: of_shape("jvp", jvp(x, V), V.shape),
+        motion,
+        tangent,
         positive("step", step),
         None if divergence is None else real("divergence", divergence, ", or None,"),
         integer("exponents", exponents, 1, optional=True),
@@ -189,3 +212,84 @@ def lyapunov(
     if not spectrum.reached:
         warnings.warn(f"until={until:g} was not reached; it needs a longer time", stacklevel=2)
     return spectrum
+
+
+def covariant_lyapunov(
+    f: Callable[[np.ndarray], Any],
+    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
+    x0: Any,
+    *,
+    kind: str = "flow",
+    step: float = 0.01,
+    exponents: int | None = None,
+    time: float = 100.0,
+    transient: float = 100.0,
+    alignment: float = 100.0,
+    every: int = 10,
+    seed: int = 1,
+    split: int | None = None,
+    vectors: bool = False,
+    threads: int | None = None,
+) -> CovariantResult:
+    """Covariant Lyapunov vectors of dx/dt = f(x), or of the map x := f(x) (Ginelli et al. 2007).
+
+    Each vector is mapped to the one at the next time and grows at its own exponent. Memory is bounded: the forward run keeps a
+    checkpoint every √K of its K segments.
+
+    Parameters
+    ----------
+    f, jvp, x0, kind, step, exponents, transient, every, seed
+        As in `lyapunov`.
+    time : float
+        Over which there are vectors.
+    alignment : float
+        Time before that for the vectors of the forward run, and after it for those of the backward run, to align.
+    split : int, optional
+        `angles` are those between the first `split` vectors and the others; by default as many as grow.
+    vectors : bool
+        Whether to return all vectors.
+
+    Returns
+    -------
+    CovariantResult
+        `local[i, k]` is the growth rate of vector i in segment k, of time `segment`; `exponents` are their means. `angles[k]` is
+        the least angle between the spans of the first `split` vectors and of the others, `least_angles[i, j]` the least that
+        two vectors had. With `vectors`, `vectors[k]` (n, p) are the vectors at `times[k]`, where the state is `states[k]`.
+
+    Raises
+    ------
+    NumericalBreakdown
+        If the vectors become too parallel in `every` steps.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> cat = np.array([[2.0, 1.0], [1.0, 1.0]])
+    >>> c = quoin.covariant_lyapunov(lambda x: cat @ x % 1, lambda x, V: cat @ V, [0.1, 0.2], kind="map", every=1)
+    >>> round(c.exponents[0], 6), round(float(np.degrees(c.angles.min())))
+    (0.962424, 90)
+    """
+    start, motion, tangent = _system("covariant_lyapunov", f, jvp, x0, kind)
+    keep = flag("vectors", vectors)
+    result = _core.covariant_lyapunov(
+        start,
+        kind == "flow",
+        motion,
+        tangent,
+        positive("step", step),
+        integer("exponents", exponents, 1, optional=True),
+        positive("time", time),
+        real("transient", transient),
+        real("alignment", alignment),
+        integer("every", every, 1),
+        integer("seed", seed, 0, 2**64 - 1),
+        integer("split", split, 1, optional=True),
+        keep,
+        threads_number(threads),
+    )
+    *rest, times, states, columns = result
+    if not keep:
+        return CovariantResult(*rest, None, None, None)
+    n, p, K = len(start), len(rest[0]), len(times)
+    backward = columns.reshape(K, p, n).transpose(0, 2, 1)
+    return CovariantResult(*rest, times[::-1].copy(), states.reshape(K, n)[::-1].copy(), backward[::-1].copy())

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "arguments.hpp"
+#include "covariant_report.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
@@ -24,18 +25,33 @@ constexpr double longest_until = 100;  // of the default --time, where --until i
 struct LyapunovArguments {
     CommonArguments common;
     SystemArguments system;
-    std::optional<double> time, transient, alignment;
+    std::optional<double> time, until, transient, alignment;
     std::optional<Index> every;
     std::optional<Index> exponents;
     std::uint64_t seed = 1;
     DType dtype = DType::F64;
     std::string checkpoint, out, plot;
-    double checkpoint_seconds = 60, until = 0;
+    double checkpoint_seconds = 60;
+    bool covariant = false;
+    Index split = 0;
+    double window = 0;
+
+    CovariantOptions covariant_options() const {
+        const LyapunovOptions o = options();
+        return {.exponents = o.exponents,
+                .time = o.time,
+                .transient = o.transient,
+                .alignment = o.alignment,
+                .steps_per_qr = o.steps_per_qr,
+                .seed = o.seed,
+                .split = split,
+                .qr = o.qr};
+    }
 
     LyapunovOptions options() const {
         LyapunovOptions options = default_options(system.system());
-        options.until = until;
-        options.time = time.value_or(until > 0 ? longest_until * options.time : options.time);
+        options.until = until.value_or(0);
+        options.time = time.value_or(until ? longest_until * options.time : options.time);
         options.transient = transient.value_or(options.transient);
         options.alignment = alignment.value_or(options.alignment);
         options.steps_per_qr = every.value_or(options.steps_per_qr);
@@ -234,7 +250,21 @@ std::string table_of_defaults() {
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     arguments.system.check(command);
+    if (arguments.until && !(*arguments.until > 0)) throw CLI::ValidationError("--until", "must be positive");
     const LyapunovOptions options = arguments.options();
+    if (arguments.covariant) {
+        for (const char* name : {"--until", "--checkpoint", "--plot", "--device", "--dtype"}) {
+            if (command.count(name) > 0) throw CLI::ValidationError(name, "is not for --covariant");
+        }
+        Context<Host> ctx(arguments.common.threads);
+        const auto system = arguments.system.make<double>(ctx);
+        run_covariant(ctx, *system, arguments.covariant_options(),
+                      {arguments.out, arguments.common.json, arguments.window});
+        return;
+    }
+    for (const char* name : {"--split", "--window"}) {
+        if (command.count(name) > 0) throw CLI::ValidationError(name, "is for --covariant");
+    }
     check_plot(arguments.plot);
     std::optional<OutputDirectory> directory;
     std::string report_path, exponents_path, convergence_path, spectrum_path;
@@ -318,7 +348,6 @@ int main(int argc, char** argv) {
         .add_option("--until", arguments.until,
                     "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
                     "times its default where it is not given)")
-        ->check(CLI::PositiveNumber)
         ->type_name("E");
     add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
     add_time("--alignment", arguments.alignment,
@@ -345,6 +374,22 @@ int main(int argc, char** argv) {
         ->type_name("DIR");
     command.add_option("--plot", arguments.plot, "The exponents over the time averaged, as FILE.svg or FILE.png")
         ->type_name("FILE");
+    command.add_flag(
+        "--covariant", arguments.covariant,
+        "Covariant vectors (Ginelli et al. 2007) over --time: their local exponents, finite-time exponents and\n"
+        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians), "
+        "finite_time.svg,\n"
+        "angles.svg, report.json");
+    command
+        .add_option(
+            "--split", arguments.split,
+            "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)")
+        ->type_name("J");
+    command
+        .add_option("--window", arguments.window,
+                    "With --covariant, the time of a finite-time exponent (default: ten QRs)")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("T");
     add_dtype(
         command, arguments.dtype,
         "Type of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In\n"
@@ -356,6 +401,7 @@ int main(int argc, char** argv) {
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
         "          quoin lyapunov henon --until 1e-3\n"
+        "          quoin lyapunov lorenz63 --covariant --time 1000 --out vectors\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
         "\n" +
