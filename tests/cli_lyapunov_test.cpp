@@ -235,6 +235,35 @@ TEST_F(LyapunovCli, SaysWhatItChanged) {
     EXPECT_NE(quoin_run("lyapunov henon --time 50").out.find("too few segments for errors"), std::string::npos);
 }
 
+TEST_F(LyapunovCli, ReportsCovariantVectors) {
+    const std::string run = "lyapunov lorenz63 --covariant --time 50 --transient 10 --alignment 20 ";
+    const Outcome outcome = quoin_run(run + "--window 2 --json --out d");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_keys(outcome.out),
+              (std::vector<std::string>{"system", "dimension", "exponents", "window", "deviations", "split",
+                                        "least_angle", "percentile_angle", "median_angle", "time", "segments"}));
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    const Matrix<double> local = load<double>("d/local.npy"), finite = load<double>("d/finite_time.npy"),
+                         angles = load<double>("d/angles.npy");
+    EXPECT_TRUE(local.rows() == 3 && local.cols() == 500 && finite.rows() == 3 && finite.cols() == 25);
+    EXPECT_EQ(angles.rows() * angles.cols(), 500);
+    double least = 9, first = 0;
+    for (Index k = 0; k < 500; ++k) least = std::min(least, angles.data()[k]);
+    for (Index k = 0; k < 20; ++k) first += local(0, k) / 20;
+    EXPECT_NEAR(json_number(outcome.out, "least_angle"), least, 1e-5 * least);
+    EXPECT_NEAR(finite(0, 0), first, 1e-12);
+    for (const char* picture : {"d/finite_time.svg", "d/angles.svg"}) {
+        const std::string svg = contents(picture);
+        EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << picture;
+        EXPECT_EQ(svg.find("nan"), svg.npos) << picture;
+    }
+    const Outcome text = quoin_run(run + "--split 2");
+    for (const char* words : {"3 vectors over 50", "windows of 1\n", "of the first 2 to the other 1"})
+        EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out;
+    expect_error(quoin_run(run + "--until 1"), usage_error, {"--until", "is not for --covariant"});
+    expect_error(quoin_run("lyapunov henon --split 1"), usage_error, {"--split", "is for --covariant"});
+}
+
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("lyapunov lorenz64"), usage_error,
