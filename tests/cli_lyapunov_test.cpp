@@ -264,6 +264,32 @@ TEST_F(LyapunovCli, ReportsCovariantVectors) {
     expect_error(quoin_run("lyapunov henon --split 1"), usage_error, {"--split", "is for --covariant"});
 }
 
+TEST_F(LyapunovCli, ReadsAMeasuredSeries) {
+    Matrix<double> x(1000, 1);  // Hénon's
+    double a = 0.1, b = 0.1;
+    for (Index k = 0; k < 1000; ++k) {
+        const double next = 1 - 1.4 * a * a + b;
+        b = 0.3 * a, a = next;
+        x(k, 0) = a;
+    }
+    save("x.npy", std::move(x));
+    const Outcome json = quoin_run("lyapunov --series x.npy --delays 2 --horizon 30 --json");
+    ASSERT_EQ(json.exit_code, 0) << json.err;
+    EXPECT_EQ(json_keys(json.out),
+              (std::vector<std::string>{"series", "samples", "components", "largest", "largest_error",
+                                        "largest_half_width", "slope_from", "slope_to", "exponents", "errors",
+                                        "half_widths", "kaplan_yorke", "resolved", "time"}));
+    EXPECT_NEAR(numbers(json_value(json.out, "exponents"))[0], 0.419, 0.06);
+    EXPECT_NEAR(json_number(json.out, "largest"), 0.419, 0.1);
+    const Outcome text = quoin_run("lyapunov --series x.npy --delays 2 --exponents 1");
+    for (const char* words : {"1000 samples of 1 components", "by nearest neighbours", "of 2 variables by Jacobians"})
+        EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out << text.err;
+    expect_error(quoin_run("lyapunov henon --series x.npy"), usage_error, {"SYSTEM", "is not for --series"});
+    expect_error(quoin_run("lyapunov --series x.npy --time 3"), usage_error, {"--time", "is not for --series"});
+    expect_error(quoin_run("lyapunov --series x.npy --delays 900"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"too short"});
+}
+
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("lyapunov lorenz64"), usage_error,

@@ -22,7 +22,7 @@ from ._errors import (
 from ._factorization import BatchedFactorization, Factorization
 from ._functions import factor, from_raw, info, lstsq, plan, qr, svd
 from ._gram_schmidt import GramSchmidt
-from ._lyapunov import CovariantResult, Estimate, LyapunovResult, covariant_lyapunov, lyapunov
+from ._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
 from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
@@ -54,6 +54,7 @@ __all__ = [
     "RobustPCAResult",
     "RobustPCAStep",
     "SVDResult",
+    "SeriesResult",
     "StreamingQR",
     "StreamingR",
     "covariant_lyapunov",
@@ -62,6 +63,7 @@ __all__ = [
     "info",
     "lstsq",
     "lyapunov",
+    "lyapunov_series",
     "plan",
     "qr",
     "robust_pca",

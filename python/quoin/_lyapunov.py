@@ -64,6 +64,20 @@ class CovariantResult(NamedTuple):
     vectors: np.ndarray | None
 
 
+class SeriesResult(NamedTuple):
+    """Exponents of a measured series: all by Jacobians, the largest by nearest neighbours, and their divergence."""
+
+    exponents: np.ndarray
+    errors: np.ndarray
+    half_widths: np.ndarray
+    kaplan_yorke: Estimate
+    largest: Estimate
+    times: np.ndarray
+    logarithms: np.ndarray
+    first: int
+    last: int
+
+
 def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str) -> tuple[list[float], Callable, Callable]:
     """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape."""
     start = to_float(on_host(x0, name)[0], name).astype(np.float64)
@@ -293,3 +307,77 @@ def covariant_lyapunov(
     n, p, K = len(start), len(rest[0]), len(times)
     backward = columns.reshape(K, p, n).transpose(0, 2, 1)
     return CovariantResult(*rest, times[::-1].copy(), states.reshape(K, n)[::-1].copy(), backward[::-1].copy())
+
+
+def lyapunov_series(
+    series: Any,
+    *,
+    delays: int = 3,
+    lag: int = 1,
+    interval: float = 1.0,
+    theiler: int | None = None,
+    neighbours: int | None = None,
+    evolve: int | None = None,
+    exponents: int | None = None,
+    horizon: int | None = None,
+    threads: int | None = None,
+) -> SeriesResult:
+    """Lyapunov exponents of a measured series.
+
+    A state is a sample and the ``delays - 1`` samples before it, `lag` apart (Takens 1981).
+
+    Parameters
+    ----------
+    series : array_like, shape (N,) or (N, c)
+        Samples at equal times; c components.
+    delays, lag : int
+        Of a state, of c·delays variables.
+    interval : float
+        Time between two samples.
+    theiler : int, optional
+        Samples nearer in time are no neighbours; by default ``2 * delays * lag``.
+    neighbours : int, optional
+        Of each least-squares problem for a Jacobian; by default four for each variable and 1. More where there is noise.
+    evolve : int, optional
+        Samples that a Jacobian spans; by default `lag`.
+    exponents : int, optional
+        The first p; by default all.
+    horizon : int, optional
+        Samples that nearest neighbours are followed for; by default a tenth of the series.
+
+    Returns
+    -------
+    SeriesResult
+        `exponents` of the product of the Jacobians (Sano and Sawada 1985; Eckmann et al. 1986), and `largest`, the slope of the
+        mean log-distance of nearest neighbours, `logarithms` at `times`, in ``[first:last]`` (Rosenstein et al. 1993). Errors do
+        not have the bias of noise, of neighbourhoods that are not small, or of too few delays. Directions that contract faster
+        than the noise allows, and those that a reconstruction adds, have exponents without a meaning.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> x = [0.1, 0.1]
+    >>> for _ in range(1500):
+    ...     x.append(1 - 1.4 * x[-1] ** 2 + 0.3 * x[-2])
+    >>> henon = quoin.lyapunov_series(x, delays=2, horizon=30)
+    >>> bool(abs(henon.exponents[0] - 0.419) < 0.05), bool(abs(henon.largest.value - 0.419) < 0.1)
+    (True, True)
+    """
+    samples = to_float(on_host(series, "lyapunov_series")[0], "lyapunov_series").astype(np.float64)
+    if samples.ndim not in (1, 2):
+        raise InvalidArgument(f"series must have one or two dimensions, and has {samples.ndim}")
+    columns = np.asfortranarray(samples.reshape(len(samples), -1).T)
+    values, errors, half_widths, dimension, largest, *rest = _core.lyapunov_series(
+        columns,
+        *columns.shape,
+        integer("delays", delays, 1),
+        integer("lag", lag, 1),
+        positive("interval", interval),
+        integer("theiler", theiler, 1, optional=True),
+        integer("neighbours", neighbours, 1, optional=True),
+        integer("evolve", evolve, 1, optional=True),
+        integer("exponents", exponents, 1, optional=True),
+        integer("horizon", horizon, 1, optional=True),
+        threads_number(threads),
+    )
+    return SeriesResult(values, errors, half_widths, Estimate(*dimension), Estimate(*largest), *rest)

@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "options.hpp"
 #include "quoin/covariant_lyapunov.hpp"
+#include "quoin/lyapunov_series.hpp"
 
 namespace quoin::python {
 namespace {
@@ -119,6 +120,26 @@ nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& 
                           to_numpy(std::move(c.least_angles)), vector(times), vector(states), vector(vectors));
 }
 
+/// The largest exponent, its curve and range, and the spectrum, of a series with a sample in each column.
+nb::tuple series(const nb::object& samples, Index components, Index count, Index delays, Index lag, double interval,
+                 Index theiler, Index neighbours, Index evolve, Index exponents, Index horizon, int threads) {
+    Matrix<double> x(components, count);
+    take(samples, x.data(), components * count);
+    const SeriesOptions options{delays, lag, interval, theiler, neighbours, evolve, exponents, horizon};
+    const Home<Host> home(threads);
+    auto [d, s] = result_of(home, threads, 0, [&](Context<Host>& ctx) {
+        return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
+                         series_spectrum(ctx, std::as_const(x).view(), options)};
+    });
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& exponent : s.exponents) {
+        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
+    }
+    const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
+    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.kaplan_yorke),
+                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last);
+}
+
 }  // namespace
 
 void bind_lyapunov(nb::module_& module) {
@@ -128,6 +149,8 @@ void bind_lyapunov(nb::module_& module) {
                "checkpoint"_a, "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
     module.def("covariant_lyapunov", &covariant, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
                "transient"_a, "alignment"_a, "every"_a, "seed"_a, "split"_a, "keep"_a, "threads"_a);
+    module.def("lyapunov_series", &series, "samples"_a, "components"_a, "count"_a, "delays"_a, "lag"_a, "interval"_a,
+               "theiler"_a, "neighbours"_a, "evolve"_a, "exponents"_a, "horizon"_a, "threads"_a);
 }
 
 }  // namespace quoin::python

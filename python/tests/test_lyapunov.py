@@ -244,3 +244,24 @@ def test_covariant_vectors_are_mapped_to_each_other():
             quoin.covariant_lyapunov(lorenz, lorenz_jvp, [1, 1, 20], **wrong)
     with pytest.raises(TypeError, match="vectors must be True or False"):
         quoin.covariant_lyapunov(lorenz, lorenz_jvp, [1, 1, 20], vectors=1)
+
+
+# ---- measured series ------------------------------------------------------------------------------------------------
+
+
+def test_a_measured_series_has_its_exponents():
+    x = [0.1, 0.1]
+    for _ in range(3000):
+        x.append(1 - 1.4 * x[-1] ** 2 + 0.3 * x[-2])
+    result = quoin.lyapunov_series(x, delays=2, horizon=30, interval=0.5)
+    assert result.exponents == pytest.approx([0.419 / 0.5, -1.623 / 0.5], abs=0.2)
+    assert result.largest.value == pytest.approx(0.419 / 0.5, abs=0.15) and result.kaplan_yorke.value == pytest.approx(1.26, abs=0.03)
+    assert result.times[1] == 0.5 and result.logarithms.shape == (30,) and 0 <= result.first < result.last <= 30
+    both = np.column_stack([x[1:], 0.3 * np.array(x[:-1])])
+    assert quoin.lyapunov_series(both, delays=1, horizon=30).exponents == pytest.approx([0.419, -1.623], abs=0.1)
+    for wrong, match in [(dict(delays=0), "delays"), (dict(delays=2000), "too short"), (dict(neighbours=2), "neighbours"),
+                         (dict(exponents=9), "exponents"), (dict(interval=0), "interval"), (dict(horizon=4), "horizon")]:
+        with pytest.raises(quoin.InvalidArgument, match=match):
+            quoin.lyapunov_series(x, **wrong)
+    with pytest.raises(quoin.InvalidArgument, match="one or two dimensions"):
+        quoin.lyapunov_series(np.zeros((3, 3, 3)))

@@ -50,8 +50,7 @@ void SystemArguments::add_to(CLI::App& command) {
     add_choice(command, "SYSTEM", system_,
                {System::Lorenz63, System::Henon, System::Lorenz96, System::KuramotoSivashinsky, System::Fput,
                 System::Particles},
-               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles")
-        ->required();
+               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles");
     const auto add = [&command](const char* name, auto& value, const char* systems, const char* description) {
         return command.add_option(name, value, description)->group(heading + systems);
     };

@@ -15,6 +15,7 @@
 #include "plot/png.hpp"
 #include "program.hpp"
 #include "progress_bar.hpp"
+#include "series_report.hpp"
 
 namespace quoin::cli {
 
@@ -33,6 +34,7 @@ struct LyapunovArguments {
     std::string checkpoint, out, plot;
     double checkpoint_seconds = 60;
     bool covariant = false;
+    SeriesArguments series;
     Index split = 0;
     double window = 0;
 
@@ -249,6 +251,15 @@ std::string table_of_defaults() {
 }
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
+    if (!arguments.series.file.empty()) {
+        arguments.series.check(command);
+        Context<Host> ctx(arguments.common.threads);
+        SeriesArguments series = arguments.series;
+        series.options.exponents = arguments.exponents.value_or(0);
+        run_series(ctx, series, arguments.common.json);
+        return;
+    }
+    if (command.count("SYSTEM") == 0) throw CLI::RequiredError("SYSTEM, or --series FILE,");
     arguments.system.check(command);
     if (arguments.until && !(*arguments.until > 0)) throw CLI::ValidationError("--until", "must be positive");
     const LyapunovOptions options = arguments.options();
@@ -390,6 +401,7 @@ int main(int argc, char** argv) {
                     "With --covariant, the time of a finite-time exponent (default: ten QRs)")
         ->check(CLI::NonNegativeNumber)
         ->type_name("T");
+    arguments.series.add_to(command);
     add_dtype(
         command, arguments.dtype,
         "Type of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In\n"
@@ -401,6 +413,7 @@ int main(int argc, char** argv) {
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
         "          quoin lyapunov henon --until 1e-3\n"
+        "          quoin lyapunov --series x.npy --delays 3 --lag 5 --interval 0.02 --theiler 50\n"
         "          quoin lyapunov lorenz63 --covariant --time 1000 --out vectors\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
