@@ -198,12 +198,12 @@ void check_plot(const std::string& path) {
     require_writable(path);
 }
 
-/// The vectors, R and the workspace of their QR, and what the system needs beside.
+/// The vectors and their copy, R and the workspace of their QR, and what the system needs beside.
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options options) {
     const Index p = exponents > 0 ? std::min(exponents, n) : n;
     options.q = QForm::Explicit;
-    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((n + p) * p) + 0x1p29;
+    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((2 * n + p) * p) + 0x1p29;
 }
 
 /// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
