@@ -223,6 +223,8 @@ def lyapunov(
         warnings.warn(
             f"the vectors grow too far apart in {every} steps: there was a factorization every {spectrum.every} steps", stacklevel=2
         )
+    if not spectrum.resolved and np.isfinite(spectrum.sum.error):
+        warnings.warn("correlations last longer than 1/16 of the time: errors may be too small", stacklevel=2)
     if not spectrum.reached:
         warnings.warn(f"until={until:g} was not reached; it needs a longer time", stacklevel=2)
     return spectrum
@@ -280,7 +282,7 @@ def covariant_lyapunov(
     >>> import numpy as np, quoin
     >>> cat = np.array([[2.0, 1.0], [1.0, 1.0]])
     >>> c = quoin.covariant_lyapunov(lambda x: cat @ x % 1, lambda x, V: cat @ V, [0.1, 0.2], kind="map", every=1)
-    >>> round(c.exponents[0], 6), round(float(np.degrees(c.angles.min())))
+    >>> round(float(c.exponents[0]), 6), round(float(np.degrees(c.angles.min())))
     (0.962424, 90)
     """
     start, motion, tangent = _system("covariant_lyapunov", f, jvp, x0, kind)
