@@ -6,6 +6,7 @@
 #include <span>
 
 #include "lyapunov/require.hpp"
+#include "quoin/matrix.hpp"
 #include "quoin/scalar.hpp"
 
 namespace quoin {

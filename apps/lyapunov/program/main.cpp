@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <optional>
@@ -115,12 +116,19 @@ JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const Ly
     return json;
 }
 
+/// Four decimals, and as many as half the width of the interval needs for two digits, up to eight.
+int decimals_of(const Estimate& estimate) {
+    if (!(estimate.half_width > 0)) return 4;
+    return std::clamp(static_cast<int>(std::ceil(-std::log10(estimate.half_width))) + 1, 4, 8);
+}
+
 void print_estimate(const char* name, const Estimate& estimate, const std::string& remark = "") {
     if (std::isnan(estimate.value)) {
         fmt::print("{:<14} not reached by these exponents\n", name);
     } else {
-        fmt::print("{:<14} {:.4f} ± {:.4f} (95%: ± {:.4f}){}\n", name, estimate.value, estimate.error,
-                   estimate.half_width, remark);
+        const int decimals = decimals_of(estimate);
+        fmt::print("{:<14} {:.{}f} ± {:.{}f} (95%: ± {:.{}f}){}\n", name, estimate.value, decimals, estimate.error,
+                   decimals, estimate.half_width, decimals, remark);
     }
 }
 
@@ -135,8 +143,9 @@ void print_exponents(const LyapunovSpectrum& f) {
             i = p - ends;
         }
         const Estimate& exponent = f.exponents[i];
-        fmt::print("  {:>6}       {:>9.4f} ± {:.4f}   95%: ± {:.4f}\n", i + 1, exponent.value, exponent.error,
-                   exponent.half_width);
+        const int decimals = decimals_of(exponent);
+        fmt::print("  {:>6}       {:>9.{}f} ± {:.{}f}   95%: ± {:.{}f}\n", i + 1, exponent.value, decimals,
+                   exponent.error, decimals, exponent.half_width, decimals);
     }
     const bool whole = static_cast<Index>(p) == f.dimension;
     print_estimate("sum", f.sum,

@@ -1,5 +1,7 @@
 #include "series_report.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "json_line.hpp"
