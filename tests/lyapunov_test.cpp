@@ -707,7 +707,9 @@ TEST(Estimates, FollowFromTheExponents) {
     EXPECT_TRUE(std::isnan(of({1, -0.5}, 9).kaplan_yorke.value));
     EXPECT_EQ(of({1, -0.5}, 9).kolmogorov_sinai.value, 1);
     EXPECT_TRUE(std::isnan(of({1, 0.5}, 9).kolmogorov_sinai.value));
-    EXPECT_EQ(of({1, -std::numeric_limits<double>::infinity()}, 2).kaplan_yorke.value, 1);
+    const LyapunovSpectrum singular = of({1, -std::numeric_limits<double>::infinity()}, 2);
+    EXPECT_EQ(singular.kaplan_yorke.value, 1);
+    EXPECT_TRUE(std::isnan(singular.exponents[1].half_width));
 }
 
 // ---- Jacobians by dual numbers ----------------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@ double student_tail(double x, double nu) {
     return std::erfc(z / std::numbers::sqrt2);
 }
 
+/// Valid until the next call of the thread.
 const MovingAverage& moving_average(Index G) {
-    thread_local std::map<Index, MovingAverage> tables;  // at most one for each number of batches, 16 to 255
+    thread_local std::map<Index, MovingAverage> tables;  // of 200 kB each
+    if (tables.size() > 8) tables.clear();
     return tables.try_emplace(G, G).first->second;
 }
 
@@ -73,6 +75,7 @@ SumError MovingAverage::error_of_sum(std::span<const double> y) const {
     for (Index i = 0; i < grid; ++i) {
         const std::size_t k = static_cast<std::size_t>(i);
         const double rss = squares[i] - slopes[i] * slopes[i] / information_[k], theta = theta_[k];
+        if (std::isnan(rss)) return {unknown, unknown, false};
         if (!(rss > 0)) return {0, 0, true};
         deviation[i] = std::sqrt(rss / (G - 1) * (G * (1 - theta) * (1 - theta) + 2 * theta));
         weight[i] = prior_[k] - (G - 1) / 2 * std::log(rss) - std::log(information_[k]) / 2;
