@@ -596,7 +596,7 @@ TEST(Estimates, StandardErrorsKnowCorrelations) {
 // Shares of intervals that hold the truth, of 1000 series: 92% to 98%, within 3.5 standard deviations of a binomial share.
 // Independent segments, such with correlations, and differences of a bounded function, whose mean of N has errors O(1/N).
 TEST(Estimates, IntervalsHoldTheTruth) {
-    const int runs = quick() ? 200 : 1000;
+    const int runs = quick() ? 100 : 1000;
     const double sigma = std::sqrt(0.05 * 0.95 / runs);
     for (const double phi : {0., 0.5, 1.}) {
         std::mt19937_64 engine(7);
