@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "quoin/dual.hpp"
 #include "quoin/lyapunov.hpp"
 
 using namespace quoin;
@@ -36,21 +37,15 @@ int main(int argc, char** argv) {
     // the divergence of the flow is constant, −(σ + 1 + β), and is the sum
     good = good && std::abs(known.sum.value - *lorenz->divergence()) < 1e-3;
 
-    // Rössler's flow, written down: ẋ = f(x), and the product of f's Jacobian with all tangent vectors, the columns of X
-    auto roessler = tangent_map(UserFlow{{1, 1, 0},
-                                         [](const double* x, double* d) {
-                                             d[0] = -x[1] - x[2];
-                                             d[1] = x[0] + 0.2 * x[1];
-                                             d[2] = 0.2 + x[2] * (x[0] - 5.7);
-                                         },
-                                         [](const double* x, MatrixView<const double> X, MatrixView<double> d) {
-                                             for (Index j = 0; j < X.cols; ++j) {
-                                                 d(0, j) = -X(1, j) - X(2, j);
-                                                 d(1, j) = X(0, j) + 0.2 * X(1, j);
-                                                 d(2, j) = x[2] * X(0, j) + (x[0] - 5.7) * X(2, j);
-                                             }
-                                         },
-                                         /*step=*/0.02});
+    // Rössler's flow, written down as a template over the scalar: dual numbers pass through it for its Jacobian
+    auto roessler = tangent_map(differentiated_flow(
+        {1, 1, 0},
+        [](const auto* x, auto* d) {
+            d[0] = -x[1] - x[2];
+            d[1] = x[0] + 0.2 * x[1];
+            d[2] = 0.2 + x[2] * (x[0] - 5.7);
+        },
+        /*step=*/0.02));
     const LyapunovSpectrum own = lyapunov_spectrum(ctx, *roessler, {.time = time});
     print("Rössler", own);
     good = good && agrees(own.exponents[0], 0.0714) && agrees(own.exponents[2], -5.39);

@@ -34,18 +34,24 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                                 "end",
                                                                 "exponents",
                                                                 "errors",
+                                                                "half_widths",
                                                                 "sum",
                                                                 "sum_error",
+                                                                "sum_half_width",
                                                                 "divergence",
                                                                 "kolmogorov_sinai",
                                                                 "kolmogorov_sinai_error",
+                                                                "kolmogorov_sinai_half_width",
                                                                 "kaplan_yorke",
                                                                 "kaplan_yorke_error",
+                                                                "kaplan_yorke_half_width",
                                                                 "positive",
                                                                 "vanishing",
                                                                 "time",
                                                                 "transient",
                                                                 "alignment",
+                                                                "discarded",
+                                                                "resolved",
                                                                 "segments",
                                                                 "steps_per_qr",
                                                                 "seed",
@@ -67,6 +73,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
     for (Index i = 0; i < 8; ++i) {
         EXPECT_NEAR(table(i, 0), exponents[static_cast<std::size_t>(i)], 1e-5 * std::abs(table(i, 0)) + 1e-12);
         EXPECT_GT(table(i, 1), 0);
+        EXPECT_GT(table(i, 2), 1.9 * table(i, 1));
     }
     EXPECT_EQ(json_number(outcome.out, "divergence"), -8);
     EXPECT_NEAR(json_number(outcome.out, "sum"), -8, 1e-3);
@@ -102,7 +109,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
         EXPECT_NE(text.out.find(words), std::string::npos) << words << "\n" << text.out;
     // numbered from 1, the middle left out
     std::vector<int> shown;
-    const std::regex row("\n +(\\d+) +-?[0-9.]+ ± [0-9.]+(?=\n)");
+    const std::regex row("\n +(\\d+) +-?[0-9.]+ ± [0-9.]+ +95%: ± [0-9.]+(?=\n)");
     for (auto it = std::sregex_iterator(text.out.begin(), text.out.end(), row); it != std::sregex_iterator(); ++it)
         shown.push_back(std::stoi((*it)[1]));
     ASSERT_EQ(shown.size(), 24u) << text.out;
@@ -209,6 +216,80 @@ TEST_F(LyapunovCli, TakesVectorsInF32AndSaysWhichSystemsAGpuHas) {
     EXPECT_NE(map.out.find("device         host (henon"), std::string::npos) << map.out;
 }
 
+// A segment of 400 steps draws the vectors apart by e^{62}: more QRs, and a word; λ₃ has its digits.
+TEST_F(LyapunovCli, SaysWhatItChanged) {
+    const Outcome cut = quoin_run("lyapunov lorenz63 --every 400 --time 1000");
+    ASSERT_EQ(cut.exit_code, 0) << cut.err;
+    EXPECT_NE(cut.out.find("instead of 400: the vectors grow too far apart"), std::string::npos) << cut.out;
+    const Outcome json = quoin_run("lyapunov lorenz63 --every 400 --time 1000 --json");
+    EXPECT_NEAR(numbers(json_value(json.out, "exponents"))[2], -14.572, 0.03);
+    EXPECT_NEAR(json_number(json.out, "sum"), -41. / 3, 1e-3);
+    EXPECT_LE(json_number(json.out, "steps_per_qr"), 200);
+
+    const Outcome until = quoin_run("lyapunov henon --until 0.01 --json");
+    ASSERT_EQ(until.exit_code, 0) << until.err;
+    EXPECT_EQ(json_value(until.out, "reached"), "true");
+    for (const double half_width : numbers(json_value(until.out, "half_widths"))) EXPECT_LE(half_width, 0.01);
+    EXPECT_NE(quoin_run("lyapunov henon --until 1e-4 --time 1000").out.find("--until 0.0001 was not reached"),
+              std::string::npos);
+    EXPECT_NE(quoin_run("lyapunov henon --time 50").out.find("too few segments for errors"), std::string::npos);
+}
+
+TEST_F(LyapunovCli, ReportsCovariantVectors) {
+    const std::string run = "lyapunov lorenz63 --covariant --time 50 --transient 10 --alignment 20 ";
+    const Outcome outcome = quoin_run(run + "--window 2 --json --out d");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json_keys(outcome.out),
+              (std::vector<std::string>{"system", "dimension", "exponents", "window", "deviations", "split",
+                                        "least_angle", "percentile_angle", "median_angle", "time", "segments"}));
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    const Matrix<double> local = load<double>("d/local.npy"), finite = load<double>("d/finite_time.npy"),
+                         angles = load<double>("d/angles.npy");
+    EXPECT_TRUE(local.rows() == 3 && local.cols() == 500 && finite.rows() == 3 && finite.cols() == 25);
+    EXPECT_EQ(angles.rows() * angles.cols(), 500);
+    double least = 9, first = 0;
+    for (Index k = 0; k < 500; ++k) least = std::min(least, angles.data()[k]);
+    for (Index k = 0; k < 20; ++k) first += local(0, k) / 20;
+    EXPECT_NEAR(json_number(outcome.out, "least_angle"), least, 1e-5 * least);
+    EXPECT_NEAR(finite(0, 0), first, 1e-12);
+    for (const char* picture : {"d/finite_time.svg", "d/angles.svg"}) {
+        const std::string svg = contents(picture);
+        EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << picture;
+        EXPECT_EQ(svg.find("nan"), svg.npos) << picture;
+    }
+    const Outcome text = quoin_run(run + "--split 2");
+    for (const char* words : {"3 vectors over 50", "windows of 1\n", "of the first 2 to the other 1"})
+        EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out;
+    expect_error(quoin_run(run + "--until 1"), usage_error, {"--until", "is not for --covariant"});
+    expect_error(quoin_run("lyapunov henon --split 1"), usage_error, {"--split", "is for --covariant"});
+}
+
+TEST_F(LyapunovCli, ReadsAMeasuredSeries) {
+    Matrix<double> x(1000, 1);  // Hénon's
+    double a = 0.1, b = 0.1;
+    for (Index k = 0; k < 1000; ++k) {
+        const double next = 1 - 1.4 * a * a + b;
+        b = 0.3 * a, a = next;
+        x(k, 0) = a;
+    }
+    save("x.npy", std::move(x));
+    const Outcome json = quoin_run("lyapunov --series x.npy --delays 2 --horizon 30 --json");
+    ASSERT_EQ(json.exit_code, 0) << json.err;
+    EXPECT_EQ(json_keys(json.out),
+              (std::vector<std::string>{"series", "samples", "components", "largest", "largest_error",
+                                        "largest_half_width", "slope_from", "slope_to", "exponents", "errors",
+                                        "half_widths", "kaplan_yorke", "resolved", "time"}));
+    EXPECT_NEAR(numbers(json_value(json.out, "exponents"))[0], 0.419, 0.06);
+    EXPECT_NEAR(json_number(json.out, "largest"), 0.419, 0.1);
+    const Outcome text = quoin_run("lyapunov --series x.npy --delays 2 --exponents 1");
+    for (const char* words : {"1000 samples of 1 components", "by nearest neighbours", "of 2 variables by Jacobians"})
+        EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out << text.err;
+    expect_error(quoin_run("lyapunov henon --series x.npy"), usage_error, {"SYSTEM", "is not for --series"});
+    expect_error(quoin_run("lyapunov --series x.npy --time 3"), usage_error, {"--time", "is not for --series"});
+    expect_error(quoin_run("lyapunov --series x.npy --delays 900"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"too short"});
+}
+
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("lyapunov lorenz64"), usage_error,
@@ -227,8 +308,9 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     expect_error(quoin_run("lyapunov lorenz63 --step 1 --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
                  {"state at time", "step 1"});
     EXPECT_FALSE(fs::exists("d"));
-    expect_error(quoin_run("lyapunov lorenz63 --every 300 --method cholesky-qr2"),
-                 exit_code_of(ErrorCode::NumericalBreakdown), {"tangent vectors at time", "300 steps"});
+    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --time 100"),
+                 exit_code_of(ErrorCode::NumericalBreakdown), {"32 exponents have the sum", "must be -3000.68"});
+    expect_error(quoin_run("lyapunov henon --until 0"), usage_error, {"--until", "positive"});
     expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"),
                  exit_code_of(ErrorCode::UnwritableFile), {"no/such/folder/file"});
     expect_error(quoin_run("lyapunov henon --time 100 --out /dev/null"), exit_code_of(ErrorCode::UnwritableFile),

@@ -27,7 +27,4 @@ public:
     std::vector<double> sums;      ///< p × batches
 };
 
-/// Exponents, what follows from them, and the convergence, of segments of time `tau` each. Throws nothing.
-void estimate(const BatchSums& batches, double tau, LyapunovSpectrum& result);
-
 }  // namespace quoin

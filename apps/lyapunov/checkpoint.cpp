@@ -13,12 +13,12 @@ namespace quoin {
 
 namespace {
 
-// The file: the line `magic`, the lines of the identity, an empty line, and in the machine's byte order four counts, five
+// The file: the line `magic`, the lines of the identity, an empty line, and in the machine's byte order six counts, five
 // numbers, x, the current batch, the batches, Q.
-constexpr const char* magic = "quoin lyapunov checkpoint 1\n";
+constexpr const char* magic = "quoin lyapunov checkpoint 2\n";
 
 struct Numbers {
-    std::int64_t segment, length, filled, batches, has_vectors;
+    std::int64_t segment, length, filled, batches, has_vectors, parts;
     double first_energy, seconds, qr_seconds, tangent_seconds, force_seconds;
 };
 
@@ -46,7 +46,7 @@ void save_checkpoint(const std::string& path, const std::string& identity, const
     const BatchSums& b = state.batches;
     const std::string head = magic + identity + "\n";
     const Numbers numbers{
-        state.segment,      b.length,      b.filled,         b.batches(),           Q.cols > 0,
+        state.segment,      b.length,      b.filled,         b.batches(),           Q.cols > 0,         state.parts,
         state.first_energy, state.seconds, state.qr_seconds, state.tangent_seconds, state.force_seconds};
     io::AtomicFile file(path);
     Index at = 0;
@@ -88,11 +88,12 @@ std::optional<RunState> load_checkpoint(const std::string& path, const std::stri
     Numbers numbers{};
     read(&numbers, sizeof numbers);
     if (numbers.segment < 0 || numbers.length < 1 || numbers.filled < 0 || numbers.filled >= numbers.length ||
-        numbers.batches < 0 || numbers.batches > 256) {
+        numbers.batches < 0 || numbers.batches > 256 || numbers.parts < 1) {
         throw UnreadableFile(path, "is a damaged checkpoint");
     }
     RunState state(n, p);
     state.segment = numbers.segment;
+    state.parts = numbers.parts;
     state.first_energy = numbers.first_energy;
     state.seconds = numbers.seconds;
     state.qr_seconds = numbers.qr_seconds;

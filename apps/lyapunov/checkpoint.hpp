@@ -13,6 +13,7 @@ struct RunState {
     RunState(Index n, Index p) : x(static_cast<std::size_t>(n)), batches(p) {}
 
     Index segment = 0;      ///< segments done, transient included
+    Index parts = 1;        ///< of a segment, with a QR each
     std::vector<double> x;  ///< n
     BatchSums batches;
     double first_energy = 0;  ///< at the end of the transient

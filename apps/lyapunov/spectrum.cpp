@@ -4,10 +4,11 @@
 #include <limits>
 
 #include "devices.hpp"
-#include "lyapunov/batch_sums.hpp"
 #include "lyapunov/checkpoint.hpp"
+#include "lyapunov/estimates.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
+#include "lyapunov/segments.hpp"
 #include "quoin/lyapunov.hpp"
 #include "quoin/qr.hpp"
 
@@ -18,15 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Segments of length tau that cover `time`.
-Index segments_of(const char* name, double time, double tau) {
-    require_finite(name, time);
-    require_at_least<double>(name, time, 0);
-    const double count = std::ceil(time / tau * (1 - 1e-12));
-    if (count > 1e15) throw InvalidArgument(fmt::format("{} of {} is {:.3g} segments, too many", name, time, count));
-    return static_cast<Index>(count);
-}
 
 /// to := A, in host memory; and back. Both wait.
 template <class T>
@@ -63,6 +55,8 @@ public:
           diagonal_on_host_(p_, 1) {
         require_at_least<Index>("steps_per_qr", options.steps_per_qr, 1);
         require_positive("time", options.time);
+        require_finite("until", options.until);
+        require_at_least<double>("until", options.until, 0);
         require_positive("checkpoint_seconds", options.checkpoint_seconds);
         tau_ = static_cast<double>(options.steps_per_qr) * system.step();
         transient_ = segments_of("transient", options.transient, tau_);
@@ -80,7 +74,7 @@ public:
         begin();
         bool completed = true;
         try {
-            while (completed && state_.segment < end_) {
+            while (completed && state_.segment < end_ && !is_exact_enough()) {
                 throw_if_stopped(ctx_);
                 segment();
                 if (options_.on_segment) completed = options_.on_segment(progress());
@@ -160,13 +154,7 @@ private:
         return {phase, time(), static_cast<double>(state_.segment) / static_cast<double>(end_)};
     }
 
-    void require_finite_state() const {
-        for (Index i = 0; i < n_; ++i) {
-            if (!std::isfinite(state_.x[static_cast<std::size_t>(i)])) {
-                throw NonFiniteEntry(i, 0, fmt::format("the state at time {:.6g} (step {})", time(), system_.step()));
-            }
-        }
-    }
+    void require_finite_state() const { quoin::require_finite_state(state_.x, time(), system_.step()); }
 
     /// x := Φᵏ(x), Z := DΦᵏ(x) Q = Q'R.
     void segment() {
@@ -175,33 +163,109 @@ private:
         const bool in_transient = state_.segment < transient_;
         if (!in_transient && Q_.cols() == 0) first_vectors();
         if (!in_transient && (forces_seconds_ == 0 || state_.segment % segments_per_measurement == 0)) measure_forces();
-        WorkTimer<D> evolution(ctx_);
-        system_.advance(ctx_, options_.steps_per_qr, {x_.data(), static_cast<std::size_t>(n_)}, Q_.view());
-        evolution.stop();
-        copy_out<double>(ctx_, std::as_const(x_).view(), host_state());
         ++state_.segment;
-        require_finite_state();
-        if (!in_transient) {
-            WorkTimer<D> reorthonormalisation(ctx_);
-            const Matrix<T, D> R = reorthonormalise();
-            reorthonormalisation.stop();
-            if (state_.segment > aligned_) {
-                copy_diagonal<T>(ctx_, R.view(), diagonal_.view());
-                copy_out<T>(ctx_, std::as_const(diagonal_).view(), diagonal_on_host_.view());
-                std::vector<double> logarithms(static_cast<std::size_t>(p_));
-                for (Index i = 0; i < p_; ++i) {
-                    logarithms[static_cast<std::size_t>(i)] =
-                        std::log(std::abs(static_cast<double>(diagonal_on_host_(i, 0))));
-                }
-                state_.batches.add(logarithms);
+        if (in_transient) {
+            advance(options_.steps_per_qr);
+        } else {
+            const std::vector<double> x = state_.x;
+            Matrix<T, D> Q;
+            if (can_be_cut()) {
+                Q = Matrix<T, D>(ctx_, n_, p_);
+                copy<T>(ctx_, std::as_const(Q_).view(), Q.view());
             }
-            const double seconds = evolution.seconds(), forces = std::min(forces_seconds_, seconds);
+            std::vector<double> logarithms(static_cast<std::size_t>(p_));
+            evolution_seconds_ = qr_seconds_ = 0;
+            while (!evolve_vectors(logarithms)) {
+                state_.parts = std::min(2 * state_.parts, options_.steps_per_qr);
+                state_.x = x;
+                put_state();
+                Q_ = Matrix<T, D>(ctx_, n_, p_);
+                copy<T>(ctx_, std::as_const(Q).view(), Q_.view());
+            }
+            if (state_.segment > aligned_) state_.batches.add(logarithms);
+            const double forces = std::min(forces_seconds_, evolution_seconds_);
             state_.force_seconds += forces;
-            state_.tangent_seconds += seconds - forces;
-            state_.qr_seconds += reorthonormalisation.seconds();
+            state_.tangent_seconds += evolution_seconds_ - forces;
+            state_.qr_seconds += qr_seconds_;
         }
         state_.seconds += since(start);
         whole_ = true;
+    }
+
+    void advance(Index steps) {
+        WorkTimer<D> evolution(ctx_);
+        system_.advance(ctx_, steps, {x_.data(), static_cast<std::size_t>(n_)}, Q_.view());
+        evolution.stop();
+        evolution_seconds_ += evolution.seconds();
+        copy_out<double>(ctx_, std::as_const(x_).view(), host_state());
+        require_finite_state();
+    }
+
+    /// A segment in `parts`, each followed by Z = Q'R; log|r_ii| of all parts are added up. False where a part was too long.
+    bool evolve_vectors(std::vector<double>& logarithms) {
+        const Index k = options_.steps_per_qr, parts = state_.parts;
+        std::fill(logarithms.begin(), logarithms.end(), 0.);
+        for (Index part = 0; part < parts; ++part) {
+            advance((part + 1) * k / parts - part * k / parts);
+            WorkTimer<D> reorthonormalisation(ctx_);
+            Matrix<T, D> R;
+            try {
+                R = reorthonormalise();
+            } catch (const NonFiniteEntry&) {
+                if (!can_be_cut()) throw;
+                return false;
+            } catch (const NumericalBreakdown&) {
+                if (!can_be_cut()) throw;
+                return false;
+            }
+            reorthonormalisation.stop();
+            qr_seconds_ += reorthonormalisation.seconds();
+            if (!add_logarithms(R, logarithms)) return false;
+        }
+        return true;
+    }
+    bool can_be_cut() const { return state_.parts < options_.steps_per_qr; }
+
+    /// False where a column of R says that r_jj has too few digits: its error is u ‖R(:, j)‖.
+    bool add_logarithms(const Matrix<T, D>& R, std::vector<double>& logarithms) {
+        copy_diagonal<T>(ctx_, R.view(), diagonal_.view());
+        copy_out<T>(ctx_, std::as_const(diagonal_).view(), diagonal_on_host_.view());
+        std::vector<T> norms(static_cast<std::size_t>(p_));
+        column_norms<T>(ctx_, R.view(), norms);
+        for (Index j = 0; j < p_; ++j) {
+            const double r = std::abs(static_cast<double>(diagonal_on_host_(j, 0)));
+            const double norm = static_cast<double>(norms[static_cast<std::size_t>(j)]);
+            if (lacks_digits<T>(r, norm)) {
+                if (can_be_cut()) return false;
+                if (r > 0) {
+                    throw NumericalBreakdown(
+                        fmt::format("tangent vector {} at time {:.6g} keeps {:.1e} of its length after one step: a "
+                                    "shorter step, or fewer exponents",
+                                    j + 1, time(), r / norm),
+                        j);
+                }
+            }
+            logarithms[static_cast<std::size_t>(j)] += std::log(r);
+        }
+        return true;
+    }
+
+    /// Whether the half widths are at most `until`, asked each time that the run has become 7% longer.
+    bool is_exact_enough() const {
+        const Index sampled = state_.batches.segments();
+        const auto tenths = [](Index count) { return std::floor(10 * std::log2(static_cast<double>(count))); };
+        if (options_.until == 0 || sampled < 64 || tenths(sampled) == tenths(sampled - 1)) return false;
+        LyapunovSpectrum so_far;
+        estimate_into(so_far);
+        return reached(so_far);
+    }
+    bool reached(const LyapunovSpectrum& f) const {
+        const auto small = [&](const Estimate& e) { return e.half_width <= options_.until; };
+        return options_.until == 0 || std::all_of(f.exponents.begin(), f.exponents.end(), small);
+    }
+    void estimate_into(LyapunovSpectrum& f) const {
+        f.dimension = n_;
+        estimate(state_.batches, tau_, system_.energy(state_.x).has_value(), f);
     }
 
     /// Q of a matrix of independent normal numbers, as good as any: almost every one has a part of every direction.
@@ -218,6 +282,7 @@ private:
 
     /// Q := Q' of Q = Q'R; returns R.
     Matrix<T, D> reorthonormalise() {
+        const double between = tau_ / static_cast<double>(state_.parts);
         try {
             Context<D>& ctx = qr_context();
             QR<T, D> f = qr<T, D>(ctx, std::move(Q_), plan_);
@@ -229,11 +294,12 @@ private:
             throw NonFiniteEntry(
                 e.row, e.col,
                 fmt::format("the matrix of tangent vectors at time {:.6g} (reorthonormalised every {:.6g})", time(),
-                            tau_));
+                            between));
         } catch (const NumericalBreakdown& e) {
             throw NumericalBreakdown(
-                fmt::format("the tangent vectors at time {:.6g} are too near each other after {} steps: {}", time(),
-                            options_.steps_per_qr, e.what()),
+                fmt::format("the tangent vectors at time {:.6g} are too near each other (reorthonormalised every "
+                            "{:.6g}): {}",
+                            time(), between, e.what()),
                 e.column);
         }
     }
@@ -268,8 +334,9 @@ private:
 
     LyapunovSpectrum result(bool completed) const {
         LyapunovSpectrum result;
-        result.dimension = n_;
-        estimate(state_.batches, tau_, result);
+        estimate_into(result);
+        result.reached = reached(result);
+        result.steps_between_qr = (options_.steps_per_qr + state_.parts - 1) / state_.parts;
         result.vanishing = system_.vanishing_exponents();
         result.divergence = system_.divergence();
         result.state = state_.x;
@@ -278,6 +345,13 @@ private:
             result.energy_drift = (*result.energy - state_.first_energy) / std::abs(state_.first_energy);
         }
         result.completed = completed || state_.segment >= end_;
+        if (!has_known_sum(result)) {
+            throw NumericalBreakdown(
+                fmt::format("the {} exponents have the sum {:.6g} ± {:.2g}, which must be {:.6g}: a shorter step, or "
+                            "fewer exponents",
+                            n_, result.sum.value, result.sum.half_width, *result.divergence),
+                0);
+        }
         result.method = method_;
         result.seconds = state_.seconds;
         result.qr_seconds = state_.qr_seconds;
@@ -305,8 +379,8 @@ private:
     Index transient_ = 0, aligned_ = 0, end_ = 0;  // segments until the end of each phase
     Plan plan_;
     Method method_ = Method::Auto;
-    double forces_seconds_ = 0;
-    bool whole_ = true;  // false in the middle of a segment
+    double forces_seconds_ = 0, evolution_seconds_ = 0, qr_seconds_ = 0;  // of a segment
+    bool whole_ = true;                                                   // false in the middle of a segment
     Clock::time_point saved_ = Clock::now();
     Index saved_segment_ = -1;
 };

@@ -24,6 +24,7 @@ public:
         return fmt::format("a caller's flow, dimension={} step={}", dimension(), step());
     }
     std::vector<double> initial_state(std::uint64_t) const override { return field_.flow.x0; }
+    std::optional<double> divergence() const override { return field_.flow.divergence; }
 };
 
 struct UserEquations {
@@ -39,6 +40,7 @@ public:
     using DiscreteMap::DiscreteMap;
     std::string description() const override { return fmt::format("a caller's map, dimension={}", dimension()); }
     std::vector<double> initial_state(std::uint64_t) const override { return map_.user.x0; }
+    std::optional<double> divergence() const override { return map_.user.divergence; }
 };
 
 void require_system(const std::vector<double>& x0, bool f, bool jvp) {

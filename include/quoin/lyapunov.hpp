@@ -105,12 +105,14 @@ struct UserFlow {
     /// dX := Df(x) X, n×p. Called by one thread, which may start more.
     std::function<void(const double* x, MatrixView<const double> X, MatrixView<double> dX)> jvp;
     double step = 0.01;
+    std::optional<double> divergence{};  ///< the mean of div f, where it is known: the sum of all exponents must be it
 };
 /// A map of the caller's.
 struct UserMap {
     std::vector<double> x0;
     std::function<void(const double* x, double* y)> map;                                         ///< y := Φ(x)
     std::function<void(const double* x, MatrixView<const double> X, MatrixView<double> Y)> jvp;  ///< Y := DΦ(x) X
+    std::optional<double> divergence{};  ///< the mean of log|det DΦ|, where it is known
 };
 
 /// Each throws InvalidArgument for a parameter out of its domain.
@@ -156,10 +158,12 @@ struct LyapunovProgress {
 /// Choices of a run. Times are rounded up to whole segments of `steps_per_qr` steps.
 struct LyapunovOptions {
     Index exponents = 0;     ///< p, the first p; 0: all
-    double time = 1000;      ///< over which they are averaged
+    double time = 1000;      ///< over which they are averaged, at most
+    double until = 0;        ///< ends the run as soon as no half width of an exponent is larger; 0: after `time`
     double transient = 100;  ///< before it, of the state alone
     double alignment = 100;  ///< after that, of the tangent vectors, not averaged
-    Index steps_per_qr = 10;
+    Index steps_per_qr =
+        10;  ///< at most: where the vectors grow too far apart in a segment, it is cut into shorter ones
     std::uint64_t seed = 1;    ///< of the tangent vectors, and of the state where the system makes it
     Options qr{};              ///< `method`, and its blocks; `q` is Explicit
     std::string checkpoint{};  ///< a file: the run goes on from it where it exists, and is saved to it; empty: none
@@ -167,9 +171,10 @@ struct LyapunovOptions {
     std::function<bool(const LyapunovProgress&)> on_segment{};  ///< after each; false ends the run
 };
 
-/// A number with its standard error; NaN where it is not known.
+/// A number, its standard error and half the width of its 95% interval, which is wider than 1.96 errors where few independent
+/// batches determine the error; NaN where they are not known.
 struct Estimate {
-    double value = 0, error = 0;
+    double value = 0, error = 0, half_width = 0;
 };
 
 struct LyapunovSpectrum {
@@ -186,17 +191,21 @@ struct LyapunovSpectrum {
     std::optional<double> divergence;            ///< what the sum of all n must be
     std::optional<double> energy, energy_drift;  ///< at the end, and since the end of the transient, relative
 
-    std::vector<double> state;  ///< x at the end
-    double time = 0;            ///< sampled
-    Index segments = 0;         ///< sampled; one QR each
-    bool completed = true;      ///< false where `on_segment` ended the run
+    std::vector<double> state;   ///< x at the end
+    double time = 0;             ///< sampled
+    double discarded = 0;        ///< of `time`, at its start: a transient that was found, and is in no result
+    Index segments = 0;          ///< sampled; of `steps_per_qr` steps each
+    Index steps_between_qr = 0;  ///< `steps_per_qr`, or fewer where the vectors' growth asked for it
+    bool resolved = true;   ///< false where correlations last longer than 1/16 of the time: errors may be too small
+    bool completed = true;  ///< false where `on_segment` ended the run
+    bool reached = true;    ///< false where the run ended before no half width was above `until`
     Method method = Method::Auto;
 
     double seconds = 0;  ///< of all parts of the run, also before a checkpoint
     double qr_seconds = 0, tangent_seconds = 0, force_seconds = 0;
     Index reorthonormalisations = 0;  ///< alignment included
 
-    /// Column b holds the averages of the exponents, in their order, over the first `times[b]`: the convergence.
+    /// Column b holds the averages of the exponents, in their order, over the first `times[b]` after what was discarded.
     std::vector<double> times;
     Matrix<double> averages;
 };
@@ -206,15 +215,23 @@ struct LyapunovSpectrum {
 ///     Z := DΦᵏ(x) Q,   x := Φᵏ(x),   Z = QR,   s_i += log|r_ii|
 ///
 /// Benettin, Galgani, Giorgilli and Strelcyn 1980; Shimada and Nagashima 1979; Geist, Parlitz and Lauterborn 1990 compare.
-/// Standard errors are those of 32 batch means whose length grows with the run (Flyvbjerg and Petersen 1989), for functions
-/// of several exponents by the jackknife over the batches. Costs a QR of n×p a segment, 4np² flops, and the system's own
-/// tangent products. A run has the same bits for any number of threads, and where it was stopped, or killed, and went on
-/// from its checkpoint. On a GPU state, vectors and QR stay in its memory, and the seconds of the parts are those between events
-/// on its stream. Blocks until done.
+///
+/// Errors come from 128 to 255 batches whose length grows with the run, as a moving average of order 1 after groups of them have
+/// outgrown their correlations; where log|r_ii| is a difference of a bounded function along the orbit, as that of the flow's
+/// direction is, the error is O(1/T). A transient at the start is found by the marginal standard error (White 1997) and left out.
+/// In a system that conserves energy the intervals of exponents near 0 include log(K)/T, which vectors that grow linearly have.
+/// No error knows the bias of vectors that have not found their directions, nor a motion slower than the run.
+///
+/// R says how far a segment may go: a column of Z that keeps less than 1000u of its length after projection off those before it,
+/// or that QR refuses, has too few digits. The segment is then repeated in twice as many parts, with a QR each.
+///
+/// Costs a QR of n×p a segment, 4np² flops, the system's own tangent products, and a copy of the vectors. A run has the same bits
+/// for any number of threads, and where it was stopped, or killed, and went on from its checkpoint. On a GPU state, vectors and
+/// QR stay in its memory, and the seconds of the parts are those between events on its stream. Blocks until done.
 ///
 /// Throws InvalidArgument (p, a time, a checkpoint of another run), NonFiniteEntry (the orbit or a tangent vector left the
-/// numbers; the message has the time), NumericalBreakdown (CholeskyQR by name, and vectors too near each other: fewer steps
-/// per QR), UnreadableFile, UnwritableFile, OutOfMemory, Interrupted (after saving the checkpoint).
+/// numbers; the message has the time), NumericalBreakdown (vectors too near each other after a single step; the sum of all
+/// exponents is not the known divergence), UnreadableFile, UnwritableFile, OutOfMemory, Interrupted (after saving the checkpoint).
 ///
 ///     Context<Host> ctx;
 ///     auto system = tangent_map(Lorenz96{.size = 40, .forcing = 8});

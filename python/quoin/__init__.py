@@ -22,7 +22,7 @@ from ._errors import (
 from ._factorization import BatchedFactorization, Factorization
 from ._functions import factor, from_raw, info, lstsq, plan, qr, svd
 from ._gram_schmidt import GramSchmidt
-from ._lyapunov import Estimate, LyapunovResult, lyapunov
+from ._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
 from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
@@ -32,6 +32,7 @@ __version__: str = _core.info()["version"]
 __all__ = [
     "BatchedFactorization",
     "CommunicationFailure",
+    "CovariantResult",
     "DeviceFailure",
     "Error",
     "Estimate",
@@ -53,13 +54,16 @@ __all__ = [
     "RobustPCAResult",
     "RobustPCAStep",
     "SVDResult",
+    "SeriesResult",
     "StreamingQR",
     "StreamingR",
+    "covariant_lyapunov",
     "factor",
     "from_raw",
     "info",
     "lstsq",
     "lyapunov",
+    "lyapunov_series",
     "plan",
     "qr",
     "robust_pca",

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
 from . import _core
-from ._arguments import float_type, function, integer, one_of, path_bytes, positive, real, threads_number
+from ._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
 from ._arrays import on_host, to_float
+from ._derivatives import jvp_of
 from ._errors import InvalidArgument
 
 
 class Estimate(NamedTuple):
-    """A number with its standard error; nan if it is not known."""
+    """A number, its standard error and half the width of its 95% interval; nan if they are not known."""
 
     value: float
     error: float
+    half_width: float
 
 
 class LyapunovResult(NamedTuple):
@@ -25,13 +28,18 @@ class LyapunovResult(NamedTuple):
 
     exponents: np.ndarray
     errors: np.ndarray
+    half_widths: np.ndarray
     sum: Estimate
     kolmogorov_sinai: Estimate
     kaplan_yorke: Estimate
     positive: int
     state: np.ndarray
     time: float
+    discarded: float
     segments: int
+    every: int
+    resolved: bool
+    reached: bool
     completed: bool
     method: str
     times: np.ndarray
@@ -42,15 +50,62 @@ class LyapunovResult(NamedTuple):
     force_seconds: float
 
 
+class CovariantResult(NamedTuple):
+    """Covariant vectors' exponents, local and over the run, and their angles in radians."""
+
+    exponents: np.ndarray
+    segment: float
+    local: np.ndarray
+    split: int
+    angles: np.ndarray
+    least_angles: np.ndarray
+    times: np.ndarray | None
+    states: np.ndarray | None
+    vectors: np.ndarray | None
+
+
+class SeriesResult(NamedTuple):
+    """Exponents of a measured series: all by Jacobians, the largest by nearest neighbours, and their divergence."""
+
+    exponents: np.ndarray
+    errors: np.ndarray
+    half_widths: np.ndarray
+    kaplan_yorke: Estimate
+    largest: Estimate
+    times: np.ndarray
+    logarithms: np.ndarray
+    first: int
+    last: int
+
+
+def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str) -> tuple[list[float], Callable, Callable]:
+    """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape."""
+    start = to_float(on_host(x0, name)[0], name).astype(np.float64)
+    if start.ndim != 1:
+        raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
+    one_of("kind", kind, "flow", "map")
+    motion, tangent = jvp_of(function("f", f), jvp)
+
+    def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
+        array = np.asfortranarray(result, dtype=np.float64)
+        if array.shape != shape:
+            raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
+        return array
+
+    return (start.tolist(), lambda x: of_shape("f", motion(x), x.shape), lambda x, V: of_shape("jvp", tangent(x, V), V.shape))
+
+
 def lyapunov(
     f: Callable[[np.ndarray], Any],
-    jvp: Callable[[np.ndarray, np.ndarray], Any],
+    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
     x0: Any,
     *,
     kind: str = "flow",
     step: float = 0.01,
+    divergence: float | None = None,
     exponents: int | None = None,
     time: float = 1000.0,
+    until: float | None = None,
     transient: float = 100.0,
     alignment: float = 100.0,
     every: int = 10,
@@ -71,20 +126,27 @@ def lyapunov(
     ----------
     f : callable
         f(x) of shape (n,): the vector field, or the next state of a map.
-    jvp : callable
-        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``.
+    jvp : callable, None, 'jax' or 'torch'
+        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``. None: f is
+        differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. 'jax' or 'torch': by
+        that library, whose float64 arrays f is then given.
     x0 : array_like, shape (n,)
     kind : {'flow', 'map'}
         Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
     step : float
         Of a flow.
+    divergence : float, optional
+        The mean of div f of a flow, of log|det J| of a map, if it is known. The sum of all exponents is then checked.
     exponents : int, optional
         The first p; by default all n.
     time, transient, alignment : float
         Time to average over; before it that of the state alone; between them that of the vectors, not averaged. Of a map,
         iterations.
+    until : float, optional
+        The run ends as soon as the 95% interval of every exponent is at most ± `until`; after `time` at the latest.
     every : int
-        Steps between two factorizations.
+        Steps between two factorizations, at most. If the vectors grow too far apart in them, there are more
+        factorizations, and a warning.
     method : str
         Of `quoin.qr`.
     checkpoint : path, optional
@@ -96,19 +158,24 @@ def lyapunov(
         None.
     dtype : numpy dtype
         float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
-        f and jvp compute in float64. `every` must then keep the vectors' condition far below 1e7.
+        f and jvp compute in float64.
 
     Returns
     -------
     LyapunovResult
-        `exponents` with standard `errors` (32 batch means that grow with the run, Flyvbjerg and Petersen 1989), and
-        `Estimate`s of their `sum`, the Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension;
-        `averages[:, b]` are the exponents over the first `times[b]`.
+        `exponents` with standard `errors` and `half_widths` of their 95% intervals, and `Estimate`s of their `sum`, the
+        Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension. `discarded` is the part of `time`
+        at its start that was found to be a transient and is left out. `resolved` is false if correlations last longer than
+        1/16 of the time, so that errors may be too small; `reached` if `until` was not; `every` is the steps between
+        factorizations in use.
+        `averages[:, b]` are the exponents over the first `times[b]` after what was discarded.
 
     Raises
     ------
     NonFiniteEntry
         If the orbit or a vector becomes NaN or Inf; the message has the time.
+    NumericalBreakdown
+        If the vectors become parallel in a single step, or the sum of all exponents is not `divergence`.
 
     Examples
     --------
@@ -121,33 +188,24 @@ def lyapunov(
     >>> bool(abs(henon.exponents[0] - 0.419) < 5 * henon.errors[0]), round(henon.sum.value, 6)
     (True, -1.203973)
     """
-    start = to_float(on_host(x0, "lyapunov")[0], "lyapunov").astype(np.float64)
-    if start.ndim != 1:
-        raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
-    one_of("kind", kind, "flow", "map")
-
-    f, jvp = function("f", f), function("jvp", jvp)
+    start, motion, tangent = _system("lyapunov", f, jvp, x0, kind)
     if callback is not None:
         function("callback", callback, ", or None")
-
-    def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
-        array = np.asfortranarray(result, dtype=np.float64)
-        if array.shape != shape:
-            raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
-        return array
 
     def go_on(now: float, fraction: float) -> bool:
         answer = callback(now, fraction)  # type: ignore[misc]
         return answer is None or bool(answer)
 
     result = _core.lyapunov(
-        start.tolist(),
+        start,
         kind == "flow",
-        lambda x: of_shape("f", f(x), x.shape),
-        lambda x, V: of_shape("jvp", jvp(x, V), V.shape),
+        motion,
+        tangent,
         positive("step", step),
+        None if divergence is None else real("divergence", divergence, ", or None,"),
         integer("exponents", exponents, 1, optional=True),
         real("time", time),
+        positive("until", until, optional=True),
         real("transient", transient),
         real("alignment", alignment),
         integer("every", every, 1),
@@ -159,5 +217,169 @@ def lyapunov(
         float_type("dtype", dtype) == np.float32,
         threads_number(threads),
     )
-    values, errors, total, entropy, dimension, *rest = result
-    return LyapunovResult(values, errors, Estimate(*total), Estimate(*entropy), Estimate(*dimension), *rest)
+    values, errors, half_widths, total, entropy, dimension, *rest = result
+    spectrum = LyapunovResult(values, errors, half_widths, Estimate(*total), Estimate(*entropy), Estimate(*dimension), *rest)
+    if spectrum.every < every:
+        warnings.warn(
+            f"the vectors grow too far apart in {every} steps: there was a factorization every {spectrum.every} steps", stacklevel=2
+        )
+    if not spectrum.resolved and np.isfinite(spectrum.sum.error):
+        warnings.warn("correlations last longer than 1/16 of the time: errors may be too small", stacklevel=2)
+    if not spectrum.reached:
+        warnings.warn(f"until={until:g} was not reached; it needs a longer time", stacklevel=2)
+    return spectrum
+
+
+def covariant_lyapunov(
+    f: Callable[[np.ndarray], Any],
+    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
+    x0: Any,
+    *,
+    kind: str = "flow",
+    step: float = 0.01,
+    exponents: int | None = None,
+    time: float = 100.0,
+    transient: float = 100.0,
+    alignment: float = 100.0,
+    every: int = 10,
+    seed: int = 1,
+    split: int | None = None,
+    vectors: bool = False,
+    threads: int | None = None,
+) -> CovariantResult:
+    """Covariant Lyapunov vectors of dx/dt = f(x), or of the map x := f(x) (Ginelli et al. 2007).
+
+    Each vector is mapped to the one at the next time and grows at its own exponent. Memory is bounded: the forward run keeps a
+    checkpoint every √K of its K segments.
+
+    Parameters
+    ----------
+    f, jvp, x0, kind, step, exponents, transient, every, seed
+        As in `lyapunov`.
+    time : float
+        Over which there are vectors.
+    alignment : float
+        Time before that for the vectors of the forward run, and after it for those of the backward run, to align.
+    split : int, optional
+        `angles` are those between the first `split` vectors and the others; by default as many as grow.
+    vectors : bool
+        Whether to return all vectors.
+
+    Returns
+    -------
+    CovariantResult
+        `local[i, k]` is the growth rate of vector i in segment k, of time `segment`; `exponents` are their means. `angles[k]` is
+        the least angle between the spans of the first `split` vectors and of the others, `least_angles[i, j]` the least that
+        two vectors had. With `vectors`, `vectors[k]` (n, p) are the vectors at `times[k]`, where the state is `states[k]`.
+
+    Raises
+    ------
+    NumericalBreakdown
+        If the vectors become too parallel in `every` steps.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> cat = np.array([[2.0, 1.0], [1.0, 1.0]])
+    >>> c = quoin.covariant_lyapunov(lambda x: cat @ x % 1, lambda x, V: cat @ V, [0.1, 0.2], kind="map", every=1)
+    >>> round(float(c.exponents[0]), 6), round(float(np.degrees(c.angles.min())))
+    (0.962424, 90)
+    """
+    start, motion, tangent = _system("covariant_lyapunov", f, jvp, x0, kind)
+    keep = flag("vectors", vectors)
+    result = _core.covariant_lyapunov(
+        start,
+        kind == "flow",
+        motion,
+        tangent,
+        positive("step", step),
+        integer("exponents", exponents, 1, optional=True),
+        positive("time", time),
+        real("transient", transient),
+        real("alignment", alignment),
+        integer("every", every, 1),
+        integer("seed", seed, 0, 2**64 - 1),
+        integer("split", split, 1, optional=True),
+        keep,
+        threads_number(threads),
+    )
+    *rest, times, states, columns = result
+    if not keep:
+        return CovariantResult(*rest, None, None, None)
+    n, p, K = len(start), len(rest[0]), len(times)
+    backward = columns.reshape(K, p, n).transpose(0, 2, 1)
+    return CovariantResult(*rest, times[::-1].copy(), states.reshape(K, n)[::-1].copy(), backward[::-1].copy())
+
+
+def lyapunov_series(
+    series: Any,
+    *,
+    delays: int = 3,
+    lag: int = 1,
+    interval: float = 1.0,
+    theiler: int | None = None,
+    neighbours: int | None = None,
+    evolve: int | None = None,
+    exponents: int | None = None,
+    horizon: int | None = None,
+    threads: int | None = None,
+) -> SeriesResult:
+    """Lyapunov exponents of a measured series.
+
+    A state is a sample and the ``delays - 1`` samples before it, `lag` apart (Takens 1981).
+
+    Parameters
+    ----------
+    series : array_like, shape (N,) or (N, c)
+        Samples at equal times; c components.
+    delays, lag : int
+        Of a state, of c·delays variables.
+    interval : float
+        Time between two samples.
+    theiler : int, optional
+        Samples nearer in time are no neighbours; by default ``2 * delays * lag``.
+    neighbours : int, optional
+        Of each least-squares problem for a Jacobian; by default four for each variable and 1. More where there is noise.
+    evolve : int, optional
+        Samples that a Jacobian spans; by default `lag`.
+    exponents : int, optional
+        The first p; by default all.
+    horizon : int, optional
+        Samples that nearest neighbours are followed for; by default a tenth of the series.
+
+    Returns
+    -------
+    SeriesResult
+        `exponents` of the product of the Jacobians (Sano and Sawada 1985; Eckmann et al. 1986), and `largest`, the slope of the
+        mean log-distance of nearest neighbours, `logarithms` at `times`, in ``[first:last]`` (Rosenstein et al. 1993). Errors do
+        not have the bias of noise, of neighbourhoods that are not small, or of too few delays. Directions that contract faster
+        than the noise allows, and those that a reconstruction adds, have exponents without a meaning.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> x = [0.1, 0.1]
+    >>> for _ in range(1500):
+    ...     x.append(1 - 1.4 * x[-1] ** 2 + 0.3 * x[-2])
+    >>> henon = quoin.lyapunov_series(x, delays=2, horizon=30)
+    >>> bool(abs(henon.exponents[0] - 0.419) < 0.05), bool(abs(henon.largest.value - 0.419) < 0.1)
+    (True, True)
+    """
+    samples = to_float(on_host(series, "lyapunov_series")[0], "lyapunov_series").astype(np.float64)
+    if samples.ndim not in (1, 2):
+        raise InvalidArgument(f"series must have one or two dimensions, and has {samples.ndim}")
+    columns = np.asfortranarray(samples.reshape(len(samples), -1).T)
+    values, errors, half_widths, dimension, largest, *rest = _core.lyapunov_series(
+        columns,
+        *columns.shape,
+        integer("delays", delays, 1),
+        integer("lag", lag, 1),
+        positive("interval", interval),
+        integer("theiler", theiler, 1, optional=True),
+        integer("neighbours", neighbours, 1, optional=True),
+        integer("evolve", evolve, 1, optional=True),
+        integer("exponents", exponents, 1, optional=True),
+        integer("horizon", horizon, 1, optional=True),
+        threads_number(threads),
+    )
+    return SeriesResult(values, errors, half_widths, Estimate(*dimension), Estimate(*largest), *rest)

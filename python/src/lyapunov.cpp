@@ -1,14 +1,18 @@
 #include "quoin/lyapunov.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "options.hpp"
+#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/lyapunov_series.hpp"
 
 namespace quoin::python {
 namespace {
@@ -27,28 +31,36 @@ void take(const nb::object& result, double* to, Index count) {
     std::copy_n(array.data(), count, to);
 }
 
-nb::tuple to_tuple(const Estimate& estimate) { return nb::make_tuple(estimate.value, estimate.error); }
+nb::tuple to_tuple(const Estimate& estimate) {
+    return nb::make_tuple(estimate.value, estimate.error, estimate.half_width);
+}
 
-nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
-                   Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
-                   const nb::object& method, const nb::bytes& checkpoint, double checkpoint_seconds,
-                   const nb::object& on_segment, bool f32_vectors, int threads) {
+/// The flow or map of the caller's functions. What they are given is a copy, which they may keep.
+std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool flow, const nb::object& f,
+                                             const nb::object& jvp, double step, std::optional<double> divergence) {
     const Index n = static_cast<Index>(x0.size());
-    // what the caller's code is given is a copy, which it may keep
-    const auto motion = [&](const double* x, double* y) {
+    const auto motion = [n, &f](const double* x, double* y) {
         const nb::gil_scoped_acquire acquired;
         take(f(to_numpy_vector(copy_of(x, n, 1))), y, n);
     };
-    const auto tangent = [&](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
+    const auto tangent = [n, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
         const nb::gil_scoped_acquire acquired;
         take(jvp(to_numpy_vector(copy_of(x, n, 1)), to_numpy(copy_of(X.data, n, X.cols))), Y.data, n * X.cols);
     };
-    std::unique_ptr<TangentMap<>> system =
-        flow ? tangent_map(UserFlow{x0, motion, tangent, step}) : tangent_map(UserMap{x0, motion, tangent});
+    return flow ? tangent_map(UserFlow{x0, motion, tangent, step, divergence})
+                : tangent_map(UserMap{x0, motion, tangent, divergence});
+}
 
+nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
+                   std::optional<double> divergence, Index exponents, double time, double until, double transient,
+                   double alignment, Index every, std::uint64_t seed, const nb::object& method,
+                   const nb::bytes& checkpoint, double checkpoint_seconds, const nb::object& on_segment,
+                   bool f32_vectors, int threads) {
+    std::unique_ptr<TangentMap<>> system = callers_system(x0, flow, f, jvp, step, divergence);
     LyapunovOptions options;
     options.exponents = exponents;
     options.time = time;
+    options.until = until;
     options.transient = transient;
     options.alignment = alignment;
     options.steps_per_qr = every;
@@ -67,22 +79,78 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
                            : lyapunov_spectrum(ctx, *system, options);
     });
 
-    std::vector<double> values, errors;
-    for (const Estimate& exponent : s.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& exponent : s.exponents) {
+        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
+    }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
-    return nb::make_tuple(vector(values), vector(errors), to_tuple(s.sum), to_tuple(s.kolmogorov_sinai),
-                          to_tuple(s.kaplan_yorke), s.positive, vector(s.state), s.time, s.segments, s.completed,
+    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.sum),
+                          to_tuple(s.kolmogorov_sinai), to_tuple(s.kaplan_yorke), s.positive, vector(s.state), s.time,
+                          s.discarded, s.segments, s.steps_between_qr, s.resolved, s.reached, s.completed,
                           to_string(s.method), vector(s.times), to_numpy(std::move(s.averages)), s.seconds,
                           s.qr_seconds, s.tangent_seconds, s.force_seconds);
+}
+
+/// Exponents, a segment's time, local exponents, j, angles, least angles; with `keep` times, states and vectors, forward.
+nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
+                    Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
+                    Index split, bool keep, int threads) {
+    const auto system = callers_system(x0, flow, f, jvp, step, {});
+    CovariantOptions options;
+    options.exponents = exponents;
+    options.time = time;
+    options.transient = transient;
+    options.alignment = alignment;
+    options.steps_per_qr = every;
+    options.seed = seed;
+    options.split = split;
+    std::vector<double> times, states, vectors;
+    if (keep) {
+        options.on_vectors = [&](double t, std::span<const double> x, MatrixView<const double> V) {
+            times.push_back(t);
+            states.insert(states.end(), x.begin(), x.end());
+            vectors.insert(vectors.end(), V.data, V.data + V.rows * V.cols);
+        };
+    }
+    const Home<Host> home(threads);
+    CovariantLyapunov c =
+        result_of(home, threads, 0, [&](Context<Host>& ctx) { return covariant_lyapunov(ctx, *system, options); });
+    const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
+    return nb::make_tuple(vector(c.exponents), c.segment, to_numpy(std::move(c.local)), c.split, vector(c.angles),
+                          to_numpy(std::move(c.least_angles)), vector(times), vector(states), vector(vectors));
+}
+
+/// The largest exponent, its curve and range, and the spectrum, of a series with a sample in each column.
+nb::tuple series(const nb::object& samples, Index components, Index count, Index delays, Index lag, double interval,
+                 Index theiler, Index neighbours, Index evolve, Index exponents, Index horizon, int threads) {
+    Matrix<double> x(components, count);
+    take(samples, x.data(), components * count);
+    const SeriesOptions options{delays, lag, interval, theiler, neighbours, evolve, exponents, horizon};
+    const Home<Host> home(threads);
+    auto [d, s] = result_of(home, threads, 0, [&](Context<Host>& ctx) {
+        return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
+                         series_spectrum(ctx, std::as_const(x).view(), options)};
+    });
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& exponent : s.exponents) {
+        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
+    }
+    const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
+    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.kaplan_yorke),
+                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last);
 }
 
 }  // namespace
 
 void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
-    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
-               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(), "checkpoint"_a,
-               "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
+    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "divergence"_a.none(), "exponents"_a,
+               "time"_a, "until"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(),
+               "checkpoint"_a, "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
+    module.def("covariant_lyapunov", &covariant, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
+               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "split"_a, "keep"_a, "threads"_a);
+    module.def("lyapunov_series", &series, "samples"_a, "components"_a, "count"_a, "delays"_a, "lag"_a, "interval"_a,
+               "theiler"_a, "neighbours"_a, "evolve"_a, "exponents"_a, "horizon"_a, "threads"_a);
 }
 
 }  // namespace quoin::python

@@ -59,8 +59,8 @@ OPTIONS = {
                 "threads:integer callback:function",
     fit: "n_components:integer pursuit:name route:name lam:number mu:number rho:number tol:number max_iter:integer "
          "threads:integer",
-    lyapunov: "kind:name step:number exponents:integer time:number transient:number alignment:number every:integer "
-              "seed:integer method:name checkpoint_seconds:number threads:integer f:function jvp:function callback:function",
+    lyapunov: "kind:name step:number divergence:number exponents:integer time:number until:number transient:number alignment:number every:integer "
+              "seed:integer method:name checkpoint_seconds:number threads:integer f:function callback:function",
     gram_schmidt: "m:integer capacity:integer panel_width:integer method:name reorthogonalize:name threads:integer k:integer",
     solve: "rcond:number",
     quoin.StreamingR: "threads:integer",
@@ -69,7 +69,7 @@ OPTIONS = {
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
 # None is the default of these
-OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback"}
+OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until"}
 
 
 def clear(error, option):
@@ -98,7 +98,8 @@ def test_options_of_another_type(function, option, kind):
     (robust_pca, "rho", (1, 0.5, np.nan, np.inf)), (robust_pca, "max_iterations", (0, 2**63)),
     (robust_pca, "max_rank", (0, -3, 2**63)), (fit, "max_iter", (0, -1)), (fit, "n_components", (0,)), (fit, "tol", (0, -1)),
     (gram_schmidt, "m", (-1,)), (gram_schmidt, "capacity", (-1,)), (gram_schmidt, "panel_width", (-1, 2**63)),
-    (gram_schmidt, "k", (-1,)), (lyapunov, "step", (0, -1, np.nan, np.inf)), (lyapunov, "time", (0, -1, np.nan, np.inf)),
+    (gram_schmidt, "k", (-1,)), (lyapunov, "step", (0, -1, np.nan, np.inf)), (lyapunov, "time", (0, -1, np.nan, np.inf)), (lyapunov, "until", (0, -1, np.nan, np.inf)),
+    (lyapunov, "divergence", (np.nan,)),
     (lyapunov, "transient", (-1, np.nan, np.inf)), (lyapunov, "alignment", (-1, np.nan, np.inf)),
     (lyapunov, "every", (0, -1, 2**63)), (lyapunov, "seed", (-1, 2**64)), (lyapunov, "exponents", (0, 2, -1)),
     (lyapunov, "checkpoint", ("", "a\0b")), (lyapunov, "checkpoint_seconds", (0, -1, np.nan)),

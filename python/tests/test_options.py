@@ -55,7 +55,7 @@ def test_threads(call):
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
     (quoin.robust_pca, "alm auto None None 1.5 None 1000 None None None None None None"),
     (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None"),
-    (quoin.lyapunov, "flow 0.01 None 1000.0 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
+    (quoin.lyapunov, "flow 0.01 None None 1000.0 None 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
 ])
 def test_defaults(function, defaults):
     parameters = inspect.signature(function).parameters.values()
@@ -381,7 +381,7 @@ def test_exponents_and_their_errors_in_closed_form(rng):
     error = np.sqrt(a * (1 - a) / time) * np.log((1 - a) / a)
     found = np.array([result.exponents[0] for result in results])
     assert abs(found.mean() - exponent) <= 4 * error / np.sqrt(runs)
-    # 32 batches know it to 13% in each run
+    # 64 batches or more know it to 16% in each run
     assert np.mean([result.errors[0] for result in results]) == pytest.approx(error, rel=0.1)
     for result in results:
         assert result.kolmogorov_sinai.value == result.sum.value == result.exponents[0] and result.positive == 1
@@ -428,7 +428,8 @@ def test_times_segments_and_callbacks():
 
     result = run()
     assert result.state[0] == 24 and result.time == 12 and result.segments == 6
-    assert result.exponents[0] == pytest.approx(np.log(2), rel=1e-15) and result.errors[0] < 1e-15
+    assert result.exponents[0] == pytest.approx(np.log(2), rel=1e-15) and np.isnan(result.errors[0])
+    assert run(time=64).errors[0] == 0 and run(time=64).half_widths[0] == 0
     for options, state, segments in (({"time": 20}, 32, 10), ({"transient": 0}, 16, 6), ({"alignment": 0}, 20, 6),
                                      ({"every": 4}, 24, 3)):
         assert (run(**options).state[0], run(**options).segments) == (state, segments)

@@ -39,7 +39,7 @@ LyapunovOptions default_options(System system) {
         case System::Lorenz63: times(10000, 50, 50, 10); break;
         case System::Henon: times(1e6, 1000, 1000, 10); break;
         case System::Lorenz96: times(1000, 50, 50, 5); break;
-        case System::KuramotoSivashinsky: times(10000, 200, 200, 5); break;
+        case System::KuramotoSivashinsky: times(10000, 200, 200, 5), options.exponents = 12; break;
         case System::Fput: times(10000, 200, 200, 10); break;
         case System::Particles: times(40, 10, 10, 10); break;
     }
@@ -50,8 +50,7 @@ void SystemArguments::add_to(CLI::App& command) {
     add_choice(command, "SYSTEM", system_,
                {System::Lorenz63, System::Henon, System::Lorenz96, System::KuramotoSivashinsky, System::Fput,
                 System::Particles},
-               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles")
-        ->required();
+               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles");
     const auto add = [&command](const char* name, auto& value, const char* systems, const char* description) {
         return command.add_option(name, value, description)->group(heading + systems);
     };

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <optional>
 
 #include "arguments.hpp"
+#include "covariant_report.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
@@ -14,29 +16,49 @@
 #include "plot/png.hpp"
 #include "program.hpp"
 #include "progress_bar.hpp"
+#include "series_report.hpp"
 
 namespace quoin::cli {
 
 namespace {
 
+constexpr double longest_until = 100;  // of the default --time, where --until is given alone
+
 struct LyapunovArguments {
     CommonArguments common;
     SystemArguments system;
-    std::optional<double> time, transient, alignment;
+    std::optional<double> time, until, transient, alignment;
     std::optional<Index> every;
-    Index exponents = 0;
+    std::optional<Index> exponents;
     std::uint64_t seed = 1;
     DType dtype = DType::F64;
     std::string checkpoint, out, plot;
     double checkpoint_seconds = 60;
+    bool covariant = false;
+    SeriesArguments series;
+    Index split = 0;
+    double window = 0;
+
+    CovariantOptions covariant_options() const {
+        const LyapunovOptions o = options();
+        return {.exponents = o.exponents,
+                .time = o.time,
+                .transient = o.transient,
+                .alignment = o.alignment,
+                .steps_per_qr = o.steps_per_qr,
+                .seed = o.seed,
+                .split = split,
+                .qr = o.qr};
+    }
 
     LyapunovOptions options() const {
         LyapunovOptions options = default_options(system.system());
-        options.time = time.value_or(options.time);
+        options.until = until.value_or(0);
+        options.time = time.value_or(until ? longest_until * options.time : options.time);
         options.transient = transient.value_or(options.transient);
         options.alignment = alignment.value_or(options.alignment);
         options.steps_per_qr = every.value_or(options.steps_per_qr);
-        options.exponents = exponents;
+        options.exponents = exponents.value_or(options.exponents);
         options.seed = seed;
         options.qr = common.options;
         options.checkpoint = checkpoint;
@@ -64,23 +86,28 @@ struct RunInUse {
 };
 
 JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const LyapunovSpectrum& f) {
-    std::vector<double> values, errors;
-    for (const Estimate& exponent : f.exponents) values.push_back(exponent.value), errors.push_back(exponent.error);
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& exponent : f.exponents) {
+        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
+    }
     JsonLine json;
-    const auto add = [&](const char* key, const char* error_key, const Estimate& estimate) {
-        json.add(key, estimate.value).add(error_key, estimate.error);
+    const auto add = [&](const std::string& key, const Estimate& estimate) {
+        json.add(key.c_str(), estimate.value).add((key + "_error").c_str(), estimate.error);
+        json.add((key + "_half_width").c_str(), estimate.half_width);
     };
     json.add("system", run.description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
-    json.add("exponents", values).add("errors", errors);
-    add("sum", "sum_error", f.sum);
+    json.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
+    add("sum", f.sum);
     if (f.divergence) json.add("divergence", *f.divergence);
-    add("kolmogorov_sinai", "kolmogorov_sinai_error", f.kolmogorov_sinai);
-    add("kaplan_yorke", "kaplan_yorke_error", f.kaplan_yorke);
+    add("kolmogorov_sinai", f.kolmogorov_sinai);
+    add("kaplan_yorke", f.kaplan_yorke);
     json.add("positive", f.positive).add("vanishing", f.vanishing);
     if (f.energy) json.add("energy", *f.energy);
     if (f.energy_drift) json.add("energy_drift", *f.energy_drift);
     json.add("time", f.time).add("transient", options.transient).add("alignment", options.alignment);
-    json.add("segments", f.segments).add("steps_per_qr", options.steps_per_qr);
+    json.add("discarded", f.discarded).add("resolved", f.resolved);
+    if (options.until > 0) json.add("until", options.until).add("reached", f.reached);
+    json.add("segments", f.segments).add("steps_per_qr", f.steps_between_qr);
     json.add("seed", static_cast<std::int64_t>(options.seed)).add("method", to_string(f.method));
     json.add("dtype", to_string(run.dtype)).add("device", to_string(run.device.device));
     json.add("seconds", f.seconds).add("qr_share", share(f.qr_seconds, f));
@@ -89,24 +116,36 @@ JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const Ly
     return json;
 }
 
+/// Four decimals, and as many as half the width of the interval needs for two digits, up to eight.
+int decimals_of(const Estimate& estimate) {
+    if (!(estimate.half_width > 0)) return 4;
+    return std::clamp(static_cast<int>(std::ceil(-std::log10(estimate.half_width))) + 1, 4, 8);
+}
+
 void print_estimate(const char* name, const Estimate& estimate, const std::string& remark = "") {
     if (std::isnan(estimate.value)) {
         fmt::print("{:<14} not reached by these exponents\n", name);
     } else {
-        fmt::print("{:<14} {:.4f} ± {:.4f}{}\n", name, estimate.value, estimate.error, remark);
+        const int decimals = decimals_of(estimate);
+        fmt::print("{:<14} {:.{}f} ± {:.{}f} (95%: ± {:.{}f}){}\n", name, estimate.value, decimals, estimate.error,
+                   decimals, estimate.half_width, decimals, remark);
     }
 }
 
 void print_exponents(const LyapunovSpectrum& f) {
     constexpr std::size_t most_lines = 48, ends = 12;
     const std::size_t p = f.exponents.size();
-    fmt::print("exponents      {} of {}, ± one standard error\n", p, f.dimension);
+    fmt::print("exponents      {} of {}, ± one standard error, and half the width of the 95% interval\n", p,
+               f.dimension);
     for (std::size_t i = 0; i < p; ++i) {
         if (p > most_lines && i == ends) {
             fmt::print("          ...\n");
             i = p - ends;
         }
-        fmt::print("  {:>6}       {:>9.4f} ± {:.4f}\n", i + 1, f.exponents[i].value, f.exponents[i].error);
+        const Estimate& exponent = f.exponents[i];
+        const int decimals = decimals_of(exponent);
+        fmt::print("  {:>6}       {:>9.{}f} ± {:.{}f}   95%: ± {:.{}f}\n", i + 1, exponent.value, decimals,
+                   exponent.error, decimals, exponent.half_width, decimals);
     }
     const bool whole = static_cast<Index>(p) == f.dimension;
     print_estimate("sum", f.sum,
@@ -116,7 +155,28 @@ void print_exponents(const LyapunovSpectrum& f) {
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
 }
 
-void print_report(const RunInUse& run, bool asked_for_device, const LyapunovSpectrum& f) {
+/// What a user must know of these results before he uses them.
+void print_warnings(const LyapunovOptions& options, const LyapunovSpectrum& f) {
+    if (f.discarded > 0) {
+        fmt::print("transient      of {:.6g} found and left out; the averages are over {:.6g}\n", f.discarded,
+                   f.time - f.discarded);
+    }
+    if (f.segments > 0 && std::isnan(f.exponents[0].error)) {
+        fmt::print("warning        too few segments for errors: a longer --time\n");
+    } else if (!f.resolved) {
+        fmt::print("warning        correlations last longer than 1/16 of the time: errors may be too small\n");
+    }
+    if (f.steps_between_qr < options.steps_per_qr) {
+        fmt::print("warning        QR every {} steps instead of {}: the vectors grow too far apart\n",
+                   f.steps_between_qr, options.steps_per_qr);
+    }
+    if (!f.reached) {
+        fmt::print("warning        --until {:g} was not reached: a longer --time\n", options.until);
+    }
+}
+
+void print_report(const RunInUse& run, const LyapunovOptions& options, bool asked_for_device,
+                  const LyapunovSpectrum& f) {
     fmt::print("{}, {} dimensions\n", run.description, f.dimension);
     if (asked_for_device) fmt::print("device         {}\n", run.device.description);
     fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
@@ -126,6 +186,7 @@ void print_report(const RunInUse& run, bool asked_for_device, const LyapunovSpec
     } else {
         print_exponents(f);
     }
+    print_warnings(options, f);
     if (f.vanishing > 0) fmt::print("symmetries     make {} of all exponents 0\n", f.vanishing);
     if (f.energy_drift) fmt::print("energy         {:.8g}, drifted by {:.1e}\n", *f.energy, *f.energy_drift);
     fmt::print("time           {:.3g} s; QR {:.0f}%, tangent vectors {:.0f}%, forces {:.0f}%\n", f.seconds,
@@ -146,12 +207,12 @@ void check_plot(const std::string& path) {
     require_writable(path);
 }
 
-/// The vectors, R and the workspace of their QR, and what the system needs beside.
+/// The vectors and their copy, R and the workspace of their QR, and what the system needs beside.
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options options) {
     const Index p = exponents > 0 ? std::min(exponents, n) : n;
     options.q = QForm::Explicit;
-    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((n + p) * p) + 0x1p29;
+    return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((2 * n + p) * p) + 0x1p29;
 }
 
 /// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
@@ -199,8 +260,31 @@ std::string table_of_defaults() {
 }
 
 void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
+    if (!arguments.series.file.empty()) {
+        arguments.series.check(command);
+        Context<Host> ctx(arguments.common.threads);
+        SeriesArguments series = arguments.series;
+        series.options.exponents = arguments.exponents.value_or(0);
+        run_series(ctx, series, arguments.common.json);
+        return;
+    }
+    if (command.count("SYSTEM") == 0) throw CLI::RequiredError("SYSTEM, or --series FILE,");
     arguments.system.check(command);
+    if (arguments.until && !(*arguments.until > 0)) throw CLI::ValidationError("--until", "must be positive");
     const LyapunovOptions options = arguments.options();
+    if (arguments.covariant) {
+        for (const char* name : {"--until", "--checkpoint", "--plot", "--device", "--dtype"}) {
+            if (command.count(name) > 0) throw CLI::ValidationError(name, "is not for --covariant");
+        }
+        Context<Host> ctx(arguments.common.threads);
+        const auto system = arguments.system.make<double>(ctx);
+        run_covariant(ctx, *system, arguments.covariant_options(),
+                      {arguments.out, arguments.common.json, arguments.window});
+        return;
+    }
+    for (const char* name : {"--split", "--window"}) {
+        if (command.count(name) > 0) throw CLI::ValidationError(name, "is for --covariant");
+    }
     check_plot(arguments.plot);
     std::optional<OutputDirectory> directory;
     std::string report_path, exponents_path, convergence_path, spectrum_path;
@@ -228,10 +312,10 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
         write_text(arguments.plot, arguments.plot.ends_with(".png") ? plot::png(svg) : svg);
     }
     if (directory) {
-        Matrix<double> table(static_cast<Index>(f.exponents.size()), 2);
+        Matrix<double> table(static_cast<Index>(f.exponents.size()), 3);
         for (Index i = 0; i < table.rows(); ++i) {
             const Estimate& exponent = f.exponents[static_cast<std::size_t>(i)];
-            table(i, 0) = exponent.value, table(i, 1) = exponent.error;
+            table(i, 0) = exponent.value, table(i, 1) = exponent.error, table(i, 2) = exponent.half_width;
         }
         write_npy<double>(exponents_path, table.view());
         write_text(convergence_path, lyapunov_convergence_svg(f));
@@ -242,7 +326,7 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     if (arguments.common.json) {
         report.print();
     } else {
-        print_report(in_use, arguments.common.device != Device::Host, f);
+        print_report(in_use, options, arguments.common.device != Device::Host, f);
         if (directory)
             fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
         if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
@@ -264,26 +348,35 @@ int main(int argc, char** argv) {
         "\n"
         "The state and p tangent vectors are evolved together. Every K steps the vectors are factored, Z = QR, and Q\n"
         "takes their place. The averages of log|r_ii| over time are the exponents (Benettin et al. 1980; Shimada and\n"
-        "Nagashima 1979). They are printed with standard errors (batch means), their sum, the Kolmogorov-Sinai "
-        "entropy\n"
-        "(sum of the positive ones) and the Kaplan-Yorke dimension. For a system of your own use quoin::tangent_map\n"
+        "Nagashima 1979). They are printed with standard errors and 95% intervals, their sum, the Kolmogorov-Sinai\n"
+        "entropy (sum of the positive ones) and the Kaplan-Yorke dimension. A transient at the start is found and "
+        "left\n"
+        "out. Where the sum of all exponents is known and differs, the run fails. For a system of your own use "
+        "quoin::tangent_map\n"
         "in C++ or quoin.lyapunov in Python.",
         "quoin lyapunov");
     arguments.system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
         command.add_option(name, value, description)->type_name("T");
     };
-    command.add_option("--exponents", arguments.exponents, "Compute the first P exponents; 0: all")
-        ->capture_default_str()
+    command
+        .add_option("--exponents", arguments.exponents,
+                    "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12)")
         ->type_name("P");
     add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
+    command
+        .add_option("--until", arguments.until,
+                    "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
+                    "times its default where it is not given)")
+        ->type_name("E");
     add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
     add_time("--alignment", arguments.alignment,
              "Time after that in which the vectors find their directions; not averaged");
     command
-        .add_option("--every", arguments.every,
-                    "Steps between two QRs. More cost less, until the vectors are too parallel: cond(Z) is about\n"
-                    "exp((λ_1 − λ_p) K step), and must stay below 1e15 (cholesky-qr2: 1e7)")
+        .add_option(
+            "--every", arguments.every,
+            "Steps between two QRs, at most. Where the vectors become too parallel in K steps there are more QRs,\n"
+            "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)")
         ->type_name("K");
     command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
     command
@@ -297,20 +390,40 @@ int main(int argc, char** argv) {
         ->type_name("S");
     command
         .add_option("--out", arguments.out,
-                    "Folder for exponents.npy (value, error), convergence.svg, spectrum.svg, report.json")
+                    "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json")
         ->type_name("DIR");
     command.add_option("--plot", arguments.plot, "The exponents over the time averaged, as FILE.svg or FILE.png")
         ->type_name("FILE");
+    command.add_flag(
+        "--covariant", arguments.covariant,
+        "Covariant vectors (Ginelli et al. 2007) over --time: their local exponents, finite-time exponents and\n"
+        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians), "
+        "finite_time.svg,\n"
+        "angles.svg, report.json");
+    command
+        .add_option(
+            "--split", arguments.split,
+            "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)")
+        ->type_name("J");
+    command
+        .add_option("--window", arguments.window,
+                    "With --covariant, the time of a finite-time exponent (default: ten QRs)")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("T");
+    arguments.series.add_to(command);
     add_dtype(
         command, arguments.dtype,
         "Type of the tangent vectors and their QR, f32 or f64; the state and the sums of log|r_ii| are in f64. In\n"
-        "f32 cond(Z) must stay far below 1e7 (default: f64)");
+        "f32 QRs are as often as cond(Z) asks for (default: f64)");
     add_device_argument(command, arguments.common.device);
     add_common_arguments(command, arguments.common);
     command.footer(
         "Example:  quoin lyapunov lorenz63\n"
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
+        "          quoin lyapunov henon --until 1e-3\n"
+        "          quoin lyapunov --series x.npy --delays 3 --lag 5 --interval 0.02 --theiler 50\n"
+        "          quoin lyapunov lorenz63 --covariant --time 1000 --out vectors\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
         "\n" +
@@ -318,9 +431,12 @@ int main(int argc, char** argv) {
         "\n"
         "lorenz63, lorenz96, fput and particles run on a GPU too; state, vectors and QR then stay in its memory.\n"
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
-        "--json prints report.json on one line: system, dimension, end, exponents, errors, sum, divergence (what the\n"
-        "sum of all must be), kolmogorov_sinai, kaplan_yorke, positive (significantly), vanishing, energy,\n"
-        "energy_drift, time, transient, alignment, segments, dtype, device, seconds, qr_share, tangent_share,\n"
+        "--json prints report.json on one line: system, dimension, end, exponents, errors, half_widths (of the 95%\n"
+        "intervals), sum, divergence (what the sum of all must be), kolmogorov_sinai, kaplan_yorke, positive\n"
+        "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that "
+        "was\n"
+        "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype, "
+        "device, seconds, qr_share, tangent_share,\n"
         "force_share, reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });

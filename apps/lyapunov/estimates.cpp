@@ -1,0 +1,126 @@
+#include "lyapunov/estimates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "lyapunov/mean_error.hpp"
+
+namespace quoin {
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// A function of the descending exponents λ, the first p of n, and its gradient: the error of its value is that of the sums of
+/// gradientᵀ log|r_ii|.
+struct Function {
+    double value;
+    std::vector<double> gradient;
+};
+
+Function sum_of(const std::vector<double>& lambda) {
+    return {std::accumulate(lambda.begin(), lambda.end(), 0.), std::vector<double>(lambda.size(), 1.)};
+}
+
+Function kolmogorov_sinai(const std::vector<double>& lambda, Index n) {
+    Function f{0, std::vector<double>(lambda.size(), 0.)};
+    for (std::size_t i = 0; i < lambda.size(); ++i) {
+        if (lambda[i] > 0) f.value += lambda[i], f.gradient[i] = 1;
+    }
+    if (lambda.back() > 0 && static_cast<Index>(lambda.size()) < n) f.value = unknown;
+    return f;
+}
+
+/// j + s/|λ_{j+1}|, s = Σ_{i<=j} λ_i.
+Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
+    const std::size_t p = lambda.size();
+    Function f{static_cast<Index>(p) == n ? static_cast<double>(n) : unknown, std::vector<double>(p, 0.)};
+    double sum = 0;
+    for (std::size_t j = 0; j < p; ++j) {
+        if (sum + lambda[j] < 0) {
+            f.value = static_cast<double>(j) + sum / -lambda[j];
+            std::fill_n(f.gradient.begin(), j, 1 / -lambda[j]);
+            f.gradient[j] = sum / (lambda[j] * lambda[j]);
+            break;
+        }
+        sum += lambda[j];
+    }
+    return f;
+}
+
+}  // namespace
+
+void estimate(const BatchSums& batches, double tau, bool linear_growth, LyapunovSpectrum& result) {
+    const Index n = result.dimension, segments = batches.segments();
+    const std::size_t p = static_cast<std::size_t>(batches.p);
+    const Index transient = transient_batches(batches.sums, batches.p), G = batches.batches() - transient;
+    const auto batch = [&](Index b, std::size_t i) {
+        return batches.sums[static_cast<std::size_t>(transient + b) * p + i];
+    };
+    const double batch_time = static_cast<double>(batches.length) * tau;
+    result.segments = segments;
+    result.time = static_cast<double>(segments) * tau;
+    result.discarded = static_cast<double>(transient) * batch_time;
+    const double time = result.time - result.discarded;
+
+    std::vector<double> lambda(batches.current);
+    for (Index b = 0; b < G; ++b) {
+        for (std::size_t i = 0; i < p; ++i) lambda[i] += batch(b, i);
+    }
+    for (double& value : lambda) value = segments > 0 ? value / time : unknown;
+    std::vector<std::size_t> order(p);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return lambda[i] > lambda[j]; });
+    std::vector<double> descending(p);
+    for (std::size_t i = 0; i < p; ++i) descending[i] = lambda[order[i]];
+
+    // the batches of gradientᵀλ have the error of all complete batches; its mean is over `time`
+    Index shortest = 1;
+    const auto estimate_of = [&](const Function& f, Index least, Index* groups = nullptr) {
+        std::vector<double> y(static_cast<std::size_t>(G), 0.);
+        for (std::size_t i = 0; i < p; ++i) {
+            if (f.gradient[i] == 0) continue;
+            for (Index b = 0; b < G; ++b) y[static_cast<std::size_t>(b)] += f.gradient[i] * batch(b, order[i]);
+        }
+        const SumError error = error_of_sum(y, least, groups);
+        result.resolved = result.resolved && error.resolved;
+        const double complete = static_cast<double>(G) * batch_time;
+        return Estimate{f.value, error.error / complete, error.half_width / complete};
+    };
+    // slow motions of all exponents together show in their sums first: the entropy has the shortest groups that any may have
+    result.resolved = true;
+    result.kolmogorov_sinai = estimate_of(kolmogorov_sinai(descending, n), 1, &shortest);
+    result.kaplan_yorke = estimate_of(kaplan_yorke(descending, n), shortest);
+    result.sum = estimate_of(sum_of(descending), 1);
+    // a vector that grows linearly has grown by K after K segments, and its exponent is log(K)/(Kτ) yet
+    const double linear = segments > 0 ? std::log(static_cast<double>(segments)) / time : 0;
+    for (std::size_t i = 0; i < p; ++i) {
+        Function f{descending[i], std::vector<double>(p, 0.)};
+        f.gradient[i] = 1;
+        Estimate exponent = estimate_of(f, shortest);
+        result.positive += exponent.value > linear + (std::isfinite(exponent.error) ? 3 * exponent.error : 0);
+        if (linear_growth && std::abs(exponent.value) <= exponent.half_width + linear) exponent.half_width += linear;
+        result.exponents.push_back(exponent);
+    }
+
+    result.averages = Matrix<double>(batches.p, G);
+    std::vector<double> so_far(p, 0.);
+    for (Index b = 0; b < G; ++b) {
+        result.times.push_back(static_cast<double>(b + 1) * batch_time);
+        for (std::size_t i = 0; i < p; ++i) {
+            so_far[i] += batch(b, order[i]);
+            result.averages(static_cast<Index>(i), b) = so_far[i] / result.times.back();
+        }
+    }
+}
+
+bool has_known_sum(const LyapunovSpectrum& f) {
+    if (!f.divergence || static_cast<Index>(f.exponents.size()) < f.dimension) return true;
+    double allowed = 0;
+    for (const Estimate& exponent : f.exponents) allowed += 1e-3 * std::abs(exponent.value) + exponent.half_width;
+    return !(std::abs(f.sum.value - *f.divergence) > allowed);  // a half width that is not known allows all
+}
+
+}  // namespace quoin

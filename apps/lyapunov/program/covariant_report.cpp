@@ -1,0 +1,140 @@
+#include "covariant_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "json_line.hpp"
+#include "output_files.hpp"
+#include "plot/figure.hpp"
+#include "quoin/io.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr double degree = std::numbers::pi / 180;
+
+double quantile(std::vector<double> values, double share) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+struct Moments {
+    double mean = 0, deviation = 0;
+};
+Moments moments(const Matrix<double>& F, Index i) {
+    Moments m;
+    const double count = static_cast<double>(F.cols());
+    for (Index w = 0; w < F.cols(); ++w) m.mean += F(i, w) / count;
+    for (Index w = 0; w < F.cols(); ++w) m.deviation += (F(i, w) - m.mean) * (F(i, w) - m.mean);
+    m.deviation = std::sqrt(m.deviation / std::max(1., count - 1));
+    return m;
+}
+
+/// Densities of several samples over one abscissa, by histograms of 60 bins.
+std::string densities_svg(const std::vector<std::vector<double>>& samples, const std::string& abscissa) {
+    constexpr int bins = 60;
+    double low = samples[0][0], high = low;
+    for (const auto& sample : samples) {
+        const auto [least, most] = std::minmax_element(sample.begin(), sample.end());
+        low = std::min(low, *least), high = std::max(high, *most);
+    }
+    if (high - low < 1e-9 * std::max(1., std::abs(low))) low -= 0.5, high += 0.5;
+    const double width = (high - low) / bins;
+    std::vector<std::vector<double>> densities;
+    double top = 0;
+    for (const auto& sample : samples) {
+        std::vector<double> density(bins, 0.);
+        for (const double value : sample) {
+            density[static_cast<std::size_t>(std::min<double>(bins - 1, (value - low) / width))] +=
+                1 / (width * static_cast<double>(sample.size()));
+        }
+        top = std::max(top, *std::max_element(density.begin(), density.end()));
+        densities.push_back(std::move(density));
+    }
+    std::vector<double> centres;
+    for (int b = 0; b < bins; ++b) centres.push_back(low + (b + 0.5) * width);
+    plot::Figure figure(480, low, high);
+    const plot::Panel panel{20, 430, 0, 1.05 * top};
+    figure.axes(panel, plot::ticks(0, panel.high, 8), "density", "#333333",
+                [](double t) { return fmt::format("{:g}", t); });
+    figure.name_abscissa(panel, abscissa);
+    const char* const colors[] = {"#b2501e", "#3f7d3a", "#1f5fa8"};  // from the first exponent to the last
+    for (std::size_t k = 0; k < densities.size(); ++k) {
+        figure.curve(panel, centres, densities[k], colors[3 * k / densities.size()], 1.5, 0);
+    }
+    return figure.svg();
+}
+
+}  // namespace
+
+void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOptions& options,
+                   const CovariantOutput& output) {
+    std::optional<OutputDirectory> directory;
+    std::string paths[6];
+    const char* const names[] = {"local.npy",       "finite_time.npy", "angles.npy",
+                                 "finite_time.svg", "angles.svg",      "report.json"};
+    if (!output.out.empty()) {
+        directory.emplace(output.out);
+        for (int k = 0; k < 6; ++k) paths[k] = directory->file(names[k]);
+    }
+    const CovariantLyapunov f = covariant_lyapunov(ctx, system, options);
+    const Index p = f.local.rows();
+    const Index segments = std::max<Index>(1, output.window > 0 ? std::lround(output.window / f.segment) : 10);
+    const Matrix<double> F = finite_time_exponents(f, segments);
+    std::vector<double> deviations;
+    for (Index i = 0; i < p; ++i) deviations.push_back(moments(F, i).deviation);
+    const double window = static_cast<double>(segments) * f.segment;
+    const bool has_angles = !f.angles.empty();
+    const double least = has_angles ? *std::min_element(f.angles.begin(), f.angles.end()) : 0;
+    const double percentile = has_angles ? quantile(f.angles, 0.01) : 0,
+                 median = has_angles ? quantile(f.angles, 0.5) : 0;
+
+    JsonLine json;
+    json.add("system", system.description()).add("dimension", system.dimension()).add("exponents", f.exponents);
+    json.add("window", window).add("deviations", deviations).add("split", f.split);
+    if (has_angles) json.add("least_angle", least).add("percentile_angle", percentile).add("median_angle", median);
+    json.add("time", static_cast<double>(f.local.cols()) * f.segment).add("segments", f.local.cols());
+    if (directory) {
+        write_npy<double>(paths[0], f.local.view());
+        write_npy<double>(paths[1], F.view());
+        write_npy<double>(paths[2], f.angles);
+        std::vector<std::vector<double>> samples(static_cast<std::size_t>(p));
+        for (Index i = 0; i < p; ++i) {
+            for (Index w = 0; w < F.cols(); ++w) samples[static_cast<std::size_t>(i)].push_back(F(i, w));
+        }
+        std::vector<double> degrees;
+        for (const double angle : f.angles) degrees.push_back(angle / degree);
+        write_text(paths[3],
+                   F.cols() > 0 ? densities_svg(samples, fmt::format("exponents over windows of {:g}", window)) : "");
+        write_text(paths[4], has_angles ? densities_svg({degrees}, "angle in degrees") : "");
+        write_text(paths[5], json.text() + "\n");
+        directory->keep();
+    }
+    if (output.json) {
+        json.print();
+        return;
+    }
+    fmt::print("{}, {} dimensions\n", system.description(), system.dimension());
+    fmt::print("covariant      {} vectors over {:.6g}; exponents, and their deviation over windows of {:g}\n", p,
+               static_cast<double>(f.local.cols()) * f.segment, window);
+    for (Index i = 0; i < p; ++i) {
+        const std::size_t k = static_cast<std::size_t>(i);
+        fmt::print("  {:>6}       {:>9.4f}   {:.4f}\n", i + 1, f.exponents[k], deviations[k]);
+    }
+    if (has_angles) {
+        fmt::print(
+            "angle          of the first {} to the other {}: least {:.3g}°, below {:.3g}° in 1%, median {:.3g}°\n",
+            f.split, p - f.split, least / degree, percentile / degree, median / degree);
+    }
+    if (directory) {
+        fmt::print(
+            "wrote          {}: local.npy, finite_time.npy, angles.npy, finite_time.svg, angles.svg, report.json\n",
+            output.out);
+    }
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "quoin/lyapunov_series.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace quoin::cli {
+
+/// The options of `quoin lyapunov --series FILE`.
+struct SeriesArguments {
+    std::string file;
+    SeriesOptions options;
+
+    void add_to(CLI::App& command);
+    /// Throws CLI::ValidationError for what belongs to systems.
+    void check(const CLI::App& command) const;
+};
+
+/// Reads the series (a sample a row), and prints the largest exponent by neighbours and all by Jacobians.
+void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json);
+
+}  // namespace quoin::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+// What a segment of k steps asks for: whole segments, a finite state, an R with digits.
+
+#include <cmath>
+#include <span>
+
+#include "lyapunov/require.hpp"
+#include "quoin/matrix.hpp"
+#include "quoin/scalar.hpp"
+
+namespace quoin {
+
+/// Segments of length tau that cover `time`.
+inline Index segments_of(const char* name, double time, double tau) {
+    require_finite(name, time);
+    require_at_least<double>(name, time, 0);
+    const double count = std::ceil(time / tau * (1 - 1e-12));
+    if (count > 1e15) throw InvalidArgument(fmt::format("{} of {} is {:.3g} segments, too many", name, time, count));
+    return static_cast<Index>(count);
+}
+
+inline void require_finite_state(std::span<const double> x, double time, double step) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (!std::isfinite(x[i])) {
+            throw NonFiniteEntry(static_cast<Index>(i), 0,
+                                 fmt::format("the state at time {:.6g} (step {})", time, step));
+        }
+    }
+}
+
+/// Whether r_jj has too few digits: its error is u‖R(:, j)‖, and log r_jj is to be known to 0.001.
+template <class T>
+bool lacks_digits(double r, double norm) {
+    return r < 1000 * Scalar<T>::u * norm;
+}
+
+}  // namespace quoin

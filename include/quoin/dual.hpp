@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <utility>
+#include <vector>
+
+#include "quoin/lyapunov.hpp"
+
+namespace quoin {
+
+/// value + Σ_k ε_k tangent_k, ε_j ε_k = 0: a number with its derivatives in `lanes` directions. A function template that is
+/// called with Duals computes f(x) and Df(x) V at once (forward differentiation; Griewank and Walther 2008).
+struct Dual {
+    static constexpr int lanes = 8;
+    double value = 0;
+    double tangent[lanes] = {};
+
+    Dual() = default;
+    Dual(double constant) : value(constant) {}  // NOLINT(google-explicit-constructor)
+
+    /// g(x), of the value and the derivative of g at x.
+    static Dual of(const Dual& x, double value, double derivative) {
+        Dual y(value);
+        for (int k = 0; k < lanes; ++k) y.tangent[k] = derivative * x.tangent[k];
+        return y;
+    }
+    /// g(x, y), of its value and partial derivatives.
+    static Dual of(const Dual& x, const Dual& y, double value, double by_x, double by_y) {
+        Dual z(value);
+        for (int k = 0; k < lanes; ++k) z.tangent[k] = by_x * x.tangent[k] + by_y * y.tangent[k];
+        return z;
+    }
+
+    Dual& operator+=(const Dual& y) { return *this = *this + y; }
+    Dual& operator-=(const Dual& y) { return *this = *this - y; }
+    Dual& operator*=(const Dual& y) { return *this = *this * y; }
+    Dual& operator/=(const Dual& y) { return *this = *this / y; }
+
+    friend Dual operator+(const Dual& x) { return x; }
+    friend Dual operator-(const Dual& x) { return of(x, -x.value, -1); }
+    friend Dual operator+(const Dual& x, const Dual& y) { return of(x, y, x.value + y.value, 1, 1); }
+    friend Dual operator-(const Dual& x, const Dual& y) { return of(x, y, x.value - y.value, 1, -1); }
+    friend Dual operator*(const Dual& x, const Dual& y) { return of(x, y, x.value * y.value, y.value, x.value); }
+    friend Dual operator/(const Dual& x, const Dual& y) {
+        const double quotient = x.value / y.value;
+        return of(x, y, quotient, 1 / y.value, -quotient / y.value);
+    }
+    friend bool operator==(const Dual& x, const Dual& y) { return x.value == y.value; }
+    friend auto operator<=>(const Dual& x, const Dual& y) { return x.value <=> y.value; }
+
+    friend Dual sin(const Dual& x) { return of(x, std::sin(x.value), std::cos(x.value)); }
+    friend Dual cos(const Dual& x) { return of(x, std::cos(x.value), -std::sin(x.value)); }
+    friend Dual tan(const Dual& x) {
+        const double t = std::tan(x.value);
+        return of(x, t, 1 + t * t);
+    }
+    friend Dual atan(const Dual& x) { return of(x, std::atan(x.value), 1 / (1 + x.value * x.value)); }
+    friend Dual sinh(const Dual& x) { return of(x, std::sinh(x.value), std::cosh(x.value)); }
+    friend Dual cosh(const Dual& x) { return of(x, std::cosh(x.value), std::sinh(x.value)); }
+    friend Dual tanh(const Dual& x) {
+        const double t = std::tanh(x.value);
+        return of(x, t, 1 - t * t);
+    }
+    friend Dual exp(const Dual& x) { return of(x, std::exp(x.value), std::exp(x.value)); }
+    friend Dual log(const Dual& x) { return of(x, std::log(x.value), 1 / x.value); }
+    friend Dual sqrt(const Dual& x) {
+        const double root = std::sqrt(x.value);
+        return of(x, root, 0.5 / root);
+    }
+    friend Dual abs(const Dual& x) { return x.value < 0 ? -x : x; }
+    friend Dual pow(const Dual& x, double y) {
+        return of(x, std::pow(x.value, y), y == 0 ? 0 : y * std::pow(x.value, y - 1));
+    }
+};
+
+namespace detail {
+
+/// Y := Df(x) X for a function template f(x, y), eight columns at a time.
+template <class F>
+void jacobian_product(const F& f, const double* x, MatrixView<const double> X, MatrixView<double> Y) {
+    const std::size_t n = static_cast<std::size_t>(X.rows);
+    std::vector<Dual> from(n), to(n);
+    for (Index first = 0; first < X.cols; first += Dual::lanes) {
+        const Index width = std::min<Index>(Dual::lanes, X.cols - first);
+        for (std::size_t i = 0; i < n; ++i) {
+            from[i] = Dual(x[i]);
+            to[i] = Dual();
+            for (Index k = 0; k < width; ++k) from[i].tangent[k] = X(static_cast<Index>(i), first + k);
+        }
+        f(static_cast<const Dual*>(from.data()), to.data());
+        for (std::size_t i = 0; i < n; ++i) {
+            for (Index k = 0; k < width; ++k) Y(static_cast<Index>(i), first + k) = to[i].tangent[k];
+        }
+    }
+}
+
+}  // namespace detail
+
+/// The flow dx/dt = f(x) with the Jacobian of f by dual numbers. f(x, dx) is a template over the scalar: it is called with
+/// double and with Dual.
+///
+///     auto roessler = tangent_map(differentiated_flow({1, 1, 0}, [](const auto* x, auto* d) {
+///         d[0] = -x[1] - x[2], d[1] = x[0] + 0.2 * x[1], d[2] = 0.2 + x[2] * (x[0] - 5.7);
+///     }));
+template <class F>
+UserFlow differentiated_flow(std::vector<double> x0, F f, double step = 0.01) {
+    return {std::move(x0),
+            [f](const double* x, double* dx) { f(x, dx); },
+            [f](const double* x, MatrixView<const double> X, MatrixView<double> dX) {
+                detail::jacobian_product(f, x, X, dX);
+            },
+            step,
+            {}};
+}
+
+/// The map x := f(x), f(x, y) writing the next state to y, likewise.
+template <class F>
+UserMap differentiated_map(std::vector<double> x0, F f) {
+    return {std::move(x0),
+            [f](const double* x, double* y) { f(x, y); },
+            [f](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
+                detail::jacobian_product(f, x, X, Y);
+            },
+            {}};
+}
+
+}  // namespace quoin

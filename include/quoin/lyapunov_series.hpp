@@ -1,0 +1,50 @@
+#pragma once
+
+#include "quoin/lyapunov.hpp"
+
+namespace quoin {
+
+/// How a measured series is read. Its columns are samples at equal times, its c rows what is measured at once. The state at a sample
+/// is reconstructed from it and the `delays` − 1 samples before, `lag` apart: d = c·delays numbers (Takens 1981).
+struct SeriesOptions {
+    Index delays = 3;
+    Index lag = 1;
+    double interval = 1;   ///< time between samples
+    Index theiler = 0;     ///< samples nearer in time are no neighbours (Theiler 1986); 0: 2·delays·lag
+    Index neighbours = 0;  ///< `series_spectrum`: of each least-squares problem; 0: 4(d + 1)
+    Index evolve = 0;      ///< `series_spectrum`: samples that a Jacobian spans; 0: lag
+    Index exponents = 0;   ///< `series_spectrum`: the first p; 0: all d
+    Index horizon = 0;     ///< `series_divergence`: samples that neighbours are followed for; 0: a tenth of the series
+};
+
+struct SeriesDivergence {
+    Estimate exponent;               ///< the slope of `logarithms`
+    std::vector<double> times;       ///< 0, interval, …
+    std::vector<double> logarithms;  ///< the mean logarithm of the distance of neighbours after these times
+    Index first = 0, last = 0;       ///< the range that the slope is of: [first, last)
+};
+
+/// The largest exponent of a series (c×N): every state is followed beside its nearest neighbour, and their mean log-distance grows
+/// like λ₁t (Rosenstein, Collins and De Luca 1993). The slope is that of least squares where the curve rises from 15% to 70% of
+/// the way to its plateau: noise makes a jump before it. Its error is the scatter of 16 consecutive parts of the series, and does
+/// not have the bias of noise or of too few delays; look at the curve. N²d flops. Blocks.
+///
+/// Throws InvalidArgument (a series too short, options), NonFiniteEntry.
+///
+///     auto f = series_divergence(ctx, x.view(), {.delays = 3, .lag = 11, .interval = 0.01});
+SeriesDivergence series_divergence(Context<Host>& ctx, MatrixView<const double> series,
+                                   const SeriesOptions& options = {});
+
+/// The exponents of a series (c×N): the Jacobian of each state is that of the affine map that takes its nearest neighbours to where
+/// they are `evolve` samples later, by least squares, and the spectrum that of the product of the Jacobians (Sano and Sawada 1985;
+/// Eckmann, Oliffson Kamphorst, Ruelle and Ciliberto 1986). The least-squares problems are one batch (`batch.hpp`).
+///
+/// Errors are those of a spectrum. They do not have the bias of noise, of curvature within a neighbourhood or of too few delays;
+/// directions that contract faster than the noise allows, and those that a reconstruction adds, have exponents without a meaning.
+/// N²d flops. Blocks. Throws as above, and RankDeficient where neighbours lie in a plane: fewer delays, or more neighbours.
+///
+///     auto f = series_spectrum(ctx, x.view(), {.delays = 3, .lag = 5, .interval = 0.02});  // f.exponents
+LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> series,
+                                 const SeriesOptions& options = {});
+
+}  // namespace quoin

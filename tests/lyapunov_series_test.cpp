@@ -1,0 +1,114 @@
+// Exponents of measured series: Lorenz's, exact and with noise, Hénon's, and refusals.
+
+#include "quoin/lyapunov_series.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "checks.hpp"
+#include "gallery.hpp"
+
+namespace quoin::test {
+namespace {
+
+/// The first component of N states, `steps` steps apart, on the attractor, with noise of `noise` standard deviations of the series.
+Matrix<double> series_of(TangentMap<>& system, Index N, Index steps, double noise) {
+    Context<Host> ctx;
+    std::vector<double> x = system.initial_state(1);
+    system.advance(ctx, 1000, x, {});
+    Matrix<double> series(1, N);
+    double squares = 0, sum = 0;
+    for (Index k = 0; k < N; ++k) {
+        system.advance(ctx, steps, x, {});
+        series(0, k) = x[0];
+        sum += x[0], squares += x[0] * x[0];
+    }
+    const double n = static_cast<double>(N), deviation = std::sqrt(squares / n - sum * sum / n / n);
+    const Matrix<double> normal = random_normal<double>(1, N, 5);
+    for (Index k = 0; k < N; ++k) series(0, k) += noise * deviation * normal(0, k);
+    return series;
+}
+
+// λ₁ = 0.906 of Lorenz 1963 from x alone. Rosenstein et al. find it to 4% in 5000 samples; with 1% noise to 10%.
+TEST(Series, NeighboursPartAtTheLargestExponent) {
+    Context<Host> ctx;
+    const auto lorenz = tangent_map(Lorenz63{});
+    for (const double noise : {0., 0.01}) {
+        if (quick() && noise > 0) continue;
+        const Matrix<double> x = series_of(*lorenz, 4000, 2, noise);
+        const SeriesDivergence f =
+            series_divergence(ctx, x.view(), {.delays = 3, .lag = 5, .interval = 0.02, .theiler = 50, .horizon = 300});
+        EXPECT_NEAR(f.exponent.value, 0.906, 0.15) << noise << " range " << f.first << " to " << f.last;
+        EXPECT_GT(f.exponent.half_width, 1.9 * f.exponent.error);
+        EXPECT_LE(f.exponent.half_width, 0.3);
+        EXPECT_EQ(f.times.size(), 300u);
+    }
+}
+
+// The neighbourhoods of 4000 samples are not small: λ₁ to 15%, and the others where noise does not cover what contracts.
+TEST(Series, JacobiansHaveTheSpectrum) {
+    Context<Host> ctx;
+    const auto lorenz = tangent_map(Lorenz63{});
+    const LyapunovSpectrum exact = series_spectrum(ctx, series_of(*lorenz, 4000, 2, 0).view(),
+                                                   {.delays = 3, .lag = 5, .interval = 0.02, .theiler = 50});
+    EXPECT_NEAR(exact.exponents[0].value, 0.906, 0.15);
+    EXPECT_NEAR(exact.exponents[1].value, 0, 0.2);
+    EXPECT_NEAR(exact.exponents[2].value, -14.57, 1);
+    EXPECT_NEAR(exact.kaplan_yorke.value, 2.06, 0.05);
+    EXPECT_EQ(exact.dimension, 3);
+    EXPECT_NEAR(exact.time, 79.6, 0.2);  // 4000 samples less the first two delays
+    const LyapunovSpectrum noisy =
+        series_spectrum(ctx, series_of(*lorenz, 4000, 2, 0.01).view(),
+                        {.delays = 3, .lag = 5, .interval = 0.02, .theiler = 50, .neighbours = 30});
+    EXPECT_NEAR(noisy.exponents[0].value, 0.906, 0.15);
+    EXPECT_LT(noisy.exponents[2].value, -5);
+
+    const auto henon = tangent_map(Henon{});
+    const LyapunovSpectrum map = series_spectrum(ctx, series_of(*henon, 4000, 1, 0).view(), {.delays = 2});
+    EXPECT_NEAR(map.exponents[0].value, 0.419, 0.03);
+    EXPECT_NEAR(map.exponents[1].value, -1.623, 0.1);
+}
+
+// Of a linear map with noise every neighbourhood has the same Jacobian, and all components are measured: x := Jx + e.
+TEST(Series, JacobiansOfALinearProcess) {
+    Context<Host> ctx;
+    const Matrix<double> e = random_normal<double>(2, 1500, 3);
+    Matrix<double> x(2, 1500);
+    x(0, 0) = x(1, 0) = 0;
+    for (Index k = 0; k + 1 < 1500; ++k) {
+        x(0, k + 1) = 0.9 * x(0, k) + 0.3 * x(1, k) + 1e-3 * e(0, k);
+        x(1, k + 1) = 0.5 * x(1, k) + 1e-3 * e(1, k);
+    }
+    const LyapunovSpectrum f = series_spectrum(ctx, x.view(), {.delays = 1, .neighbours = 200});
+    EXPECT_NEAR(f.exponents[0].value, std::log(0.9), 0.05);
+    EXPECT_NEAR(f.exponents[1].value, std::log(0.5), 0.1);
+}
+
+TEST(Series, BitsDoNotDependOnThreads) {
+    const Matrix<double> x = series_of(*tangent_map(Henon{}), 500, 1, 0);
+    Context<Host> one(1), three(3);
+    EXPECT_TRUE(same_bits<double>(series_spectrum(one, x.view(), {.delays = 2}).averages.view(),
+                                  series_spectrum(three, x.view(), {.delays = 2}).averages.view()));
+    EXPECT_EQ(series_divergence(one, x.view(), {.delays = 2}).logarithms,
+              series_divergence(three, x.view(), {.delays = 2}).logarithms);
+}
+
+TEST(Series, RefusesWhatIsOutOfRange) {
+    Context<Host> ctx;
+    Matrix<double> x = series_of(*tangent_map(Henon{}), 500, 1, 0);
+    for (const SeriesOptions& o :
+         {SeriesOptions{.delays = 0}, SeriesOptions{.lag = 0}, SeriesOptions{.delays = 50, .lag = 10},
+          SeriesOptions{.interval = 0}, SeriesOptions{.neighbours = 2}, SeriesOptions{.exponents = 4},
+          SeriesOptions{.evolve = -1}, SeriesOptions{.theiler = -1}, SeriesOptions{.neighbours = 400}}) {
+        EXPECT_THROW(series_spectrum(ctx, x.view(), o), InvalidArgument);
+    }
+    EXPECT_THROW(series_divergence(ctx, x.view(), {.horizon = 5}), InvalidArgument);
+    EXPECT_THROW(series_divergence(ctx, x.view(), {.horizon = 490}), InvalidArgument);
+    x(0, 77) = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_THROW(series_spectrum(ctx, x.view()), NonFiniteEntry);
+}
+
+}  // namespace
+}  // namespace quoin::test
