@@ -34,29 +34,29 @@ Moments moments(const Matrix<double>& F, Index i) {
     return m;
 }
 
-/// Densities of several samples over one abscissa, by histograms of 60 bins.
+/// Densities of several samples over one abscissa, each by a histogram of 2∛n bins over the range of its n values.
 std::string densities_svg(const std::vector<std::vector<double>>& samples, const std::string& abscissa) {
-    constexpr int bins = 60;
-    double low = samples[0][0], high = low;
+    struct Density {
+        std::vector<double> centres, values;
+    };
+    std::vector<Density> densities;
+    double low = samples[0][0], high = low, top = 0;
     for (const auto& sample : samples) {
+        const double n = static_cast<double>(sample.size());
         const auto [least, most] = std::minmax_element(sample.begin(), sample.end());
-        low = std::min(low, *least), high = std::max(high, *most);
-    }
-    if (high - low < 1e-9 * std::max(1., std::abs(low))) low -= 0.5, high += 0.5;
-    const double width = (high - low) / bins;
-    std::vector<std::vector<double>> densities;
-    double top = 0;
-    for (const auto& sample : samples) {
-        std::vector<double> density(bins, 0.);
-        for (const double value : sample) {
-            density[static_cast<std::size_t>(std::min<double>(bins - 1, (value - low) / width))] +=
-                1 / (width * static_cast<double>(sample.size()));
-        }
-        top = std::max(top, *std::max_element(density.begin(), density.end()));
+        double first = *least, last = *most;
+        if (last - first < 1e-9 * std::max(1., std::abs(first))) first -= 0.5, last += 0.5;
+        const int bins = static_cast<int>(std::clamp(2 * std::cbrt(n), 8., 100.));
+        const double width = (last - first) / bins;
+        Density density{{}, std::vector<double>(static_cast<std::size_t>(bins), 0.)};
+        for (int bin = 0; bin < bins; ++bin) density.centres.push_back(first + (bin + 0.5) * width);
+        for (const double value : sample)
+            density.values[static_cast<std::size_t>(std::min<double>(bins - 1, (value - first) / width))] +=
+                1 / (width * n);
+        low = std::min(low, first), high = std::max(high, last);
+        top = std::max(top, *std::max_element(density.values.begin(), density.values.end()));
         densities.push_back(std::move(density));
     }
-    std::vector<double> centres;
-    for (int b = 0; b < bins; ++b) centres.push_back(low + (b + 0.5) * width);
     plot::Figure figure(480, low, high);
     const plot::Panel panel{20, 430, 0, 1.05 * top};
     figure.axes(panel, plot::ticks(0, panel.high, 8), "density", "#333333",
@@ -64,7 +64,7 @@ std::string densities_svg(const std::vector<std::vector<double>>& samples, const
     figure.name_abscissa(panel, abscissa);
     const char* const colors[] = {"#b2501e", "#3f7d3a", "#1f5fa8"};  // from the first exponent to the last
     for (std::size_t k = 0; k < densities.size(); ++k) {
-        figure.curve(panel, centres, densities[k], colors[3 * k / densities.size()], 1.5, 0);
+        figure.curve(panel, densities[k].centres, densities[k].values, colors[3 * k / densities.size()], 1.5, 0);
     }
     return figure.svg();
 }

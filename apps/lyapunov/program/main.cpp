@@ -179,7 +179,7 @@ void print_report(const RunInUse& run, const LyapunovOptions& options, bool aske
                   const LyapunovSpectrum& f) {
     fmt::print("{}, {} dimensions\n", run.description, f.dimension);
     if (asked_for_device) fmt::print("device         {}\n", run.device.description);
-    fmt::print("averaged over  {:.6g} in {} segments{}\n", f.time, f.segments,
+    fmt::print("averaged       over {:.6g} in {} segments{}\n", f.time, f.segments,
                f.completed ? "" : ": stopped before its end");
     if (f.segments == 0) {
         fmt::print("exponents      none yet\n");
@@ -408,7 +408,7 @@ int main(int argc, char** argv) {
     command
         .add_option("--window", arguments.window,
                     "With --covariant, the time of a finite-time exponent (default: ten QRs)")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("T");
     arguments.series.add_to(command);
     add_dtype(
