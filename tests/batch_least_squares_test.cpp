@@ -85,8 +85,7 @@ protected:
         EXPECT_TRUE(same_bits<T>(s.conditions[b], t.conditions[c]));
     }
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(BatchLeastSquares, Precisions);
+TYPED_TEST_SUITE(BatchLeastSquares, Scalars);
 
 TYPED_TEST(BatchLeastSquares, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;

@@ -56,8 +56,7 @@ protected:
         }
     }
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(BatchTest, Precisions);
+TYPED_TEST_SUITE(BatchTest, Scalars);
 
 struct Shape {
     Index m, n;

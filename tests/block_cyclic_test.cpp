@@ -23,8 +23,7 @@ namespace {
 
 template <class T>
 class BlockCyclicTest : public testing::Test {};
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(BlockCyclicTest, Precisions);
+TYPED_TEST_SUITE(BlockCyclicTest, Scalars);
 
 /// Every grid of so many ranks.
 std::vector<std::pair<int, int>> grids(int ranks) {

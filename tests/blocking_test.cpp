@@ -56,8 +56,7 @@ protected:
 private:
     std::size_t shapes_ = 0;
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Blocking, Types);
+TYPED_TEST_SUITE(Blocking, Scalars);
 
 std::set<Index> edges(std::initializer_list<Index> blocks) {
     std::set<Index> sizes{1};

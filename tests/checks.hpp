@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -44,6 +46,12 @@ inline constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2.0;
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 static_assert(std::numeric_limits<long double>::digits >= 64, "the checks need a long double wider than double");
+
+/// What typed tests are compiled for. Each sanitizer tests one precision (tests/CMakeLists.txt).
+#ifndef QUOIN_TEST_SCALARS
+#define QUOIN_TEST_SCALARS float, double
+#endif
+using Scalars = testing::Types<QUOIN_TEST_SCALARS>;
 
 /// QUOIN_TEST_QUICK=1 in the environment asks for small sizes (sanitizers).
 bool quick();

@@ -38,8 +38,7 @@ struct Reference {
 
 template <class T>
 class Checks : public testing::Test {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Checks, Types);
+TYPED_TEST_SUITE(Checks, Scalars);
 
 /// The largest relative error of rounding to nearest: 1 + u is a tie, which goes to 1.
 TYPED_TEST(Checks, TheUnitRoundoffIsThatOfTheType) {

@@ -56,8 +56,7 @@ protected:
         return succeeded;
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(CholeskyQR, Types);
+TYPED_TEST_SUITE(CholeskyQR, Scalars);
 
 TYPED_TEST(CholeskyQR, TwoPassesObeyTheLawInTheirDomain) {
     using T = TypeParam;
@@ -194,7 +193,7 @@ protected:
         }
     }
 };
-TYPED_TEST_SUITE(AutoOf, Types);
+TYPED_TEST_SUITE(AutoOf, Scalars);
 
 TYPED_TEST(AutoOf, ObeysTheLawForEveryCondition) {
     using T = TypeParam;

@@ -18,8 +18,7 @@ using Rpca = Cli;
 
 template <class T>
 class RpcaTyped : public Cli {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(RpcaTyped, Types);
+TYPED_TEST_SUITE(RpcaTyped, Scalars);
 
 TYPED_TEST(RpcaTyped, WritesTwoPartsThatAddUp) {
     using T = TypeParam;

@@ -455,8 +455,7 @@ TEST_F(Cli, Info) {
 
 template <class T>
 class CliTyped : public Cli {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(CliTyped, Types);
+TYPED_TEST_SUITE(CliTyped, Scalars);
 
 TYPED_TEST(CliTyped, FactorsEveryShape) {
     std::vector<std::pair<Index, Index>> shapes = {{1000, 37}, {7, 50}, {4, 0}};

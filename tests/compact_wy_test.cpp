@@ -133,8 +133,7 @@ protected:
             }
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(FullTOf, Types);
+TYPED_TEST_SUITE(FullTOf, Scalars);
 
 TYPED_TEST(FullTOf, IsQOnTheGallery) {
     using T = TypeParam;

@@ -201,8 +201,9 @@ protected:
         });
     }
 };
-using Types = testing::Types<std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(Complex, Types);
+template <class... T>
+testing::Types<std::complex<T>...> complex_of(testing::Types<T...>);
+TYPED_TEST_SUITE(Complex, decltype(complex_of(Scalars())));
 
 TYPED_TEST(Complex, TheGalleryObeysTheLaw) {
     Index turn = 0;

@@ -88,8 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Every, Determinism,
 
 template <class T>
 class Repeated : public testing::Test {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Repeated, Types);
+TYPED_TEST_SUITE(Repeated, Scalars);
 
 TYPED_TEST(Repeated, RunsInAContextThatDidOtherWork) {
     using T = TypeParam;

@@ -23,8 +23,7 @@ namespace {
 
 template <class T>
 class DistributedTest : public testing::Test {};
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(DistributedTest, Precisions);
+TYPED_TEST_SUITE(DistributedTest, Scalars);
 
 int levels(int ranks) { return static_cast<int>(std::ceil(std::log2(ranks))); }
 

@@ -129,8 +129,7 @@ protected:
 
     Context<Host> ctx{2};
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(FileQRTest, Precisions);
+TYPED_TEST_SUITE(FileQRTest, Scalars);
 
 constexpr SecondPass passes[] = {SecondPass::Stored, SecondPass::Recomputed};
 

@@ -52,8 +52,7 @@ protected:
         EXPECT_TRUE(is_upper_trapezoidal<T>(basis.r()));
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(GramSchmidtTest, Types);
+TYPED_TEST_SUITE(GramSchmidtTest, Scalars);
 
 // ---- The laws of the loss of orthogonality -----------------------------------------------------------------------------
 

@@ -62,8 +62,7 @@ protected:
     }
     static std::string shape_name(Index m, Index n) { return std::to_string(m) + "x" + std::to_string(n); }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(HostPrimitives, Types);
+TYPED_TEST_SUITE(HostPrimitives, Scalars);
 
 TYPED_TEST(HostPrimitives, Products) {
     using T = TypeParam;

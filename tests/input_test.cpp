@@ -35,8 +35,7 @@ protected:
         }
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Input, Types);
+TYPED_TEST_SUITE(Input, Scalars);
 
 TYPED_TEST(Input, TheFirstBadEntryIsNamed) {
     using T = TypeParam;

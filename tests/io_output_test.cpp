@@ -1,3 +1,4 @@
+#include "checks.hpp"
 #include "io_files.hpp"
 
 namespace quoin::test {
@@ -46,8 +47,7 @@ class NpyOutputTest : public IoTest {
 protected:
     std::string descr() const { return fmt::format("{}f{}", native, sizeof(T)); }
 };
-using RealTypes = testing::Types<float, double>;
-TYPED_TEST_SUITE(NpyOutputTest, RealTypes);
+TYPED_TEST_SUITE(NpyOutputTest, Scalars);
 
 TYPED_TEST(NpyOutputTest, WriteMatrix) {
     using T = TypeParam;

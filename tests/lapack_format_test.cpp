@@ -239,8 +239,7 @@ protected:
         EXPECT_TRUE(same_bits<T>(factors.tau.view(), tau.view()));
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(CompactWY, Types);
+TYPED_TEST_SUITE(CompactWY, Scalars);
 
 TYPED_TEST(CompactWY, IsQ) {
     using T = TypeParam;
@@ -296,7 +295,7 @@ protected:
         return {copy<T>(factors.V_R.view()), copy<T>(factors.tau.view())};
     }
 };
-TYPED_TEST_SUITE(LapackImport, Types);
+TYPED_TEST_SUITE(LapackImport, Scalars);
 
 TYPED_TEST(LapackImport, IsTheFactorizationThatLapackMade) {
     using T = TypeParam;

@@ -20,12 +20,11 @@ class LeastSquaresTest : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(LeastSquaresTest, Precisions);
+TYPED_TEST_SUITE(LeastSquaresTest, Scalars);
 
 template <class T>
 class ConditionEstimateTest : public LeastSquaresTest<T> {};
-TYPED_TEST_SUITE(ConditionEstimateTest, Precisions);
+TYPED_TEST_SUITE(ConditionEstimateTest, Scalars);
 
 /// Classes whose members have full column rank, whatever the scales of their columns.
 const Gallery full_rank[] = {Gallery::RandomNormal,    Gallery::GradedColumnsDown, Gallery::GradedColumnsUp,

@@ -79,8 +79,7 @@ protected:
         EXPECT_LE(column_residual_error<T>(A, Q, R.view()), law);
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(LeftLooking, Types);
+TYPED_TEST_SUITE(LeftLooking, Scalars);
 
 TYPED_TEST(LeftLooking, ObeysTheLaw) {
     for (const Gallery g : gallery()) {

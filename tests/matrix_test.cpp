@@ -52,8 +52,7 @@ TEST(MatrixView, OfWritableMemoryServesAsOneOfReadOnlyMemoryButNotTheReverse) {
 
 template <class T>
 class MatrixOf : public testing::Test {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(MatrixOf, Types);
+TYPED_TEST_SUITE(MatrixOf, Scalars);
 
 TYPED_TEST(MatrixOf, OwnsAlignedMemory) {
     for (Index m : {1, 3, 1000}) {

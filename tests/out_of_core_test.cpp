@@ -47,8 +47,7 @@ protected:
         expect_out_of_core_law<T>(A, f, orthonormal);
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(OutOfCore, Types);
+TYPED_TEST_SUITE(OutOfCore, Scalars);
 
 TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
     using T = TypeParam;

@@ -50,8 +50,7 @@ protected:
         expect_refused(named, [&] { plan(m, n, options); });
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(PlanOf, Types);
+TYPED_TEST_SUITE(PlanOf, Scalars);
 
 // One panel of all columns costs twice the flops of LAPACK's blocked reflectors, and is slower on one core.
 TYPED_TEST(PlanOf, LapacksFormatIsOnePanelOnlyWhereFewColumnsAreVeryTall) {

@@ -239,8 +239,7 @@ class QrInterface : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(QrInterface, Types);
+TYPED_TEST_SUITE(QrInterface, Scalars);
 
 constexpr Method householder_methods[] = {Method::BlockedHouseholder, Method::TSQR, Method::CAQR};
 
@@ -565,8 +564,7 @@ class QrOfScales : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using ScaledTypes = testing::Types<float, double>;
-TYPED_TEST_SUITE(QrOfScales, ScaledTypes);
+TYPED_TEST_SUITE(QrOfScales, Scalars);
 
 /// 2^e A = Q (2^e R) to the bit, by the method that was asked for: whether columns are scaled first or not is not seen.
 TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {

@@ -50,8 +50,7 @@ protected:
     RobustPcaOptions<T> options;
     RobustPcaTest() { options.tolerance = tolerance; }
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(RobustPcaTest, Precisions);
+TYPED_TEST_SUITE(RobustPcaTest, Scalars);
 
 TYPED_TEST(RobustPcaTest, RecoversBothPartsByEitherRouteOfEitherShape) {
     using T = TypeParam;

@@ -17,8 +17,7 @@ namespace {
 
 template <class T>
 class StreamedAccuracyTest : public testing::Test {};
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(StreamedAccuracyTest, Precisions);
+TYPED_TEST_SUITE(StreamedAccuracyTest, Scalars);
 
 TYPED_TEST(StreamedAccuracyTest, IsThatOfTheWholeMatrixInAnyBlocks) {
     using T = TypeParam;

@@ -23,15 +23,14 @@ class StreamingTest : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using Precisions = testing::Types<float, double>;
 
 template <class T>
 class StreamingRTest : public StreamingTest<T> {};
-TYPED_TEST_SUITE(StreamingRTest, Precisions);
+TYPED_TEST_SUITE(StreamingRTest, Scalars);
 
 template <class T>
 class StreamingQRTest : public StreamingTest<T> {};
-TYPED_TEST_SUITE(StreamingQRTest, Precisions);
+TYPED_TEST_SUITE(StreamingQRTest, Scalars);
 
 /// Rows [0, m) cut into consecutive blocks of the given heights, the last height repeated.
 std::vector<Range> cut(Index m, const std::vector<Index>& heights) {

@@ -20,8 +20,7 @@ class SvdTest : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(SvdTest, Precisions);
+TYPED_TEST_SUITE(SvdTest, Scalars);
 
 TYPED_TEST(SvdTest, FactorsObeyTheLaw) {
     using T = TypeParam;

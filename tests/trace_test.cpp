@@ -283,8 +283,7 @@ protected:
         return qr<T, Host>(ctx, copy<T>(A), plan);
     }
 };
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(HostPanelTest, Types);
+TYPED_TEST_SUITE(HostPanelTest, Scalars);
 
 TYPED_TEST(HostPanelTest, TheLawOverTheGallery) {
     using T = TypeParam;

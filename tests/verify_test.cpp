@@ -18,8 +18,7 @@ class VerifyTest : public testing::Test {
 protected:
     Context<Host> ctx{2};
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(VerifyTest, Precisions);
+TYPED_TEST_SUITE(VerifyTest, Scalars);
 
 TYPED_TEST(VerifyTest, AgreesWithHigherPrecision) {
     using T = TypeParam;

@@ -25,9 +25,11 @@ public:
         finish(from, to);
     }
     void start(int from, int to, const void* data, Index bytes, int note) {
-        const std::lock_guard lock(mutex_);
-        messages_[from * size_ + to].push_back({data, bytes, note});
-        wake_[to].notify_one();
+        {
+            const std::lock_guard lock(mutex_);
+            messages_[from * size_ + to].push_back({data, bytes, note});
+        }
+        wake_[to].notify_one();  // who wakes would otherwise wait for the lock
     }
     /// Waits until all of them are received.
     void finish(int from, int to) {
@@ -50,6 +52,7 @@ public:
             lock.lock();
         }
         messages.pop_front();
+        lock.unlock();
         wake_[from].notify_one();
         if (fits) return found.note;
         throw Error(ErrorCode::CommunicationFailure,
