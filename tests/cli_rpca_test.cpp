@@ -154,6 +154,38 @@ TEST_F(Rpca, SeparatesTheSyntheticScene) {
     EXPECT_EQ(text.err, "");
 }
 
+TEST_F(Rpca, MasksWithstandNoiseAndLeaves) {
+    const std::string scene = "rpca --synthetic --scale 160x120 --frames 60 --out d --json --scene-with ";
+    const std::string usual = quoin_run(scene + "noise,leaves").out,
+                      raw = quoin_run(scene + "noise,leaves --masks raw").out;
+    EXPECT_EQ(json_value(usual, "masks"), "\"motion\"");
+    EXPECT_EQ(json_number(usual, "objective"), json_number(raw, "objective"));
+    EXPECT_GE(json_number(usual, "f"), 0.85) << usual;
+    EXPECT_LE(json_number(raw, "f"), 0.75) << raw;
+    for (const char* trouble : {"noise", "leaves", "light", "standing"}) {
+        const std::string out =
+            quoin_run("rpca --synthetic --scale 64x48 --frames 45 --iterations 2 --out d --json --scene-with " +
+                      std::string(trouble))
+                .out;
+        EXPECT_NE(json_value(out, "objective"), json_value(usual, "objective")) << trouble;
+    }
+    EXPECT_EQ(quoin_run("rpca --synthetic --out e --scene-with rain").exit_code, usage_error);
+    EXPECT_FALSE(fs::exists("e"));
+}
+
+TEST_F(Rpca, ColourIsUsedWhereThereIsColour) {
+    const auto channels = [&](const std::string& command) {
+        return json_number(quoin_run(command + " --json").out, "channels");
+    };
+    EXPECT_EQ(channels("rpca --synthetic --scale 48x32 --frames 4 --iterations 2 --color --out c --write-scene s"), 3);
+    EXPECT_EQ(channels("rpca s/input --iterations 2 --out d"), 3);
+    EXPECT_EQ(channels("rpca c/background.mp4 --iterations 2 --out d"), 3);
+    EXPECT_EQ(channels("rpca s/input --gray --iterations 2 --out d"), 1);
+    EXPECT_EQ(channels("rpca s/groundtruth --iterations 2 --out d"), 1) << "grey pictures";
+    EXPECT_EQ(channels("rpca s/groundtruth --color --iterations 2 --out d"), 3);
+    EXPECT_EQ(quoin_run("rpca s/input --gray --color --out d").exit_code, usage_error);
+}
+
 TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
     const Outcome outcome =
         quoin_run("rpca --synthetic --scale 160x120 --frames 90 --window 50 --npy --out d --json --device cuda");
@@ -241,6 +273,7 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
         for (const char* key : {"objective", "precision", "recall", "f"})
             EXPECT_EQ(json_value(out, key), json_value(made.out, key)) << masks << " " << key;
     }
+    EXPECT_EQ(contents("scene/temporalROI.txt"), "1 30\n");
     // ChangeDetection.net's layout: half of the frame, then none of it, and frames 11 to 20 counted from 1
     save_image("scene/ROI.pgm", 64, 48, 0);
     EXPECT_EQ(json_value(scored("scene"), "f"), "null");

@@ -108,6 +108,7 @@ void check_options(const CLI::App& command, const RpcaArguments& arguments, bool
 void choose_demonstration(RpcaArguments& arguments) {
     arguments.synthetic = arguments.street = arguments.input.empty();
     if (arguments.synthetic) return;
+    arguments.grey = true;  // a third of the time
     arguments.frames = 200;
     if (video::FrameReader(arguments.input).format().width > 640) arguments.width = 640;
 }
@@ -136,6 +137,8 @@ void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
 }
 
 }  // namespace
+
+const char* to_string(Masks masks) { return masks == Masks::Motion ? "motion" : "raw"; }
 
 }  // namespace quoin::cli
 
@@ -194,8 +197,8 @@ int main(int argc, char** argv) {
     CLI::Option* const color =
         command.add_flag("--color", arguments.color, "Red, green and blue: three times the rows");
     command
-        .add_flag_callback(
-            "--gray", [] {}, "One brightness for each pixel (default)")
+        .add_flag("--gray", arguments.grey,
+                  "One brightness for each pixel. By default the input decides: its first frame")
         ->excludes(color)
         ->group(of_frames);
     color->group(of_frames);
@@ -209,7 +212,16 @@ int main(int argc, char** argv) {
         ->capture_default_str()
         ->group(of_frames)
         ->type_name("N");
-    command.add_option("--threshold", arguments.threshold, "Least |S| of a foreground pixel; 1 is white")
+    add_choice(command, "--masks", arguments.masks, {Masks::Motion, Masks::Raw},
+               "motion: pixels that stand out of their own noise with most of their neighbours, holes filled; raw:\n"
+               "pixels of |S| above --threshold")
+        ->default_str("motion")
+        ->group(of_frames);
+    command
+        .add_option(
+            "--threshold", arguments.threshold,
+            "Least difference from the background of a foreground pixel; 1 is white. Of motion masks where the\n"
+            "noise is below half of it")
         ->capture_default_str()
         ->group(of_frames);
     command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
@@ -224,8 +236,16 @@ int main(int argc, char** argv) {
                   "Instead of INPUT: a scene made by quoin, with exact masks; --frames (100), --scale (384x288)")
         ->group(of_frames);
     command
+        .add_option("--scene-with", arguments.scene_troubles,
+                    "What makes the scene of --synthetic harder, as noise,leaves: noise (three times as much), leaves\n"
+                    "(that sway), light (that a cloud takes), standing (a walker, for 40 frames)")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"noise", "leaves", "light", "standing"}))
+        ->group(of_frames)
+        ->type_name("LIST");
+    command
         .add_option("--write-scene", arguments.write_scene,
-                    "Folder for the frames and masks of --synthetic as PNG: input/, groundtruth/")
+                    "Folder for the frames and masks of --synthetic in the layout of --ground-truth, as PNG")
         ->group(of_frames)
         ->type_name("DIR");
     command.add_flag_callback("--demonstration", [&] { choose_demonstration(arguments); })

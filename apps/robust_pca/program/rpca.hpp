@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "arguments.hpp"
 #include "quoin/robust_pca.hpp"
@@ -9,6 +10,14 @@ namespace quoin::cli {
 
 /// Matrices as large as M that a pursuit may hold: M, L, S, Y, the QR's copy of an iterate, and room.
 inline constexpr double matrices_held = 6;
+
+/// Where a pixel of a mask is foreground.
+enum class Masks {
+    Motion,  ///< where it stands out of its own noise, with most of its neighbours
+    Raw,     ///< where |S| is above the threshold
+};
+/// "motion", "raw".
+const char* to_string(Masks masks);
 
 /// The command line of `quoin rpca`.
 struct RpcaArguments {
@@ -23,11 +32,14 @@ struct RpcaArguments {
 
     // frames only
     Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
-    bool color = false, synthetic = false, npy = false;
+    bool color = false, grey = false;  // neither: as the input is
+    bool synthetic = false, npy = false;
     bool street = false;  // the scene of `quoin demo` in the place of that of --synthetic
     DType dtype = DType::F32;
+    Masks masks = Masks::Motion;
     double threshold = 0.06;
     std::string ground_truth, write_scene;
+    std::vector<std::string> scene_troubles;
 
     /// Of μ an iteration.
     double growth() const { return method == Pursuit::InexactAlm ? rho : 1; }

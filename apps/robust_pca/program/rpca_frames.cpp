@@ -16,6 +16,8 @@
 #include "video/convergence_plot.hpp"
 #include "video/image_list.hpp"
 #include "video/mask_score.hpp"
+#include "video/motion_mask.hpp"
+#include "video/noise_level.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
 
@@ -25,6 +27,8 @@ namespace {
 
 /// Frames of a window where nothing else is said: the papers' matrix, and one iteration in a few milliseconds.
 constexpr Index usual_window = 100;
+/// Fewest frames of a window that tell the noise of a pixel, where a window before could.
+constexpr Index fewest_for_noise = 20;
 /// The fewest frames of a window that memory alone decides on.
 constexpr Index least_window = 10;
 
@@ -246,13 +250,23 @@ private:
             std::transform(values, values + out.pixels.size(), out.pixels.begin(),
                            [&](T v) { return level(f(static_cast<double>(v))); });
         };
+        const bool motion = arguments_.masks == Masks::Motion;
+        if (motion && (noise_.empty() || M.cols >= fewest_for_noise)) noise_ = video::noise_levels<T>(format_, M, L);
+        const auto column = [&](MatrixView<const T> A, Index j) {
+            return std::span<const T>(A.at(0, j), static_cast<std::size_t>(A.rows));
+        };
         for (Index j = 0; j < M.cols; ++j) {
             throw_if_interrupted();
             set_levels(M.at(0, j), std::identity(), frame.input);
             set_levels(L.at(0, j), std::identity(), frame.background);
             set_levels(
                 S.at(0, j), [](double s) { return std::abs(s); }, frame.foreground);
-            set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+            if (motion) {
+                video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
+                                          frame.mask.pixels);
+            } else {
+                set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+            }
             const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
             if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
             outputs_->add(frame);
@@ -269,7 +283,7 @@ private:
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
         add_device(json, device_, transfer_in_seconds_, transfer_out_seconds_);
-        json.add("threshold", arguments_.threshold);
+        json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         json.add("phases",
                  JsonLine().add("read", read_seconds_).add("pursuit", report_.seconds()).add("write", write_seconds_));
         if (score_.frames > 0) {
@@ -311,6 +325,7 @@ private:
     std::optional<VideoOutputs> outputs_;
     std::optional<NpyColumnWriter<T>> L_, S_;
     std::optional<PursuitLine> line_;
+    std::vector<float> noise_;
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
