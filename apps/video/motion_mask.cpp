@@ -100,6 +100,18 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> m, std::span<
     fill_holes(grey, grey.bytes() / 100, mask);
 }
 
+template <class T>
+void set_raw_mask(const FrameFormat& format, std::span<const T> s, double threshold, std::span<std::uint8_t> mask) {
+    const auto channels = static_cast<std::size_t>(format.channels);
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+        T most = 0;
+        for (std::size_t c = 0; c < channels; ++c) most = std::max(most, std::abs(s[i * channels + c]));
+        mask[i] = static_cast<double>(most) > threshold ? 255 : 0;
+    }
+}
+
+template void set_raw_mask<float>(const FrameFormat&, std::span<const float>, double, std::span<std::uint8_t>);
+template void set_raw_mask<double>(const FrameFormat&, std::span<const double>, double, std::span<std::uint8_t>);
 template void set_motion_mask<float>(const FrameFormat&, std::span<const float>, std::span<const float>,
                                      std::span<const float>, double, std::span<std::uint8_t>);
 template void set_motion_mask<double>(const FrameFormat&, std::span<const double>, std::span<const double>,

@@ -18,4 +18,8 @@ template <class T>
 void set_motion_mask(const FrameFormat& format, std::span<const T> m, std::span<const T> l,
                      std::span<const float> noise, double threshold, std::span<std::uint8_t> mask);
 
+/// 255 where |s| is above the threshold in one of the channels, 0 elsewhere.
+template <class T>
+void set_raw_mask(const FrameFormat& format, std::span<const T> s, double threshold, std::span<std::uint8_t> mask);
+
 }  // namespace quoin::video

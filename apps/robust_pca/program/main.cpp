@@ -18,6 +18,7 @@
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_VIDEO
 #include "video/frame_reader.hpp"
+#include "video/stream_name.hpp"
 #endif
 
 namespace quoin::cli {
@@ -114,15 +115,27 @@ void choose_demonstration(RpcaArguments& arguments) {
 }
 #endif
 
+/// Standard input, or an address.
+bool is_stream(const std::string& input) {
+#ifdef QUOIN_HAVE_VIDEO
+    return video::names_stream(input);
+#else
+    return input == "-";
+#endif
+}
+
 void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
     if (arguments.synthetic != arguments.input.empty()) {
         throw CLI::ValidationError("INPUT", "give either an input or --synthetic");
     }
-    const bool matrix = !arguments.synthetic && is_matrix(arguments.input);
+    const bool matrix = !arguments.synthetic && !is_stream(arguments.input) && is_matrix(arguments.input);
     check_options(command, arguments, matrix);
     if (!matrix) {
 #ifdef QUOIN_HAVE_VIDEO
-        run_rpca_frames(arguments);
+        if (arguments.online || arguments.out == "-" || is_stream(arguments.input))
+            run_rpca_online(arguments);
+        else
+            run_rpca_frames(arguments);
         return;
 #else
         throw InvalidArgument("this quoin was built without FFmpeg's libraries and reads matrices only");
@@ -157,7 +170,7 @@ int main(int argc, char** argv) {
         "options, if this run does not write that output.",
         "quoin rpca");
     command.add_option("INPUT", arguments.input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
-    command.add_option("--out", arguments.out, "Folder for the results, created if missing")
+    command.add_option("--out", arguments.out, "Folder for the results, created if missing; -: see --online")
         ->required()
         ->type_name("DIR");
     add_choice(command, "--method", arguments.method, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
@@ -218,6 +231,16 @@ int main(int argc, char** argv) {
         ->default_str("motion")
         ->group(of_frames);
     command
+        .add_flag("--online", arguments.online,
+                  "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
+                  "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
+                  "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given")
+        ->group(of_frames);
+    command.add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
+        ->capture_default_str()
+        ->group(of_frames)
+        ->type_name("SHARE");
+    command
         .add_option(
             "--threshold", arguments.threshold,
             "Least difference from the background of a foreground pixel; 1 is white. Of motion masks where the\n"
@@ -254,6 +277,7 @@ int main(int argc, char** argv) {
     command.footer(
         "Example:  quoin rpca street.mp4 --scale 384x288 --frames 100 --out parts\n"
         "          quoin rpca --synthetic --out parts\n"
+        "          ffmpeg -f v4l2 -i /dev/video0 -f nut - | quoin rpca - --out - | ffplay -\n"
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"

@@ -32,6 +32,8 @@ struct RpcaArguments {
 
     // frames only
     Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
+    bool online = false;
+    double forget = 0.01;
     bool color = false, grey = false;  // neither: as the input is
     bool synthetic = false, npy = false;
     bool street = false;  // the scene of `quoin demo` in the place of that of --synthetic
@@ -73,5 +75,7 @@ inline const std::vector<std::string> every_rpca_output = {"L.npy",          "S.
 
 /// Robust PCA of a video, of images or of a synthetic scene: its films and pictures in `arguments.out`, and a report.
 void run_rpca_frames(const RpcaArguments& arguments);
+/// The same frame by frame, as they come: online robust PCA.
+void run_rpca_online(const RpcaArguments& arguments);
 
 }  // namespace quoin::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 
 #include "byte_size.hpp"
@@ -86,18 +85,6 @@ std::vector<std::string> input_files(const RpcaArguments& arguments) {
     std::vector<std::string> files = video::list_images(arguments.input);
     if (files.empty()) files = {arguments.input};
     return files;
-}
-
-std::uint8_t level(double value) { return static_cast<std::uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0))); }
-
-/// 255 where a channel of |s| is above the threshold.
-template <class T>
-void set_mask(const T* s, Index channels, double threshold, std::span<std::uint8_t> mask) {
-    for (std::size_t i = 0; i < mask.size(); ++i) {
-        T most = 0;
-        for (Index c = 0; c < channels; ++c) most = std::max(most, std::abs(s[static_cast<Index>(i) * channels + c]));
-        mask[i] = static_cast<double>(most) > threshold ? 255 : 0;
-    }
 }
 
 /// The median of each row of M.
@@ -235,21 +222,14 @@ private:
         std::vector<T> difference(medians.size());
         std::vector<std::uint8_t> median_mask(mask.size());
         std::transform(medians.begin(), medians.end(), m, difference.begin(), std::minus<T>());
-        set_mask(difference.data(), format_.channels, arguments_.threshold, median_mask);
+        video::set_raw_mask<T>(format_, difference, arguments_.threshold, median_mask);
         score_.add(mask, labels);
         median_score_.add(median_mask, labels);
     }
 
     void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S, const std::vector<T>& medians,
                const std::vector<std::vector<std::uint8_t>>& labels) {
-        const auto image = [](video::FrameFormat format) {
-            return video::Image{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
-        };
-        SeparatedFrame frame{image(format_), image(format_), image(format_), image({format_.width, format_.height, 1})};
-        const auto set_levels = [](const T* values, auto f, video::Image& out) {
-            std::transform(values, values + out.pixels.size(), out.pixels.begin(),
-                           [&](T v) { return level(f(static_cast<double>(v))); });
-        };
+        SeparatedFrame frame(format_);
         const bool motion = arguments_.masks == Masks::Motion;
         if (motion && (noise_.empty() || M.cols >= fewest_for_noise)) noise_ = video::noise_levels<T>(format_, M, L);
         const auto column = [&](MatrixView<const T> A, Index j) {
@@ -257,15 +237,12 @@ private:
         };
         for (Index j = 0; j < M.cols; ++j) {
             throw_if_interrupted();
-            set_levels(M.at(0, j), std::identity(), frame.input);
-            set_levels(L.at(0, j), std::identity(), frame.background);
-            set_levels(
-                S.at(0, j), [](double s) { return std::abs(s); }, frame.foreground);
+            frame.set<T>(column(M, j), column(L, j), column(S, j));
             if (motion) {
                 video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
                                           frame.mask.pixels);
             } else {
-                set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+                video::set_raw_mask<T>(format_, column(S, j), arguments_.threshold, frame.mask.pixels);
             }
             const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
             if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
