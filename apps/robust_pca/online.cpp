@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "host/observed.hpp"
 #include "quoin/svd.hpp"
@@ -20,8 +21,12 @@ using namespace host;
 constexpr double median_of_size = 0.6744897502, most_of_change = 1.6448536270 * std::numbers::sqrt2;
 /// τ in units of the noise.
 constexpr double outlier = 3;
+/// Least noise, as a share of the threshold: two thirds of a grey level.
+constexpr double least_noise = 16;
 /// Steps of the projection. Each leaves of an error of l the share of it that lies under S.
 constexpr int projection_steps = 2;
+/// Largest m Σ u⁴ of a vector of a background: 1 where all entries are ±1/√m, 3 of normal ones.
+constexpr double most_kurtosis = 12;
 /// Fewest columns that a batch pursuit is worth.
 constexpr Index least_start = 4;
 /// Columns after which U is made orthonormal anew.
@@ -92,25 +97,33 @@ template <class T>
 void OnlineRobustPca<T>::begin(Context<Host>& ctx) {
     const MatrixView<const T> M = first_.view().col_block({0, columns_});
     RobustPcaOptions<T> options;
-    options.tolerance = 1e-3;
+    options.tolerance = 1e-4;
     const RobustPca<T> f = robust_pca<T>(ctx, M, options);
     const SVD<T> svd_of = svd<T>(ctx, f.L.view());
+    // Vectors on few of the rows are what moves: that of a background is spread out.
+    const Index n = M.cols;
+    Matrix<T> Vt(options_.max_rank, n);
     sigma_.clear();
-    for (const T value : svd_of.s) {
-        if (static_cast<Index>(sigma_.size()) == options_.max_rank || !(value > T(0))) break;
-        sigma_.push_back(static_cast<double>(value));
+    for (Index k = 0; k < n && rank() < options_.max_rank && svd_of.s[static_cast<std::size_t>(k)] > T(0); ++k) {
+        const T* const u = svd_of.U.view().at(0, k);
+        const double fourth = std::accumulate(
+            u, u + rows_, 0.0, [](double sum, T x) { return sum + std::pow(static_cast<double>(x), 4); });
+        if (static_cast<double>(rows_) * fourth > most_kurtosis) continue;
+        std::copy_n(u, rows_, U_.view().at(0, rank()));
+        for (Index j = 0; j < n; ++j) Vt(rank(), j) = svd_of.Vt(k, j);
+        sigma_.push_back(static_cast<double>(svd_of.s[static_cast<std::size_t>(k)]));
     }
-    copy<T>(ctx, svd_of.U.view().col_block({0, rank()}), U_.view().col_block({0, rank()}));
 
     // the quantiles of r = m − U σ Vᵀ
-    const Index n = M.cols, r = rank();
+    const Index r = rank();
     over_chunks<int>(ctx, chunks_of(rows_), 2.0 * rows_ * n * (r + 10), [&](Range rows) {
         std::vector<T> residual(static_cast<std::size_t>(n));
         std::vector<float> values;
         for (Index i = rows.begin; i < rows.end; ++i) {
             for (Index j = 0; j < n; ++j) {
                 T low = 0;
-                for (Index k = 0; k < r; ++k) low += U_(i, k) * svd_of.s[static_cast<std::size_t>(k)] * svd_of.Vt(k, j);
+                for (Index k = 0; k < r; ++k)
+                    low += U_(i, k) * static_cast<T>(sigma_[static_cast<std::size_t>(k)]) * Vt(k, j);
                 residual[static_cast<std::size_t>(j)] = M(i, j) - low;
             }
             const auto quantile = [&](double q) {
@@ -140,7 +153,8 @@ void OnlineRobustPca<T>::follow(std::span<const T> m) {
     const double norm = std::sqrt(squares);
     sigma_.clear();
     if (norm > 0) sigma_.push_back(norm);
-    for (Index i = 0; i < rows_ && norm > 0; ++i) U_(i, 0) = static_cast<T>(static_cast<double>(m[static_cast<std::size_t>(i)]) / norm);
+    for (Index i = 0; i < rows_ && norm > 0; ++i)
+        U_(i, 0) = static_cast<T>(static_cast<double>(m[static_cast<std::size_t>(i)]) / norm);
     const auto guess = static_cast<float>(options_.threshold / 4);
     std::fill(size_.begin(), size_.end(), guess);
     std::fill(change_.begin(), change_.end(), guess);
@@ -166,7 +180,8 @@ std::vector<double> OnlineRobustPca<T>::products(Context<Host>& ctx, std::span<c
     return sums;
 }
 
-/// c = Uᵀ(m − s), s = shrink(m − U c, τ), alternately, from s = 0; l = U c.
+/// c = Uᵀ(m − s), alternately with s = shrink(m − U c, τ) and at last s = m − U c where that is above τ, which leaves no bias; l =
+/// U c.
 template <class T>
 void OnlineRobustPca<T>::project(Context<Host>& ctx, std::span<const T> m, std::span<T> l) {
     const Index r = rank();
@@ -189,7 +204,8 @@ void OnlineRobustPca<T>::project(Context<Host>& ctx, std::span<const T> m, std::
             for (Index i = 0; i < h; ++i) {
                 const Index at = rows.begin + i;
                 const T tau = static_cast<T>(std::max(options_.threshold, outlier * static_cast<double>(noise_[at])));
-                clipped[i] = std::clamp(m[at] - low[i], -tau, tau);
+                const T r = m[at] - low[i];
+                clipped[i] = step + 1 < projection_steps ? std::clamp(r, -tau, tau) : std::abs(r) > tau ? T(0) : r;
             }
             for (Index k = 0; k < r; ++k) {
                 const T* const u = U_.view().at(rows.begin, k);
@@ -216,7 +232,7 @@ auto OnlineRobustPca<T>::classify(Context<Host>& ctx, std::span<const T> m, std:
     };
     const auto [size_up, size_down] = factors(0.5);
     const auto [change_up, change_down] = factors(0.9);
-    const auto least = static_cast<float>(options_.threshold / 256);
+    const auto least = static_cast<float>(options_.threshold / least_noise);
     const auto patience = options_.forget > 0 ? static_cast<std::int32_t>(std::min(1 / options_.forget, 1e9)) : 0;
     const auto parts = over_chunks<Classes>(ctx, chunks_of(rows_), 30.0 * rows_, [&](Range rows) {
         Classes part;
@@ -230,7 +246,8 @@ auto OnlineRobustPca<T>::classify(Context<Host>& ctx, std::span<const T> m, std:
             age_[i] = sparse && change <= tau ? age_[i] + 1 : 0;
             e_[i] = sparse && (patience == 0 || age_[i] < patience) ? T(0) : r;
             last_[i] = r;
-            size_[i] = std::max(least, size_[i] * (size > size_[i] ? size_up : size_down));
+            // what differs and stays as it is is no noise
+            if (age_[i] == 0) size_[i] = std::max(least, size_[i] * (size > size_[i] ? size_up : size_down));
             change_[i] = std::max(least, change_[i] * (change > change_[i] ? change_up : change_down));
             noise_[i] = noise_of(size_[i], change_[i]);
             part.noise += static_cast<double>(noise_[i]) * static_cast<double>(noise_[i]);

@@ -42,7 +42,6 @@ InputFile::InputFile(const std::string& path, bool single_image) : path_(path), 
         demuxer->pb = io;
         av_dict_set(&options, "protocol_whitelist", "none", 0);  // a playlist opens no other file and no connection
     }
-    if (stream) av_dict_set(&options, "fflags", "nobuffer", 0);
     if (single_image) av_dict_set(&options, "pattern_type", "none", 0);
     // frees the demuxer where it fails
     demuxer_.release();

@@ -231,12 +231,14 @@ int main(int argc, char** argv) {
         ->default_str("motion")
         ->group(of_frames);
     command
-        .add_flag("--online", arguments.online,
-                  "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
-                  "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
-                  "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given")
+        .add_flag(
+            "--online", arguments.online,
+            "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
+            "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
+            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given")
         ->group(of_frames);
-    command.add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
+    command
+        .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
         ->capture_default_str()
         ->group(of_frames)
         ->type_name("SHARE");
