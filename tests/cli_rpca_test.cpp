@@ -186,6 +186,67 @@ TEST_F(Rpca, ColourIsUsedWhereThereIsColour) {
     EXPECT_EQ(quoin_run("rpca s/input --gray --color --out d").exit_code, usage_error);
 }
 
+TEST_F(Rpca, SeparatesAStreamAsItComes) {
+    const Outcome outcome =
+        quoin_run("rpca --synthetic --online --scale 160x120 --frames 100 --out d --json --write-scene s");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    EXPECT_EQ(names_in("d"), (std::vector<std::string>{"background.mp4", "comparison.mp4", "comparison.png",
+                                                       "foreground.mp4", "mask.mp4", "report.json"}));
+    EXPECT_EQ(json_number(outcome.out, "frames"), 100);
+    EXPECT_EQ(json_number(outcome.out, "rank"), 1);
+    // once it knows the background
+    std::ofstream("s/temporalROI.txt") << "51 100\n";
+    const Outcome later = quoin_run("rpca s/input --online --out d --json --ground-truth s");
+    EXPECT_GE(json_number(later.out, "f"), 0.95) << later.out;
+
+    // a pipe in is the same frames, and a pipe out shows them side by side
+    const Outcome film = quoin_run("rpca d/background.mp4 --online --out e --json");
+    const Outcome pipe = quoin_run("rpca - --out f --json", "d/background.mp4");
+    ASSERT_EQ(pipe.exit_code, 0) << pipe.err;
+    EXPECT_EQ(json_number(pipe.out, "frames"), 100);
+    EXPECT_EQ(contents("f/background.mp4"), contents("e/background.mp4"));
+    const Outcome stream = quoin_run("rpca - --out - --frames 20", "d/background.mp4");
+    ASSERT_EQ(stream.exit_code, 0) << stream.err;
+    EXPECT_NE(stream.err.find("20 frames of 160x120"), std::string::npos) << stream.err;
+    std::ofstream("shown.nut", std::ios::binary) << stream.out;
+    const Outcome shown = quoin_run("rpca shown.nut --iterations 1 --out g --json");
+    EXPECT_EQ(json_number(shown.out, "frames"), 20) << shown.err;
+    EXPECT_EQ(json_number(shown.out, "width"), 4 * 160 + 3 * 4);
+
+    EXPECT_NE(contents("d/background.mp4"), contents("e/background.mp4"));
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("rpca s/input --online --out h --forget 1"), invalid, {"forget"});
+    expect_error(quoin_run("rpca s/input --online --out h --threshold 0"), invalid, {"threshold"});
+    expect_error(quoin_run("rpca - --out h"), exit_code_of(ErrorCode::UnreadableFile), {"-"});
+    EXPECT_FALSE(fs::exists("h"));
+}
+
+/// Every option of --online reaches it.
+TEST_F(Rpca, OnlineTakesItsOptions) {
+    const std::string scene = "rpca --synthetic --online --scale 64x48 --frames 60 --scene-with standing --out d ";
+    const auto film = [&](const std::string& options) {
+        EXPECT_EQ(quoin_run(scene + options).exit_code, 0) << options;
+        return contents("d/mask.mp4") + contents("d/background.mp4");
+    };
+    const std::string usual = film("");
+    for (const char* option : {"--forget 0.1", "--threshold 0.3", "--masks raw"})
+        EXPECT_NE(film(option), usual) << option;
+    EXPECT_EQ(film("--threads 1"), usual);
+}
+
+/// Ctrl-C ends a stream: what has come is there and can be played.
+TEST_F(Rpca, AnInterruptEndsAStream) {
+    Process process({"rpca", "--synthetic", "--online", "--frames", "100000", "--scale", "64x48", "--out", "d"});
+    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    process.wait_until_used(0.3);
+    process.send(SIGINT);
+    EXPECT_EQ(process.wait().exit_code, 130);
+    const double frames = json_number(contents("d/report.json"), "frames");
+    EXPECT_GT(frames, 0);
+    EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+}
+
 TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
     const Outcome outcome =
         quoin_run("rpca --synthetic --scale 160x120 --frames 90 --window 50 --npy --out d --json --device cuda");
