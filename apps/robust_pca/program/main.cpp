@@ -173,9 +173,12 @@ int main(int argc, char** argv) {
     command.add_option("--out", arguments.out, "Folder for the results, created if missing; -: see --online")
         ->required()
         ->type_name("DIR");
-    add_choice(command, "--method", arguments.method, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
-               "Method: alm (augmented Lagrangian, growing μ) or alternating (constant μ; slower, lower objective)")
-        ->default_str("alm");
+    add_choice(command, "--method", arguments.method,
+               {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable},
+               "Method: alm (augmented Lagrangian, growing μ), alternating (constant μ; slower, lower objective) or\n"
+               "stable (M = L + S + Z with noise Z). Default: stable for frames with noise, alm for all else");
+    command.add_option("--noise", arguments.noise, "Standard deviation of Z for stable; 0: of frames it is estimated")
+        ->capture_default_str();
     add_choice(command, "--route", arguments.route, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
                "How the singular values of an iterate are computed: auto, qr or gram")
         ->default_str("auto");

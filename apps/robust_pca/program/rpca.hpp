@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ const char* to_string(Masks masks);
 struct RpcaArguments {
     CommonArguments common;
     std::string input, out;
-    Pursuit method = Pursuit::InexactAlm;
+    std::optional<Pursuit> method;  // none: stable for frames with noise, InexactAlm for all else
+    double noise = 0;               // 0: that of the frames
     ThresholdRoute route = ThresholdRoute::Auto;
     double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
     Index iterations = 1000, max_rank = 0, memory = 0;
@@ -44,11 +46,12 @@ struct RpcaArguments {
     std::vector<std::string> scene_troubles;
 
     /// Of μ an iteration.
-    double growth() const { return method == Pursuit::InexactAlm ? rho : 1; }
+    double growth() const { return method.value_or(Pursuit::InexactAlm) == Pursuit::InexactAlm ? rho : 1; }
     template <class T, class D>
     RobustPcaOptions<T, D> options() const {
         RobustPcaOptions<T, D> options;
-        options.pursuit = method;
+        options.pursuit = method.value_or(Pursuit::InexactAlm);
+        options.noise = noise;
         options.route = route;
         options.lambda = lambda;
         options.mu = mu;
@@ -65,6 +68,7 @@ template <class T, class D>
 void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments& arguments) {
     auto options = arguments.options<T, D>();
     options.max_iterations = 3;
+    if (options.pursuit == Pursuit::Stable) options.mu = 1;
     robust_pca<T, D>(ctx, M, options);
 }
 

@@ -28,6 +28,8 @@ namespace {
 constexpr Index usual_window = 100;
 /// Fewest frames of a window that tell the noise of a pixel, where a window before could.
 constexpr Index fewest_for_noise = 20;
+/// Standard deviation of the least noise that a pursuit takes into account: two thirds of a grey level.
+constexpr double least_noise = 1.0 / 384;
 /// The fewest frames of a window that memory alone decides on.
 constexpr Index least_window = 10;
 
@@ -139,7 +141,6 @@ public:
         directory_.refuse_leftovers(every_rpca_output);
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
                         [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
-        line_.emplace(arguments_.tolerance, arguments_.growth());
         while (next_window()) {
         }
         line_.reset();
@@ -191,6 +192,7 @@ private:
             M = M.col_block({0, count});
         }
 
+        if (first == 0) choose_method(MatrixView<const T>(M));
         auto options = arguments_.options<T, D>();
         const Index expected = frames_.expected();
         const double left =
@@ -214,6 +216,14 @@ private:
         write(M, L_host, S_host, medians, labels);
         write_seconds_ += writing.seconds();
         return count == window_;
+    }
+
+    /// By the first window: where it has noise, the pursuit is stable.
+    void choose_method(MatrixView<const T> M) {
+        const double noise = noise_between_columns(M);
+        if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
+        if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
+        line_.emplace(arguments_.tolerance, arguments_.growth());
     }
 
     /// Scores the mask of a frame, and beside it that of the temporal median.
@@ -256,7 +266,10 @@ private:
         JsonLine json;
         json.add("input", frames_.name()).add("frames", frames_.position());
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
-        json.add("dtype", to_string(arguments_.dtype)).add("window", window_);
+        json.add("dtype", to_string(arguments_.dtype))
+            .add("window", window_)
+            .add("method", to_string(*arguments_.method));
+        if (arguments_.method == Pursuit::Stable) json.add("noise", arguments_.noise);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
         add_device(json, device_, transfer_in_seconds_, transfer_out_seconds_);
@@ -275,6 +288,9 @@ private:
                    format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
         print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
+        if (arguments_.method == Pursuit::Stable)
+            fmt::print("method         stable, for noise of {:.1f} grey levels (--method alm puts it into L and S)\n",
+                       255 * arguments_.noise);
         report_.print(arguments_.tolerance);
         fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
                    write_seconds_);
@@ -292,7 +308,7 @@ private:
 
     Context<D>& ctx_;
     DeviceInUse& device_;
-    const RpcaArguments& arguments_;
+    RpcaArguments arguments_;
     VideoFrames frames_;
     video::FrameFormat format_;
     Index pixels_, window_;
