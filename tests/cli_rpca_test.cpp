@@ -459,8 +459,27 @@ TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
     EXPECT_FALSE(fs::exists("d"));
 }
 
-TEST_F(Rpca, AnInterruptLeavesNothing) {
-    Process process({"rpca", "--synthetic", "--frames", "100000", "--scale", "64x48", "--out", "d"});
+/// The windows that are done stay, as complete films.
+TEST_F(Rpca, AnInterruptKeepsWhatIsDone) {
+    Process process(
+        {"rpca", "--synthetic", "--frames", "100000", "--window", "10", "--scale", "64x48", "--npy", "--out", "d"});
+    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    process.wait_until_used(0.5);
+    process.send(SIGTERM);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + SIGTERM);
+    const std::string report = contents("d/report.json");
+    const double frames = json_number(report, "frames");
+    EXPECT_GT(frames, 0);
+    EXPECT_EQ(json_value(report, "interrupted"), "true");
+    EXPECT_NE(outcome.out.find("before the interrupt"), std::string::npos) << outcome.out;
+    EXPECT_EQ(static_cast<double>(load<float>("d/S.npy").cols()), frames);
+    EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+}
+
+TEST_F(Rpca, AnInterruptOfTheFirstWindowLeavesNothing) {
+    Process process(
+        {"rpca", "--synthetic", "--frames", "100000", "--window", "10000", "--scale", "64x48", "--out", "d"});
     while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     process.wait_until_used(0.3);
     process.send(SIGINT);

@@ -239,7 +239,8 @@ TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
                     };
                     std::vector<RobustPcaStep> expected_steps;
                     const RobustPca<T> expected = pursue(0, expected_steps);
-                    EXPECT_LT(expected.last.residual, stable && warm ? 1 : 0.1) << "a stable pursuit ends at the given μ";
+                    EXPECT_LT(expected.last.residual, stable && warm ? 1 : 0.1)
+                        << "a stable pursuit ends at the given μ";
                     // S and L have bits that denormals do not hold
                     for (const int e : {Limits::min_exponent + Limits::digits, Limits::min_exponent / 2, -20, 10, 60,
                                         Limits::max_exponent / 2, Limits::max_exponent - 8}) {

@@ -60,7 +60,7 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
         options.observed = observed.view();
     }
     const double transfer_in_seconds = watch.seconds();
-    std::optional<PursuitLine> line(std::in_place, arguments.tolerance, arguments.growth());
+    std::optional<PursuitLine> line(std::in_place, arguments.tolerance_taken(), arguments.growth());
     options.on_step = [&](const RobustPcaStep& step) {
         line->draw(step);
         return true;
@@ -87,7 +87,7 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
-    report.print(arguments.tolerance);
+    report.print(arguments.tolerance_taken());
     fmt::print("wrote          {}, {}\n", L_path, S_path);
 }
 
@@ -188,8 +188,9 @@ int main(int argc, char** argv) {
     command
         .add_option("--tol", arguments.tolerance,
                     "Bound of the residual ‖M − L − S‖ / ‖M‖, which reaches about 1e-6 in f32. With alternating it\n"
-                    "also bounds the dual residual, and 1e-3 gives a good answer")
-        ->capture_default_str();
+                    "also bounds the dual residual, and 1e-3 gives a good answer. With stable it bounds the change of\n"
+                    "S in an iteration over ‖M‖, and is 1e-4")
+        ->default_str("1e-5");
     command.add_option("--iterations", arguments.iterations, "Most iterations")->capture_default_str();
     command.add_option("--max-rank", arguments.max_rank, "Largest rank of L; 0: any")->capture_default_str();
     command.add_flag("--nan-is-missing", arguments.nan_is_missing,

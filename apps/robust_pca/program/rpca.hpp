@@ -27,7 +27,8 @@ struct RpcaArguments {
     std::optional<Pursuit> method;  // none: stable for frames with noise, InexactAlm for all else
     double noise = 0;               // 0: that of the frames
     ThresholdRoute route = ThresholdRoute::Auto;
-    double lambda = 0, mu = 0, rho = 1.5, tolerance = 1e-5;
+    double lambda = 0, mu = 0, rho = 1.5;
+    std::optional<double> tolerance;
     Index iterations = 1000, max_rank = 0, memory = 0;
     bool nan_is_missing = false;  // matrices only
     MatrixFileOptions reading;    // too
@@ -45,6 +46,7 @@ struct RpcaArguments {
     std::string ground_truth, write_scene;
     std::vector<std::string> scene_troubles;
 
+    double tolerance_taken() const { return tolerance.value_or(method == Pursuit::Stable ? 1e-4 : 1e-5); }
     /// Of μ an iteration.
     double growth() const { return method.value_or(Pursuit::InexactAlm) == Pursuit::InexactAlm ? rho : 1; }
     template <class T, class D>
@@ -56,7 +58,7 @@ struct RpcaArguments {
         options.lambda = lambda;
         options.mu = mu;
         options.rho = rho;
-        options.tolerance = tolerance;
+        options.tolerance = tolerance_taken();
         options.max_iterations = iterations;
         options.max_rank = max_rank;
         return options;

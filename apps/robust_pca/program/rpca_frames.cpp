@@ -141,16 +141,19 @@ public:
         directory_.refuse_leftovers(every_rpca_output);
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
                         [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
-        while (next_window()) {
+        try {
+            while (next_window()) {
+            }
+        } catch (const Interrupted&) {
+            if (written_ == 0) throw;
         }
         line_.reset();
-        throw_if_interrupted();
 
         const Stopwatch writing;
         outputs_->finish();
         if (L_) L_->commit();
         if (S_) S_->commit();
-        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance));
+        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
         write_seconds_ += writing.seconds();
         write_text(report, json().text() + "\n");
         directory_.keep();
@@ -159,6 +162,7 @@ public:
         } else {
             print();
         }
+        throw_if_interrupted();
     }
 
 private:
@@ -204,7 +208,8 @@ private:
             steps_.push_back(step);
             return true;
         };
-        const auto window = windows_.pursue(ctx_, options);
+        auto window = windows_.pursue(ctx_, options);
+        window.parts.Y = {};
         report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
 
         const std::vector<T> medians = frames_.has_labels() ? row_medians<T>(M) : std::vector<T>();
@@ -223,7 +228,7 @@ private:
         const double noise = noise_between_columns(M);
         if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
         if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
-        line_.emplace(arguments_.tolerance, arguments_.growth());
+        line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
     }
 
     /// Scores the mask of a frame, and beside it that of the temporal median.
@@ -245,8 +250,8 @@ private:
         const auto column = [&](MatrixView<const T> A, Index j) {
             return std::span<const T>(A.at(0, j), static_cast<std::size_t>(A.rows));
         };
-        for (Index j = 0; j < M.cols; ++j) {
-            throw_if_interrupted();
+        Index j = 0;
+        for (; j < M.cols && !interrupted(); ++j) {
             frame.set<T>(column(M, j), column(L, j), column(S, j));
             if (motion) {
                 video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
@@ -258,13 +263,16 @@ private:
             if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
             outputs_->add(frame);
         }
-        if (L_) L_->append(L);
-        if (S_) S_->append(S);
+        if (L_) L_->append(L.col_block({0, j}));
+        if (S_) S_->append(S.col_block({0, j}));
+        written_ += j;
+        throw_if_interrupted();
     }
 
     JsonLine json() const {
         JsonLine json;
-        json.add("input", frames_.name()).add("frames", frames_.position());
+        json.add("input", frames_.name()).add("frames", written_);
+        if (interrupted()) json.add("interrupted", true);
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
         json.add("dtype", to_string(arguments_.dtype))
             .add("window", window_)
@@ -284,14 +292,15 @@ private:
     }
 
     void print() const {
-        fmt::print("{}: {} frames of {}x{}, {}, {}\n", frames_.name(), frames_.position(), format_.width,
-                   format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
+        fmt::print("{}: {} frames of {}x{}, {}, {}{}\n", frames_.name(), written_, format_.width, format_.height,
+                   format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype),
+                   interrupted() ? ", before the interrupt" : "");
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
         print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
         if (arguments_.method == Pursuit::Stable)
             fmt::print("method         stable, for noise of {:.1f} grey levels (--method alm puts it into L and S)\n",
                        255 * arguments_.noise);
-        report_.print(arguments_.tolerance);
+        report_.print(arguments_.tolerance_taken());
         fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
                    write_seconds_);
         if (score_.frames > 0) {
@@ -322,6 +331,7 @@ private:
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
+    Index written_ = 0;
     double read_seconds_ = 0, write_seconds_ = 0, transfer_in_seconds_ = 0, transfer_out_seconds_ = 0;
 };
 
