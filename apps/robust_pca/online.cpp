@@ -27,6 +27,8 @@ constexpr double least_noise = 16;
 constexpr int projection_steps = 2;
 /// Largest m Σ u⁴ of a vector of a background: 1 where all entries are ±1/√m, 3 of normal ones.
 constexpr double most_kurtosis = 12;
+/// Share of a column's entries whose difference from l is no longer what moves.
+constexpr double another_scene = 0.25;
 /// Fewest columns that a batch pursuit is worth.
 constexpr Index least_start = 4;
 /// Columns after which U is made orthonormal anew.
@@ -83,8 +85,8 @@ void OnlineRobustPca<T>::next(Context<Host>& ctx, std::span<const T> m, std::spa
     }
     project(ctx, m, l);
     const Classes found = classify(ctx, m, l, s);
-    // where most of a column differs, the scene has changed
-    if (2 * found.sparse > static_cast<double>(rows_)) {
+    // where that much of a column differs, the scene or its light has changed
+    if (found.sparse > another_scene * static_cast<double>(rows_)) {
         for (std::size_t i = 0; i < n; ++i) e_[i] = m[i] - l[i];
     }
     if (t > 1) update(ctx, std::sqrt(found.noise));

@@ -27,7 +27,7 @@ struct OnlineRobustPcaOptions {
 /// incremental SVD (Brand 2006; Rodríguez and Wohlberg 2016) of columns in which S is imputed from L. Singular values that noise
 /// explains are dropped. τ_i is three times the noise of row i, of which the 90% quantile of |r_t − r_{t−1}| and the median of
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
-/// all where most differ. Columns 4, 8, 16, … and `start` begin anew with `robust_pca` of all so far.
+/// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with `robust_pca` of all so far.
 /// Memory: m×(2·max_rank + 8), and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
 /// any number of threads. For one thread at a time.
 ///
