@@ -164,7 +164,7 @@ TEST_F(Rpca, MasksWithstandNoiseAndLeaves) {
     EXPECT_LE(json_number(raw, "f"), 0.75) << raw;
     for (const char* trouble : {"noise", "leaves", "light", "standing"}) {
         const std::string out =
-            quoin_run("rpca --synthetic --scale 64x48 --frames 45 --iterations 2 --out d --json --scene-with " +
+            quoin_run("rpca --synthetic --scale 40x32 --frames 45 --iterations 2 --out d --json --scene-with " +
                       std::string(trouble))
                 .out;
         EXPECT_NE(json_value(out, "objective"), json_value(usual, "objective")) << trouble;
@@ -242,7 +242,7 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
 
 /// Every option of --online reaches it.
 TEST_F(Rpca, OnlineTakesItsOptions) {
-    const std::string scene = "rpca --synthetic --online --scale 64x48 --frames 60 --scene-with standing --out d ";
+    const std::string scene = "rpca --synthetic --online --scale 48x36 --frames 45 --scene-with standing --out d ";
     const auto film = [&](const std::string& options) {
         EXPECT_EQ(quoin_run(scene + options).exit_code, 0) << options;
         return contents("d/mask.mp4") + contents("d/background.mp4");
