@@ -153,6 +153,117 @@ TEST_F(Rpca, SeparatesTheSyntheticScene) {
     EXPECT_EQ(text.err, "");
 }
 
+TEST_F(Rpca, MasksWithstandNoiseAndLeaves) {
+    const std::string scene = "rpca --synthetic --scale 160x120 --frames 60 --out d --json --scene-with ";
+    const std::string usual = quoin_run(scene + "noise,leaves").out,
+                      raw = quoin_run(scene + "noise,leaves --masks raw").out;
+    EXPECT_EQ(json_value(usual, "masks"), "\"motion\"");
+    EXPECT_EQ(json_number(usual, "objective"), json_number(raw, "objective"));
+    EXPECT_GE(json_number(usual, "f"), 0.85) << usual;
+    EXPECT_LE(json_number(raw, "f"), 0.75) << raw;
+    for (const char* trouble : {"noise", "leaves", "light", "standing"}) {
+        const std::string out =
+            quoin_run("rpca --synthetic --scale 40x32 --frames 45 --iterations 2 --out d --json --scene-with " +
+                      std::string(trouble))
+                .out;
+        EXPECT_NE(json_value(out, "objective"), json_value(usual, "objective")) << trouble;
+    }
+    EXPECT_EQ(quoin_run("rpca --synthetic --out e --scene-with rain").exit_code, usage_error);
+    EXPECT_FALSE(fs::exists("e"));
+}
+
+TEST_F(Rpca, NoiseIsFoundAndGetsNoRank) {
+    const std::string scene = "rpca --synthetic --scale 96x72 --frames 50 --out d ";
+    const std::string usual = quoin_run(scene + "--json").out, alm = quoin_run(scene + "--json --method alm").out;
+    EXPECT_EQ(json_value(usual, "method"), "\"stable\"");
+    EXPECT_NEAR(json_number(usual, "noise"), 0.01, 0.003);
+    EXPECT_LE(json_number(usual, "rank"), 3);
+    EXPECT_EQ(json_value(alm, "method"), "\"alm\"");
+    EXPECT_GE(json_number(alm, "rank"), 10);
+    const Outcome said = quoin_run(scene + "--noise 0.02");
+    EXPECT_NE(said.out.find("stable, for noise of 5.1 grey levels"), std::string::npos) << said.out;
+    EXPECT_NE(
+        quoin_run("rpca --demonstration --scale 64x48 --frames 12 --out d --json").out.find("\"method\": \"alm\""),
+        std::string::npos);
+    save("M.npy", random_normal<double>(30, 5));
+    expect_error(quoin_run("rpca M.npy --out e --method stable"), exit_code_of(ErrorCode::InvalidArgument), {"noise"});
+    EXPECT_EQ(quoin_run("rpca M.npy --out e --method stable --noise 0.1").exit_code, 0);
+}
+
+TEST_F(Rpca, ColourIsUsedWhereThereIsColour) {
+    const auto channels = [&](const std::string& command) {
+        return json_number(quoin_run(command + " --json").out, "channels");
+    };
+    EXPECT_EQ(channels("rpca --synthetic --scale 48x32 --frames 4 --iterations 2 --color --out c --write-scene s"), 3);
+    EXPECT_EQ(channels("rpca s/input --iterations 2 --out d"), 3);
+    EXPECT_EQ(channels("rpca c/background.mp4 --iterations 2 --out d"), 3);
+    EXPECT_EQ(channels("rpca s/input --gray --iterations 2 --out d"), 1);
+    EXPECT_EQ(channels("rpca s/groundtruth --iterations 2 --out d"), 1) << "grey pictures";
+    EXPECT_EQ(channels("rpca s/groundtruth --color --iterations 2 --out d"), 3);
+    EXPECT_EQ(quoin_run("rpca s/input --gray --color --out d").exit_code, usage_error);
+}
+
+TEST_F(Rpca, SeparatesAStreamAsItComes) {
+    const Outcome outcome =
+        quoin_run("rpca --synthetic --online --scale 112x84 --frames 80 --out d --json --write-scene s");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(contents("d/report.json"), outcome.out);
+    EXPECT_EQ(names_in("d"), (std::vector<std::string>{"background.mp4", "comparison.mp4", "comparison.png",
+                                                       "foreground.mp4", "mask.mp4", "report.json"}));
+    EXPECT_EQ(json_number(outcome.out, "frames"), 80);
+    EXPECT_EQ(json_number(outcome.out, "rank"), 1);
+    // once it knows the background
+    std::ofstream("s/temporalROI.txt") << "51 80\n";
+    const Outcome later = quoin_run("rpca s/input --online --out d --json --ground-truth s");
+    EXPECT_GE(json_number(later.out, "f"), 0.93) << later.out;
+
+    // a pipe in is the same frames, and a pipe out shows them side by side
+    const Outcome film = quoin_run("rpca d/background.mp4 --online --out e --json");
+    const Outcome pipe = quoin_run("rpca - --out f --json", "d/background.mp4");
+    ASSERT_EQ(pipe.exit_code, 0) << pipe.err;
+    EXPECT_EQ(json_number(pipe.out, "frames"), 80);
+    EXPECT_EQ(contents("f/background.mp4"), contents("e/background.mp4"));
+    const Outcome stream = quoin_run("rpca - --out - --frames 20", "d/background.mp4");
+    ASSERT_EQ(stream.exit_code, 0) << stream.err;
+    EXPECT_NE(stream.err.find("20 frames of 112x84"), std::string::npos) << stream.err;
+    std::ofstream("shown.nut", std::ios::binary) << stream.out;
+    const Outcome shown = quoin_run("rpca shown.nut --iterations 1 --out g --json");
+    EXPECT_EQ(json_number(shown.out, "frames"), 20) << shown.err;
+    EXPECT_EQ(json_number(shown.out, "width"), 4 * 112 + 3 * 4);
+
+    EXPECT_NE(contents("d/background.mp4"), contents("e/background.mp4"));
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("rpca s/input --online --out h --forget 1"), invalid, {"forget"});
+    expect_error(quoin_run("rpca s/input --online --out h --threshold 0"), invalid, {"threshold"});
+    expect_error(quoin_run("rpca - --out h"), exit_code_of(ErrorCode::UnreadableFile), {"-"});
+    EXPECT_FALSE(fs::exists("h"));
+}
+
+/// Every option of --online reaches it.
+TEST_F(Rpca, OnlineTakesItsOptions) {
+    const std::string scene = "rpca --synthetic --online --scale 48x36 --frames 45 --scene-with standing --out d ";
+    const auto film = [&](const std::string& options) {
+        EXPECT_EQ(quoin_run(scene + options).exit_code, 0) << options;
+        return contents("d/mask.mp4") + contents("d/background.mp4");
+    };
+    const std::string usual = film("");
+    for (const char* option : {"--forget 0.1", "--threshold 0.3", "--masks raw"})
+        EXPECT_NE(film(option), usual) << option;
+    EXPECT_EQ(film("--threads 1"), usual);
+}
+
+/// Ctrl-C ends a stream: what has come is there and can be played.
+TEST_F(Rpca, AnInterruptEndsAStream) {
+    Process process({"rpca", "--synthetic", "--online", "--frames", "100000", "--scale", "64x48", "--out", "d"});
+    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    process.wait_until_used(0.3);
+    process.send(SIGINT);
+    EXPECT_EQ(process.wait().exit_code, 130);
+    const double frames = json_number(contents("d/report.json"), "frames");
+    EXPECT_GT(frames, 0);
+    EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+}
+
 TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
     const Outcome outcome =
         quoin_run("rpca --synthetic --scale 160x120 --frames 90 --window 50 --npy --out d --json --device cuda");
@@ -167,7 +278,8 @@ TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
     using T = TypeParam;
     const std::string dtype = std::is_same_v<T, float> ? " --dtype f32" : " --dtype f64";
     const Outcome outcome = quoin_run(
-        "rpca --synthetic --scale 64x48 --frames 50 --window 20 --npy --write-scene scene --out d --json" + dtype);
+        "rpca --synthetic --method alm --scale 64x48 --frames 50 --window 20 --npy --write-scene scene --out d --json" +
+        dtype);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("\"windows\": [{\"cols\": 20, "), std::string::npos) << outcome.out;
     // the first value of a key is that of all windows: their sum, or the largest
@@ -240,6 +352,7 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
         for (const char* key : {"objective", "precision", "recall", "f"})
             EXPECT_EQ(json_value(out, key), json_value(made.out, key)) << masks << " " << key;
     }
+    EXPECT_EQ(contents("scene/temporalROI.txt"), "1 30\n");
     // ChangeDetection.net's layout: half of the frame, then none of it, and frames 11 to 20 counted from 1
     save_image("scene/ROI.pgm", 64, 48, 0);
     EXPECT_EQ(json_value(scored("scene"), "f"), "null");
@@ -345,8 +458,27 @@ TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
     EXPECT_FALSE(fs::exists("d"));
 }
 
-TEST_F(Rpca, AnInterruptLeavesNothing) {
-    Process process({"rpca", "--synthetic", "--frames", "100000", "--scale", "64x48", "--out", "d"});
+/// The windows that are done stay, as complete films.
+TEST_F(Rpca, AnInterruptKeepsWhatIsDone) {
+    Process process(
+        {"rpca", "--synthetic", "--frames", "100000", "--window", "10", "--scale", "64x48", "--npy", "--out", "d"});
+    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    process.wait_until_used(0.5);
+    process.send(SIGTERM);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + SIGTERM);
+    const std::string report = contents("d/report.json");
+    const double frames = json_number(report, "frames");
+    EXPECT_GT(frames, 0);
+    EXPECT_EQ(json_value(report, "interrupted"), "true");
+    EXPECT_NE(outcome.out.find("before the interrupt"), std::string::npos) << outcome.out;
+    EXPECT_EQ(static_cast<double>(load<float>("d/S.npy").cols()), frames);
+    EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+}
+
+TEST_F(Rpca, AnInterruptOfTheFirstWindowLeavesNothing) {
+    Process process(
+        {"rpca", "--synthetic", "--frames", "100000", "--window", "10000", "--scale", "64x48", "--out", "d"});
     while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     process.wait_until_used(0.3);
     process.send(SIGINT);

@@ -104,10 +104,11 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                      "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
-        {"rpca",
-         "out method route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " + common +
-             reading +
-             "start frames scale color gray dtype window carry threshold npy ground-truth synthetic write-scene "},
+        {"rpca", "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " +
+                     common + reading +
+                     "start frames scale color gray dtype window carry masks online forget threshold npy ground-truth "
+                     "synthetic "
+                     "scene-with write-scene "},
         {"lyapunov",
          "exponents time transient alignment every seed checkpoint checkpoint-every out plot dtype device " + common +
              "sigma rho beta a b size forcing length modes energy periodic dimensions potential density temperature "

@@ -114,6 +114,67 @@ TYPED_TEST(RobustPcaTest, LambdaIsThatOfTheOptimum) {
     }
 }
 
+// With Z = M − L − S the optimum has μZ in the subdifferentials of ‖L‖_* and of λ‖S‖₁: ‖μZ‖₂ <= 1 with UᵀμZ V = I, and |μz_ij| <=
+// λ with λ sign(s_ij) where s_ij is not 0.
+TYPED_TEST(RobustPcaTest, AStablePursuitEndsAtTheOptimumAndGivesNoiseNoRank) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{400, 40}, {40, 400}}) {
+        Mixture<T> mix(m, n, 3, 0.05);
+        const Matrix<T> noise = random_normal<T>(m, n, 9);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) mix.M(i, j) += T(0.02) * noise(i, j);
+        }
+        EXPECT_GT((robust_pca<T, Host>(this->ctx, mix.M.view(), this->options).last.rank), 20);
+        RobustPcaOptions<T> options;
+        options.pursuit = Pursuit::Stable;
+        options.noise = 0.02;
+        options.tolerance = std::is_same_v<T, double> ? 1e-9 : 1e-6;
+        const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), options);
+        EXPECT_EQ(f.end, PursuitEnd::Converged);
+        EXPECT_EQ(f.last.rank, 3);
+        EXPECT_NEAR(f.last.mu * 0.02 * std::sqrt(2.0 * 400), 1, 1e-12);
+        Matrix<T> Z(m, n);
+        double largest = 0, on_support = 0, squares = 0, sum = 0;
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                const double z = static_cast<double>(mix.M(i, j)) - static_cast<double>(f.L(i, j)) -
+                                 static_cast<double>(f.S(i, j)),
+                             s = static_cast<double>(f.S(i, j));
+                Z(i, j) = static_cast<T>(f.last.mu * z);
+                squares += z * z;
+                sum += std::abs(s);
+                largest = std::max(largest, std::abs(f.last.mu * z));
+                if (s != 0) on_support += f.last.mu * z * (s > 0 ? 1 : -1) / static_cast<double>(f.last.nonzeros);
+                EXPECT_EQ(f.Y(i, j), 0);
+            }
+        }
+        const double near = std::is_same_v<T, double> ? 1e-5 : 1e-3;
+        EXPECT_NEAR(largest / f.lambda, 1, 10 * near);
+        EXPECT_NEAR(on_support / f.lambda, 1, near);
+        const std::vector<T> of_Z = svd<T, Host>(this->ctx, Z.view(), false).s;
+        for (int k = 0; k < 3; ++k) EXPECT_NEAR(static_cast<double>(of_Z[k]), 1, near);
+        EXPECT_LT(static_cast<double>(of_Z[3]), 1);
+        double nuclear = 0;
+        for (T s : svd<T, Host>(this->ctx, f.L.view(), false).s) nuclear += static_cast<double>(s);
+        const double objective = nuclear + f.lambda * sum + f.last.mu / 2 * squares;
+        EXPECT_NEAR(f.last.objective / objective, 1, near);
+    }
+}
+
+TYPED_TEST(RobustPcaTest, FindsTheNoiseOfColumnsThatFollowEachOther) {
+    using T = TypeParam;
+    Matrix<T> M = random_normal<T>(3000, 20, 4);
+    for (Index j = 0; j < 20; ++j) {
+        for (Index i = 0; i < 3000; ++i) {
+            M(i, j) = T(0.03) * M(i, j) + static_cast<T>(std::sin(0.01 * static_cast<double>(i)));
+            if ((i + 37 * j) % 100 == 0) M(i, j) += T(1);  // what moves
+        }
+    }
+    EXPECT_NEAR(noise_between_columns<T>(M.view()) / 0.03, 1, 0.05);
+    EXPECT_EQ(noise_between_columns<T>(M.view().col_block({0, 1})), 0);
+    EXPECT_EQ(noise_between_columns<T>(filled<T>(10, 5, T(2)).view()), 0);
+}
+
 TYPED_TEST(RobustPcaTest, MuGrowsByRhoToTenMillionTimesItsFirst) {
     using T = TypeParam;
     const Mixture<T> mix(60, 20, 2, 0.05);
@@ -151,7 +212,8 @@ TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
         for (Index j = 0; j < n; ++j) {
             for (Index i = 0; i < m; ++i) observed(i, j) = (7 * i + 11 * j) % 5 != 0;
         }
-        for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
+        for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable}) {
+            const bool stable = pursuit == Pursuit::Stable;
             for (const ThresholdRoute route : {ThresholdRoute::Gram, ThresholdRoute::Qr}) {
                 for (const bool warm : {false, true}) {
                     const auto pursue = [&](int e, std::vector<RobustPcaStep>& steps) {
@@ -161,10 +223,11 @@ TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
                         options.pursuit = pursuit;
                         options.route = route;
                         options.max_iterations = 12;
+                        if (stable) options.noise = std::ldexp(0.01, e);
                         if (warm) {
                             options.observed = observed.view();
                             options.L = L.view();
-                            options.Y = Y.view();
+                            if (!stable) options.Y = Y.view();
                             options.mu = std::ldexp(0.05, -e);
                         }
                         options.on_step = [&](const RobustPcaStep& step) {
@@ -175,7 +238,8 @@ TYPED_TEST(RobustPcaTest, PowersOfTwoScaleThePartsToTheBit) {
                     };
                     std::vector<RobustPcaStep> expected_steps;
                     const RobustPca<T> expected = pursue(0, expected_steps);
-                    EXPECT_LT(expected.last.residual, 0.1);
+                    EXPECT_LT(expected.last.residual, stable && warm ? 1 : 0.1)
+                        << "a stable pursuit ends at the given μ";
                     // S and L have bits that denormals do not hold
                     for (const int e : {Limits::min_exponent + Limits::digits, Limits::min_exponent / 2, -20, 10, 60,
                                         Limits::max_exponent / 2, Limits::max_exponent - 8}) {
@@ -337,6 +401,9 @@ TYPED_TEST(RobustPcaTest, RefusesWhatIsOutOfRange) {
     refused([](auto& o) { o.tolerance = 0; });
     refused([](auto& o) { o.max_iterations = 0; });
     refused([](auto& o) { o.max_rank = -1; });
+    refused([](auto& o) { o.noise = -1; });
+    refused([](auto& o) { o.pursuit = Pursuit::Stable; });
+    refused([&](auto& o) { o.pursuit = Pursuit::Stable, o.noise = 1, o.Y = M.view(); });
     const Matrix<T> other = random_normal<T>(5, 4);
     refused([&](auto& o) { o.L = other.view(); });
     M(2, 3) = std::numeric_limits<T>::infinity();

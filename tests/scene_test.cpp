@@ -64,6 +64,56 @@ TEST(SyntheticScene, ItsMasksAreExact) {
     EXPECT_GT(2 * changed, came_or_went);
 }
 
+/// Beside the walkers, whose masks they leave as they are, each trouble changes what its name says.
+TEST(SyntheticScene, ItsTroublesComeWhereAndWhenTheyShould) {
+    const FrameFormat format{192, 144, 1};
+    const SyntheticScene plain(format), noise(format, {.noise = true}), leaves(format, {.leaves = true}),
+        light(format, {.light = true}), standing(format, {.standing = true});
+    const auto changes = [](const Frame& a, const Frame& b) {
+        std::vector<double> changes;
+        for (std::size_t i = 0; i < a.pixels.size(); ++i)
+            if (a.mask[i] == 0 && b.mask[i] == 0) changes.push_back(double{1} * a.pixels[i] - b.pixels[i]);
+        return changes;
+    };
+    const auto deviation = [](const std::vector<double>& values) {
+        double squares = 0;
+        for (const double value : values) squares += value * value / static_cast<double>(values.size());
+        return std::sqrt(squares);
+    };
+    const Frame at_20(plain, 20), at_60(plain, 60);
+    EXPECT_NEAR(deviation(changes(Frame(noise, 20), at_20)), 255 * 0.02, 0.3) << "three times the same noise";
+    EXPECT_EQ(Frame(noise, 20).mask, at_20.mask);
+
+    const Frame still(leaves, 20), swaying(leaves, 24);
+    EXPECT_EQ(still.mask, at_20.mask);
+    const auto moved = changes(still, swaying);
+    const auto share =
+        static_cast<double>(std::count_if(moved.begin(), moved.end(), [](double c) { return std::abs(c) > 24; })) /
+        static_cast<double>(moved.size());
+    EXPECT_GT(share, 0.03);
+    EXPECT_LT(share, 0.2);
+
+    EXPECT_EQ(Frame(light, 20).pixels, at_20.pixels);
+    const Frame dark(light, 60);
+    double bright = 0, clouded = 0;
+    for (std::size_t i = 0; i < dark.pixels.size(); ++i) bright += at_60.pixels[i], clouded += dark.pixels[i];
+    EXPECT_NEAR(clouded / bright, 0.8, 0.01);
+    EXPECT_EQ(Frame(light, 140).pixels, Frame(plain, 140).pixels);
+
+    // what the one who stands covers beside the others is the same in frames 30 to 70, up to those who pass
+    const auto added = [&](Index j) {
+        const Frame with(standing, j), without(plain, j);
+        Bytes added(with.mask.size());
+        for (std::size_t i = 0; i < added.size(); ++i) added[i] = with.mask[i] != without.mask[i];
+        return added;
+    };
+    const Bytes first = added(30), last = added(70), gone = added(100);
+    Index both = 0, either = 0;
+    for (std::size_t i = 0; i < first.size(); ++i) both += first[i] && last[i], either += first[i] || last[i];
+    EXPECT_GT(2 * both, either);
+    EXPECT_NE(gone, last);
+}
+
 TEST(StreetScene, HasNoNoiseAndExactMasks) {
     const StreetScene scene({160, 120, 1});
     const std::size_t pixels = 160 * 120;

@@ -32,6 +32,11 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     };
     positive("lambda", options.lambda, true);
     positive("mu", options.mu, true);
+    positive("noise", options.noise, true);
+    if (options.pursuit == Pursuit::Stable) {
+        if (options.noise == 0 && options.mu == 0) throw InvalidArgument("a stable pursuit needs noise, or mu");
+        if (options.Y.data) throw InvalidArgument("a stable pursuit has no Y to start from");
+    }
     positive("tolerance", options.tolerance, false);
     if (!(options.rho > 1) || !std::isfinite(options.rho)) {
         throw InvalidArgument(fmt::format("rho must be above 1, and is {}", options.rho));
@@ -89,7 +94,7 @@ public:
     void shrink(double mu) {
         shrink_sparse<T>(ctx_, M_, f_.Y.view(), observed_, mu, f_.lambda / mu, f_.L.view(), f_.S.view(), sums(now_));
     }
-    /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration.
+    /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration. A stable pursuit has Y = 0, and μ = 0 here.
     PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
         const Span span(ctx_, "L, Y and S");
         if (keeps_last_step) {
@@ -140,7 +145,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
                        const RobustPcaOptions<T, D>& options) {
     const auto start = std::chrono::steady_clock::now();
     const Index m = M.rows, n = M.cols;
-    const bool grows = options.pursuit == Pursuit::InexactAlm;
+    const bool stable = options.pursuit == Pursuit::Stable, grows = options.pursuit != Pursuit::AlternatingDirections;
     RobustPca<T, D> f;
     f.L = Matrix<T, D>(ctx, m, n);
     f.S = Matrix<T, D>(ctx, m, n);
@@ -158,10 +163,13 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
     // ‖M‖₂ >= ‖M‖_F/√n
     x.find(ctx, f.L.view(), {.threshold = std::sqrt(norms.squares / static_cast<double>(n))});
     const double norm2 = static_cast<double>(x.s[0]);
-    double mu = options.mu > 0 ? options.mu
-                : grows        ? 1.25 / norm2
-                               : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
-    const double most_mu = most_growth * mu;
+    const double stable_mu =
+        options.mu > 0 ? options.mu : 1 / (options.noise * std::sqrt(2 * static_cast<double>(std::max(m, n))));
+    double mu = stable           ? std::min(1.25 / norm2, stable_mu)
+                : options.mu > 0 ? options.mu
+                : grows          ? 1.25 / norm2
+                                 : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
+    const double most_mu = stable ? stable_mu : most_growth * mu;
     if (options.L.data) {
         copy<T>(ctx, options.L, f.L.view());
     } else {
@@ -169,7 +177,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
     }
     if (options.Y.data) {
         copy<T>(ctx, options.Y, f.Y.view());
-    } else if (grows) {
+    } else if (grows && !stable) {
         // Y = M / max(‖M‖₂, ‖M‖_max / λ)
         scaled_copy<T>(ctx, 1 / std::max(norm2, norms.largest / lambda), M, options.observed, f.Y.view());
     } else {
@@ -201,20 +209,25 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
         }
         weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
         const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
-        const PursuitSums found = passes.correct(P.view(), mu, next_mu);
+        const PursuitSums found = passes.correct(P.view(), stable ? 0 : mu, next_mu);
         const double residual = std::sqrt(found.residual / norms.squares),
-                     dual_residual = mu * std::sqrt(found.change / found.multipliers);
+                     dual_residual = stable ? 0 : mu * std::sqrt(found.change / found.multipliers);
+        const double change = std::sqrt(found.change / norms.squares);
         f.last = {iteration, residual, dual_residual,
                   // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
-                  grows ? residual : std::max(residual, dual_residual), nuclear + lambda * found.sparse, rank,
+                  stable  ? change
+                  : grows ? residual
+                          : std::max(residual, dual_residual),
+                  nuclear + lambda * found.sparse + (stable ? mu / 2 * found.residual : 0), rank,
                   static_cast<Index>(found.nonzeros), mu, seconds()};
+        const bool at_last_mu = !stable || mu == most_mu;
         const bool goes_on = !options.on_step || options.on_step(f.last);
-        if (f.last.error <= options.tolerance) {
+        if (at_last_mu && f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;
             break;
         }
-        since_least = f.last.error < least ? 0 : since_least + 1;
-        least = std::min(least, f.last.error);
+        since_least = f.last.error < least || !at_last_mu ? 0 : since_least + 1;
+        if (at_last_mu) least = std::min(least, f.last.error);
         if (!std::isfinite(f.last.error) || since_least >= patience) {
             f.end = PursuitEnd::Stalled;
             break;
@@ -251,6 +264,7 @@ RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, Robus
         options.L = L.view();
     }
     options.mu = std::ldexp(options.mu, e);
+    options.noise = std::ldexp(options.noise, -e);
     const auto restore = [e](RobustPcaStep& step) {
         step.objective = std::ldexp(step.objective, e);
         step.mu = std::ldexp(step.mu, -e);
@@ -331,10 +345,28 @@ auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> opti
     return window;
 }
 
+template <class T>
+double noise_between_columns(MatrixView<const T> M) {
+    constexpr double three_quarters_of_size = 1.1503493804;  // Φ⁻¹(7/8)
+    constexpr Index most_rows = 1 << 16;
+    const Index step = std::max<Index>(1, M.rows / most_rows);
+    std::vector<T> changes;
+    for (Index j = 1; j < M.cols; ++j) {
+        for (Index i = 0; i < M.rows; i += step) changes.push_back(std::abs(M(i, j) - M(i, j - 1)));
+    }
+    if (changes.empty()) return 0;
+    const auto at = changes.begin() + static_cast<std::ptrdiff_t>(3 * (changes.size() - 1) / 4);
+    std::nth_element(changes.begin(), at, changes.end());
+    return static_cast<double>(*at) / (std::sqrt(2.0) * three_quarters_of_size);
+}
+template double noise_between_columns<float>(MatrixView<const float>);
+template double noise_between_columns<double>(MatrixView<const double>);
+
 const char* to_string(Pursuit pursuit) {
     switch (pursuit) {
         case Pursuit::InexactAlm: return "alm";
         case Pursuit::AlternatingDirections: return "alternating";
+        case Pursuit::Stable: return "stable";
     }
     return "";
 }

@@ -29,12 +29,24 @@ std::unique_ptr<PictureSource> open_source(const std::string& path) {
     return images.empty() ? open_video(path) : open_images(std::move(images));
 }
 
+bool has_color(const AVFrame& picture) {
+    constexpr int rounding = 4;  // of YUV
+    const FrameFormat format{picture.width, picture.height, 3};
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
+    Converter(format, true).convert(picture, pixels);
+    for (std::size_t i = 0; i < pixels.size(); i += 3) {
+        const auto [least, most] = std::minmax({pixels[i], pixels[i + 1], pixels[i + 2]});
+        if (most - least > rounding) return true;
+    }
+    return false;
+}
+
 /// The size that a selection scales width × height to.
-FrameFormat scaled_format(const FrameSelection& s, Index width, Index height) {
+FrameFormat scaled_format(const FrameSelection& s, bool color, Index width, Index height) {
     const auto in_proportion = [](Index size, Index to, Index from) {
         return std::max<Index>(1, (2 * size * to + from) / (2 * from));
     };
-    FrameFormat format{s.width, s.height, s.color ? 3 : 1};
+    FrameFormat format{s.width, s.height, color ? 3 : 1};
     if (s.width == 0) format.width = s.height == 0 ? width : in_proportion(width, s.height, height);
     if (s.height == 0) format.height = s.width == 0 ? height : in_proportion(height, s.width, width);
     check_format(format);
@@ -50,7 +62,8 @@ struct FrameReader::Impl {
           pending(first_picture(path)),
           width(pending->width),
           height(pending->height),
-          format(scaled_format(selection, width, height)),
+          format(scaled_format(selection, selection.color || (selection.color_if_any && has_color(*pending)), width,
+                               height)),
           converter(format, selection.nearest) {}
 
     av::Picture first_picture(const std::string& path) {

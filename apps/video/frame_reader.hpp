@@ -15,6 +15,7 @@ struct FrameSelection {
     Index frames = -1;            ///< at most so many; -1: all
     Index width = 0, height = 0;  ///< to scale to; one of them 0: in proportion to the other; both: as they are
     bool color = false;           ///< red, green, blue instead of grey
+    bool color_if_any = false;    ///< the same where the first frame is not grey to within four levels
     bool nearest = false;         ///< scale to the nearest pixel, for pictures of labels, and not to the mean
 };
 

@@ -6,32 +6,46 @@ extern "C" {
 #include <libavutil/dict.h>
 }
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "quoin/error.hpp"
+#include "video/stream_name.hpp"
 
 namespace quoin::video {
 
-InputFile::InputFile(const std::string& path, bool single_image)
-    : path_(path), single_image_(single_image), file_(path) {
+bool names_stream(const std::string& path) { return path == "-" || path.find("://") != path.npos; }
+
+InputFile::InputFile(const std::string& path, bool single_image) : path_(path), single_image_(single_image) {
     constexpr int buffer_bytes = 1 << 16;
+    const bool stream = names_stream(path), address = stream && path != "-";
+    if (!stream) file_.emplace(path);
     av::silence();
     av::take_message();
-    auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
-    if (buffer == nullptr) av::out_of_memory();
-    AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 0, this, read, nullptr, seek);
-    if (io == nullptr) av_free(buffer);
-    io_ = av::own<av::Io>(io);
     AVFormatContext* demuxer = avformat_alloc_context();
     if (demuxer == nullptr) av::out_of_memory();
-    demuxer->pb = io;
+    demuxer_.reset(demuxer);
     AVDictionary* options = nullptr;
-    av_dict_set(&options, "protocol_whitelist", "none", 0);  // a playlist opens no other file and no connection
+    if (address) {
+        avformat_network_init();
+    } else {
+        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
+        if (buffer == nullptr) av::out_of_memory();
+        AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 0, this, stream ? read_standard_input : read,
+                                             nullptr, stream ? nullptr : seek);
+        if (io == nullptr) av_free(buffer);
+        io_ = av::own<av::Io>(io);
+        demuxer->pb = io;
+        av_dict_set(&options, "protocol_whitelist", "none", 0);  // a playlist opens no other file and no connection
+    }
     if (single_image) av_dict_set(&options, "pattern_type", "none", 0);
     // frees the demuxer where it fails
-    const int error = avformat_open_input(&demuxer, single_image ? path.c_str() : nullptr,
+    demuxer_.release();
+    const int error = avformat_open_input(&demuxer, single_image || address ? path.c_str() : nullptr,
                                           single_image ? av_find_input_format("image2") : nullptr, &options);
     av_dict_free(&options);
     if (error < 0) {
@@ -53,6 +67,10 @@ av::Codec InputFile::open_decoder(const AVStream& stream) const {
         if (decoder->id == AV_CODEC_ID_MJPEG) codec->err_recognition = AV_EF_EXPLODE;
     } else {
         codec->thread_count = 0;
+        if (!file_) {
+            codec->thread_type = FF_THREAD_SLICE;  // threads that decode a frame each wait for as many frames
+            codec->flags |= AV_CODEC_FLAG_LOW_DELAY;
+        }
         // Frame threads of these lose the mark of a picture whose errors were concealed; H.264's in FFmpeg 8 do not.
         const bool marks_get_lost = decoder->id == AV_CODEC_ID_MPEG4 ||
                                     (decoder->id == AV_CODEC_ID_H264 && avcodec_version() < AV_VERSION_INT(62, 0, 0));
@@ -64,9 +82,15 @@ av::Codec InputFile::open_decoder(const AVStream& stream) const {
     return codec;
 }
 
+int InputFile::read_standard_input(void*, std::uint8_t* to, int bytes) {
+    const ssize_t n = ::read(STDIN_FILENO, to, static_cast<std::size_t>(bytes));
+    if (n < 0 && errno == EINTR) return AVERROR_EOF;  // the program has been asked to end
+    return n > 0 ? static_cast<int>(n) : n == 0 ? AVERROR_EOF : AVERROR(errno);
+}
+
 int InputFile::read(void* self, std::uint8_t* to, int bytes) {
     InputFile& input = *static_cast<InputFile*>(self);
-    const std::string_view all = input.file_.bytes();
+    const std::string_view all = input.file_->bytes();
     const std::size_t n = std::min(static_cast<std::size_t>(bytes), all.size() - std::min(input.position_, all.size()));
     if (n == 0) return AVERROR_EOF;
     std::memcpy(to, all.data() + input.position_, n);

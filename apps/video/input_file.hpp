@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "io/mapped_file.hpp"
@@ -7,7 +9,8 @@
 
 namespace quoin::video {
 
-/// A file opened by one of FFmpeg's demuxers, through a mapping: its name means nothing to FFmpeg but its extension.
+/// An input opened by one of FFmpeg's demuxers. A file is read through a mapping: its name means nothing to FFmpeg but its
+/// extension. A stream is read as it comes, and decoded with little delay.
 class InputFile {
 public:
     /// Demuxed by content or, with `single_image`, as one image whose packet is the whole file.
@@ -18,7 +21,10 @@ public:
     InputFile& operator=(const InputFile&) = delete;
 
     const std::string& path() const { return path_; }
-    Index bytes() const { return static_cast<Index>(file_.bytes().size()); }
+    /// Of the file; of a stream any number.
+    Index bytes() const {
+        return file_ ? static_cast<Index>(file_->bytes().size()) : std::numeric_limits<Index>::max();
+    }
     AVFormatContext& demuxer() const { return *demuxer_; }
     /// A decoder of one of its streams, which marks every picture that it could not decode whole. One thread's for an
     /// image. Throws UnreadableFile where this FFmpeg has none.
@@ -26,11 +32,12 @@ public:
 
 private:
     static int read(void* self, std::uint8_t* to, int bytes);
+    static int read_standard_input(void* self, std::uint8_t* to, int bytes);
     static std::int64_t seek(void* self, std::int64_t offset, int whence);
 
     std::string path_;
     bool single_image_;
-    io::MappedFile file_;
+    std::optional<io::MappedFile> file_;
     std::size_t position_ = 0;
     av::Io io_;
     av::Demuxer demuxer_;

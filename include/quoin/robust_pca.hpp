@@ -11,6 +11,7 @@ namespace quoin {
 enum class Pursuit {
     InexactAlm,             ///< augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010)
     AlternatingDirections,  ///< constant μ (Yuan and Yang 2009), the iteration of Anderson et al. (2011)
+    Stable,                 ///< M = L + S + Z with noise Z of a known level (Zhou, Li, Wright, Candès and Ma 2010)
 };
 
 /// Where the singular values and right singular vectors of an iterate X come from.
@@ -25,10 +26,11 @@ struct RobustPcaStep {
     Index iteration = 0;       ///< 1, 2, …
     double residual = 0;       ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
     double dual_residual = 0;  ///< μ‖S − S'‖_F / ‖Y‖_F, S' that of the iteration before
-    double error = 0;          ///< what `tolerance` bounds: the residual; with constant μ the larger of the two
-    double objective = 0;      ///< ‖L‖_* + λ‖S‖₁
-    Index rank = 0;            ///< of L
-    Index nonzeros = 0;        ///< of S
+    double error = 0;  ///< what `tolerance` bounds: the residual; with constant μ the larger of the two; ‖S − S'‖_F /
+                       ///< ‖M‖_F where the pursuit is stable
+    double objective = 0;  ///< ‖L‖_* + λ‖S‖₁; where the pursuit is stable, + μ/2 ‖M − L − S‖_F²
+    Index rank = 0;        ///< of L
+    Index nonzeros = 0;    ///< of S
     double mu = 0;
     double seconds = 0;  ///< since the call began
 };
@@ -40,6 +42,7 @@ struct RobustPcaOptions {
     ThresholdRoute route = ThresholdRoute::Auto;
     double lambda = 0;        ///< weight of ‖S‖₁; 0: 1/√max(m, n) (Candès, Li, Ma and Wright 2011)
     double mu = 0;            ///< 0: 1.25/‖M‖₂, or mn/(4‖M‖₁) where μ is constant
+    double noise = 0;         ///< of a stable pursuit: the standard deviation of Z's entries
     double rho = 1.5;         ///< growth of μ an iteration, above 1
     double tolerance = 1e-7;  ///< of the residual, and with constant μ of the dual one too
     Index max_iterations = 1000;
@@ -71,6 +74,8 @@ struct RobustPca {
 ///
 ///     S := shrink(M − L + Y/μ, λ/μ);  X := M − S + Y/μ = QR,  R = UΣVᵀ;  L := Q U (Σ − 1/μ)₊ Vᵀ;  Y += μ(M − L − S)
 ///
+/// A stable pursuit minimises ‖L‖_* + λ‖S‖₁ + μ/2 ‖M − L − S‖_F², μ = 1/(noise √(2 max(m, n))), by the same steps with Y = 0,
+/// while μ grows to that value: L has no rank for noise, and S no more than what stands out of it.
 /// L is formed as X V ((Σ − 1/μ)₊ Σ⁻¹) Vᵀ, without Q: what is divided by a singular value is at least 1/μ above zero. For
 /// m < n the transposed problem is solved. Entries that are not observed are imputed from L.
 /// An iteration reads and writes four m×n matrices about three times and costs 4mn² flops and an SVD of n×n, n <= m. Memory:
@@ -122,7 +127,12 @@ private:
     Matrix<T, D> M_;           // the carried columns, the window's columns, room
 };
 
-/// "alm", "alternating".
+/// The standard deviation of the noise of columns that follow each other in time, such as a video's: the 75% quantile of
+/// |m_ij − m_i,j−1| / (√2 Φ⁻¹(7/8)), of at most 2¹⁶ rows. 0 for fewer than two columns.
+template <class T>
+double noise_between_columns(MatrixView<const T> M);
+
+/// "alm", "alternating", "stable".
 const char* to_string(Pursuit pursuit);
 /// "auto", "qr", "gram".
 const char* to_string(ThresholdRoute route);

@@ -24,6 +24,7 @@ from ._functions import factor, from_raw, info, lstsq, plan, qr, svd
 from ._gram_schmidt import GramSchmidt
 from ._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
 from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
+from ._online_robust_pca import OnlineRobustPCA
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
 
@@ -44,6 +45,7 @@ __all__ = [
     "NonFiniteEntry",
     "NotFitted",
     "NumericalBreakdown",
+    "OnlineRobustPCA",
     "OutOfMemory",
     "Plan",
     "QRResult",

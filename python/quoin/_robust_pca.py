@@ -58,6 +58,7 @@ def robust_pca(
     route: str = "auto",
     lam: float | None = None,
     mu: float | None = None,
+    noise: float | None = None,
     rho: float = 1.5,
     tol: float | None = None,
     max_iterations: int = 1000,
@@ -75,12 +76,15 @@ def robust_pca(
     M : array_like, shape (M, N)
         Masked entries of a `numpy.ma.MaskedArray` are not observed. If M lies in a GPU's memory,
         so do `observed`, L and Y.
-    pursuit : {'alm', 'alternating'}
-        Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), or constant μ (Yuan and Yang 2009).
+    pursuit : {'alm', 'alternating', 'stable'}
+        Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), constant μ (Yuan and Yang 2009), or M = L + S + Z
+        with noise Z (Zhou, Li, Wright, Candès and Ma 2010): Z = M − L − S, and Y is 0.
     route : {'auto', 'qr', 'gram'}
         How singular values are computed: the faster route, R of TSQR, or the Gram matrix summed in float64.
     lam, mu : float, optional
         λ and the first μ; by default 1/√max(M, N), and what the papers choose.
+    noise : float, optional
+        For 'stable': the standard deviation of Z's entries.
     rho : float
         Growth of μ in an iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more iterations.
     tol : float, optional
@@ -154,6 +158,7 @@ def robust_pca(
         route,
         positive("lam", lam, optional=True),
         positive("mu", mu, optional=True),
+        positive("noise", noise, optional=True),
         real("rho", rho),
         _tolerance(tol, array.dtype),
         integer("max_iterations", max_iterations, 1),

@@ -13,7 +13,7 @@ namespace {
 /// thread; what it raises, or a handler of a signal, ends the pursuit.
 template <class T, class D>
 nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::object& route, double lambda, double mu,
-                 double rho, double tolerance, Index max_iterations, Index max_rank,
+                 double noise, double rho, double tolerance, Index max_iterations, Index max_rank,
                  const std::optional<Array<std::uint8_t, D>>& observed, const std::optional<Array<T, D>>& L,
                  const std::optional<Array<T, D>>& Y, const nb::object& on_step, const Where<D>& where) {
     const StridedMatrix<T, D> M = matrix_of<T, D>(m);
@@ -30,12 +30,13 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
     };
     const Home<D> home(where);
     RobustPcaOptions<T, D> options;
-    constexpr Pursuit pursuits[] = {Pursuit::InexactAlm, Pursuit::AlternatingDirections};
+    constexpr Pursuit pursuits[] = {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable};
     constexpr ThresholdRoute routes[] = {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram};
     options.pursuit = parse_name<Pursuit>("pursuit", pursuits, pursuit);
     options.route = parse_name<ThresholdRoute>("route", routes, route);
     options.lambda = lambda;
     options.mu = mu;
+    options.noise = noise;
     options.rho = rho;
     options.tolerance = tolerance;
     options.max_iterations = max_iterations;
@@ -76,8 +77,8 @@ void bind_robust_pca(nb::module_& module) {
     using namespace nb::literals;
     for_each_type(module, []<class T, class D>(T, D, nb::module_& module, const std::string&) {
         module.def("robust_pca", &pursue<T, D>, "m"_a.noconvert(), "pursuit"_a.none(), "route"_a.none(), "lam"_a,
-                   "mu"_a, "rho"_a, "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(), "L"_a.none(),
-                   "Y"_a.none(), "on_step"_a.none(), "where"_a);
+                   "mu"_a, "noise"_a, "rho"_a, "tolerance"_a, "max_iterations"_a, "max_rank"_a, "observed"_a.none(),
+                   "L"_a.none(), "Y"_a.none(), "on_step"_a.none(), "where"_a);
     });
 }
 

@@ -170,7 +170,7 @@ def test_names_that_there_are():
                         (lambda: lyapunov(kind="orbit"), "kind must be 'flow' or 'map', and is 'orbit'"),
                         (lambda: quoin.factor(A, q="all"), "q must be 'any', 'none', 'explicit' or 'reflectors', and is 'all'"),
                         (lambda: robust_pca(route="svd"), "route must be 'auto', 'qr' or 'gram', and is 'svd'"),
-                        (lambda: robust_pca(pursuit="pcp"), "pursuit must be 'alm' or 'alternating', and is 'pcp'"),
+                        (lambda: robust_pca(pursuit="pcp"), "pursuit must be 'alm', 'alternating' or 'stable', and is 'pcp'"),
                         (lambda: gram_schmidt(reorthogonalize="on"),
                          "reorthogonalize must be 'off', 'selective' or 'always', and is 'on'")):
         with pytest.raises(quoin.InvalidArgument) as caught:

@@ -13,7 +13,7 @@ def distance(A, B):
 
 
 @pytest.mark.parametrize("option", [dict(route="qr"), dict(lam=0.2), dict(mu=0.3), dict(rho=1.3), dict(tol=1e-3), dict(max_rank=2),
-                                    dict(pursuit="alternating"), dict(max_iterations=3)], ids=lambda option: [*option][0])
+                                    dict(pursuit="alternating"), dict(pursuit="stable", noise=0.1), dict(max_iterations=3)], ids=lambda option: [*option][0])
 def test_every_option_reaches_the_iteration(rng, option):
     M = rng.standard_normal((60, 10))
     assert not np.array_equal(quoin.robust_pca(M, **option).L, quoin.robust_pca(M).L)

@@ -18,6 +18,7 @@
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_VIDEO
 #include "video/frame_reader.hpp"
+#include "video/stream_name.hpp"
 #endif
 
 namespace quoin::cli {
@@ -59,7 +60,7 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
         options.observed = observed.view();
     }
     const double transfer_in_seconds = watch.seconds();
-    std::optional<PursuitLine> line(std::in_place, arguments.tolerance, arguments.growth());
+    std::optional<PursuitLine> line(std::in_place, arguments.tolerance_taken(), arguments.growth());
     options.on_step = [&](const RobustPcaStep& step) {
         line->draw(step);
         return true;
@@ -86,7 +87,7 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
-    report.print(arguments.tolerance);
+    report.print(arguments.tolerance_taken());
     fmt::print("wrote          {}, {}\n", L_path, S_path);
 }
 
@@ -108,20 +109,33 @@ void check_options(const CLI::App& command, const RpcaArguments& arguments, bool
 void choose_demonstration(RpcaArguments& arguments) {
     arguments.synthetic = arguments.street = arguments.input.empty();
     if (arguments.synthetic) return;
+    arguments.grey = true;  // a third of the time
     arguments.frames = 200;
     if (video::FrameReader(arguments.input).format().width > 640) arguments.width = 640;
 }
 #endif
 
+/// Standard input, or an address.
+bool is_stream(const std::string& input) {
+#ifdef QUOIN_HAVE_VIDEO
+    return video::names_stream(input);
+#else
+    return input == "-";
+#endif
+}
+
 void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
     if (arguments.synthetic != arguments.input.empty()) {
         throw CLI::ValidationError("INPUT", "give either an input or --synthetic");
     }
-    const bool matrix = !arguments.synthetic && is_matrix(arguments.input);
+    const bool matrix = !arguments.synthetic && !is_stream(arguments.input) && is_matrix(arguments.input);
     check_options(command, arguments, matrix);
     if (!matrix) {
 #ifdef QUOIN_HAVE_VIDEO
-        run_rpca_frames(arguments);
+        if (arguments.online || arguments.out == "-" || is_stream(arguments.input))
+            run_rpca_online(arguments);
+        else
+            run_rpca_frames(arguments);
         return;
 #else
         throw InvalidArgument("this quoin was built without FFmpeg's libraries and reads matrices only");
@@ -136,6 +150,8 @@ void run_rpca(const CLI::App& command, const RpcaArguments& arguments) {
 }
 
 }  // namespace
+
+const char* to_string(Masks masks) { return masks == Masks::Motion ? "motion" : "raw"; }
 
 }  // namespace quoin::cli
 
@@ -154,12 +170,15 @@ int main(int argc, char** argv) {
         "options, if this run does not write that output.",
         "quoin rpca");
     command.add_option("INPUT", arguments.input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
-    command.add_option("--out", arguments.out, "Folder for the results, created if missing")
+    command.add_option("--out", arguments.out, "Folder for the results, created if missing; -: see --online")
         ->required()
         ->type_name("DIR");
-    add_choice(command, "--method", arguments.method, {Pursuit::InexactAlm, Pursuit::AlternatingDirections},
-               "Method: alm (augmented Lagrangian, growing μ) or alternating (constant μ; slower, lower objective)")
-        ->default_str("alm");
+    add_choice(command, "--method", arguments.method,
+               {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable},
+               "Method: alm (augmented Lagrangian, growing μ), alternating (constant μ; slower, lower objective) or\n"
+               "stable (M = L + S + Z with noise Z). Default: stable for frames with noise, alm for all else");
+    command.add_option("--noise", arguments.noise, "Standard deviation of Z for stable; 0: of frames it is estimated")
+        ->capture_default_str();
     add_choice(command, "--route", arguments.route, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
                "How the singular values of an iterate are computed: auto, qr or gram")
         ->default_str("auto");
@@ -169,8 +188,9 @@ int main(int argc, char** argv) {
     command
         .add_option("--tol", arguments.tolerance,
                     "Bound of the residual ‖M − L − S‖ / ‖M‖, which reaches about 1e-6 in f32. With alternating it\n"
-                    "also bounds the dual residual, and 1e-3 gives a good answer")
-        ->capture_default_str();
+                    "also bounds the dual residual, and 1e-3 gives a good answer. With stable it bounds the change of\n"
+                    "S in an iteration over ‖M‖, and is 1e-4")
+        ->default_str("1e-5");
     command.add_option("--iterations", arguments.iterations, "Most iterations")->capture_default_str();
     command.add_option("--max-rank", arguments.max_rank, "Largest rank of L; 0: any")->capture_default_str();
     command.add_flag("--nan-is-missing", arguments.nan_is_missing,
@@ -194,8 +214,8 @@ int main(int argc, char** argv) {
     CLI::Option* const color =
         command.add_flag("--color", arguments.color, "Red, green and blue: three times the rows");
     command
-        .add_flag_callback(
-            "--gray", [] {}, "One brightness for each pixel (default)")
+        .add_flag("--gray", arguments.grey,
+                  "One brightness for each pixel. By default the input decides: its first frame")
         ->excludes(color)
         ->group(of_frames);
     color->group(of_frames);
@@ -209,7 +229,28 @@ int main(int argc, char** argv) {
         ->capture_default_str()
         ->group(of_frames)
         ->type_name("N");
-    command.add_option("--threshold", arguments.threshold, "Least |S| of a foreground pixel; 1 is white")
+    add_choice(command, "--masks", arguments.masks, {Masks::Motion, Masks::Raw},
+               "motion: pixels that stand out of their own noise with most of their neighbours, holes filled; raw:\n"
+               "pixels of |S| above --threshold")
+        ->default_str("motion")
+        ->group(of_frames);
+    command
+        .add_flag(
+            "--online", arguments.online,
+            "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
+            "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
+            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given")
+        ->group(of_frames);
+    command
+        .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
+        ->capture_default_str()
+        ->group(of_frames)
+        ->type_name("SHARE");
+    command
+        .add_option(
+            "--threshold", arguments.threshold,
+            "Least difference from the background of a foreground pixel; 1 is white. Of motion masks where the\n"
+            "noise is below half of it")
         ->capture_default_str()
         ->group(of_frames);
     command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
@@ -224,8 +265,16 @@ int main(int argc, char** argv) {
                   "Instead of INPUT: a scene made by quoin, with exact masks; --frames (100), --scale (384x288)")
         ->group(of_frames);
     command
+        .add_option("--scene-with", arguments.scene_troubles,
+                    "What makes the scene of --synthetic harder, as noise,leaves: noise (three times as much), leaves\n"
+                    "(that sway), light (that a cloud takes), standing (a walker, for 40 frames)")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"noise", "leaves", "light", "standing"}))
+        ->group(of_frames)
+        ->type_name("LIST");
+    command
         .add_option("--write-scene", arguments.write_scene,
-                    "Folder for the frames and masks of --synthetic as PNG: input/, groundtruth/")
+                    "Folder for the frames and masks of --synthetic in the layout of --ground-truth, as PNG")
         ->group(of_frames)
         ->type_name("DIR");
     command.add_flag_callback("--demonstration", [&] { choose_demonstration(arguments); })
@@ -234,6 +283,7 @@ int main(int argc, char** argv) {
     command.footer(
         "Example:  quoin rpca street.mp4 --scale 384x288 --frames 100 --out parts\n"
         "          quoin rpca --synthetic --out parts\n"
+        "          ffmpeg -f v4l2 -i /dev/video0 -f nut - | quoin rpca - --out - | ffplay -\n"
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"

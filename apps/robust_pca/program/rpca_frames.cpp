@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 
 #include "byte_size.hpp"
@@ -16,6 +15,8 @@
 #include "video/convergence_plot.hpp"
 #include "video/image_list.hpp"
 #include "video/mask_score.hpp"
+#include "video/motion_mask.hpp"
+#include "video/noise_level.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
 
@@ -25,6 +26,10 @@ namespace {
 
 /// Frames of a window where nothing else is said: the papers' matrix, and one iteration in a few milliseconds.
 constexpr Index usual_window = 100;
+/// Fewest frames of a window that tell the noise of a pixel, where a window before could.
+constexpr Index fewest_for_noise = 20;
+/// Standard deviation of the least noise that a pursuit takes into account: two thirds of a grey level.
+constexpr double least_noise = 1.0 / 384;
 /// The fewest frames of a window that memory alone decides on.
 constexpr Index least_window = 10;
 
@@ -84,18 +89,6 @@ std::vector<std::string> input_files(const RpcaArguments& arguments) {
     return files;
 }
 
-std::uint8_t level(double value) { return static_cast<std::uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0))); }
-
-/// 255 where a channel of |s| is above the threshold.
-template <class T>
-void set_mask(const T* s, Index channels, double threshold, std::span<std::uint8_t> mask) {
-    for (std::size_t i = 0; i < mask.size(); ++i) {
-        T most = 0;
-        for (Index c = 0; c < channels; ++c) most = std::max(most, std::abs(s[static_cast<Index>(i) * channels + c]));
-        mask[i] = static_cast<double>(most) > threshold ? 255 : 0;
-    }
-}
-
 /// The median of each row of M.
 template <class T>
 std::vector<T> row_medians(MatrixView<const T> M) {
@@ -148,17 +141,19 @@ public:
         directory_.refuse_leftovers(every_rpca_output);
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
                         [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
-        line_.emplace(arguments_.tolerance, arguments_.growth());
-        while (next_window()) {
+        try {
+            while (next_window()) {
+            }
+        } catch (const Interrupted&) {
+            if (written_ == 0) throw;
         }
         line_.reset();
-        throw_if_interrupted();
 
         const Stopwatch writing;
         outputs_->finish();
         if (L_) L_->commit();
         if (S_) S_->commit();
-        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance));
+        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
         write_seconds_ += writing.seconds();
         write_text(report, json().text() + "\n");
         directory_.keep();
@@ -167,6 +162,7 @@ public:
         } else {
             print();
         }
+        throw_if_interrupted();
     }
 
 private:
@@ -200,6 +196,7 @@ private:
             M = M.col_block({0, count});
         }
 
+        if (first == 0) choose_method(MatrixView<const T>(M));
         auto options = arguments_.options<T, D>();
         const Index expected = frames_.expected();
         const double left =
@@ -211,7 +208,8 @@ private:
             steps_.push_back(step);
             return true;
         };
-        const auto window = windows_.pursue(ctx_, options);
+        auto window = windows_.pursue(ctx_, options);
+        window.parts.Y = {};
         report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
 
         const std::vector<T> medians = frames_.has_labels() ? row_medians<T>(M) : std::vector<T>();
@@ -225,51 +223,65 @@ private:
         return count == window_;
     }
 
+    /// By the first window: where it has noise, the pursuit is stable.
+    void choose_method(MatrixView<const T> M) {
+        const double noise = noise_between_columns(M);
+        if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
+        if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
+        line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
+    }
+
     /// Scores the mask of a frame, and beside it that of the temporal median.
     void score(const T* m, const std::vector<T>& medians, std::span<const std::uint8_t> mask,
                std::span<const std::uint8_t> labels) {
         std::vector<T> difference(medians.size());
         std::vector<std::uint8_t> median_mask(mask.size());
         std::transform(medians.begin(), medians.end(), m, difference.begin(), std::minus<T>());
-        set_mask(difference.data(), format_.channels, arguments_.threshold, median_mask);
+        video::set_raw_mask<T>(format_, difference, arguments_.threshold, median_mask);
         score_.add(mask, labels);
         median_score_.add(median_mask, labels);
     }
 
     void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S, const std::vector<T>& medians,
                const std::vector<std::vector<std::uint8_t>>& labels) {
-        const auto image = [](video::FrameFormat format) {
-            return video::Image{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
+        SeparatedFrame frame(format_);
+        const bool motion = arguments_.masks == Masks::Motion;
+        if (motion && (noise_.empty() || M.cols >= fewest_for_noise)) noise_ = video::noise_levels<T>(format_, M, L);
+        const auto column = [&](MatrixView<const T> A, Index j) {
+            return std::span<const T>(A.at(0, j), static_cast<std::size_t>(A.rows));
         };
-        SeparatedFrame frame{image(format_), image(format_), image(format_), image({format_.width, format_.height, 1})};
-        const auto set_levels = [](const T* values, auto f, video::Image& out) {
-            std::transform(values, values + out.pixels.size(), out.pixels.begin(),
-                           [&](T v) { return level(f(static_cast<double>(v))); });
-        };
-        for (Index j = 0; j < M.cols; ++j) {
-            throw_if_interrupted();
-            set_levels(M.at(0, j), std::identity(), frame.input);
-            set_levels(L.at(0, j), std::identity(), frame.background);
-            set_levels(
-                S.at(0, j), [](double s) { return std::abs(s); }, frame.foreground);
-            set_mask(S.at(0, j), format_.channels, arguments_.threshold, frame.mask.pixels);
+        Index j = 0;
+        for (; j < M.cols && !interrupted(); ++j) {
+            frame.set<T>(column(M, j), column(L, j), column(S, j));
+            if (motion) {
+                video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
+                                          frame.mask.pixels);
+            } else {
+                video::set_raw_mask<T>(format_, column(S, j), arguments_.threshold, frame.mask.pixels);
+            }
             const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
             if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
             outputs_->add(frame);
         }
-        if (L_) L_->append(L);
-        if (S_) S_->append(S);
+        if (L_) L_->append(L.col_block({0, j}));
+        if (S_) S_->append(S.col_block({0, j}));
+        written_ += j;
+        throw_if_interrupted();
     }
 
     JsonLine json() const {
         JsonLine json;
-        json.add("input", frames_.name()).add("frames", frames_.position());
+        json.add("input", frames_.name()).add("frames", written_);
+        if (interrupted()) json.add("interrupted", true);
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
-        json.add("dtype", to_string(arguments_.dtype)).add("window", window_);
+        json.add("dtype", to_string(arguments_.dtype))
+            .add("window", window_)
+            .add("method", to_string(*arguments_.method));
+        if (arguments_.method == Pursuit::Stable) json.add("noise", arguments_.noise);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
         add_device(json, device_, transfer_in_seconds_, transfer_out_seconds_);
-        json.add("threshold", arguments_.threshold);
+        json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         json.add("phases",
                  JsonLine().add("read", read_seconds_).add("pursuit", report_.seconds()).add("write", write_seconds_));
         if (score_.frames > 0) {
@@ -280,11 +292,15 @@ private:
     }
 
     void print() const {
-        fmt::print("{}: {} frames of {}x{}, {}, {}\n", frames_.name(), frames_.position(), format_.width,
-                   format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
+        fmt::print("{}: {} frames of {}x{}, {}, {}{}\n", frames_.name(), written_, format_.width, format_.height,
+                   format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype),
+                   interrupted() ? ", before the interrupt" : "");
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
         print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
-        report_.print(arguments_.tolerance);
+        if (arguments_.method == Pursuit::Stable)
+            fmt::print("method         stable, for noise of {:.1f} grey levels (--method alm puts it into L and S)\n",
+                       255 * arguments_.noise);
+        report_.print(arguments_.tolerance_taken());
         fmt::print("seconds        {:.2f} reading, {:.2f} pursuit, {:.2f} writing\n", read_seconds_, report_.seconds(),
                    write_seconds_);
         if (score_.frames > 0) {
@@ -301,7 +317,7 @@ private:
 
     Context<D>& ctx_;
     DeviceInUse& device_;
-    const RpcaArguments& arguments_;
+    RpcaArguments arguments_;
     VideoFrames frames_;
     video::FrameFormat format_;
     Index pixels_, window_;
@@ -311,9 +327,11 @@ private:
     std::optional<VideoOutputs> outputs_;
     std::optional<NpyColumnWriter<T>> L_, S_;
     std::optional<PursuitLine> line_;
+    std::vector<float> noise_;
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
+    Index written_ = 0;
     double read_seconds_ = 0, write_seconds_ = 0, transfer_in_seconds_ = 0, transfer_out_seconds_ = 0;
 };
 

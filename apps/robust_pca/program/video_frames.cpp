@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "output_files.hpp"
 #include "quoin/error.hpp"
 #include "video/street_scene.hpp"
 #include "video/synthetic_scene.hpp"
@@ -13,15 +15,26 @@ namespace quoin::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+video::SceneTroubles troubles_of(const std::vector<std::string>& names) {
+    const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    return {has("noise"), has("leaves"), has("light"), has("standing")};
+}
+
+}  // namespace
+
 VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input), start_(arguments.start) {
     const Index channels = arguments.color ? 3 : 1;
     if (!arguments.synthetic) {
         if (!arguments.write_scene.empty()) throw InvalidArgument("--write-scene goes with --synthetic");
+        if (!arguments.scene_troubles.empty()) throw InvalidArgument("--scene-with goes with --synthetic");
         reader_.emplace(arguments.input, video::FrameSelection{.start = arguments.start,
                                                                .frames = arguments.frames,
                                                                .width = arguments.width,
                                                                .height = arguments.height,
-                                                               .color = arguments.color});
+                                                               .color = arguments.color,
+                                                               .color_if_any = !arguments.grey});
         if (!arguments.ground_truth.empty()) truth_.emplace(arguments.ground_truth, format(), arguments.start);
         return;
     }
@@ -36,7 +49,7 @@ VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input
     if (arguments.street)
         scene_ = std::make_unique<video::StreetScene>(format);
     else
-        scene_ = std::make_unique<video::SyntheticScene>(format);
+        scene_ = std::make_unique<video::SyntheticScene>(format, troubles_of(arguments.scene_troubles));
     if (arguments.write_scene.empty()) return;
     scene_folder_ = arguments.write_scene;
     for (const char* part : {"input", "groundtruth"}) {
@@ -44,6 +57,7 @@ VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input
         fs::create_directories(fs::path(scene_folder_) / part, error);
         if (error) throw UnwritableFile((fs::path(scene_folder_) / part).string(), error.message());
     }
+    write_text((fs::path(scene_folder_) / "temporalROI.txt").string(), fmt::format("1 {}\n", frames_));
 }
 
 bool VideoFrames::next(std::span<std::uint8_t> pixels, std::vector<std::uint8_t>& labels) {

@@ -1,6 +1,7 @@
 #include "video_outputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "video/contact_sheet.hpp"
@@ -39,7 +40,12 @@ video::Image shrink(const video::Image& image, Index f) {
 SeparatedFrame for_comparison(const SeparatedFrame& frame) {
     const Index f = (frame.input.format.width + widest_column - 1) / widest_column;
     if (f <= 1 || frame.input.format.height < f) return frame;
-    return {shrink(frame.input, f), shrink(frame.background, f), shrink(frame.foreground, f), shrink(frame.mask, f)};
+    SeparatedFrame small;
+    small.input = shrink(frame.input, f);
+    small.background = shrink(frame.background, f);
+    small.foreground = shrink(frame.foreground, f);
+    small.mask = shrink(frame.mask, f);
+    return small;
 }
 
 std::vector<video::FrameView> columns(const SeparatedFrame& frame) {
@@ -50,18 +56,41 @@ std::vector<video::FrameView> columns(const SeparatedFrame& frame) {
     return views;
 }
 
-video::FrameFormat comparison_format(video::FrameFormat format) {
-    const video::Image black{format, std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()))};
-    return video::side_by_side(columns(for_comparison({black, black, black, black})), titles).format;
+template <class T>
+void set_levels(std::span<const T> values, video::Image& image) {
+    std::transform(values.begin(), values.end(), image.pixels.begin(), [](T value) {
+        return static_cast<std::uint8_t>(std::lround(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0)));
+    });
 }
 
 }  // namespace
+
+SeparatedFrame::SeparatedFrame(video::FrameFormat format) {
+    const auto black = [](video::FrameFormat of) {
+        return video::Image{of, std::vector<std::uint8_t>(static_cast<std::size_t>(of.bytes()))};
+    };
+    input = background = foreground = black(format);
+    mask = black({format.width, format.height, 1});
+}
+
+template <class T>
+void SeparatedFrame::set(std::span<const T> m, std::span<const T> l, std::span<const T> s) {
+    set_levels(m, input);
+    set_levels(l, background);
+    set_levels(s, foreground);
+}
+template void SeparatedFrame::set<float>(std::span<const float>, std::span<const float>, std::span<const float>);
+template void SeparatedFrame::set<double>(std::span<const double>, std::span<const double>, std::span<const double>);
+
+video::Image comparison(const SeparatedFrame& frame) {
+    return video::side_by_side(columns(for_comparison(frame)), titles);
+}
 
 VideoOutputs::VideoOutputs(OutputDirectory& directory, video::FrameFormat format, double rate)
     : background_(directory.file("background.mp4"), format, rate),
       foreground_(directory.file("foreground.mp4"), format, rate),
       mask_(directory.file("mask.mp4"), {format.width, format.height, 1}, rate),
-      comparison_(directory.file("comparison.mp4"), comparison_format(format), rate),
+      comparison_(directory.file("comparison.mp4"), comparison(SeparatedFrame(format)).format, rate),
       sheet_path_(directory.file("comparison.png")) {}
 
 void VideoOutputs::add(const SeparatedFrame& frame) {

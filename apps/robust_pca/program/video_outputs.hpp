@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,17 @@ namespace quoin::cli {
 struct SeparatedFrame {
     video::Image input, background, foreground;
     video::Image mask;  ///< grey, 0 or 255
+
+    SeparatedFrame() = default;
+    /// Black pictures.
+    explicit SeparatedFrame(video::FrameFormat format);
+    /// The pictures of a column of M, L and S, whose entries are in [0, 1].
+    template <class T>
+    void set(std::span<const T> m, std::span<const T> l, std::span<const T> s);
 };
+
+/// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each.
+video::Image comparison(const SeparatedFrame& frame);
 
 /// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`.
 class VideoOutputs {

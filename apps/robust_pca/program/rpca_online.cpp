@@ -1,0 +1,161 @@
+// `quoin rpca --online`: frames are separated as they come.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "interrupt.hpp"
+#include "json_line.hpp"
+#include "on_device.hpp"
+#include "output_files.hpp"
+#include "quoin/online_robust_pca.hpp"
+#include "rpca.hpp"
+#include "stopwatch.hpp"
+#include "video/mask_score.hpp"
+#include "video/motion_mask.hpp"
+#include "video/stream_writer.hpp"
+#include "video/window_sum.hpp"
+#include "video_frames.hpp"
+#include "video_outputs.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+OnlineRobustPcaOptions online_options(const RpcaArguments& arguments) {
+    OnlineRobustPcaOptions options;
+    if (arguments.max_rank > 0) options.max_rank = arguments.max_rank;
+    options.forget = arguments.forget;
+    options.threshold = arguments.threshold;
+    return options;
+}
+
+template <class T>
+class OnlineSeparation {
+public:
+    OnlineSeparation(Context<Host>& ctx, const RpcaArguments& arguments)
+        : ctx_(ctx),
+          arguments_(arguments),
+          frames_(arguments),
+          format_(frames_.format()),
+          pca_(format_.bytes(), online_options(arguments)),
+          frame_(format_) {
+        if (!(arguments.threshold > 0)) {
+            throw InvalidArgument(fmt::format("--threshold must be positive, and is {}", arguments.threshold));
+        }
+    }
+
+    void run() {
+        if (arguments_.out == "-") {
+            stream_.emplace(STDOUT_FILENO, comparison(frame_).format, frames_.rate());
+        } else {
+            directory_.emplace(arguments_.out,
+                               arguments_.synthetic ? std::vector<std::string>() : std::vector{arguments_.input});
+            films_.emplace(*directory_, format_, frames_.rate());
+            report_path_ = directory_->file("report.json");
+            directory_->refuse_leftovers(every_rpca_output);
+        }
+        const Stopwatch watch;
+        const auto n = static_cast<std::size_t>(format_.bytes());
+        std::vector<std::uint8_t> pixels(n), labels;
+        std::vector<T> m(n), l(n), s(n);
+        // a signal ends the input: what there is becomes films
+        while (!interrupted() && frames_.next(pixels, labels)) {
+            for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
+            try {
+                pca_.next(ctx_, m, l, s);
+            } catch (const Interrupted&) {
+                break;
+            }
+            write(m, l, s, labels);
+        }
+        seconds_ = watch.seconds();
+        if (pca_.columns() == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
+        if (films_) {
+            films_->finish();
+            write_text(report_path_, json().text() + "\n");
+            directory_->keep();
+        }
+        if (arguments_.common.json && films_) {
+            json().print();
+        } else {
+            print(films_ ? stdout : stderr);
+        }
+    }
+
+private:
+    void write(std::span<const T> m, std::span<const T> l, std::span<const T> s,
+               const std::vector<std::uint8_t>& labels) {
+        frame_.set<T>(m, l, s);
+        if (arguments_.masks == Masks::Motion) {
+            std::vector<float> squares(pca_.noise().begin(), pca_.noise().end());
+            for (float& value : squares) value *= value;
+            std::vector<float> noise = video::window_means<float>(format_, 2, squares);
+            for (float& value : noise) value = std::sqrt(value);
+            video::set_motion_mask<T>(format_, m, l, noise, arguments_.threshold, frame_.mask.pixels);
+        } else {
+            video::set_raw_mask<T>(format_, s, arguments_.threshold, frame_.mask.pixels);
+        }
+        if (!labels.empty()) score_.add(frame_.mask.pixels, labels);
+        if (stream_) stream_->write(comparison(frame_).pixels);
+        if (films_) films_->add(frame_);
+    }
+
+    JsonLine json() const {
+        JsonLine json;
+        json.add("input", frames_.name()).add("frames", pca_.columns());
+        json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
+        json.add("dtype", to_string(arguments_.dtype)).add("online", true).add("forget", arguments_.forget);
+        if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
+        json.add("rank", pca_.rank()).add("seconds", seconds_);
+        json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
+        if (score_.frames > 0) {
+            json.add("scored_frames", score_.frames).add("precision", score_.precision());
+            json.add("recall", score_.recall()).add("f", score_.f());
+        }
+        return json;
+    }
+
+    void print(std::FILE* to) const {
+        fmt::print(to, "{}: {} frames of {}x{}, {}, {}, online\n", frames_.name(), pca_.columns(), format_.width,
+                   format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
+        if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print(to, "warning        {}\n", damage);
+        fmt::print(to, "L              rank {}\n", pca_.rank());
+        fmt::print(to, "seconds        {:.2f}, {:.1f} frames/s\n", seconds_,
+                   static_cast<double>(pca_.columns()) / seconds_);
+        if (score_.frames > 0) {
+            fmt::print(to, "masks          precision {:.4f}, recall {:.4f}, F {:.4f}\n", score_.precision(),
+                       score_.recall(), score_.f());
+        }
+        if (films_) fmt::print(to, "wrote          {}: films, comparison.png, report.json\n", arguments_.out);
+    }
+
+    Context<Host>& ctx_;
+    const RpcaArguments& arguments_;
+    VideoFrames frames_;
+    video::FrameFormat format_;
+    OnlineRobustPca<T> pca_;
+    SeparatedFrame frame_;
+    std::optional<video::StreamWriter> stream_;
+    std::optional<OutputDirectory> directory_;
+    std::optional<VideoOutputs> films_;
+    std::string report_path_;
+    video::MaskScore score_;
+    double seconds_ = 0;
+};
+
+}  // namespace
+
+void run_rpca_online(const RpcaArguments& arguments) {
+    with_dtype(arguments.dtype, [&]<class T>(T) {
+        Context<Host> ctx(static_cast<int>(arguments.common.threads));
+        const InterruptGuard guard(ctx);
+        OnlineSeparation<T>(ctx, arguments).run();
+        throw_if_interrupted();
+    });
+}
+
+}  // namespace quoin::cli

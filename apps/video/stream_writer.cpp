@@ -1,0 +1,82 @@
+#include "video/stream_writer.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "quoin/error.hpp"
+#include "video/av.hpp"
+
+namespace quoin::video {
+
+struct StreamWriter::Impl {
+    Impl(int descriptor_, FrameFormat format_, double rate)
+        : descriptor(descriptor_), format((check_format(format_), format_)) {
+        constexpr int buffer_bytes = 1 << 16;
+        av::silence();
+        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
+        if (buffer == nullptr) av::out_of_memory();
+        const auto send = [](void* self, auto* data, int bytes) { return static_cast<Impl*>(self)->send(data, bytes); };
+        AVIOContext* context = avio_alloc_context(buffer, buffer_bytes, 1, this, nullptr, send, nullptr);
+        if (context == nullptr) av_free(buffer);
+        io = av::own<av::Io>(context);
+        AVFormatContext* allocated = nullptr;
+        avformat_alloc_output_context2(&allocated, nullptr, "nut", nullptr);
+        muxer = av::own<av::Muxer>(allocated);
+        muxer->pb = io.get();
+        AVStream* stream = avformat_new_stream(muxer.get(), nullptr);
+        if (stream == nullptr) av::out_of_memory();
+        period = av_inv_q(av_d2q(rate > 0 ? rate : 25, 65535));
+        stream->time_base = period;
+        stream->codecpar->codec_type = AVMEDIA_TYPE_VIDEO;
+        stream->codecpar->codec_id = AV_CODEC_ID_RAWVIDEO;
+        stream->codecpar->format = av::pixel_format(format);
+        stream->codecpar->codec_tag = avcodec_pix_fmt_to_codec_tag(av::pixel_format(format));
+        stream->codecpar->width = static_cast<int>(format.width);
+        stream->codecpar->height = static_cast<int>(format.height);
+        check(avformat_write_header(muxer.get(), nullptr));
+        packet = av::own<av::Packet>(av_packet_alloc());
+    }
+
+    int send(const std::uint8_t* data, int bytes) {
+        for (int sent = 0; sent < bytes;) {
+            const ssize_t n = ::write(descriptor, data + sent, static_cast<std::size_t>(bytes - sent));
+            if (n < 0 && errno != EINTR) return AVERROR(errno);
+            if (n > 0) sent += static_cast<int>(n);
+        }
+        return bytes;
+    }
+
+    void check(int error) const {
+        if (error == AVERROR(ENOMEM)) av::out_of_memory();
+        if (error >= 0) error = muxer->pb->error;
+        if (error < 0) throw UnwritableFile("the stream", av::reason(error));
+    }
+
+    void write(std::span<const std::uint8_t> frame) {
+        check_frame(format, frame);
+        if (av_new_packet(packet.get(), static_cast<int>(frame.size())) < 0) av::out_of_memory();
+        std::copy(frame.begin(), frame.end(), packet->data);
+        packet->pts = packet->dts = av_rescale_q(frames++, period, muxer->streams[0]->time_base);
+        packet->flags |= AV_PKT_FLAG_KEY;
+        const int error = av_write_frame(muxer.get(), packet.get());
+        av_packet_unref(packet.get());
+        avio_flush(muxer->pb);
+        check(error);
+    }
+
+    int descriptor;
+    FrameFormat format;
+    AVRational period{};
+    av::Io io;
+    av::Muxer muxer;
+    av::Packet packet;
+    Index frames = 0;
+};
+
+StreamWriter::StreamWriter(int descriptor, FrameFormat format, double rate)
+    : impl_(std::make_unique<Impl>(descriptor, format, rate)) {}
+StreamWriter::~StreamWriter() = default;
+void StreamWriter::write(std::span<const std::uint8_t> frame) { impl_->write(frame); }
+
+}  // namespace quoin::video

@@ -1,0 +1,164 @@
+// Masks of what moves: the noise of each pixel, and each step from residuals to a mask.
+
+#include "video/motion_mask.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "quoin/matrix.hpp"
+#include "video/noise_level.hpp"
+#include "video/window_sum.hpp"
+
+namespace quoin::test {
+namespace {
+
+using namespace quoin::video;
+using Bytes = std::vector<std::uint8_t>;
+
+/// Residuals of one frame, 0 but where something is drawn, and the mask that they give.
+struct Picture {
+    FrameFormat format;
+    std::vector<float> m, noise;
+    explicit Picture(FrameFormat f)
+        : format(f), m(static_cast<std::size_t>(f.bytes())), noise(static_cast<std::size_t>(f.bytes())) {}
+
+    Picture& draw(Index x0, Index y0, Index x1, Index y1, float value, Index channel = 0) {
+        for (Index y = y0; y < y1; ++y) {
+            for (Index x = x0; x < x1; ++x)
+                m[static_cast<std::size_t>((y * format.width + x) * format.channels + channel)] = value;
+        }
+        return *this;
+    }
+    Bytes mask(double threshold = 0.06) const {
+        Bytes mask(static_cast<std::size_t>(format.width * format.height), 7);
+        const std::vector<float> l(m.size());
+        set_motion_mask<float>(format, m, l, noise, threshold, mask);
+        return mask;
+    }
+};
+
+/// The pixels [x0, x1)×[y0, y1) without those that most of their 5×5 neighbours lie outside of: three at each corner.
+Bytes rectangle(FrameFormat format, Index x0, Index y0, Index x1, Index y1) {
+    Bytes mask(static_cast<std::size_t>(format.width * format.height));
+    for (Index y = y0; y < y1; ++y) {
+        for (Index x = x0; x < x1; ++x) {
+            const Index from_side = std::min(x - x0, x1 - 1 - x), from_end = std::min(y - y0, y1 - 1 - y);
+            mask[static_cast<std::size_t>(y * format.width + x)] =
+                from_side + from_end >= 2 || (from_side == 1 && from_end == 1) ? 255 : 0;
+        }
+    }
+    return mask;
+}
+
+Index count(const Bytes& mask) { return std::count(mask.begin(), mask.end(), 255); }
+
+TEST(MotionMask, IsWhatTheMajorityOfNeighboursMakesOfARectangle) {
+    // 5×5 windows about a pixel next to a corner have 3·3, 3·4 = 12 and 4·4 pixels of it, of which 13 are most
+    const FrameFormat format{60, 40, 1};
+    const Bytes found = Picture(format).draw(10, 12, 30, 25, 0.2f).draw(50, 20, 52, 22, 0.9f).mask();
+    EXPECT_EQ(found, rectangle(format, 10, 12, 30, 25));
+}
+
+TEST(MotionMask, GrowsFromWhatIsCertain) {
+    const FrameFormat format{80, 40, 1};
+    // without noise the unit is half the threshold: 0.05 is above 1.5 of it and below 3
+    EXPECT_EQ(count(Picture(format).draw(10, 10, 40, 20, 0.05f).mask()), 0);
+    EXPECT_EQ(Picture(format).draw(10, 10, 40, 20, 0.05f).draw(40, 10, 60, 20, -0.2f).mask(),
+              rectangle(format, 10, 10, 60, 20));
+    EXPECT_EQ(count(Picture(format).draw(10, 10, 40, 20, 0.044f).draw(40, 10, 60, 20, -0.2f).mask()),
+              count(rectangle(format, 40, 10, 60, 20)));
+    EXPECT_EQ(count(Picture(format).draw(10, 10, 40, 20, 0.2f).mask(0.2)), 0) << "the threshold";
+}
+
+TEST(MotionMask, FillsHolesOfAHundredthOfTheFrame) {
+    const FrameFormat format{100, 50, 1};  // 50 pixels
+    const auto ring = [&](Index hole, Index x) {
+        return Picture(format).draw(x, 10, x + 30, 40, 0.3f).draw(x + 10, 20, x + 10 + hole, 27, 0).mask();
+    };
+    EXPECT_EQ(ring(7, 20), rectangle(format, 20, 10, 50, 40)) << "49 pixels, of which the votes leave fewer";
+    EXPECT_LT(count(ring(9, 20)), count(rectangle(format, 20, 10, 50, 40)));
+    const Bytes bay = Picture(format).draw(0, 10, 30, 40, 0.3f).draw(0, 20, 7, 27, 0).mask();
+    EXPECT_EQ(bay[23 * 100 + 2], 0) << "open to the side of the frame";
+}
+
+TEST(MotionMask, NoiseRaisesItsOwnThreshold) {
+    const FrameFormat format{60, 40, 1};
+    Picture picture(format);
+    picture.draw(10, 10, 30, 20, 0.3f);
+    std::fill(picture.noise.begin(), picture.noise.end(), 0.09f);
+    EXPECT_EQ(picture.mask(), rectangle(format, 10, 10, 30, 20));
+    std::fill(picture.noise.begin(), picture.noise.end(), 0.11f);
+    EXPECT_EQ(count(picture.mask()), 0);
+}
+
+TEST(MotionMask, ChannelsAddUp) {
+    const FrameFormat format{60, 40, 3};
+    const float one = 0.03f * 3.5f;  // below the first bound of three channels; two of them are √2 times it
+    EXPECT_EQ(count(Picture(format).draw(10, 10, 30, 20, one, 2).mask()), 0);
+    EXPECT_EQ(Picture(format).draw(10, 10, 30, 20, one, 2).draw(10, 10, 30, 20, -one, 0).mask(),
+              rectangle(format, 10, 10, 30, 20));
+}
+
+template <class T>
+class NoiseLevels : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(NoiseLevels, Types);
+
+/// The deviations of 400 frames of normal noise, of a pixel that something crosses, and of one that a leaf covers and uncovers.
+TYPED_TEST(NoiseLevels, AreTheDeviationsOfNoiseAndOfWhatRecurs) {
+    using T = TypeParam;
+    const FrameFormat format{24, 6, 1};
+    const Index frames = 400;
+    Matrix<T> M(format.bytes(), frames), L(format.bytes(), frames);
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    for (Index j = 0; j < frames; ++j) {
+        for (Index i = 0; i < format.bytes(); ++i) {
+            const Index third = i % 24 / 8;
+            const double moving = third == 1 && j >= 100 && j < 140 ? 1 : third == 2 && j % 6 == 0 ? 0.5 : 0;
+            L(i, j) = static_cast<T>(0.01 * static_cast<double>(i));
+            M(i, j) = static_cast<T>(0.01 * static_cast<double>(i) + 0.02 * normal(random) + moving);
+        }
+    }
+    const std::vector<float> levels = noise_levels<T>(format, M.view(), L.view());
+    ASSERT_EQ(levels.size(), 24u * 6u);
+    for (Index y = 0; y < 6; ++y) {
+        const auto level = [&](Index x) { return static_cast<double>(levels[static_cast<std::size_t>(24 * y + x)]); };
+        // of 25 pixels with 400 frames each the 90% quantile deviates by 1.7 / √10⁴
+        EXPECT_NEAR(level(3) / 0.02, 1, 0.1);
+        EXPECT_NEAR(level(12) / 0.02, 1, 0.2) << "a tenth of the frames";
+        EXPECT_GT(level(21), 0.15) << "a third of the steps";
+    }
+}
+
+TYPED_TEST(NoiseLevels, AreZeroWithoutFramesToCompare) {
+    using T = TypeParam;
+    const FrameFormat format{3, 2, 3};
+    Matrix<T> M(format.bytes(), 1);
+    EXPECT_EQ(noise_levels<T>(format, M.view(), M.view()), std::vector<float>(18));
+    EXPECT_EQ(noise_levels<T>(format, M.view().col_block({0, 0}), M.view().col_block({0, 0})), std::vector<float>(18));
+}
+
+TEST(WindowSums, HaveTheChannelsApartAndEndAtTheSides) {
+    const FrameFormat format{4, 3, 3};
+    std::vector<float> entries(static_cast<std::size_t>(format.bytes()));
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<float>(i * i % 17);
+    const auto sums = window_sums<float, float>(format, 1, entries);
+    const auto means = window_means<float>(format, 1, entries);
+    for (Index i = 0; i < format.bytes(); ++i) {
+        float sum = 0, pixels = 0;
+        for (Index k = 0; k < format.bytes(); ++k) {
+            const bool near = std::abs(i / 3 % 4 - k / 3 % 4) <= 1 && std::abs(i / 12 - k / 12) <= 1 && i % 3 == k % 3;
+            sum += near ? entries[static_cast<std::size_t>(k)] : 0;
+            pixels += near;
+        }
+        EXPECT_EQ(sums[static_cast<std::size_t>(i)], sum) << i;
+        EXPECT_FLOAT_EQ(means[static_cast<std::size_t>(i)], sum / pixels) << i;
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
