@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "checks.hpp"
 #include "quoin/matrix.hpp"
 #include "video/noise_level.hpp"
 #include "video/window_sum.hpp"
@@ -104,8 +105,7 @@ TEST(MotionMask, ChannelsAddUp) {
 
 template <class T>
 class NoiseLevels : public testing::Test {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(NoiseLevels, Types);
+TYPED_TEST_SUITE(NoiseLevels, Scalars);
 
 /// The deviations of 400 frames of normal noise, of a pixel that something crosses, and of one that a leaf covers and uncovers.
 TYPED_TEST(NoiseLevels, AreTheDeviationsOfNoiseAndOfWhatRecurs) {

@@ -63,8 +63,7 @@ protected:
         pca.next(ctx, m, l, s);
     }
 };
-using Precisions = testing::Types<float, double>;
-TYPED_TEST_SUITE(OnlineRobustPcaTest, Precisions);
+TYPED_TEST_SUITE(OnlineRobustPcaTest, Scalars);
 
 TYPED_TEST(OnlineRobustPcaTest, TellsLowRankFromSparseAndFromNoise) {
     using T = TypeParam;

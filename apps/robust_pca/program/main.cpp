@@ -249,8 +249,8 @@ int main(int argc, char** argv) {
     command
         .add_option(
             "--threshold", arguments.threshold,
-            "Least difference from the background of a foreground pixel; 1 is white. Of motion masks where the\n"
-            "noise is below half of it")
+            "Least difference from the background of a foreground pixel; 1 is white. Motion masks ask for more\n"
+            "where a pixel's noise is above half of it")
         ->capture_default_str()
         ->group(of_frames);
     command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
@@ -269,7 +269,7 @@ int main(int argc, char** argv) {
                     "What makes the scene of --synthetic harder, as noise,leaves: noise (three times as much), leaves\n"
                     "(that sway), light (that a cloud takes), standing (a walker, for 40 frames)")
         ->delimiter(',')
-        ->check(CLI::IsMember({"noise", "leaves", "light", "standing"}))
+        ->check(CLI::IsMember({"noise", "leaves", "light", "standing"}).description(""))
         ->group(of_frames)
         ->type_name("LIST");
     command
