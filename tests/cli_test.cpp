@@ -107,12 +107,14 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
         {"rpca", "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " +
                      common + reading +
                      "start frames scale color gray dtype window carry masks online forget threshold npy ground-truth "
-                     "synthetic "
-                     "scene-with write-scene "},
+                     "synthetic scene-with write-scene "},
         {"lyapunov",
-         "exponents time transient alignment every seed checkpoint checkpoint-every out plot dtype device " + common +
+         "exponents time until transient alignment every seed checkpoint checkpoint-every out plot covariant split "
+         "window "
+         "dtype device " +
+             common +
              "sigma rho beta a b size forcing length modes energy periodic dimensions potential density temperature "
-             "kappa cutoff step " +
+             "kappa cutoff step series delays lag interval theiler neighbours evolve horizon " +
              factoring}};
     for (const auto& [command, expected] : commands) EXPECT_EQ(options_of(command + " "), expected) << command;
 }

@@ -435,9 +435,8 @@ int main(int argc, char** argv) {
         "intervals), sum, divergence (what the sum of all must be), kolmogorov_sinai, kaplan_yorke, positive\n"
         "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that "
         "was\n"
-        "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype, "
-        "device, seconds, qr_share, tangent_share,\n"
-        "force_share, reorthonormalisations_per_second.\n"
+        "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype,\n"
+        "device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
         "docs/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);
