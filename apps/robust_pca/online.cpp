@@ -229,11 +229,13 @@ auto OnlineRobustPca<T>::classify(Context<Host>& ctx, std::span<const T> m, std:
     -> Classes {
     const double gain = std::max(last_gain, first_gain / std::sqrt(static_cast<double>(columns_)));
     // a quantile q of |x| rises by the factor e^(gain·q) where |x| is above it, and falls by e^(−gain(1 − q)) elsewhere
-    const auto factors = [&](double q) {
-        return std::pair(static_cast<float>(std::exp(gain * q)), static_cast<float>(std::exp(-gain * (1 - q))));
+    struct Factors {
+        float up, down;
     };
-    const auto [size_up, size_down] = factors(0.5);
-    const auto [change_up, change_down] = factors(0.9);
+    const auto factors = [&](double q) {
+        return Factors{static_cast<float>(std::exp(gain * q)), static_cast<float>(std::exp(-gain * (1 - q)))};
+    };
+    const Factors of_size = factors(0.5), of_change = factors(0.9);
     const auto least = static_cast<float>(options_.threshold / least_noise);
     const auto patience = options_.forget > 0 ? static_cast<std::int32_t>(std::min(1 / options_.forget, 1e9)) : 0;
     const auto parts = over_chunks<Classes>(ctx, chunks_of(rows_), 30.0 * rows_, [&](Range rows) {
@@ -249,8 +251,8 @@ auto OnlineRobustPca<T>::classify(Context<Host>& ctx, std::span<const T> m, std:
             e_[i] = sparse && (patience == 0 || age_[i] < patience) ? T(0) : r;
             last_[i] = r;
             // what differs and stays as it is is no noise
-            if (age_[i] == 0) size_[i] = std::max(least, size_[i] * (size > size_[i] ? size_up : size_down));
-            change_[i] = std::max(least, change_[i] * (change > change_[i] ? change_up : change_down));
+            if (age_[i] == 0) size_[i] = std::max(least, size_[i] * (size > size_[i] ? of_size.up : of_size.down));
+            change_[i] = std::max(least, change_[i] * (change > change_[i] ? of_change.up : of_change.down));
             noise_[i] = noise_of(size_[i], change_[i]);
             part.noise += static_cast<double>(noise_[i]) * static_cast<double>(noise_[i]);
         }
