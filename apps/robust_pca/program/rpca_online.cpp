@@ -73,7 +73,8 @@ public:
             write(m, l, s, labels);
         }
         seconds_ = watch.seconds();
-        if (pca_.columns() == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
+        if (frames_written_ == 0) throw_if_interrupted();
+        if (frames_written_ == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
         if (films_) {
             films_->finish();
             write_text(report_path_, json().text() + "\n");
@@ -102,11 +103,12 @@ private:
         if (!labels.empty()) score_.add(frame_.mask.pixels, labels);
         if (stream_) stream_->write(comparison(frame_).pixels);
         if (films_) films_->add(frame_);
+        ++frames_written_;
     }
 
     JsonLine json() const {
         JsonLine json;
-        json.add("input", frames_.name()).add("frames", pca_.columns());
+        json.add("input", frames_.name()).add("frames", frames_written_);
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
         json.add("dtype", to_string(arguments_.dtype)).add("online", true).add("forget", arguments_.forget);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
@@ -120,12 +122,12 @@ private:
     }
 
     void print(std::FILE* to) const {
-        fmt::print(to, "{}: {} frames of {}x{}, {}, {}, online\n", frames_.name(), pca_.columns(), format_.width,
+        fmt::print(to, "{}: {} frames of {}x{}, {}, {}, online\n", frames_.name(), frames_written_, format_.width,
                    format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print(to, "warning        {}\n", damage);
         fmt::print(to, "L              rank {}\n", pca_.rank());
         fmt::print(to, "seconds        {:.2f}, {:.1f} frames/s\n", seconds_,
-                   static_cast<double>(pca_.columns()) / seconds_);
+                   static_cast<double>(frames_written_) / seconds_);
         if (score_.frames > 0) {
             fmt::print(to, "masks          precision {:.4f}, recall {:.4f}, F {:.4f}\n", score_.precision(),
                        score_.recall(), score_.f());
@@ -144,6 +146,7 @@ private:
     std::optional<VideoOutputs> films_;
     std::string report_path_;
     video::MaskScore score_;
+    Index frames_written_ = 0;  ///< not the one that an interrupt kept from its separation
     double seconds_ = 0;
 };
 
