@@ -4,6 +4,7 @@
 // rows.
 
 #include <fmt/format.h>
+#include <limits>
 
 #include <utility>
 
@@ -119,7 +120,8 @@ template <class D>
 Index panel_width_for(const BlockCyclic& layout, int process_cols) {
     const Index k = std::min(layout.rows, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
     if (process_cols == 1 && w > 0 && orthogonal_if_random(layout.rows, w)) return w;
-    return Tuning<D>::panel_width(k, Arithmetic::Native);
+    // as for more rows than one device holds: ranks factor a panel by trees
+    return Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
 }
 
 /// Panels of `width` columns at most; where there are several process columns none goes beyond a block.

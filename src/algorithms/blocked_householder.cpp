@@ -131,7 +131,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             side.join();
         } else {
             begin_step();
-            apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step);
+            apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step, plan.arithmetic);
         }
         if (with_s) store_triangle<T>(ctx, Tf, ST.block(here, here));
     }

@@ -197,9 +197,10 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     switch (plan.method) {
         case Method::BlockedHouseholder:
             plan.panel_width =
-                std::min(full, panel_width > 0       ? panel_width
-                               : plan.panels_on_host ? Tuning<D>::host_panel_width(k)
-                                                     : Tuning<D>::panel_width(k, plan.arithmetic, extends_t));
+                std::min(full, panel_width > 0 ? panel_width
+                               : plan.panels_on_host
+                                   ? Tuning<D>::host_panel_width(k)
+                                   : Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic, extends_t));
             plan.inner_block = plan.panel_width;
             plan.one_launch = panel_width == 0 && !panels_on_host && !plan.full_t &&
                               SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);

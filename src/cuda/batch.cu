@@ -130,7 +130,7 @@ bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
                                 arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
     if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
     const bool in_strips =
-        full_precision && strips::width_of<T>(m) > 0 && m * std::min(n, m) <= Tuning<Cuda>::most_alone;
+        full_precision && strips::width_of<T>(m) > 0 && std::min(n, m) <= Tuning<Cuda>::most_alone_cols(sizeof(T));
     return in_columns(m, n) || in_strips;
 }
 
@@ -140,7 +140,7 @@ SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index coun
     if (in_strips_) {
         const auto size = strips_size(count);
         const Index width = strips::width_of<T>(m);
-        factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.strips * count);
+        factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.pieces * count);
         squares_ = Matrix<T, Cuda>(ctx, 2 * width * width, size.panels * count);
     } else {
         factor_ = Matrix<T, Cuda>(ctx, m, n * count);
@@ -160,7 +160,7 @@ strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
     const auto size = strips_size(1);
     // the kernels write only while they factor
     const auto at = [](const Matrix<T, Cuda>& A, Index column) { return const_cast<T*>(A.data()) + column * A.ld(); };
-    return {at(factor_, first * size.strips), at(squares_, first * size.panels), at(tau_, first)};
+    return {at(factor_, first * size.pieces), at(squares_, first * size.panels), at(tau_, first)};
 }
 
 namespace {

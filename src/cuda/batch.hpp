@@ -28,7 +28,8 @@ class SmallBatch<T, Cuda> {
 public:
     static bool fits(Index m, Index n, Arithmetic arithmetic);
     static bool pays_alone(Index m, Index n, Arithmetic arithmetic) {
-        return fits(m, n, arithmetic) && m * n <= Tuning<Cuda>::most_alone;
+        return fits(m, n, arithmetic) &&
+               (n <= Tuning<Cuda>::most_alone_cols(sizeof(T)) || m * n <= Tuning<Cuda>::most_alone);
     }
     static bool applies_alone(Index m, Index p) { return m * p <= Tuning<Cuda>::most_alone; }
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count);

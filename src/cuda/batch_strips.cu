@@ -1,32 +1,39 @@
 #include "cuda/batch_strips.hpp"
 
+#include "cuda/elementwise.cuh"
 #include "cuda/kernels/batch_strips.cuh"
 #include "cuda/launch.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin::cuda::strips {
 
 namespace {
 
-/// Clusters of `cluster` blocks of `warps` warps with r tiles of 8×width each, `blocks` of them on a multiprocessor.
-template <class T, int width, int r, int warps, int blocks_, int cluster = 1>
+/// Clusters of `cluster` blocks of `warps` warps with r tiles of 8 rows, `blocks` of them on a multiprocessor; strips of one panel, or
+/// of `most_panels` where there are many.
+template <class T, int width_, int r, int warps, int blocks_, int cluster_ = 1, int most_panels_ = 1>
 struct StripKernel {
-    using Kept = Strip<T, width, r, warps, cluster>;
-    static constexpr int blocks = blocks_;
+    template <int panels>
+    using Kept = Strip<T, width_, r, warps, cluster_, panels>;
+    static constexpr int width = width_, blocks = blocks_, cluster = cluster_, most_panels = most_panels_;
+    static constexpr Index rows = Kept<1>::rows;
+
+    static Index clusters_on(Index multiprocessors) { return std::max<Index>(1, blocks * multiprocessors / cluster); }
 };
 
 /// work(kernel) for the least kernel that holds m rows, if there is one.
 template <class T, class Work>
 void with_strips(Index m, Work work) {
     const auto first_of = [&](auto... kernels) {
-        with_first([&](auto kernel) { return m <= decltype(kernel)::Kept::rows; }, work, kernels...);
+        with_first([&](auto kernel) { return m <= kernel.rows; }, work, kernels...);
     };
     // One matrix, some and many of n×n, H100, ms by this kernel and by (width, r, warps, blocks, cluster) with less or more of each:
     //   f32    176²    1, 40     0.083, 0.090         (16, 2, 16, 1) 0.092, 0.098
     //          352²    1, 40     0.19, 0.205          (16, 3, 16, 1) 0.181, 0.224
-    //          512²    1, 640    0.46, 3.48           (16, 4, 16, 1) 0.266, 6.5    (16, 8, 8, 2) 0.32, 4.2    (16, 4, 8, 2, 2) 0.30, –
-    //          1024²   1, 60     0.752, 2.41          (16, 8, 16, 1) 0.627, 2.93   (16, 8, 8, 2, 2) 0.63, 3.0
-    //          2048²   1, 8      1.34, 3.28           (16, 16, 16, 1) 2.05, 2.99   (16, 8, 16, 1, 2) 1.43, 3.2
-    //          4096²   1, 2      3.87, 6.7            (16, 16, 8, 2, 4) 5.2, 6.7   (16, 16, 16, 1, 2) 5.6, 7.2
+    //          512²    1, 640    0.320, 3.33          (32, 8, 8, 2) 0.41, 3.58     (16, 4, 16, 1) 0.266, 4.35
+    //          1024²   1, 60     0.627, 2.37          (16, 16, 8, 2) 0.722, 2.48   (16, 8, 8, 2, 2) 0.63, 2.51
+    //          2048²   1, 8      1.36, 2.96           (16, 16, 16, 1) 2.05, 2.99   (16, 8, 16, 1, 2) 1.43, 2.93
+    //          4096²   1, 2      4.03, 6.07           (16, 16, 8, 2, 4) 5.2, 6.7   (16, 16, 16, 1, 2) 5.6, 7.2
     //          8192 × 256        0.211                (16, 16, 8, 2, 8) 0.30
     //   f64    1024²             0.776                (16, 8, 16, 1) 1.17          (16, 4, 16, 1, 2) 0.86
     //          2048²             1.61                 (16, 4, 16, 1, 4) 1.77       (16, 4, 8, 2, 8) 2.0
@@ -34,14 +41,29 @@ void with_strips(Index m, Work work) {
     //          8192 × 256        0.374                (16, 8, 16, 1, 8) 0.44
     if constexpr (std::is_same_v<T, float>) {
         first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 3, 8, 2>(),
-                 StripKernel<T, 16, 4, 8, 2>(), StripKernel<T, 16, 6, 8, 2>(), StripKernel<T, 32, 8, 8, 2>(),
-                 StripKernel<T, 16, 16, 8, 2>(), StripKernel<T, 16, 8, 8, 2, 4>(), StripKernel<T, 16, 8, 16, 1, 4>(),
-                 StripKernel<T, 16, 8, 16, 1, 8>(), StripKernel<T, 16, 16, 16, 1, 8>());
+                 StripKernel<T, 16, 4, 8, 2>(), StripKernel<T, 16, 6, 8, 2>(), StripKernel<T, 16, 8, 8, 2, 1, 2>(),
+                 StripKernel<T, 16, 8, 16, 1, 1, 2>(), StripKernel<T, 16, 8, 8, 2, 4, 2>(),
+                 StripKernel<T, 16, 8, 16, 1, 4, 2>(), StripKernel<T, 16, 8, 16, 1, 8>(),
+                 StripKernel<T, 16, 16, 16, 1, 8>());
     } else {
         first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 4, 8, 2>(),
-                 StripKernel<T, 16, 8, 8, 1>(), StripKernel<T, 16, 8, 8, 1, 2>(), StripKernel<T, 16, 8, 8, 1, 4>(),
-                 StripKernel<T, 16, 8, 8, 1, 8>(), StripKernel<T, 16, 16, 8, 1, 8>());
+                 StripKernel<T, 16, 8, 8, 1>(), StripKernel<T, 16, 8, 8, 1, 2, 2>(),
+                 StripKernel<T, 16, 8, 8, 1, 4, 2>(), StripKernel<T, 16, 8, 8, 1, 8, 2>(),
+                 StripKernel<T, 16, 16, 8, 1, 8>());
     }
+}
+/// work(kernel, S) with the strips S for matrices that have `pieces` pieces in all. More panels a strip read V fewer times, and make
+/// the same bits; fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9,
+/// 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25.
+template <class T, class Work>
+void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
+    with_strips<T>(m, [&](auto kernel) {
+        if constexpr (kernel.most_panels > 1) {
+            if (pieces >= 8 * kernel.clusters_on(multiprocessors))
+                return work(kernel, std::type_identity<typename decltype(kernel)::template Kept<kernel.most_panels>>());
+        }
+        work(kernel, std::type_identity<typename decltype(kernel)::template Kept<1>>());
+    });
 }
 
 /// The launch of `clusters` clusters.
@@ -56,7 +78,8 @@ LaunchShape shape_of(Index clusters) {
 template <class T>
 int width_of(Index m) {
     int width = 0;
-    with_strips<T>(m, [&](auto kernel) { width = decltype(kernel)::Kept::Width; });
+    static_assert(Tuning<Cuda>::most_rows_in_strips(sizeof(T)) == (std::is_same_v<T, float> ? 16384 : 8192));
+    with_strips<T>(m, [&](auto kernel) { width = kernel.width; });
     return width;
 }
 
@@ -71,20 +94,20 @@ StripSize size_of(Index count, Index m, Index n) {
 
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
-            unsigned long long* first_bad) {
+            unsigned long long* first_bad, Index multiprocessors) {
     if (size.count == 0) return;
     Arena::Frame frame(ctx);
     // the next ticket, then what is done of each matrix
     auto* const next_ticket = frame.take<unsigned long long>(1 + (size.count + 1) / 2);
     int* const done = reinterpret_cast<int*>(next_ticket + 1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
-    with_strips<T>(size.m, [&](auto shape) {
-        using S = typename decltype(shape)::Kept;
-        constexpr auto kernel = factor_strips<S, shape.blocks>;
+    if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
+    with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto of, auto strip) {
+        using S = typename decltype(strip)::type;
+        constexpr auto kernel = factor_strips<S, of.blocks>;
         // more would wait for a ticket that is not there
         const Index clusters =
-            std::min(size.count * size.strips,
-                     std::max<Index>(1, Index(shape.blocks) * ctx.state().multiprocessors / S::cluster));
+            std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), of.clusters_on(multiprocessors));
         QUOIN_CUDA_CHECK(
             launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, first_bad));
     });
@@ -94,13 +117,14 @@ template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
            const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
-    with_strips<T>(size.m, [&](auto shape) {
-        using S = typename decltype(shape)::Kept;
-        constexpr auto kernel = apply_strips<S, shape.blocks>;
-        const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::Width)), (1 << 30) / S::cluster);
-        QUOIN_CUDA_CHECK(
-            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, identity, to));
-    });
+    with_strips<T>(
+        ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto of, auto strip) {
+            using S = typename decltype(strip)::type;
+            constexpr auto kernel = apply_strips<S, of.blocks>;
+            const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
+            QUOIN_CUDA_CHECK(
+                launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, identity, to));
+        });
 }
 
 namespace {
@@ -116,10 +140,10 @@ __global__ void __launch_bounds__(32 * unpack_warps)
     for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.n;
          x += Index(gridDim.x) * unpack_warps) {
         const Index b = x / size.n;
-        const int j = static_cast<int>(x - b * size.n), strip = j / width, col = j % width;
-        const T* const image = F.images + (b * size.strips + strip) * size.tiles * width * 8;
-        const T* const square = F.squares + (b * size.panels + strip) * 2 * width * width + col;
-        const int diagonal = strip < size.panels ? strip * width : rows;
+        const int j = static_cast<int>(x - b * size.n), piece = j / width, col = j % width;
+        const T* const image = F.images + (b * size.pieces + piece) * size.tiles * width * 8;
+        const T* const square = F.squares + (b * size.panels + piece) * 2 * width * width + col;
+        const int diagonal = piece < size.panels ? piece * width : rows;
         const auto B = to[b];
         if ((tau.data || tau.list) && lane == 0 && j < size.k) tau[b](j, 0) = F.tau[b * size.k + j];
         for (int i = lane; i < rows; i += 32) {
@@ -152,15 +176,28 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
     check_launch("unpack_strips");
 }
 
+template <class T>
+void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, MatrixView<T, Cuda> Tf) {
+    const T* const squares = F.squares;
+    const int width = size.width;
+    for_each_element(ctx, Tf.rows, Tf.cols, [=] __device__(Index i, Index j) {
+        const Index panel = j / width;
+        const int row = static_cast<int>(i - panel * width), col = static_cast<int>(j - panel * width);
+        const int at = width == 32 ? square_place<32>(row, col) : square_place<16>(row, col);
+        Tf.data[i + j * Tf.ld] = row >= 0 && row <= col ? squares[(2 * panel + 1) * width * width + at] : T(0);
+    });
+}
+
 #define QUOIN_INSTANTIATE(T)                                                                                          \
     template int width_of<T>(Index);                                                                                  \
     template StripSize size_of<T>(Index, Index, Index);                                                               \
     template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&,   \
-                            unsigned long long*);                                                                     \
+                            unsigned long long*, Index);                                                              \
     template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                     \
                            const BatchEntries<const T>&, bool, const BatchEntries<T>&);                               \
     template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&, \
-                            const BatchEntries<T>&);
+                            const BatchEntries<T>&);                                                                  \
+    template void unpack_t<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, MatrixView<T, Cuda>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
 #undef QUOIN_INSTANTIATE

@@ -17,10 +17,10 @@ int width_of(Index m);
 template <class T>
 StripSize size_of(Index count, Index m, Index n);
 
-/// The first matrix that has NaN or Inf to *first_bad, unless that is null.
+/// The first matrix that has NaN or Inf to *first_bad, unless that is null. By at most `multiprocessors` of the device, or by all.
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
-            unsigned long long* first_bad);
+            unsigned long long* first_bad, Index multiprocessors = 0);
 /// to := op(Q) from, p columns; from = I if `identity`.
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
@@ -29,5 +29,8 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
 template <class T>
 void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
             const BatchEntries<T>& to, const BatchEntries<T>& tau = {});
+/// Tf, k×k, := the T of each panel of the first matrix on its diagonal, zeros elsewhere.
+template <class T>
+void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, MatrixView<T, Cuda> Tf);
 
 }  // namespace quoin::cuda::strips

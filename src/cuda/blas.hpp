@@ -72,6 +72,22 @@ void gemm_of_rows(Context<Cuda>& ctx, Index count, Index h, MatrixView<const T, 
     check(call(), "gemmStridedBatched");
 }
 
+/// C_i := alpha A_i B_i, i < count, of m×k by k×n, whose memory starts `apart_·` entries one after the other.
+template <class T>
+void gemm_batched(Context<Cuda>& ctx, Index count, Index m, Index n, Index k, T alpha, const T* A, Index lda,
+                  Index apart_a, const T* B, Index ldb, Index apart_b, T* C, Index ldc, Index apart_c) {
+    const T zero = 0;
+    const auto call = [&](auto routine) {
+        return routine(ctx.state().blas(), CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &alpha, A, lda, apart_a, B, ldb, apart_b,
+                       &zero, C, ldc, apart_c, count);
+    };
+    if constexpr (std::is_same_v<T, double>) {
+        check(call(cublasDgemmStridedBatched_64), "gemmStridedBatched");
+    } else {
+        check(call(cublasSgemmStridedBatched_64), "gemmStridedBatched");
+    }
+}
+
 /// result := ‖x‖.
 template <class T>
 void nrm2(Context<Cuda>& ctx, Index n, const T* x, T* result) {

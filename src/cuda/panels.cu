@@ -1,13 +1,15 @@
-// Panels in LAPACK's format: blocks of 32 columns by kernels/factor_panel.cuh, each applied to the rest of its panel by
-// kernels/apply_strip.cuh; the panel's T from VᵀV by kernels/join_t.cuh. Updates beyond the panel are GEMMs with a copy
+// Panels in LAPACK's format: by strips, in one launch (batch_strips.hpp), or, where they have too many rows for that, in blocks of 32
+// columns by kernels/factor_panel.cuh, each applied to the rest of its panel by kernels/apply_strip.cuh. The panel's T is joined from
+// those of its blocks by VᵀV. Updates beyond the panel are GEMMs with a copy
 // of V that holds its unit triangle, so that V stays as it is.
 
+#include "cuda/batch_strips.hpp"
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/apply_strip.cuh"
+#include "cuda/kernels/diagonal_t.cuh"
 #include "cuda/kernels/factor_panel.cuh"
-#include "cuda/kernels/join_t.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
@@ -23,6 +25,11 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
     for_each_element(ctx, L.rows, L.cols, [=] __device__(Index i, Index j) {
         L.data[i + j * L.ld] = i > j ? V.data[i + j * V.ld] : i == j ? T(1) : T(0);
     });
+}
+
+template <class T>
+void set_zero(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) { A.data[i + j * A.ld] = 0; });
 }
 
 /// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
@@ -136,48 +143,89 @@ void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView
     subtract_product<T>(ctx, S, W, C);
 }
 
-/// T of V's reflectors from VᵀV and τ; without τ, T has its diagonal blocks already.
+/// T of V's reflectors from VᵀV, where Tf has those of `width` columns each on its diagonal and zeros elsewhere:
+/// T₁₂ = −T₁₁ (V₁ᵀV₂) T₂₂ of twice the width, and so on.
 template <class T>
-void build_t(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf) {
-    const Index k = V.cols, blocks = (k + t_width - 1) / t_width;
-    const bool with_diagonal = tau.data != nullptr;
-    const Index pairs = with_diagonal ? blocks * (blocks + 1) / 2 : blocks * (blocks - 1) / 2;
-    const Index strips = pairs * (t_width / strip_width);
+void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, MatrixView<T, Cuda> Tf) {
+    const Index k = Tf.cols;
     Arena::Frame frame(ctx);
-    const auto G = frame.matrix<T>(k, k);
-    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
-    launch_clusters(ctx, panel_products<T>, strips, grid.blocks, strip_threads, sizeof(ApplyShared<T>), V, grid.h,
-                    with_diagonal, G);
-    if (with_diagonal) {
-        diagonal_t<T><<<static_cast<unsigned>(blocks), 32, 0, ctx.stream()>>>(G, tau, Tf);
-        check_launch("diagonal_t");
+    const auto X = frame.matrix<T>(k, k);
+    for (; width < k; width *= 2) {
+        const Index whole = k / (2 * width), apart = 2 * width * (k + 1);
+        const auto join = [&](Index first, Index right, Index count) {
+            const auto at = [&](const auto& A, Index i, Index j) { return A.data + first + i + (first + j) * A.ld; };
+            // X = (V₁ᵀV₂) T₂₂
+            gemm_batched<T>(ctx, count, width, right, right, 1, at(G, 0, width), G.ld, 2 * width * (G.ld + 1),
+                            at(Tf, width, width), Tf.ld, 2 * width * (Tf.ld + 1), at(X, 0, width), X.ld, apart);
+            gemm_batched<T>(ctx, count, width, right, width, -1, at(Tf, 0, 0), Tf.ld, 2 * width * (Tf.ld + 1),
+                            at(X, 0, width), X.ld, apart, at(Tf, 0, width), Tf.ld, 2 * width * (Tf.ld + 1));
+        };
+        if (whole > 0) join(0, width, whole);
+        if (const Index first = whole * 2 * width; k - first > width) join(first, k - first - width, 1);
     }
-    if (blocks == 1) return;
-    join_t<T><<<static_cast<unsigned>((k + join_cols - 1) / join_cols), join_threads, 0, ctx.stream()>>>(G, Tf);
-    check_launch("join_t");
+}
+/// G := VᵀV of V's unit triangle and what is below it.
+template <class T>
+void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
+    const Index k = V.cols;
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V.row_block({0, k}), L);
+    multiply_transposed<T>(ctx, L, L, G);
+    if (const auto rest = V.row_block({k, V.rows}); rest.rows > 0) multiply_transposed<T>(ctx, rest, rest, G, true);
+}
+
+/// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
+template <class T>
+void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
+    const auto size = strips::size_of<T>(1, A.rows, A.cols);
+    Arena::Frame frame(ctx);
+    const strips::StripFactors<T> F{frame.take<T>(size.image_entries()), frame.take<T>(size.square_entries()),
+                                    frame.take<T>(size.k)};
+    strips::factor<T>(ctx, size, {A.data, 1, A.ld}, F, nullptr, multiprocessors);
+    strips::unpack<T>(ctx, size, F, Factor::VR, {A.data, 1, A.ld});
+    strips::unpack_t<T>(ctx, size, F, Tf);
+    if (A.cols <= size.width) return;
+    const auto G = frame.matrix<T>(A.cols, A.cols);
+    form_gram<T>(ctx, A, G);
+    join_t<T>(ctx, size.width, G, Tf);
+}
+
+/// The same in blocks of columns, each applied to the rest of the panel.
+template <class T>
+void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    const Index m = A.rows, n = A.cols;
+    set_zero<T>(ctx, Tf);
+    const Index width = block_width<T>(m);
+    for (Index c = 0; c < n; c += width) {
+        const Index end = std::min(n, c + width);
+        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
+        factor_block<T>(ctx, V, Tc);
+        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
+    }
+    if (n <= width) return;
+    Arena::Frame frame(ctx);
+    const auto G = frame.matrix<T>(n, n);
+    form_gram<T>(ctx, A, G);
+    join_t<T>(ctx, width, G, Tf);
+}
+
+template <class T>
+void factor_panel_on(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
+    if (A.empty()) return;
+    if (strips::width_of<T>(A.rows) > 0) {
+        factor_in_strips<T>(ctx, A, Tf, multiprocessors);
+    } else {
+        factor_in_blocks<T>(ctx, A, Tf);
+    }
+    ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
 }
 
 }  // namespace
 
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
-    const Index m = A.rows, n = A.cols;
-    if (n == 0) return;
-    for (Index c = 0; c < n;) {
-        const Index end = c + std::min(n - c, block_width<T>(m - c));
-        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
-        factor_block<T>(ctx, V, Tc);
-        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
-        c = end;
-    }
-    if (n > block_width<T>(m)) {
-        Arena::Frame frame(ctx);
-        const bool whole_blocks = block_width<T>(m) == panel_width;
-        const auto tau = whole_blocks ? MatrixView<T, Cuda>{} : frame.matrix<T>(n, 1);
-        if (!whole_blocks) copy_diagonal<T>(ctx, Tf, tau);
-        build_t<T>(ctx, A, tau, Tf);
-    }
-    ctx.state().add_flops(3.0 * m * n * n);
+    factor_panel_on<T>(ctx, A, Tf, ctx.state().multiprocessors);
 }
 
 template <class T, class D>
@@ -226,14 +274,14 @@ void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, 
 
 template <class T, class D>
 void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
-                           FullTStep<T, D> step) {
+                           FullTStep<T, D> step, Arithmetic arithmetic) {
     const Index k = V.cols, next = next_Tf.cols;
     const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
         if (step.S.data) {
             apply_and_extend<T>(ctx, V, Tf, columns, also);
         } else {
             const Span span(ctx, "update");
-            apply_panel<T>(ctx, Op::Transpose, V, Tf, columns);
+            apply_panel<T>(ctx, Op::Transpose, V, Tf, columns, arithmetic);
         }
     };
     apply(C.col_block({0, next}), {step.S, {}, {}});
@@ -242,7 +290,8 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     wait_for(ctx, side);
     {
         const Span span(side, "panel");
-        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf);
+        factor_panel_on<T>(side, C.block({k, C.rows}, {0, next}), next_Tf,
+                           Tuning<Cuda>::beside_an_update(ctx.state().multiprocessors));
     }
     apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, side);
@@ -267,7 +316,13 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
 template <class T, class D>
 void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf) {
     if (V.cols == 0) return;
-    build_t<T>(ctx, V, tau, Tf);
+    Arena::Frame frame(ctx);
+    const auto G = frame.matrix<T>(V.cols, V.cols);
+    form_gram<T>(ctx, V, G);
+    set_zero<T>(ctx, Tf);
+    diagonal_t<T><<<static_cast<unsigned>((V.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
+    check_launch("diagonal_t");
+    join_t<T>(ctx, t_width, G, Tf);
     ctx.state().add_flops(1.0 * V.rows * V.cols * V.cols);
 }
 

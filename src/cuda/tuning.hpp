@@ -11,28 +11,31 @@ namespace quoin {
 /// For Hopper (H100, 132 multiprocessors). Rows without a measurement beside them are first choices by counting.
 template <>
 struct Tuning<Cuda> : CommonTuning {
-    /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms:
-    ///                    f32: 64      96     128     192     256    f64: 64      96     128     192     256
-    ///   8192 × 64          0.130                                    0.153
-    ///   8192 × 128         0.251   0.267   0.214                    0.316   0.332   0.277
-    ///   8192 × 1024        2.86    2.34    2.23    3.15    2.46     3.46    2.90    2.80    4.02    2.98
-    ///   8192 × 4096        16.7    15.0    13.2            13.0     18.6    15.6    15.2            14.1
-    ///   8192²              46.0    39.8    31.7    35.2    29.9     50.5    41.4    33.3    40.8    33.0
-    ///   10 000²                            54.6    54.9    48.9                     54.6    59.4    50.3
-    ///   16 384²                            192     188     174                      193     188     169
-    /// Later, with the rest of an update behind the next panel's steps: 8192 × 1024 2.01 (128) and 2.40 (256) in f32, 8192 × 2048
-    /// 5.35 and 5.59 in f64, 8192 × 4096 10.6 and 10.9 in f32, 13.0 and 12.6 in f64.
-    /// Those of 192 were reconstructed in single steps, as one of 192 columns of a tall matrix is (one_panel).
-    /// Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
+    /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms.
+    /// Panels that strips factor:
+    ///                    f32: 256     512     1024   f64: 128     256     384     512
+    ///   3000²                 4.61    4.23    4.08        6.13    4.89            4.21
+    ///   4096²                 6.87    5.99    5.45        9.09    7.15            6.34
+    ///   6000²                 12.8    10.5    9.81                14.5            13.1
+    ///   8192²                 21.7    17.7    16.5                26.9    26.0    25.1
+    ///   8192 × 4096           10.1    8.39    8.47
+    ///   16 384²                       82.6    77.6
+    /// ‖A − QR‖/‖A‖ of 8192² in f32: 0.9e-6, 1.0e-6, 1.4e-6: long sums lose more on the tensor cores.
+    /// Panels that are reconstructed: 10 000² 54.6 (128), 54.9 (192) and 48.9 (256) in f32. Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
     /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384.
-    static Index panel_width(Index k, Arithmetic arithmetic, bool extends_t = false) {
+    static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
+        if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
+            return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
+        }
         if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : extends_t ? 11000 : 24000)) return 512;
         return k <= 64 ? 64 : k < 1500 ? 128 : 256;
     }
-    /// Entries of the largest matrix that one kernel (kernels/batch_strips.cuh) factors faster than panels do. ms, H100 (panels up to 2048²: H200):
-    ///                   176²   352²   512²   1024²  2048²  4096²   f64: 176²   352²   512²   1024²  2048²  4096²
-    ///   one kernel      0.10   0.21   0.48   0.78   1.5    4.2           0.14   0.30   0.39   0.84   1.7    8.5
-    ///   panels          0.43   0.82   1.08   1.94   4.7    8.7           0.42   0.84   1.14   2.1    5.2    9.8
+    /// Columns of the widest matrix that strips factor faster in one launch (batch_strips.cu) than panel by panel; wider ones do up to
+    /// so many entries. ms, H100:
+    ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
+    ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
+    ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
+    static constexpr Index most_alone_cols(Index element_bytes) { return 16384 / element_bytes; }
     static constexpr Index most_alone = Index(1) << 24;
     /// Larger matrices of a batch go side by side on so many streams, where a matrix has between so many flops: fewer take less time than
     /// the host's threads, more fill the device.
@@ -146,9 +149,15 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows from which on a panel is reconstructed. Narrow ones are factored column by column, 64 µs (f64: 87) for 32 columns of
-    /// 8192 rows, where their kernel's registers hold them; below 4 times the width (Q₁ − S)⁻¹ may be large.
-    static Index reconstruct_rows(Index width, Index) { return width <= 32 ? 16384 : 4 * width; }
+    /// Rows of a panel that one launch holds in registers (batch_strips.cu).
+    static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
+    /// Rows from which on a panel is reconstructed: those that no strips hold.
+    static Index reconstruct_rows(Index width, Index element_bytes) {
+        return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
+    }
+    /// Multiprocessors of the device that strips of the next panel take beside an update. A quarter, half, three quarters and all, 8192²,
+    /// panels of 1024 columns in f32 and of 512 in f64: 18.3, 16.5, 16.5 and 17.0 ms; 25.9, 25.1, 26.1 and 26.2.
+    static Index beside_an_update(Index multiprocessors) { return multiprocessors / 2; }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
     /// Up to 32 columns, V, tau and R in f32, µs, CholeskyQR2 and column by column, of
     ///                  12 columns   16           20           32           f64: 12      16           20           32

@@ -157,8 +157,7 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
         return plan;
     };
     const Index k = std::min(plan.rows, plan.cols);
-    for (plan.panel = Tuning<Host>::panel_width(k, Arithmetic::Native);
-         plan.panel >= CommonTuning::narrowest_slab_panel; plan.panel /= 2) {
+    for (plan.panel = Tuning<Host>::panel_width(k); plan.panel >= CommonTuning::narrowest_slab_panel; plan.panel /= 2) {
         const Index panels = largest(1, (plan.cols + plan.panel - 1) / plan.panel,
                                      [&](Index p) { return with(p).memory_bytes <= options.memory; });
         if (panels > 0) return with(panels);

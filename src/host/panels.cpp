@@ -195,7 +195,7 @@ void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, 
 
 template <class T, class D>
 void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
-                           FullTStep<T, D> step) {
+                           FullTStep<T, D> step, Arithmetic) {
     const Span span(ctx, step.S.data ? "update, T, S and next panel" : "update and next panel");
     const Index k = V.cols, next = next_Tf.cols;
     const auto C_next = C.col_block({0, next}), C_rest = C.col_block({next, C.cols});

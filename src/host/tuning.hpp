@@ -47,10 +47,9 @@ struct Tuning<Host> : CommonTuning {
     /// Bytes of rows that a caller's function reads or writes at a time.
     static constexpr Index passed_bytes = Index(64) << 20;
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
-    static Index panel_width(Index k, Arithmetic, bool = false) {
-        return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128;
-    }
-    static Index host_panel_width(Index k) { return panel_width(k, Arithmetic::Native); }
+    static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
+    static Index panel_width(Index, Index k, Index, Arithmetic, bool = false) { return panel_width(k); }
+    static Index host_panel_width(Index k) { return panel_width(k); }
     /// How a full T is made. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098, 6000×1200
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
     static FullTRoute full_t(Index m, Index k) { return 2 * m < 3 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }

@@ -34,10 +34,10 @@ void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, 
 
 /// One look-ahead step. With H = (V, Tf): C := HᵀC, and the first `next.cols` columns of C below its top V.cols rows are
 /// factored into `next`'s Tf as soon as they are updated, while the rest of C is updated; on a GPU on the side stream. Where
-/// the step's S has data, as `apply_and_extend`.
+/// the step's S has data, as `apply_and_extend`; else C := HᵀC in the arithmetic of `apply_panel`.
 template <class T, class D>
 void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
-                           FullTStep<T, D> step = {});
+                           FullTStep<T, D> step = {}, Arithmetic arithmetic = Arithmetic::Native);
 
 /// A := H [I; 0], the panel's own columns of Q, in place of V. 2mn² flops.
 template <class T, class D>

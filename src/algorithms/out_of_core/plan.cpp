@@ -213,7 +213,7 @@ template <class D>
 void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = std::max<Index>(1, plan.rows), k = std::max<Index>(1, std::min(plan.rows, plan.cols));
     const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
-    Index nb = std::min(k, Tuning<D>::panel_width(k, plan.arithmetic));
+    Index nb = std::min(k, Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic));
     // T, two blocks of V that come by, and a slab of as many columns at least
     const auto needed = [&](Index panel) { return 3.0 * number(m) * number(panel) + number(panel) * number(k); };
     while (nb > 1 && needed(nb) > room) nb /= 2;
@@ -275,7 +275,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
                            to_string(plan.arithmetic)));
     }
     plan.workspace_bytes = workspace<D>(plan.memory_bytes, plan.arithmetic, !gram_schmidt, m,
-                                        Tuning<D>::panel_width(std::min(m, n), plan.arithmetic));
+                                        Tuning<D>::panel_width(m, std::min(m, n), plan.element_bytes, plan.arithmetic));
     const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
     const Clock clock(rates, plan);
     Total total;

@@ -50,12 +50,11 @@ __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& 
                                            Index first, Index cols) {
     using T = typename S::Scalar;
     const StripThread<S> me;
-    T finite = 0;
+    T finite = 0, largest[S::H * S::panels] = {};
 #pragma unroll
-    for (int h = 0; h < S::H; ++h) {
+    for (int h = 0; h < S::H * S::panels; ++h) {
         const bool exists = first + me.col(h) < cols;
         const T* const a = A.data + (first + me.col(h)) * A.col_stride;
-        T largest = 0;
 #pragma unroll
         for (int r = 0; r < S::R; ++r) {
 #pragma unroll
@@ -63,22 +62,28 @@ __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& 
                 const int i = me.row(r, e);
                 const T x = exists && i < m ? a[i * A.row_stride] : T(0);
                 C.c[r][h][e] = x;
-                largest = max(largest, abs(x));
+                largest[h] = max(largest[h], abs(x));
                 finite += x * 0;
             }
         }
-        largest = over_rows(largest, Larger());
-        if (me.q == 0) s.dots[0][me.col(h)][me.warp] = largest;
     }
-    cluster.join_dots(s.dots[0], Larger());
-    if (threadIdx.x < S::Width) {
-        T largest = 0;
-        for (int w = 0; w < S::warps; ++w) largest = max(largest, s.dots[0][threadIdx.x][w]);
-        s.exponent[threadIdx.x] = exponent_of<S>(largest);
-    }
-    __syncthreads();
 #pragma unroll
-    for (int h = 0; h < S::H; ++h) {
+    for (int panel = 0; panel < S::panels; ++panel) {
+#pragma unroll
+        for (int h = 0; h < S::H; ++h) {
+            const T of_warp = over_rows(largest[panel * S::H + h], Larger());
+            if (me.q == 0) s.dots[0][me.col(h)][me.warp] = of_warp;
+        }
+        cluster.join_dots(s.dots[0], Larger());
+        if (threadIdx.x < S::Width) {
+            T of_column = 0;
+            for (int w = 0; w < S::warps; ++w) of_column = max(of_column, s.dots[0][threadIdx.x][w]);
+            s.exponent[panel * S::Width + threadIdx.x] = exponent_of<S>(of_column);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int h = 0; h < S::H * S::panels; ++h) {
         const int e = s.exponent[me.col(h)];
         if (e == 0) continue;
         const PowerOfTwo<T> scale(-e);
@@ -100,8 +105,8 @@ struct StripPanel {
 };
 template <class S>
 __device__ typename S::Scalar* image_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b,
-                                        int strip) {
-    return F.images + (b * size.strips + strip) * size.tiles * S::tile;
+                                        int piece) {
+    return F.images + (b * size.pieces + piece) * size.tiles * S::tile;
 }
 template <class S>
 __device__ typename S::Scalar* square_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b,
@@ -140,22 +145,24 @@ __device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int t
     }
 }
 
-/// C := (I − V op(T) Vᵀ) C with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by the last warp, and
+/// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by the last warp, and
 /// may be what brings T; `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
-template <class S, class Meanwhile, class Next>
+template <int panels, class S, class Meanwhile, class Next>
 __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, bool transpose,
                                             Meanwhile meanwhile, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     constexpr int Width = S::Width, H = S::H, M = S::M, square = Width * Width;
     const StripThread<S> me;
+    // where part has W(i, j)
+    const auto place = [](int i, int j) { return j / Width * square + square_place<Width>(i, j % Width); };
     const int g = me.g, q = me.q;
     {
         // scale W = VᵀC over the rows of this warp, 16 columns of C at a time: there are no registers for more sums
         unrolled<S::chunks>([&](auto chunk) {
             wait_for_copies<S::chunks - 1 - chunk>();
             __syncwarp();
-            unrolled<M>([&](auto columns) {
+            unrolled<M * panels>([&](auto columns) {
                 constexpr int h = 2 * columns, step = Tile::tiles, apart = S::warps * S::tile;
                 T acc[S::sums][M][2][4] = {};
                 for_active_groups<S>(chunk, first, [&](int start, auto n) {
@@ -194,8 +201,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
                     for (int x = 0; x < 2; ++x) {
 #pragma unroll
                         for (int of = 0; of < 4; ++of) {
-                            T& to = s.part[me.warp]
-                                          [square_place<Width>(16 * mi + of / 2 * 8 + g, 8 * (h + x) + 2 * q) + of % 2];
+                            T& to = s.part[me.warp][place(16 * mi + of / 2 * 8 + g, 8 * (h + x) + 2 * q) + of % 2];
                             T sum = acc[0][mi][x][of];
 #pragma unroll
                             for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][x][of];
@@ -208,12 +214,12 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     }
     __syncthreads();
     {
-        sum_parts(s, cluster);
+        sum_parts<panels>(s, cluster);
         if (me.warp == S::warps - 1) meanwhile();
     }
     __syncthreads();
     // −U = −op(T) W, a 16×8 tile a warp
-    for (int of = me.warp; of < M * H; of += S::warps) {
+    for (int of = me.warp; of < M * H * panels; of += S::warps) {
         const int mi = of % M, h = of / M;
         T acc[4] = {};
 #pragma unroll
@@ -227,7 +233,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
 #pragma unroll
             for (int x = 0; x < 4; ++x) a.set(x, left(g + 8 * (x % 2), q + 4 * (x / 2)));
 #pragma unroll
-            for (int x = 0; x < 2; ++x) b.set(x, s.part[0][square_place<Width>(8 * kk + q + 4 * x, 8 * h + g)]);
+            for (int x = 0; x < 2; ++x) b.set(x, s.part[0][place(8 * kk + q + 4 * x, 8 * h + g)]);
 #pragma unroll
             for (int pass = 0; pass < passes<T>; ++pass) multiply_add_tf32(acc, left_of(pass, a), right_of(pass, b));
         }
@@ -235,7 +241,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
         for (int x = 0; x < 4; ++x) s.u.set(mi, h, x, me.lane, acc[x] * (-1 / Tile::scale));
     }
     __syncthreads();
-    add_product<false>(C, s, first, next);
+    add_product<false, panels>(C, s, first, next);
 }
 
 /// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
@@ -304,10 +310,11 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
     }
 }
 
-/// Writes R of the H tiles from `first` on, of the first `tiles`, and sets them to zero in the strip.
-template <class S>
+/// Writes R of the H tiles from `first` on, of the first `tiles`, of the strip's first `panels` panels, to the images of the `pieces` that
+/// exist, and sets them to zero in the strip.
+template <int panels, class S>
 __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int tiles,
-                                             typename S::Scalar* image) {
+                                             typename S::Scalar* image, int pieces) {
     using T = typename S::Scalar;
     static_assert(S::warps % S::H == 0);
     struct alignas(2 * sizeof(T)) Pair {
@@ -320,25 +327,30 @@ __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int 
     for (int r = 0; r < S::R; ++r) {
         if (r != slot) continue;
 #pragma unroll
-        for (int h = 0; h < S::H; ++h) {
+        for (int h = 0; h < S::H * panels; ++h) {
             T(&c)[2] = C.c[r][h];
+            const int piece = h / S::H;
             const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
-            *reinterpret_cast<Pair*>(image + Index(t) * S::tile + 8 * me.col(h) + 2 * me.q) = {scale * c[0],
-                                                                                               scale * c[1]};
+            if (piece < pieces) {
+                T* const to = image + (Index(piece) * tiles + t) * S::tile + 8 * me.col(h % S::H) + 2 * me.q;
+                *reinterpret_cast<Pair*>(to) = {scale * c[0], scale * c[1]};
+            }
             c[0] = c[1] = 0;
         }
     }
 }
-/// Writes V, from tile `first` on, with its ones.
+/// Writes V, from tile `first` on, with its ones, to `image` and to s.V.
 template <class S>
-__device__ __forceinline__ void store_v(const S& C, int first, int tiles, typename S::Scalar* image) {
+__device__ __forceinline__ void store_v(const S& C, StripShared<S>& s, int first, int tiles,
+                                        typename S::Scalar* image) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     const StripThread<S> me;
 #pragma unroll
     for (int r = 0; r < S::R; ++r) {
         const int t = me.tile(r);
-        if (t < first || t >= tiles) continue;
+        const bool exists = t >= first && t < tiles;
+        if (S::panels == 1 && !exists) continue;
 #pragma unroll
         for (int h = 0; h < S::H; ++h) {
             T v[2];
@@ -347,7 +359,25 @@ __device__ __forceinline__ void store_v(const S& C, int first, int tiles, typena
                 v[half] = t == first + h && me.g == 2 * me.q + half ? T(1) : C.c[r][h][half];
             typename Tile::Word words[Tile::parts][2];
             Tile::split(words, 0, v[0], v[1]);
-            Tile::store(image + Index(t) * S::tile, me.col(h), me.q, words);
+            if (S::panels > 1) Tile::store(s.V + me.place(r) * S::tile, me.col(h), me.q, words);
+            if (exists) Tile::store(image + Index(t) * S::tile, me.col(h), me.q, words);
+        }
+    }
+}
+/// The strip's panels but the first take the place of the one before them.
+template <class S>
+__device__ __forceinline__ void move_panels_left(S& C, StripShared<S>& s) {
+    constexpr int moved = S::columns - S::Width;
+    const int e = threadIdx.x < moved ? s.exponent[S::Width + threadIdx.x] : 0;
+    __syncthreads();
+    if (threadIdx.x < moved) s.exponent[threadIdx.x] = e;
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < S::R; ++r) {
+#pragma unroll
+        for (int h = S::H; h < S::H * S::panels; ++h) {
+            C.c[r][h - S::H][0] = C.c[r][h][0];
+            C.c[r][h - S::H][1] = C.c[r][h][1];
         }
     }
 }
@@ -374,6 +404,40 @@ __device__ __forceinline__ void copy_to_cluster(P* p) {
     }
 }
 
+/// Factors panel `panel` of matrix b, the first in the strip, and says so in done[b].
+template <class S>
+__device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Cluster<S>& cluster, const StripSize& size,
+                                                   const StripFactors<typename S::Scalar>& F, Index b, int panel,
+                                                   int* done) {
+    using T = typename S::Scalar;
+    const int rank = cluster_rank<S>(), first = panel * S::H, columns = min(S::Width, size.k - panel * S::Width);
+    T* const image = image_of<S>(size, F, b, panel);
+    T* const r_block = square_of<S>(size, F, b, panel, 0);
+    const auto v_stored = [&] {
+        if (threadIdx.x == S::threads - 32) add_released(done + b, v_done);
+    };
+    bool by_gram = false;
+    if constexpr (S::by_gram) {
+        if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
+            by_gram = factor_by_gram(C, s, cluster, first, size.tiles, image, r_block, v_stored);
+    }
+    if (!by_gram) {
+        factor_active_rows(C, s, cluster, first, columns);
+        store_v(C, s, first, size.tiles, image);
+        __syncthreads();
+        v_stored();
+        for (int x = threadIdx.x; rank == 0 && x < S::Width * S::Width; x += S::threads) {
+            const int i = x / S::Width, j = x % S::Width;
+            r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[2][x];
+        }
+    }
+    __syncthreads();
+    invert_gram(s, rank == 0, square_of<S>(size, F, b, panel, 1));
+    __syncthreads();
+    if (threadIdx.x == 0 && rank == 0) add_released(done + b, 1);
+    if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + panel * S::Width + threadIdx.x] = s.tau[threadIdx.x];
+}
+
 /// Factors the batch; the first matrix with NaN or Inf to *first_bad, unless that is null. done[b]: of matrix b's panels, how many have
 /// their T, and in units of v_done how many blocks' parts of V there are. Tickets go strip by strip through `group` matrices at a time.
 template <class S, int blocks>
@@ -385,20 +449,21 @@ __global__ void __launch_bounds__(S::threads, blocks)
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
     Cluster<S> cluster(s);
-    const int rank = cluster_rank<S>();
+    const Index strips = (size.pieces + S::panels - 1) / S::panels;
     S C;
     for (;;) {
         cluster.wait_for_all();
-        if (threadIdx.x == 0 && rank == 0) {
+        if (threadIdx.x == 0 && cluster_rank<S>() == 0) {
             s.ticket = static_cast<Index>(atomicAdd(next_ticket, 1ull));
             copy_to_cluster<S>(&s.ticket);
         }
         cluster.wait_for_all();
-        if (s.ticket >= size.count * size.strips) return;
-        const Index in_group = s.ticket % (group * size.strips), start = s.ticket / (group * size.strips) * group,
+        if (s.ticket >= size.count * strips) return;
+        const Index in_group = s.ticket % (group * strips), start = s.ticket / (group * strips) * group,
                     members = min(group, size.count - start), b = start + in_group % members;
-        const int strip = static_cast<int>(in_group / members), before = min(strip, size.panels);
-        T* const image = image_of<S>(size, F, b, strip);
+        const int first_piece = static_cast<int>(in_group / members) * S::panels,
+                  pieces = min(S::panels, size.pieces - first_piece), before = min(first_piece, size.panels);
+        T* const images = image_of<S>(size, F, b, first_piece);
         int ready_v = 0, ready_t = 0;
         bool fetched = false;
         const auto look = [&] {
@@ -406,7 +471,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
             s.ready_v = ready / (v_done * S::cluster);
             s.ready_t = ready % v_done;
         };
-        if (!load_strip(C, s, cluster, A[b], size.m, Index(strip) * S::Width, size.n) && first_bad) {
+        if (!load_strip(C, s, cluster, A[b], size.m, Index(first_piece) * S::Width, size.n) && first_bad) {
             atomicMin(first_bad, static_cast<unsigned long long>(b));
         }
         for (int i = 0; i < before; ++i) {
@@ -428,7 +493,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
                 });
             }
             fetched = false;
-            apply_panel(
+            apply_panel<S::panels>(
                 C, s, cluster, i * S::H, true,
                 [&] {
                     if (threadIdx.x % 32 == 0 && (i + 1 < before || ready_t <= i)) {
@@ -448,36 +513,25 @@ __global__ void __launch_bounds__(S::threads, blocks)
                     if (fetched) fetch(i + 1, chunk);
                     commit_copies();
                 });
-            if constexpr (S::by_gram) store_r_rows(C, s, i * S::H, size.tiles, image);
+            if constexpr (S::by_gram) store_r_rows<S::panels>(C, s, i * S::H, size.tiles, images, pieces);
         }
-        // wide strips have no registers for that beside a product
-        for (int i = 0; !S::by_gram && i < before; ++i) store_r_rows(C, s, i * S::H, size.tiles, image);
-        if (strip >= size.panels) continue;
-        const int first = strip * S::H, columns = min(S::Width, size.k - strip * S::Width);
-        T* const r_block = square_of<S>(size, F, b, strip, 0);
-        const auto v_stored = [&] {
-            if (threadIdx.x == S::threads - 32) add_released(done + b, v_done);
-        };
-        bool by_gram = false;
-        if constexpr (S::by_gram) {
-            if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
-                by_gram = factor_by_gram(C, s, cluster, first, size.tiles, image, r_block, v_stored);
-        }
-        if (!by_gram) {
-            factor_active_rows(C, s, cluster, first, columns);
-            store_v(C, first, size.tiles, image);
-            __syncthreads();
-            v_stored();
-            for (int x = threadIdx.x; rank == 0 && x < S::Width * S::Width; x += S::threads) {
-                const int i = x / S::Width, j = x % S::Width;
-                r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[2][x];
+        // wide panels have no registers for that beside a product
+        for (int i = 0; !S::by_gram && i < before; ++i)
+            store_r_rows<S::panels>(C, s, i * S::H, size.tiles, images, pieces);
+#pragma unroll 1
+        for (int of_strip = 0;; ++of_strip) {
+            const int panel = first_piece + of_strip;
+            if (panel >= size.panels) break;
+            factor_and_publish(C, s, cluster, size, F, b, panel, done);
+            if (of_strip + 1 >= pieces) break;
+            if constexpr (S::panels > 1) {
+                move_panels_left(C, s);
+                apply_panel<S::panels - 1>(
+                    C, s, cluster, panel * S::H, true, [] {}, [](int) {});
+                store_r_rows<S::panels - 1>(C, s, panel * S::H, size.tiles,
+                                            images + Index(of_strip + 1) * size.tiles * S::tile, pieces - of_strip - 1);
             }
         }
-        __syncthreads();
-        invert_gram(s, rank == 0, square_of<S>(size, F, b, strip, 1));
-        __syncthreads();
-        if (threadIdx.x == 0 && rank == 0) add_released(done + b, 1);
-        if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + strip * S::Width + threadIdx.x] = s.tau[threadIdx.x];
     }
 }
 
@@ -491,27 +545,27 @@ __global__ void __launch_bounds__(S::threads, blocks)
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
     const StripThread<S> me;
     Cluster<S> cluster(s);
-    const Index strips = (p + S::Width - 1) / S::Width;
+    const Index strips = (p + S::columns - 1) / S::columns;
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
-        const Index b = x % size.count, strip = x / size.count, first_col = strip * S::Width;
+        const Index b = x % size.count, strip = x / size.count, first_col = strip * S::columns;
         S C;
         if (identity) {
             constexpr int e = 7;
 #pragma unroll
             for (int r = 0; r < S::R; ++r) {
 #pragma unroll
-                for (int h = 0; h < S::H; ++h) {
+                for (int h = 0; h < S::H * S::panels; ++h) {
                     C.c[r][h][0] = me.row(r, 0) == first_col + me.col(h) ? 1 << e : 0;
                     C.c[r][h][1] = me.row(r, 1) == first_col + me.col(h) ? 1 << e : 0;
                 }
             }
-            if (threadIdx.x < S::Width) s.exponent[threadIdx.x] = -e;
+            if (threadIdx.x < S::columns) s.exponent[threadIdx.x] = -e;
             __syncthreads();
         } else {
             load_strip(C, s, cluster, from[b], size.m, first_col, p);
         }
-        const int panels = identity ? static_cast<int>(min(Index(size.panels), strip + 1)) : size.panels;
+        const int panels = identity ? static_cast<int>(min(Index(size.panels), (strip + 1) * S::panels)) : size.panels;
         const auto fetch = [&](int step, int chunk) {
             if (step < panels)
                 fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk,
@@ -520,13 +574,13 @@ __global__ void __launch_bounds__(S::threads, blocks)
         };
         unrolled<S::chunks>([&](auto chunk) { fetch(0, chunk); });
         for (int step = 0; step < panels; ++step) {
-            apply_panel(
+            apply_panel<S::panels>(
                 C, s, cluster, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {},
                 [&](int chunk) { fetch(step + 1, chunk); });
         }
         const auto target = to[b];
 #pragma unroll
-        for (int h = 0; h < S::H; ++h) {
+        for (int h = 0; h < S::H * S::panels; ++h) {
             const Index col = first_col + me.col(h);
             const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
 #pragma unroll

@@ -133,7 +133,7 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
     }
     __syncthreads();
     all_stored();
-    sum_parts(s, cluster);
+    sum_parts<1>(s, cluster);
     __syncthreads();
     for (int x = threadIdx.x; x < Width * Width; x += S::threads) {
         const int i = x / Width, j = x % Width;
@@ -258,7 +258,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
         __syncthreads();  // s.dots takes the place of these sums
         return false;
     }
-    add_product<true>(C, s, first, [](int) {});
+    add_product<true, 1>(C, s, first, [](int) {});
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
     store_with_gram(

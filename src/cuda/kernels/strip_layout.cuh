@@ -19,11 +19,12 @@ __host__ __device__ constexpr int square_place(int i, int j) {
     return i * Width + (j ^ (((i >> shift) & mask) << 3));
 }
 
-/// `cluster` blocks of `warps` warps, each with R tiles of 8 rows and `Width` columns.
-template <class T, int Width_, int R_, int warps_, int cluster_ = 1>
+/// `cluster` blocks of `warps` warps, each with R tiles of 8 rows and `panels` panels of `Width` columns.
+template <class T, int Width_, int R_, int warps_, int cluster_ = 1, int panels_ = 1>
 struct Strip {
     using Scalar = T;
-    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps, cluster = cluster_;
+    static constexpr int Width = Width_, R = R_, warps = warps_, threads = 32 * warps, cluster = cluster_,
+                         panels = panels_, columns = Width * panels;
     static constexpr int all_warps = warps * cluster, rows = 8 * R * all_warps, H = Width / 8, M = H / 2,
                          tile = 8 * Width;
     /// Tiles whose copies arrive together.
@@ -31,11 +32,11 @@ struct Strip {
     static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
     /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
     /// on it.
-    static constexpr int group = Width == 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
+    static constexpr int group = columns >= 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
     /// Whether reflectors may be made of Gram matrices (strip_gram.cuh): those of wide strips take longer than their columns one by one.
     static constexpr bool by_gram = Width == 16;
 
-    T c[R][H][2];  ///< in registers: what takes a strip is inlined
+    T c[R][H * panels][2];  ///< in registers: what takes a strip is inlined
 };
 
 /// Warps of strip_gram.cuh that share the rows of R, and as many those of C₁ and Λ⁻¹.
@@ -54,16 +55,17 @@ struct ClusterInbox<T, count, 1> {};
 template <class S>
 struct StripShared {
     using T = typename S::Scalar;
-    static constexpr int Width = S::Width, square = Width * Width;
+    static constexpr int Width = S::Width, square = Width * Width,
+                         exchanged = std::max(Width + square, S::panels*square);
     using Tile = ReflectorTile<T, Width>;
     /// So that 16-byte reads of eight columns touch all banks.
     static constexpr int dots_stride = S::warps + 4;
 
     alignas(16) T V[S::R * S::warps * S::tile];  ///< tiles as ReflectorTile has them
     /// VᵀC of each warp's rows, then W in the first. In a panel: L or a product on the way to T; VᵀV; R.
-    alignas(16) T part[S::warps][square];
+    alignas(16) T part[S::warps][S::panels * square];
     alignas(16) T t[square];
-    UpdateOperands<T, Width> u;  ///< −Uᵀ
+    UpdateOperands<T, Width, S::columns> u;  ///< −Uᵀ
     /// What a step of strip_gram.cuh takes: row j of G; row j − 1 of R but for its signs, √G(j − 1, j − 1), and row and column j − 1 of C₁
     /// and column j − 1 of Λ⁻¹.
     struct alignas(16) Step {
@@ -77,10 +79,10 @@ struct StripShared {
         } chain;
     };
     T row[2][Width], tau[Width];
-    int exponent[Width];
+    int exponent[S::columns];
     Index ticket;
     int ready_v, ready_t;
-    ClusterInbox<T, Width + square, S::cluster> inbox;
+    ClusterInbox<T, exchanged, S::cluster> inbox;
 };
 
 /// The number of this block in its cluster.
@@ -176,10 +178,10 @@ public:
             __syncthreads();
         }
     }
-    /// Of Width + Width² numbers, vector_size a thread: what all blocks have for them, joined in the order of ranks.
+    /// Of `exchanged` numbers, vector_size a thread: what all blocks have for them, joined in the order of ranks.
     template <class Join>
     __device__ __forceinline__ Vector<T> exchange(const Vector<T>& mine, Join join) {
-        constexpr int N = vector_size<T>, senders = (S::Width + StripShared<S>::square) / N;
+        constexpr int N = vector_size<T>, senders = StripShared<S>::exchanged / N;
         static_assert(S::cluster == 1 || senders <= S::threads);
         Vector<T> result = mine;
         if constexpr (S::cluster > 1) {
@@ -241,11 +243,11 @@ private:
     int round_ = 0;
 };
 
-/// s.part[0] := the sum of all parts of all blocks.
-template <class S>
+/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels.
+template <int panels, class S>
 __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster) {
     using T = typename S::Scalar;
-    constexpr int N = vector_size<T>, count = StripShared<S>::square / N,
+    constexpr int N = vector_size<T>, count = panels * StripShared<S>::square / N,
                   rounds = (count + S::threads - 1) / S::threads;
 #pragma unroll
     for (int round = 0; round < rounds; ++round) {
@@ -302,19 +304,20 @@ __device__ __forceinline__ T sum_of_warps(const T* dots) {
     return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
 }
 
-/// C := C + V U, or V U if `replaces`, of V and Uᵀ in shared memory. next(chunk) when this warp has done with a chunk of V.
-template <bool replaces, class S, class Next>
+/// C := C + V U, or V U if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp has
+/// done with a chunk of V.
+template <bool replaces, int panels, class S, class Next>
 __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
-    constexpr int M = S::M;
+    constexpr int M = S::M * panels;
     const StripThread<S> me;
     unrolled<S::chunks>([&](auto chunk) {
 #pragma unroll
         for (int kk = 0; kk < S::Width / Tile::depth; ++kk) {
             Operand<T, 4> a[M];
 #pragma unroll
-            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk * M + mi, me.lane);
+            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk, mi, me.lane);
             for_active_groups<S>(chunk, first, [&](int start, auto n) {
                 Operand<T, 2> b[n];
 #pragma unroll

@@ -186,20 +186,21 @@ struct ReflectorTile<float, Width> {
     }
 };
 
-/// Uᵀ, Width×Width, as operands A in shared memory, each lane's registers side by side: columns depth·kk, … and rows 16mi, … in
-/// operand kk·M + mi.
-template <class T, int Width>
+/// Uᵀ, columns×Width, as operands A in shared memory, each lane's registers side by side: its columns depth·kk, … and rows 16mi, … in
+/// operand (kk, mi).
+template <class T, int Width, int columns>
 struct UpdateOperands;
 
-template <int Width>
-struct UpdateOperands<double, Width> {
-    static constexpr int M = Width / 16, count = Width / 8 * M;
+template <int Width, int columns>
+struct UpdateOperands<double, Width, columns> {
+    static constexpr int M = columns / 16, count = Width / 8 * M;
     /// Entry x of the product's tile (mi, h) of U.
     __device__ __forceinline__ void set(int mi, int h, int x, int lane, double u) {
         const int g = lane / 4, q = lane % 4, to_lane = 4 * (2 * q + x % 2) + g % 4;
         v[(((2 * mi + x / 2) * M + h / 2) * 32 + to_lane) * 4 + h % 2 + 2 * (g / 4)] = u;
     }
-    __device__ __forceinline__ Operand<double, 4> get(int of, int lane) const {
+    __device__ __forceinline__ Operand<double, 4> get(int kk, int mi, int lane) const {
+        const int of = kk * M + mi;
         const double2 low = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2],
                       high = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2 + 1];
         return {{low.x, low.y, high.x, high.y}};
@@ -207,16 +208,17 @@ struct UpdateOperands<double, Width> {
     alignas(16) double v[count * 128];
 };
 
-template <int Width>
-struct UpdateOperands<float, Width> {
-    static constexpr int M = Width / 16, count = M * M;
+template <int Width, int columns>
+struct UpdateOperands<float, Width, columns> {
+    static constexpr int M = columns / 16, count = Width / 16 * M;
     __device__ __forceinline__ void set(int mi, int h, int x, int lane, float u) {
         const int g = lane / 4, q = lane % 4, to_lane = 4 * (2 * q + x % 2) + g / 2;
         const int at = (((mi * M + h / 2) * 32 + to_lane) * 4 + h % 2 + 2 * (x / 2)) * 2 + g % 2;
         hi[at] = __float2half_rn(u);
         lo[at] = __float2half_rn(u - __half2float(hi[at]));
     }
-    __device__ __forceinline__ Operand<float, 4> get(int of, int lane) const {
+    __device__ __forceinline__ Operand<float, 4> get(int kk, int mi, int lane) const {
+        const int of = kk * M + mi;
         const uint4 h = reinterpret_cast<const uint4*>(hi)[of * 32 + lane],
                     l = reinterpret_cast<const uint4*>(lo)[of * 32 + lane];
         return {{h.x, h.y, h.z, h.w}, {l.x, l.y, l.z, l.w}};

@@ -6,16 +6,17 @@
 
 namespace quoin::cuda::strips {
 
-/// Of a batch of m×n matrices, k = min(m, n): 8-row tiles of a matrix, strips of it, and those of them that have reflectors.
+/// Of a batch of m×n matrices, k = min(m, n): 8-row tiles of a matrix, pieces of it of `width` columns, and the first of them, `panels`,
+/// that have reflectors.
 struct StripSize {
     Index count;
-    int m, n, k, tiles, strips, panels, width;
+    int m, n, k, tiles, pieces, panels, width;
 
-    Index image_entries() const { return count * strips * tiles * 8 * width; }
+    Index image_entries() const { return count * pieces * tiles * 8 * width; }
     Index square_entries() const { return count * panels * 2 * width * width; }
 };
 
-/// Images of all strips, matrix after matrix; of each that has reflectors R's diagonal block and T; tau, k a matrix.
+/// Images of all pieces, matrix after matrix; of each that has reflectors R's diagonal block and T; tau, k a matrix.
 /// From its diagonal block on an image has V with its ones and zeros, in tiles as ReflectorTile has them; above that R.
 template <class T>
 struct StripFactors {
