@@ -131,31 +131,58 @@ namespace {
 
 constexpr int unpack_warps = 8;
 
-/// Rows of up to `rows` of the strips' images and R's diagonal blocks to matrices, a column a warp, and its tau to where there is memory
-/// for it; zeros below R if `upper`.
+/// Up to `rows` rows of V and R, or of R with zeros below if `upper`, from the strips' images and R's diagonal blocks to matrices, and
+/// tau to where there is memory for it. A warp has 32/width tiles at a time, a lane a column of one.
 template <class T, int width>
 __global__ void __launch_bounds__(32 * unpack_warps)
     unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to, BatchEntries<T> tau) {
-    const int lane = threadIdx.x % 32;
-    for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.n;
+    constexpr int at_once = 32 / width;
+    const int lane = threadIdx.x % 32, col = lane % width;
+    const Index groups = (rows + 8 * at_once - 1) / (8 * at_once);
+    for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.pieces * groups;
          x += Index(gridDim.x) * unpack_warps) {
-        const Index b = x / size.n;
-        const int j = static_cast<int>(x - b * size.n), piece = j / width, col = j % width;
-        const T* const image = F.images + (b * size.pieces + piece) * size.tiles * width * 8;
-        const T* const square = F.squares + (b * size.panels + piece) * 2 * width * width + col;
+        const Index of = x / groups, b = of / size.pieces;
+        const int piece = static_cast<int>(of - b * size.pieces), j = piece * width + col,
+                  t = static_cast<int>(x - of * groups) * at_once + lane / width;
+        if (j >= size.n) continue;
+        if ((tau.data || tau.list) && t == 0 && j < size.k) tau[b](j, 0) = F.tau[b * size.k + j];
+        if (8 * t >= rows) continue;
         const int diagonal = piece < size.panels ? piece * width : rows;
-        const auto B = to[b];
-        if ((tau.data || tau.list) && lane == 0 && j < size.k) tau[b](j, 0) = F.tau[b * size.k + j];
-        for (int i = lane; i < rows; i += 32) {
-            T y = 0;
-            if (i >= diagonal && i <= j) {
-                y = square[Index(i - diagonal) * width];
-            } else if (i < diagonal && i <= j) {
-                y = image[(Index(i / 8) * width + col) * 8 + i % 8];
-            } else if (i > j && !upper) {
-                y = ReflectorTile<T, width>::entry(image + Index(i / 8) * width * 8, i % 8, col);
+        const T* const tile = F.images + (of * size.tiles + t) * width * 8;
+        T y[8] = {};
+        if (8 * t < diagonal) {
+#pragma unroll
+            for (int e = 0; e < 8; e += vector_size<T>) {
+                const auto some = *reinterpret_cast<const Vector<T>*>(tile + 8 * col + e);
+#pragma unroll
+                for (int v = 0; v < vector_size<T>; ++v) y[e + v] = some.at[v];
             }
-            B(i, j) = y;
+        } else if (!upper || 8 * t <= j) {
+            ReflectorTile<T, width>::load_column(tile, col, y);
+        }
+        if (8 * t >= diagonal && 8 * t <= j) {
+            const T* const square = F.squares + (b * size.panels + piece) * 2 * width * width + col;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                const int i = 8 * t + e;
+                y[e] = i <= j ? square[Index(i - diagonal) * width] : upper ? T(0) : y[e];
+            }
+        }
+        const auto B = to[b];
+        T* const p = &B(8 * t, j);
+        if (B.row_stride == 1 && 8 * t + 8 <= rows && reinterpret_cast<std::uintptr_t>(p) % 16 == 0) {
+#pragma unroll
+            for (int e = 0; e < 8; e += vector_size<T>) {
+                Vector<T> some;
+#pragma unroll
+                for (int v = 0; v < vector_size<T>; ++v) some.at[v] = y[e + v];
+                *reinterpret_cast<Vector<T>*>(p + e) = some;
+            }
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                if (8 * t + e < rows) p[e * B.row_stride] = y[e];
+            }
         }
     }
 }
@@ -167,10 +194,11 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
             const BatchEntries<T>& to, const BatchEntries<T>& tau) {
     if (size.count == 0) return;
     const bool upper = factor == Factor::R;
-    const Index blocks = std::min<Index>(ceil_div(size.count * size.n, Index(unpack_warps)), 1 << 20);
+    const int rows = upper ? size.k : size.m;
+    const Index warps = size.count * size.pieces * ceil_div(Index(rows), Index(256 / size.width));
+    const Index blocks = std::min<Index>(ceil_div(warps, Index(unpack_warps)), 1 << 20);
     const auto unpack_with = [&](auto kernel) {
-        kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, upper ? size.k : size.m,
-                                                                                      upper, to, tau);
+        kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, rows, upper, to, tau);
     };
     width_of<T>(size.m) == 32 ? unpack_with(unpack_images<T, 32>) : unpack_with(unpack_images<T, 16>);
     check_launch("unpack_strips");

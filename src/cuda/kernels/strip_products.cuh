@@ -125,7 +125,14 @@ struct ReflectorTile<double, Width> {
     __device__ __forceinline__ static void store(double* tile, int col, int q, const double (&words)[1][2], int = 0) {
         reinterpret_cast<double2*>(tile)[4 * col + q] = {words[0][0], words[0][1]};
     }
-    __device__ static double entry(const double* tile, int row, int col) { return tile[8 * col + row]; }
+    /// x := column `col`, 8 rows.
+    __device__ static void load_column(const double* tile, int col, double (&x)[8]) {
+#pragma unroll
+        for (int i = 0; i < 8; i += 2) {
+            const double2 some = *reinterpret_cast<const double2*>(tile + 8 * col + i);
+            x[i] = some.x, x[i + 1] = some.y;
+        }
+    }
     /// Columns 16mi, … of a tile as A of VᵀC, by rows 2q, 2q + 1; what `left_of` has of it in this pass.
     __device__ __forceinline__ static void load_left(double (&a)[4], const double* tile, int, bool, int mi, int,
                                                      int lane) {
@@ -162,9 +169,16 @@ struct ReflectorTile<float, Width> {
         reinterpret_cast<unsigned*>(tile)[4 * col + q] = words[0][x];
         reinterpret_cast<unsigned*>(tile)[4 * (Width + col) + q] = words[1][x];
     }
-    __device__ static float entry(const float* tile, int row, int col) {
-        const auto* const halves = reinterpret_cast<const __half*>(tile);
-        return (__half2float(halves[8 * col + row]) + __half2float(halves[8 * (Width + col) + row])) / scale;
+    __device__ static void load_column(const float* tile, int col, float (&x)[8]) {
+        const uint4 hi = reinterpret_cast<const uint4*>(tile)[col],
+                    lo = reinterpret_cast<const uint4*>(tile)[Width + col];
+        const auto *const high = reinterpret_cast<const __half2*>(&hi), *const low =
+                                                                            reinterpret_cast<const __half2*>(&lo);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float2 h = __half22float2(high[i]), l = __half22float2(low[i]);
+            x[2 * i] = (h.x + l.x) / scale, x[2 * i + 1] = (h.y + l.y) / scale;
+        }
     }
     /// The same of this tile and, if it is there, of the one `next` entries further on.
     __device__ __forceinline__ static void load_left(unsigned (&a)[4], const float* tile, int next, bool has_next,
