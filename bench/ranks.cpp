@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "bench.hpp"
@@ -13,6 +14,7 @@
 #include "primitives.hpp"
 #include "quoin/distributed.hpp"
 #include "random_matrix.hpp"
+#include "rank_rate.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -38,9 +40,52 @@ double sum(Context<Host>& host, Communicator& comm, double x) {
 }
 
 struct Answer {
-    double seconds = 0, orthogonality = -1, residual = -1;
+    double seconds = 0, fastest = 0, orthogonality = -1, residual = -1;
     Method method = Method::Auto;
 };
+
+/// Seconds of a message without data between two ranks, and bytes a second of one with many.
+struct Link {
+    double latency = 0, bandwidth = std::numeric_limits<double>::infinity();
+};
+
+/// Of ranks 0 and 1, while the others wait.
+Link measure_link(int ranks) {
+    Link link;
+    if (ranks == 1) return link;
+    run_ranks(ranks, [&](Communicator& comm) {
+        Context<Host> host(1);
+        // the median of a message there and back, halved
+        const auto seconds_of = [&](Index words) {
+            Matrix<double> x(words, 1);
+            fill_normal(x, 1);
+            std::vector<double> seconds;
+            for (int run = 0; run < 101 && comm.rank() < 2; ++run) {
+                const Stopwatch watch;
+                if (comm.rank() == 0) comm.send<double>(host, std::as_const(x).view(), 1);
+                comm.receive<double>(host, x.view(), 1 - comm.rank());
+                if (comm.rank() == 1) comm.send<double>(host, std::as_const(x).view(), 0);
+                seconds.push_back(watch.seconds() / 2);
+            }
+            return comm.rank() < 2 ? median(std::move(seconds)) : 0;
+        };
+        const double empty = seconds_of(0), full = seconds_of(Index{1} << 17);
+        if (comm.rank() == 0) link = {empty, sizeof(double) * 0x1p17 / std::max(full - empty, 1e-9)};
+    });
+    return link;
+}
+
+/// Of the case by the model of `quoin plan --ranks`, with what this machine's threads and their messages sustain; −1 where a rank
+/// has fewer rows than columns.
+template <class T>
+double planned_seconds(const Case& c, int ranks, int threads, Options options) {
+    const auto [m, n] = c.shape;
+    if (m / ranks < n) return -1;
+    options.q = form_of_q(c.operation);
+    const RankPlan plan = plan_ranks<T>(Context<Host>(threads), m, n, ranks, options);
+    const Link link = measure_link(ranks);
+    return plan.seconds(link.latency, link.bandwidth, measure_rank<T>(ranks, threads, plan, n, options));
+}
 
 /// One rank's part: A's rows (on GPUs the same on every rank), the runs, and the measurements of the last answer.
 template <class T, class D>
@@ -50,13 +95,13 @@ public:
         : ctx_(ctx), comm_(comm), case_(c), options_(arguments.common.options), repeat_(arguments.repeat) {
         options_.q = form_of_q(c.operation);
         const auto [m, n] = c.shape;
-        const Index first = m * comm.rank() / comm.size(), past = m * (comm.rank() + 1) / comm.size();
+        const Index rows = rows_of_rank(m, comm.size(), comm.rank()).size();
         if constexpr (std::is_same_v<D, Host>) {
-            A_ = Matrix<T>(past - first, n);
+            A_ = Matrix<T>(rows, n);
             fill_normal(A_, 1 + comm.rank());
         } else {
 #ifdef QUOIN_HAVE_CUDA
-            A_ = Matrix<T, D>(ctx, past - first, n);
+            A_ = Matrix<T, D>(ctx, rows, n);
             bench::fill_normal<T>(ctx, A_);
 #endif
         }
@@ -68,6 +113,7 @@ public:
         const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 5, 50);
         for (int i = 0; i < runs; ++i) seconds.push_back(once());
         Answer answer;
+        answer.fastest = *std::min_element(seconds.begin(), seconds.end());
         answer.seconds = median(std::move(seconds));
         answer.method = method_;
         if (case_.operation == Operation::ThinQr) measure(answer);
@@ -146,21 +192,26 @@ void bench_ranks(const BenchArguments& given) {
 #endif
     std::vector<int> counts = arguments.ranks;
     if (counts.empty()) counts = {1, 2, 4};
-    results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10} {:>10} {:>10} {:>13} {:>10}\n", "rows x columns", "type", "op",
-                "ranks", "method", "ms", "GFLOP/s", "speed-up", "‖I − QᵀQ‖", "residual");
+    results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10} {:>10} {:>10} {:>13} {:>10} {:>11} {:>16}\n", "rows x columns",
+                "type", "op", "ranks", "method", "ms", "GFLOP/s", "speed-up", "‖I − QᵀQ‖", "residual",
+                on_gpus ? "" : "planned ms", on_gpus ? "" : "fastest/planned");
     for (const Case& c : requested_cases(arguments)) {
         double of_first = 0;
         for (const int ranks : counts) {
             throw_if_interrupted();
             Answer answer;
+            const int threads_each = std::max(1, threads / ranks);
+            double planned = -1;
             with_dtype(c.dtype, [&]<class T>(T) {
+                const auto plan = [&] { return planned_seconds<T>(c, ranks, threads_each, arguments.common.options); };
+                if (!on_gpus) planned = plan();
                 const auto of = [&]<class D>(Context<D>& ctx, Communicator& comm) {
                     const Answer found = Rank<T, D>(ctx, comm, c, arguments).run();
                     if (comm.rank() == 0) answer = found;
                 };
                 run_ranks(ranks, [&](Communicator& control) {
                     if (!on_gpus) {
-                        Context<Host> ctx(std::max(1, threads / ranks));
+                        Context<Host> ctx(threads_each);
                         return of(ctx, control);
                     }
 #ifdef QUOIN_HAVE_NCCL
@@ -170,16 +221,19 @@ void bench_ranks(const BenchArguments& given) {
                     of(ctx, comm);
 #endif
                 });
+                if (!on_gpus && planned >= 0) planned = std::min(planned, plan());  // other programs disturb either
             });
             if (of_first == 0) of_first = answer.seconds * counts.front();
             const auto [m, n] = c.shape;
             const double flops = operation_flops(c.operation, m, n);
-            results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10.4g} {:>10.4g} {:>10.2f} {:>13} {:>10}\n",
+            results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10.4g} {:>10.4g} {:>10.2f} {:>13} {:>10} {:>11} {:>16}\n",
                         fmt::format("{}x{}", m, n), quoin::to_string(c.dtype), to_string(c.operation), ranks,
                         quoin::to_string(answer.method), 1e3 * answer.seconds, 1e-9 * flops / answer.seconds,
                         of_first / answer.seconds,
                         answer.orthogonality < 0 ? "" : fmt::format("{:.2g}", answer.orthogonality),
-                        answer.residual < 0 ? "" : fmt::format("{:.2g}", answer.residual));
+                        answer.residual < 0 ? "" : fmt::format("{:.2g}", answer.residual),
+                        planned < 0 ? "" : fmt::format("{:.4g}", 1e3 * planned),
+                        planned < 0 ? "" : fmt::format("{:.2f}", answer.fastest / planned));
             JsonLine json;
             json.add("rows", m)
                 .add("cols", n)
@@ -188,6 +242,7 @@ void bench_ranks(const BenchArguments& given) {
             json.add("ranks", Index{ranks}).add("method", quoin::to_string(answer.method));
             json.add_measured("seconds", answer.seconds).add_measured("gflops", 1e-9 * flops / answer.seconds);
             json.add_measured("orthogonality", answer.orthogonality).add_measured("residual", answer.residual);
+            json.add_measured("fastest_seconds", answer.fastest).add_measured("planned_seconds", planned);
             results.add(json);
         }
     }

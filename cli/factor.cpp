@@ -162,13 +162,7 @@ void add_factor(CLI::App& program) {
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
     add_factor_files(command, *arguments);
     add_memory_argument(command, arguments->memory);
-    add_choice(
-        command, "--second-pass", arguments->second_pass,
-        {SecondPass::Auto, SecondPass::Stored, SecondPass::Recomputed},
-        "How a matrix larger than --memory gets the reflectors for Q: stored (on the disk until then, as large as\n"
-        "A), recomputed (2mn² flops more) or auto (default: auto)");
-    command.add_flag("--restart", arguments->restart,
-                     "Start again: delete the journal that a stopped run left in --out, with all that it had finished");
+    add_file_route(command, *arguments);
     add_gpu_memory_argument(command, arguments->gpu_memory);
     command
         .add_option("--gpus", arguments->gpus,

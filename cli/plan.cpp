@@ -11,6 +11,7 @@
 #include "machine_limits.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
+#include "rank_rate.hpp"
 #include "stopwatch.hpp"
 #include "streaming_layout.hpp"
 #include "subcommands.hpp"
@@ -26,7 +27,7 @@ struct PlanArguments {
     QForm q = QForm::Explicit;
     Index gpu_memory = 0;
     Index memory = 0;
-    Index ranks = 0, block = 64;
+    Index ranks = 0, per_machine = 1, block = 64;
     Shape grid{0, 0};
     double latency = 2e-6, bandwidth = 25e9;
 };
@@ -216,17 +217,7 @@ double measure_flops(double flops, F&& call) {
     return flops / least;
 }
 
-/// Of its method on as many of its rows as tell, and not so many that it takes long.
-template <class T>
-double measure_rank(Context<Host>& ctx, const RankPlan& plan, Index n, Options options) {
-    const Index enough = (Index{1} << 22) / std::max<Index>(1, n);
-    Matrix<T> A(std::min(plan.rows, std::max(8 * n, enough)), n);
-    fill_normal(A, 1);
-    options.method = plan.method;
-    return measure_flops(plan_qr<T>(ctx, A.rows(), n, options).flops, [&] { qr(ctx, A.view(), options); });
-}
-
-/// The same of a part of its part of a block-cyclic matrix.
+/// Of a part of its part of a block-cyclic matrix.
 template <class T>
 double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, BlockCyclic layout) {
     layout.cols = std::min<Index>(plan.cols, 1024);
@@ -249,7 +240,7 @@ template <class T>
 void print_rank_plans(const PlanArguments& arguments, Shape shape) {
     Context<Host> ctx = make_context(arguments.common);
     const Options& given = arguments.common.options;
-    const int ranks = static_cast<int>(arguments.ranks);
+    const int ranks = static_cast<int>(arguments.ranks), per_machine = static_cast<int>(arguments.per_machine);
     const bool json = arguments.common.json;
     if (!json) {
         fmt::print("{} x {} {} on {} ranks of {} threads: {:.3g} us a message, {:.3g} GB/s between two ranks\n",
@@ -289,7 +280,8 @@ void print_rank_plans(const PlanArguments& arguments, Shape shape) {
         const Method taken = plan_of(given.method).method;
         for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
             const RankPlan plan = plan_of(method);
-            print(to_string(method), plan, measure_rank<T>(ctx, plan, shape.cols, given), plan.rows, method == taken);
+            print(to_string(method), plan, measure_rank<T>(per_machine, ctx.threads(), plan, shape.cols, given),
+                  plan.rows, method == taken);
         }
     }
     if (!by_grid) return;
@@ -339,6 +331,16 @@ void add_plan(CLI::App& program) {
         },
         "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
         "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
+    add_parsed(
+        command, "--ranks-per-machine", "N",
+        [arguments](const std::string& text) {
+            arguments->per_machine = parse_dimension("--ranks-per-machine", text);
+            if (arguments->per_machine < 1 || arguments->per_machine > 4096)
+                refuse_argument("--ranks-per-machine", "it must be from 1 to 4096");
+        },
+        "With --ranks: so many compute here at a time while one is measured, and share cores and memory as they will\n"
+        "on their machine (default: 1)")
+        ->needs(ranks);
     add_parsed(
         command, "--latency", "TIME",
         [arguments](const std::string& text) { arguments->latency = parse_seconds("--latency", text); },

@@ -15,7 +15,7 @@ ALLOWED = {
     "src/comm": "",
     "src/algorithms": "src/comm src/primitives src/devices.hpp",
     "src/io": "",
-    "src/file_qr": "src/algorithms src/primitives src/devices.hpp src/io",
+    "src/file_qr": "src/algorithms src/comm src/primitives src/devices.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",
     "src/scalapack": "src/lapack",
     "src": "src/io src/host",  # error, trace, version

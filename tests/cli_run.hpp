@@ -86,6 +86,17 @@ public:
 
     void send(int signal) const { kill(pid_, signal); }
 
+    /// Those that it has started, such as the ranks of mpiexec.
+    std::vector<pid_t> children() const {
+        std::vector<pid_t> found;
+        std::error_code gone;
+        for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid_), gone)) {
+            std::istringstream pids(contents(task.path() / "children"));
+            found.insert(found.end(), std::istream_iterator<pid_t>(pids), {});
+        }
+        return found;
+    }
+
     /// Returns once the program has its handler of `signal`, which would end it before: at the start of a computation.
     void wait_until_caught(int signal) const {
         const std::string status = "/proc/" + std::to_string(pid_) + "/status", key = "SigCgt:";

@@ -100,7 +100,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
-        {"plan", "dtype q memory device gpu-memory ranks latency bandwidth grid block " + common + factoring +
+        {"plan", "dtype q memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " + common + factoring +
                      "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},

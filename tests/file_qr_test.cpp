@@ -60,7 +60,7 @@ extern "C" int fdatasync(int fd) {
         const std::string path = path_of(fd);
         const std::lock_guard lock(disk);
         unflushed.erase(path);
-        if (path.ends_with("/quoin-journal/journal")) {
+        if (path.find("/quoin-journal/") != path.npos && path.ends_with("/journal")) {
             if (lines_until_full == 0) {
                 errno = ENOSPC;
                 return -1;
@@ -114,6 +114,29 @@ protected:
     std::string outputs_of(const FileOptions& options) {
         factor(options);
         return outputs();
+    }
+
+    /// That of the rank that needs most.
+    FileOptions tight_by(int ranks, Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
+        FileOptions options{0, want_q, second_pass};
+        options.journal_seconds = 0;
+        double most = 0;
+        for (int rank = 0; rank < ranks; ++rank)
+            most = std::max(most, plan_file_qr<T>(ctx, m, n, options, ranks, rank).memory_bytes);
+        options.memory = most;
+        return options;
+    }
+    /// By several ranks, from `first_step` of all of them on.
+    Index factor_by(int ranks, const FileOptions& options) {
+        std::atomic<Index> first_step{0};
+        run_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> own(1);
+            FileQR<T> f(own, comm, path("A.npy"), path("out"), options);
+            f.run(own);
+            f.commit();
+            first_step += f.report().first_step;
+        });
+        return first_step;
     }
 
     /// Runs that end as a line of their journal is flushed, until `steps` steps or more are on the disk, and not all.
@@ -384,6 +407,171 @@ TYPED_TEST(FileQRTest, ALineOfTheJournalIsFlushedAfterWhatItClaims) {
             for (const std::string& file : claimed_early) ADD_FAILURE() << m << "x" << n << ": " << file;
         }
     }
+}
+
+// ---- rows of a file over ranks ------------------------------------------------------------------------------------------
+
+Index lines_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+/// √N blocks of a rank and ⌈log₂P⌉ merges.
+double ranks_law(const FilePlan& plan) { return file_law(plan) + law * std::ceil(std::log2(plan.ranks)); }
+
+TYPED_TEST(FileQRTest, RanksObeyTheLawForAnyMatrix) {
+    using T = TypeParam;
+    const Index m = 703, n = 17;
+    constexpr int ranks_in_turn[] = {2, 3, 4, 7};
+    int turn = 0;
+    for (const Gallery matrix_class : gallery()) {
+        const int ranks = ranks_in_turn[turn % 4];
+        const SecondPass second_pass = passes[turn++ / 4 % 2];
+        SCOPED_TRACE(fmt::format("{} by {} ranks, {}", to_string(matrix_class), ranks, to_string(second_pass)));
+        const Matrix<T> A = generate<T>(matrix_class, m, n);
+        this->save(A.view(), ranks == 3);
+        const FileOptions options = this->tight_by(ranks, m, n, second_pass);
+        const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options, ranks, 0);
+        EXPECT_EQ(plan.route, FileRoute::RowBlocks);
+        EXPECT_GE(plan.blocks, 2);
+        EXPECT_EQ(this->factor_by(ranks, options), 0);
+        const Matrix<T> Q = this->q(), R = this->r();
+        EXPECT_LE(orthogonality_error<T>(Q.view(), n), ranks_law(plan));
+        EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view()), ranks_law(plan));
+        EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+        EXPECT_FALSE(fs::exists(this->path("out/quoin-journal")));
+        if (quick() && turn == 4) break;
+    }
+}
+
+TYPED_TEST(FileQRTest, OneRankIsAsOneProcess) {
+    const Index m = 700, n = 12;
+    this->save(random_normal<TypeParam>(m, n).view());
+    const std::string expected = this->outputs_of(this->tight(m, n));
+    this->factor_by(1, this->tight(m, n));
+    EXPECT_TRUE(expected == this->outputs());
+}
+
+/// A full disk ends the runs: one rank's line is not written, and every rank throws.
+TYPED_TEST(FileQRTest, AStoppedRunOfRanksGoesOnToTheSameBits) {
+    using T = TypeParam;
+    const Index m = 1500, n = 24;
+    const int ranks = 3;
+    this->save(random_normal<T>(m, n).view());
+    for (const auto& [second_pass, want_q] :
+         {std::pair{SecondPass::Stored, true}, {SecondPass::Recomputed, true}, {SecondPass::Auto, false}}) {
+        const FileOptions options = this->tight_by(ranks, m, n, second_pass, want_q);
+        this->factor_by(ranks, options);
+        const std::string expected = this->outputs();
+        int runs = 0;
+        // two lines of each rank before its steps; then each run gets a few further
+        for (bool over = false; !over && runs < 100; ++runs) {
+            lines_until_full = (runs == 0 ? 2 * ranks : 0) + 2 + runs % 3;
+            std::atomic<int> failed{0};
+            try {
+                run_ranks(ranks, [&](Communicator& comm) {
+                    Context<Host> own(1);
+                    FileQR<T> f(own, comm, this->path("A.npy"), this->path("out"), options);
+                    try {
+                        f.run(own);
+                    } catch (const Error& e) {
+                        ++failed;
+                        EXPECT_EQ(e.code(), ErrorCode::UnwritableFile) << e.what();
+                        EXPECT_NE(std::string(e.what()).find("rank "), std::string::npos) << e.what();
+                        throw;
+                    }
+                    f.commit();
+                });
+                over = true;
+            } catch (const Error&) {
+                EXPECT_EQ(failed, ranks);
+            }
+            lines_until_full = -1;
+        }
+        EXPECT_GE(runs, 4);
+        EXPECT_TRUE(expected == this->outputs()) << to_string(second_pass) << (want_q ? "" : ", R alone");
+    }
+}
+
+TYPED_TEST(FileQRTest, ABadEntryOfOneRankIsAnErrorOfAll) {
+    using T = TypeParam;
+    const Index m = 1000, n = 9;
+    for (const Index row : {0, 600, 999}) {
+        Matrix<T> A = random_normal<T>(m, n);
+        A(row, 5) = std::numeric_limits<T>::quiet_NaN();
+        this->save(A.view());
+        std::atomic<int> named{0};
+        EXPECT_THROW(run_ranks(3,
+                               [&](Communicator& comm) {
+                                   Context<Host> own(1);
+                                   FileQR<T> f(own, comm, this->path("A.npy"), this->path("out"),
+                                               this->tight_by(3, m, n));
+                                   try {
+                                       f.run(own);
+                                   } catch (const NonFiniteEntry& e) {
+                                       named += e.row == row && e.col == 5;
+                                       throw;
+                                   }
+                               }),
+                     NonFiniteEntry);
+        EXPECT_EQ(named, 3) << row;
+        EXPECT_TRUE(fs::is_empty(this->path("out")));
+    }
+}
+
+TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherNumberOfRanks) {
+    const Index m = 1000, n = 9;
+    this->save(random_normal<TypeParam>(m, n).view());
+    const FileOptions options = this->tight_by(3, m, n);
+    lines_until_full = 12;
+    EXPECT_THROW(this->factor_by(3, options), Error);
+    lines_until_full = -1;
+    // rank 0 has no step, and the others must not lose theirs
+    std::string left = this->file_bytes("out/quoin-journal/journal");
+    left.resize(left.find('\n', left.find('\n') + 1) + 1);
+    std::ofstream(this->path("out/quoin-journal/journal"), std::ios::binary) << left;
+    const auto refused = [&](const std::string& why, auto open) {
+        try {
+            open();
+            ADD_FAILURE() << why;
+        } catch (const InvalidArgument& e) {
+            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+        }
+    };
+    refused("ranks 3 instead of 2", [&] { this->factor_by(2, this->tight_by(2, m, n)); });
+    refused("ranks 3 instead of 1", [&] { this->factor(this->tight(m, n)); });
+    EXPECT_EQ(this->file_bytes("out/quoin-journal/journal"), left);
+    const auto steps_of = [&](int rank) {
+        return lines_in(this->file_bytes(fmt::format("out/quoin-journal/rank-{}/journal", rank))) - 2;
+    };
+    const Index steps = steps_of(1) + steps_of(2);
+    EXPECT_EQ(this->factor_by(3, options), steps);
+}
+
+/// Of the file, of the memory and between the ranks.
+TYPED_TEST(FileQRTest, WhatOneRankCannotDoIsAnErrorOfAll) {
+    const Index m = 1000, n = 9;
+    this->save(random_normal<TypeParam>(m, n).view());
+    const FileOptions options = this->tight_by(3, m, n);
+    EXPECT_THROW((plan_file_qr<TypeParam>(this->ctx, 27, n, options, 3, 0)), InvalidArgument);
+    const auto with = [&](auto change, ErrorCode code, const std::string& what) {
+        std::atomic<int> named{0};
+        EXPECT_THROW(run_ranks(3,
+                               [&](Communicator& comm) {
+                                   Context<Host> own(1);
+                                   FileOptions mine = options;
+                                   if (comm.rank() == 1) change(mine);
+                                   try {
+                                       FileQR<TypeParam>(own, comm, this->path("A.npy"), this->path("out"), mine);
+                                   } catch (const Error& e) {
+                                       named +=
+                                           e.code() == code && std::string(e.what()).find(what) != std::string::npos;
+                                       throw;
+                                   }
+                               }),
+                     Error);
+        EXPECT_EQ(named, 3) << what;
+        EXPECT_TRUE(fs::is_empty(this->path("out")));
+    };
+    with([](FileOptions& o) { o.want_q = false; }, ErrorCode::InvalidArgument, "FileOptions::want_q is 1 on rank 0");
+    with([](FileOptions& o) { o.memory -= 1; }, ErrorCode::OutOfMemory, "rank 1: ");
 }
 
 /// However slow the disk is to flush, work that no line of the journal stands for is bounded.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "arguments.hpp"
@@ -13,12 +12,6 @@ class App;
 }
 
 namespace quoin::cli {
-
-/// Rows of this rank.
-inline Range rows_of_rank(Index m, int ranks, int rank) {
-    const auto first = [&](Index r) { return m / ranks * r + std::min<Index>(m % ranks, r); };
-    return {first(rank), first(rank + 1)};
-}
 
 /// Adds --method as far as rows over ranks have one.
 void add_rank_method(CLI::App& command, Options& options);

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "quoin/file_qr.hpp"
+
 namespace CLI {
 class App;
 }
@@ -13,9 +15,25 @@ namespace quoin::cli {
 struct FactorFiles {
     std::string input, out;
     bool r_only = false, verify = false;
+    Index memory = 0;
+    SecondPass second_pass = SecondPass::Auto;
+    bool restart = false;
+
+    /// From file to file within `cap` bytes.
+    FileOptions file_options(double cap) const {
+        FileOptions options;
+        options.memory = cap;
+        options.want_q = !r_only || verify;
+        options.second_pass = second_pass;
+        options.restart = restart;
+        return options;
+    }
 };
 /// Adds A, --out, --r-only and --verify.
 void add_factor_files(CLI::App& command, FactorFiles& files);
+
+/// Adds --second-pass and --restart.
+void add_file_route(CLI::App& command, FactorFiles& files);
 
 /// All that it writes, with one option or another.
 inline const std::vector<std::string> every_output = {"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};

@@ -9,9 +9,12 @@
 #include <optional>
 
 #include "arguments.hpp"
+#include "byte_size.hpp"
 #include "factor_by_ranks.hpp"
+#include "factor_file_by_ranks.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
+#include "memory_cap.hpp"
 #include "mpi_session.hpp"
 #include "on_device.hpp"
 #include "program.hpp"
@@ -59,11 +62,21 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "Each process reads its share of the rows of A, and the shares are factored together: by cholesky-qr2 where\n"
         "it is certified, otherwise by tsqr, whose tree has the processes as its top levels. Process 0 writes R.npy;\n"
         "every process writes its rows of Q.npy. All processes need the files of A and of --out, and memory for\n"
-        "their rows of A and Q. What one process cannot do is an error of all. A run that is stopped leaves no file.\n"
+        "their rows of A and Q. What one process cannot do is an error of all.\n"
+        "\n"
+        "If the rows of a process do not fit --memory, each process takes its rows block by block from the .npy file\n"
+        "to the outputs. The folder quoin-journal in --out records what is done. If the run ends early, for whatever\n"
+        "reason, the same command with as many processes continues it. A run in memory leaves nothing when it is "
+        "stopped.\n"
         "\n"
         "With --device cuda each process computes on a GPU: on one of its own, connected by NCCL, if the machine has\n"
         "as many; otherwise the processes share them, and messages go through the host.");
     add_factor_files(command, *arguments);
+    add_byte_size_argument(command, "--memory", arguments->memory,
+                           "Most memory of one process for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes; with "
+                           "--device cuda\n"
+                           "it has no effect (default: its share of three quarters of what is available)");
+    add_file_route(command, *arguments);
     add_reading_arguments(command, arguments->reading);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
     add_rank_method(command, arguments->common.options);
@@ -73,7 +86,10 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "\n"
         "--threads are those of one process (default: the cores that it may use, shared among the processes that\n"
         "may use the same). --json prints rows, cols, dtype, ranks, method, seconds, gflops, messages_sent and\n"
-        "words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and orthogonality.");
+        "words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and orthogonality. From "
+        "file to\n"
+        "file it has blocks, block (its rows), first_step, steps, bytes_read and bytes_written in place of the "
+        "messages.");
     command.callback([arguments, &session] {
         const MpiSession& mpi = *session;
         if (arguments->common.threads == 0 && !std::getenv("OMP_NUM_THREADS")) arguments->common.threads = mpi.cores();
@@ -97,7 +113,12 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         }
         Context<Host> ctx = make_context(arguments->common);
         const InterruptGuard guard(ctx);
+        const double cap =
+            arguments->memory > 0 ? static_cast<double>(arguments->memory) : memory_cap(0) / mpi.neighbours();
         with_dtype(file->dtype(), [&]<class T>(T) {
+            if (const auto options = files_beside_ranks<T>(ctx, ranks, *arguments, arguments->common, *file, cap)) {
+                return factor_file_by_ranks<T>(ctx, ranks, *arguments, arguments->common, *file, *options);
+            }
             factor_by_ranks<T>(ctx, ranks, *arguments, arguments->common, *file,
                                fmt::format("{} threads each", ctx.threads()));
         });

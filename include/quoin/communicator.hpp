@@ -29,6 +29,12 @@ struct RankCosts {
     }
 };
 
+/// The rows of one of `size` ranks that share m rows evenly, the first ranks one more where it does not come out even.
+inline Range rows_of_rank(Index m, int size, int rank) {
+    const auto first = [&](Index r) { return m / size * r + (r < m % size ? r : m % size); };
+    return {first(rank), first(rank + 1)};
+}
+
 /// How `Communicator::all_reduce` joins the entries of the ranks.
 enum class Reduction { Sum, Max };
 

@@ -2,8 +2,9 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 
-#include "quoin/context.hpp"
+#include "quoin/communicator.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -38,7 +39,10 @@ struct FileOptions {
 
 /// The choices for one shape and cap, and what they cost: a pure value.
 struct FilePlan {
-    Index rows = 0, cols = 0;
+    Index rows = 0, cols = 0;  ///< rows of this rank
+    int ranks = 1;             ///< that share the rows of the file
+    Index first_row = 0;       ///< of this rank
+    Index all_rows = 0;        ///< of the file
     int element_bytes = 0;
     FileRoute route = FileRoute::RowBlocks;
     bool want_q = true;
@@ -64,6 +68,10 @@ struct FilePlan {
 /// OutOfMemory, as plan_out_of_core does, if a GPU's memory is too small.
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options);
+/// That of a rank, where several share the rows of the file evenly: RowBlocks. `options.memory` is that of one rank. Throws
+/// InvalidArgument where a rank would not have more than n rows.
+template <class T>
+FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options, int ranks, int rank);
 /// The same by way of a GPU, D = Cuda. Needs no GPU.
 template <class T, class D>
 FilePlan plan_file_qr(Index m, Index n, const FileOptions& options);
@@ -91,6 +99,14 @@ struct FileReport {
 /// Flops: 2mn² for R and as many for Q, times 1 + 2n/(3h) for blocks of h rows; 2mn² more where they are recomputed.
 /// Files are read ahead and written behind the computation, past the page cache.
 ///
+/// Several ranks share the rows of a file evenly: each has its own blocks, and
+///
+///     [R_0; …; R_{P−1}] = [E_0; …; E_{P−1}] R
+///
+/// of their triangles is TSQR, as `qr` over ranks; the backward pass of rank i begins with E_i. All ranks write rows of one Q.npy.
+/// Every rank makes the object and calls `run`, `commit` and `discard` together. An error of one rank is thrown on all of them by
+/// the end of the block that they are at.
+///
 /// A journal in the folder `quoin-journal` of the output says what is finished. After a run that ended for any reason,
 /// the next object for the same input, shape and options continues it, with the same bits. kill -9 loses the current step and
 /// what is being written to the disk: the previous step, or, if steps are shorter, `journal_seconds` of computation.
@@ -105,11 +121,14 @@ public:
     /// Opens the input and the journal; `folder` exists. Throws UnreadableFile, UnwritableFile (also if the disk has too little
     /// space), OutOfMemory, and InvalidArgument for a journal of another input or with other options.
     FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options);
+    /// The same by the ranks of `comm`, which outlives it. Each has a journal of its own, which another number of ranks refuses.
+    FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
+           const FileOptions& options) requires std::is_same_v<D, Host>;
     FileQR(FileQR&&) noexcept;
     ~FileQR();
 
     const FilePlan& plan() const;
-    /// Steps that are on the disk.
+    /// Steps of this rank that are on the disk.
     Index steps_done() const;
     /// Of this run's bytes, for any thread to ask.
     double fraction() const;

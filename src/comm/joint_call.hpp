@@ -26,6 +26,7 @@ enum class RankOperation : Index {
     Redistribute,
     Merge,
     Append,
+    FileQr,
     Fail
 };
 /// "qr", "r", "form_q", …

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -35,15 +36,15 @@ std::map<std::string, std::string> fields_of(const std::string& line) {
 
 /// All that the bits of the result depend on, and when the input was last written.
 template <class T, class D>
-std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& options) {
+std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& options, int ranks) {
     struct stat status;
     if (stat(A.path().c_str(), &status) != 0) throw UnreadableFile(A.path(), "cannot be inspected");
     const io::NpyHeader& header = A.header();
-    return fmt::format("quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} device={} q={}",
-                       version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                       header.rows, header.cols, static_cast<int>(header.type), header.swapped ? "s" : "",
-                       header.fortran_order ? "F" : "C", std::is_same_v<D, Host> ? "host" : "gpu",
-                       options.want_q ? "wanted" : "not-wanted");
+    return fmt::format(
+        "quoin={} kernels={} size={} time={}.{:09} rows={} columns={} type={}{} order={} device={} q={} ranks={}",
+        version(), build_info().kernels, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, header.rows,
+        header.cols, static_cast<int>(header.type), header.swapped ? "s" : "", header.fortran_order ? "F" : "C",
+        std::is_same_v<D, Host> ? "host" : "gpu", options.want_q ? "wanted" : "not-wanted", ranks);
 }
 
 std::string choices_of(const FilePlan& plan) {
@@ -78,6 +79,13 @@ private:
     Context<D>& ctx_;
 };
 
+/// Those of other ranks.
+bool has_folders(const std::string& folder) {
+    return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                       [](const fs::directory_entry& entry) { return entry.is_directory(); });
+}
+
+/// Of the files in the folder itself.
 double bytes_in(const std::string& folder) {
     double bytes = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -91,11 +99,14 @@ double bytes_in(const std::string& folder) {
 
 template <class T, class D>
 struct FileQR<T, D>::Impl {
-    Impl(Context<D>& ctx, const std::string& input, const std::string& folder_, const FileOptions& options)
+    /// `comm` is null where one process has all rows.
+    Impl(Context<D>& ctx, Communicator* comm_, const std::string& input, const std::string& folder_,
+         const FileOptions& options)
         : folder(folder_),
           journal_seconds(options.journal_seconds),
+          comm(comm_),
           A(input, bytes, staging),
-          journal((fs::path(folder_) / "quoin-journal").string()) {
+          journal(journal_of(rank())) {
         try {
             open(ctx, options);
         } catch (...) {
@@ -105,17 +116,33 @@ struct FileQR<T, D>::Impl {
     }
     ~Impl() { leave(); }
 
-    void open(Context<D>& ctx, const FileOptions& options) {
+    int rank() const { return comm ? comm->rank() : 0; }
+    int ranks() const { return comm ? comm->size() : 1; }
+    /// Rank 0 has the outputs beside its journal, and the journals of the others in folders there.
+    std::string journal_of(int rank) const {
+        const fs::path of_root = fs::path(folder) / "quoin-journal";
+        return (rank == 0 ? of_root : of_root / fmt::format("rank-{}", rank)).string();
+    }
+
+    FilePlan planned(Context<D>& ctx, const FileOptions& options) const {
         const io::NpyHeader& header = A.header();
-        const std::string identity = identity_of<T, D>(A, options);
+        if constexpr (std::is_same_v<D, Host>)
+            return plan_file_qr<T>(ctx, header.rows, header.cols, options, ranks(), rank());
+        else
+            return plan_file_qr<T>(ctx, header.rows, header.cols, options);
+    }
+
+    void open(Context<D>& ctx, const FileOptions& options) {
+        const std::string identity = identity_of<T, D>(A, options, ranks());
+        others_may_have_steps = has_folders(journal.folder());
         if (options.restart) journal.clear();
         const std::vector<std::string> lines = journal.lines();
         // a run that ended before its plan was there had nothing
         if (lines.size() < 2) {
-            plan = plan_file_qr<T>(ctx, header.rows, header.cols, options);
-            require_memory(options, fmt::format("{}: a {} x {} matrix needs", A.path(), header.rows, header.cols));
+            plan = planned(ctx, options);
+            require_memory(options, fmt::format("{}: a {} x {} matrix needs", A.path(), plan.all_rows, plan.cols));
             journal.clear();
-            require_space();
+            others_may_have_steps = false;
             journal.append(identity);
             journal.append(choices_of(plan));
             return;
@@ -128,14 +155,18 @@ struct FileQR<T, D>::Impl {
         }
         adopt(ctx, lines[1], options);
         report.first_step = steps_done();
-        if (!complete()) require_space();
+        complete = lines.back() == journal_end;
     }
 
     /// The choices of the run that the journal is of.
     void adopt(Context<D>& ctx, const std::string& choices, const FileOptions& options) {
         auto fields = fields_of(choices);
         const auto value = [&](const char* key) { return std::stoll(fields.at(key)); };
-        plan.rows = A.header().rows;
+        plan.ranks = ranks();
+        const Range rows = rows_of_rank(A.header().rows, plan.ranks, rank());
+        plan.rows = rows.size();
+        plan.first_row = rows.begin;
+        plan.all_rows = A.header().rows;
         plan.cols = A.header().cols;
         plan.element_bytes = sizeof(T);
         plan.want_q = options.want_q;
@@ -155,35 +186,38 @@ struct FileQR<T, D>::Impl {
                                       std::ceil(plan.memory_bytes), options.memory));
     }
 
-    void require_space() const {
+    /// Of this rank, beside what is there.
+    double bytes_needed() const { return plan.disk_bytes - bytes_in(journal.folder()); }
+    void require_space(double needed) const {
         struct statvfs disk;
-        if (statvfs(journal.folder().c_str(), &disk) != 0) return;
+        if (complete || statvfs(journal.folder().c_str(), &disk) != 0) return;
         const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
-        const double needed = plan.disk_bytes - bytes_in(journal.folder());
         if (needed > free) {
             throw UnwritableFile(folder, fmt::format("{:.3g} GB are needed on its disk and {:.3g} GB are free",
                                                      needed / 1e9, free / 1e9));
         }
     }
 
-    FileRun<T> files() { return {plan, journal_seconds, journal, A, staging, bytes, reading, writing, moved}; }
+    FileRun<T> files(FileRanks* by = nullptr) {
+        return {plan, journal_seconds, journal, A, staging, bytes, reading, writing, moved, by, journal_of(0)};
+    }
     Index steps_done() { return files().done("R") + files().done("Q"); }
-    bool complete() const { return !journal.lines().empty() && journal.lines().back() == journal_end; }
 
     /// A journal without a step has nothing to go on from.
     void leave() noexcept {
         try {
-            if (!removed && steps_done() == 0) remove();
+            if (steps_done() == 0 && !others_may_have_steps) remove();
         } catch (...) {
         }
     }
+    /// By rank 0, with the folders of all.
     void remove() {
-        journal.remove();
-        removed = true;
+        if (rank() == 0 && !std::exchange(removed, true)) journal.remove();
     }
 
     std::string folder;
     double journal_seconds;
+    Communicator* comm;
     io::ByteCounters bytes;
     BusyClock reading, writing;
     BytesMoved moved;
@@ -193,11 +227,39 @@ struct FileQR<T, D>::Impl {
     FilePlan plan;
     FileReport report;
     bool removed = false;
+    bool complete = false;  // on all ranks
+    bool others_may_have_steps = false;
 };
 
 template <class T, class D>
 FileQR<T, D>::FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options)
-    : impl_(std::make_unique<Impl>(ctx, input, folder, options)) {}
+    : impl_(std::make_unique<Impl>(ctx, nullptr, input, folder, options)) {
+    impl_->require_space(impl_->bytes_needed());
+}
+template <class T, class D>
+FileQR<T, D>::FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
+                     const FileOptions& options) requires std::is_same_v<D, Host> {
+    JointCall call(ctx, comm, RankOperation::FileQr);
+    const auto open = [&] { impl_ = std::make_unique<Impl>(ctx, &comm, input, folder, options); };
+    // where rank 0 begins anew, all do: it clears the folder first
+    call.attempt([&] {
+        if (comm.rank() == 0) open();
+    });
+    const auto of_root = call.agree({{"the size of an element", sizeof(T)},
+                                     {"FileOptions::want_q", options.want_q},
+                                     {"FileOptions::restart", options.restart}},
+                                    impl_ && impl_->complete);
+    call.attempt([&] {
+        if (comm.rank() > 0) open();
+    });
+    const auto needed = call.agree({}, impl_ ? static_cast<Index>(impl_->bytes_needed()) : 0);
+    impl_->complete = of_root[0] != 0;
+    call.attempt([&] {
+        if (comm.rank() == 0)
+            impl_->require_space(static_cast<double>(std::accumulate(needed.begin(), needed.end(), Index{0})));
+    });
+    call.agree();
+}
 template <class T, class D>
 FileQR<T, D>::FileQR(FileQR&&) noexcept = default;
 template <class T, class D>
@@ -254,18 +316,31 @@ void FileQR<T, D>::run(Context<D>& ctx) {
         f.report.bytes_from_device = f.moved.out;
     };
     try {
-        if (!f.complete()) {
+        if (!f.complete) {
             if constexpr (std::is_same_v<D, Host>) {
-                f.plan.route == FileRoute::RowBlocks ? run_row_blocks<T>(ctx, f.files())
+                std::optional<FileRanks> ranks;
+                if (f.ranks() > 1) ranks.emplace(ctx, *f.comm);
+                f.others_may_have_steps = f.ranks() > 1;
+                f.plan.route == FileRoute::RowBlocks ? run_row_blocks<T>(ctx, f.files(ranks ? &*ranks : nullptr))
                                                      : run_slabs<T, D>(ctx, f.files());
             } else {
                 const LimitedWorkspace<D> limit(ctx, f.plan.device_workspace_bytes);
                 run_slabs<T, D>(ctx, f.files());
                 f.report.device_memory_bytes = memory_in_use(ctx).own;
             }
+            f.complete = true;
         }
     } catch (const NonFiniteEntry&) {
         discard();  // the input has to change
+        throw;
+    } catch (const Error& e) {
+        measure();
+        // the ranks are together again, unless one of them is gone
+        if (f.ranks() > 1 && e.code() != ErrorCode::CommunicationFailure) {
+            Context<Host> host(1);
+            const auto steps = JointCall(host, *f.comm, RankOperation::FileQr).agree({}, f.steps_done());
+            f.others_may_have_steps = std::any_of(steps.begin(), steps.end(), [](Index done) { return done > 0; });
+        }
         throw;
     } catch (...) {
         measure();
@@ -277,7 +352,7 @@ void FileQR<T, D>::run(Context<D>& ctx) {
 template <class T, class D>
 void FileQR<T, D>::commit(bool keep_q) {
     Impl& f = *impl_;
-    if (!f.complete()) throw InvalidArgument("FileQR::commit: the factorization is not complete");
+    if (!f.complete) throw InvalidArgument("FileQR::commit: the factorization is not complete");
     const auto name = [&](const std::string& from, const char* to) {
         std::error_code error;
         // a commit that was cut off has taken it already
@@ -285,9 +360,18 @@ void FileQR<T, D>::commit(bool keep_q) {
         fs::rename(from, fs::path(f.folder) / to, error);
         if (error) throw UnwritableFile((fs::path(f.folder) / to).string(), error.message());
     };
-    if (keep_q && f.plan.want_q) name(q_path(), "Q.npy");
-    name(r_path(), "R.npy");
-    f.remove();
+    const auto commit_files = [&] {
+        if (f.rank() > 0) return;
+        if (keep_q && f.plan.want_q) name(q_path(), "Q.npy");
+        name(r_path(), "R.npy");
+        f.remove();
+    };
+    if (f.ranks() == 1) return commit_files();
+    Context<Host> host(1);
+    JointCall call(host, *f.comm, RankOperation::FileQr);
+    call.agree();  // no rank reads them any more
+    call.attempt(commit_files);
+    call.agree();
 }
 
 template <class T, class D>

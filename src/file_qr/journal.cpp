@@ -101,7 +101,7 @@ void Journal::append(const std::string& content) {
 void Journal::clear() {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error)) {
-        if (entry.path().string() != path_) fs::remove(entry.path(), error);
+        if (entry.path().string() != path_) fs::remove_all(entry.path(), error);
     }
     if (ftruncate(fd_, 0) != 0 || fsync(fd_) != 0) fail(errno);
     lines_.clear();

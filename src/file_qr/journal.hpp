@@ -25,7 +25,7 @@ public:
 
     /// `line` has no line break.
     void append(const std::string& line);
-    /// Begins anew: the other files of the folder go, and then the lines.
+    /// Begins anew: the other files and folders in the folder go, and then the lines.
     void clear();
     /// Removes the folder.
     void remove();

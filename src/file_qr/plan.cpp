@@ -10,6 +10,7 @@
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 #include "primitives/tuning.hpp"
+#include "quoin/distributed.hpp"
 
 namespace quoin {
 
@@ -17,7 +18,7 @@ namespace {
 
 template <class T>
 void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
-    const FileRowBlocks blocks{plan.rows, plan.cols, plan.block};
+    const FileRowBlocks blocks{plan.rows, plan.cols, plan.block, plan.first_row};
     const double s = sizeof(T), m = number(plan.rows), n = number(plan.cols), nn = n * n * s;
     const Plan node = plan_node<T>(ctx, blocks.node_rows(0), plan.cols, plan.want_q);
     const double M = number(node.rows), node_bytes = M * n * s, count = number(blocks.count());
@@ -42,6 +43,17 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
     plan.disk_bytes = 3 * nn;
     // the last R comes back once, for R.npy
     plan.bytes_read += plan.stored ? number(last.rows) * n * s : nn;
+    if (plan.ranks > 1) {
+        Options options;
+        options.method = Method::TSQR;
+        options.q = plan.want_q ? QForm::Explicit : QForm::None;
+        const RankPlan joined = plan_ranks<T>(ctx, plan.ranks * plan.cols, plan.cols, plan.ranks, options);
+        plan.memory_bytes += joined.memory_bytes;
+        plan.flops += joined.flops;
+        // R is in rank 0's file, and E in that of each
+        if (plan.first_row > 0) plan.bytes_written -= nn;
+        if (plan.want_q) plan.bytes_written += nn, plan.bytes_read += nn;
+    }
     if (!plan.want_q) return;
     plan.flops += 2 * (stacked - count * n / 3) * n * n + (plan.stored ? 0 : factor);
     plan.bytes_read += plan.stored ? v_bytes : m * n * s + (count - 1) * nn;
@@ -197,7 +209,7 @@ FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions
     } else {
         detail::checked_bytes(m, n, sizeof(T));
         FilePlan plan;
-        plan.rows = m;
+        plan.rows = plan.all_rows = m;
         plan.cols = n;
         plan.element_bytes = sizeof(T);
         plan.want_q = options.want_q;
@@ -212,6 +224,27 @@ FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions
     }
 }
 
+template <class T>
+FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options, int ranks, int rank) {
+    if (ranks == 1) return plan_file_qr<T, Host>(ctx, m, n, options);
+    detail::checked_bytes(m, n, sizeof(T));
+    if (m / ranks <= n) {
+        throw InvalidArgument(fmt::format(
+            "from file to file a rank needs more rows than columns, and a rank of {} has {} of {} rows and {} columns",
+            ranks, m / ranks, m, n));
+    }
+    const Range rows = rows_of_rank(m, ranks, rank);
+    FilePlan plan;
+    plan.rows = rows.size();
+    plan.cols = n;
+    plan.ranks = ranks;
+    plan.first_row = rows.begin;
+    plan.all_rows = m;
+    plan.element_bytes = sizeof(T);
+    plan.want_q = options.want_q;
+    return row_block_plan<T>(ctx, plan, options);
+}
+
 template <class T, class D>
 FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
     OutOfCoreOptions beyond;
@@ -221,7 +254,7 @@ FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
     const OutOfCorePlan fits = plan_out_of_core<T, D>(m, n, beyond);
     const Slabs slabs = slabs_of(fits);
     FilePlan plan;
-    plan.rows = m;
+    plan.rows = plan.all_rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.route = FileRoute::Slabs;
@@ -264,6 +297,8 @@ std::string to_string(const FilePlan& plan) {
     template FilePlan plan_file_qr<T, D>(const Context<D>&, Index, Index, const FileOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
+template FilePlan plan_file_qr<float>(const Context<Host>&, Index, Index, const FileOptions&, int, int);
+template FilePlan plan_file_qr<double>(const Context<Host>&, Index, Index, const FileOptions&, int, int);
 #ifdef QUOIN_HAVE_CUDA
 template FilePlan plan_file_qr<float, Cuda>(Index, Index, const FileOptions&);
 template FilePlan plan_file_qr<double, Cuda>(Index, Index, const FileOptions&);

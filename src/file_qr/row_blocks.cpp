@@ -13,7 +13,7 @@
 #include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
 #include "file_qr/run.hpp"
-#include "quoin/io.hpp"
+#include "quoin/distributed.hpp"
 
 namespace quoin {
 
@@ -52,7 +52,7 @@ public:
           run_(run),
           m_(run.plan.rows),
           n_(run.plan.cols),
-          blocks_{m_, n_, run.plan.block},
+          blocks_{m_, n_, run.plan.block, run.plan.first_row},
           triangles_(run.journal.path("triangles"), n_ * n_, run.bytes) {
         if (run.plan.stored) {
             const Plan plan = plan_of(0);
@@ -64,13 +64,34 @@ public:
 
     void run() {
         const Index count = blocks_.count(), factored = run_.done("R");
-        if (factored < count) forward(factored);
-        if (run_.records(journal_r) == 0) write_r();
-        if (run_.plan.want_q) backward(count - run_.done("Q"));
-        run_.journal.append(journal_end);
+        pass([&] {
+            if (factored < count) forward(factored);
+        });
+        const bool has_r = run_.records(journal_r) > 0;
+        if (run_.ranks) {
+            if (!run_.ranks->everywhere(has_r)) join_ranks();
+        } else if (!has_r) {
+            write_r(triangle_in_file(count - 1)->view());
+            run_.journal.append(r_is_written);
+        }
+        if (run_.plan.want_q) pass([&] { backward(count - run_.done("Q")); });
+        pass([&] {
+            if (is_root()) run_.journal.append(journal_end);
+        });
     }
 
 private:
+    static inline const std::string r_is_written = std::string(journal_r) + " is written";
+
+    bool is_root() const { return !run_.ranks || run_.ranks->is_root(); }
+    template <class Work>
+    void pass(Work work) {
+        run_.ranks ? run_.ranks->together(work) : work();
+    }
+    void step_is_computed(Index left) {
+        if (run_.ranks) run_.ranks->meet(left);
+    }
+
     Plan plan_of(Index i) const { return plan_node<T, Host>(ctx_, blocks_.node_rows(i), n_, run_.plan.want_q); }
 
     /// Where the second pass recomputes, every R_i is needed again; for R alone the last two that were written are there.
@@ -169,7 +190,11 @@ private:
         const Index count = blocks_.count();
         Square R = first > 0 ? triangle_in_file(first - 1) : Square();
         pipeline_.run(
-            count - first, [&](Index s) { read_a(first + s); }, [&](Index s) { factor(first + s, R); },
+            count - first, [&](Index s) { read_a(first + s); },
+            [&](Index s) {
+                factor(first + s, R);
+                step_is_computed(count - first - s - 1);
+            },
             [&](Index s) { R = triangle_of(first + s); },
             [&](Index s) {
                 const Index i = first + s;
@@ -184,18 +209,40 @@ private:
         out_.wait();
     }
 
-    void write_r() {
-        const io::NpyBlockWriter<T> R(run_.r_path(), true, n_, n_, run_.bytes);
-        R.write_cols(0, triangle_in_file(blocks_.count() - 1)->view());
-        R.flush();
-        run_.journal.append(std::string(journal_r) + " is written");
+    void write_r(MatrixView<const T> R) {
+        const io::NpyBlockWriter<T> file(run_.r_path(), true, n_, n_, run_.bytes);
+        file.write_cols(0, R);
+        file.flush();
     }
+
+    /// [R_0; …; R_{P−1}] = [E_0; …; E_{P−1}] R of the ranks: R and, where the last block of the backward pass looks for it, E_i of
+    /// this rank. No rank goes on to that pass, which drops V, before all have theirs on the disk.
+    void join_ranks() {
+        Square mine;
+        pass([&] { mine = triangle_in_file(blocks_.count() - 1); });
+        Options options;
+        options.method = Method::TSQR;
+        options.q = run_.plan.want_q ? QForm::Explicit : QForm::None;
+        auto f = qr<T, Host>(ctx_, run_.ranks->comm(), mine->view(), options);
+        const Matrix<T> R = f.r(ctx_, Ranks::Root), E = run_.plan.want_q ? std::move(f).take_q(ctx_) : Matrix<T>();
+        pass([&] {
+            if (is_root()) write_r(R.view());
+            if (run_.plan.want_q) {
+                if (is_root()) open_q().flush();  // its header
+                triangles_.write(e_slot(blocks_.count()), E.view());
+                triangles_.flush();
+            }
+            run_.journal.append(r_is_written);
+        });
+    }
+
+    io::NpyBlockWriter<T>& open_q() { return q_.emplace(run_.q_path(), false, run_.plan.all_rows, n_, run_.bytes); }
 
     /// Blocks [0, left) have no rows of Q yet.
     void backward(Index left) {
         const Index count = blocks_.count();
-        q_.emplace(run_.q_path(), false, m_, n_, run_.bytes);
-        Square E = left < count ? square_in_file(e_slot(left)) : identity();
+        open_q();
+        Square E = left < count || run_.ranks ? square_in_file(e_slot(left)) : identity();
         const auto block = [&](Index s) { return left - 1 - s; };
         pipeline_.run(
             left, [&](Index s) { run_.plan.stored ? read_v(block(s)) : read_a(block(s)); },
@@ -203,6 +250,7 @@ private:
                 const Index i = block(s);
                 if (!run_.plan.stored) factor(i, i > 0 ? square_in_file(i - 1) : Square());
                 form_node<T, Host>(ctx_, plan_of(i), node_of(i), E->view());
+                step_is_computed(i);
             },
             [&](Index s) {
                 auto above = std::make_shared<Matrix<T>>(n_, n_);
@@ -248,7 +296,10 @@ private:
 
 template <class T>
 void run_row_blocks(Context<Host>& ctx, const FileRun<T>& run) {
-    RowBlocksRun<T>(ctx, run).run();
+    std::optional<RowBlocksRun<T>> blocks;
+    const auto open = [&] { blocks.emplace(ctx, run); };
+    run.ranks ? run.ranks->together(open) : open();
+    blocks->run();
 }
 
 template void run_row_blocks<float>(Context<Host>&, const FileRun<float>&);

@@ -2,6 +2,7 @@
 
 // What both routes over files share.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -10,6 +11,7 @@
 
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
+#include "comm/joint_call.hpp"
 #include "file_qr/journal.hpp"
 #include "io/npy_blocks.hpp"
 #include "quoin/file_qr.hpp"
@@ -68,6 +70,34 @@ public:
 inline void wait_for(Context<Host>&, Context<Disk>& disk) { disk.wait(); }
 inline void wait_for(Context<Disk>&, Context<Host>&) {}  // the host's work is done when it has been asked for
 
+/// A run of several ranks, each with its own rows and journal: their passes are side by side, and what one rank throws all throw.
+class FileRanks {
+public:
+    FileRanks(Context<Host>& ctx, Communicator& comm) : call_(ctx, comm, RankOperation::FileQr) {}
+    Communicator& comm() const { return call_.comm(); }
+    bool is_root() const { return comm().rank() == 0; }
+
+    /// Does a pass, and waits for that of the other ranks.
+    template <class Pass>
+    void together(Pass&& pass) {
+        all_done_ = false;
+        call_.attempt(pass);
+        while (!all_done_) meet(0);
+        call_.agree();
+    }
+    /// A step of the pass is computed, and `left` are not. Throws where another rank has failed.
+    void meet(Index left) { all_done_ = everywhere(left == 0); }
+    /// Whether it is so on every rank.
+    bool everywhere(bool here) {
+        const auto there = call_.agree({}, here);
+        return std::all_of(there.begin(), there.end(), [](Index is_so) { return is_so != 0; });
+    }
+
+private:
+    JointCall call_;
+    bool all_done_ = true;
+};
+
 /// One run: its input, its journal and unfinished files, what it moves.
 template <class T>
 struct FileRun {
@@ -80,6 +110,8 @@ struct FileRun {
     BusyClock& reading;
     BusyClock& writing;
     BytesMoved& moved;
+    FileRanks* ranks = nullptr;              // none: one process has all rows
+    std::string outputs = journal.folder();  // the folder of the unfinished R and Q, of all ranks
 
     /// Steps of a pass that are on the disk: k of the last line "R k" or "Q k" of the journal.
     Index done(const std::string& pass) const {
@@ -94,11 +126,11 @@ struct FileRun {
         for (const std::string& line : journal.lines()) count += line.starts_with(pass + " ");
         return count;
     }
-    std::string r_path() const { return journal.path("R.npy"); }
-    std::string q_path() const { return journal.path("Q.npy"); }
+    std::string r_path() const { return outputs + "/R.npy"; }
+    std::string q_path() const { return outputs + "/Q.npy"; }
 };
 
-/// Beside those lines: R.npy is complete; nothing is left to do but `commit`.
+/// Beside those lines: R.npy is complete, and of several ranks E of this one is on the disk; nothing is left to do but `commit`.
 inline constexpr const char* journal_r = "R.npy";
 inline constexpr const char* journal_end = "done";
 

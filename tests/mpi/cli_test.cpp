@@ -8,13 +8,14 @@ namespace quoin::test {
 namespace {
 
 /// By so many processes.
-Outcome quoin_by(int processes, const std::string& line) {
+Process start_by(int processes, const std::string& line) {
     std::istringstream words(line);
     std::vector<std::string> arguments = {"--oversubscribe", "-q", "-n", std::to_string(processes),
                                           Process::quoin_path()};
     arguments.insert(arguments.end(), std::istream_iterator<std::string>(words), {});
-    return Process(QUOIN_MPIEXEC, std::move(arguments)).wait();
+    return Process(QUOIN_MPIEXEC, std::move(arguments));
 }
+Outcome quoin_by(int processes, const std::string& line) { return start_by(processes, line).wait(); }
 
 /// mpiexec adds lines of its own.
 void expect_error_once(const Outcome& outcome, int exit_code, std::initializer_list<std::string> fragments) {
@@ -107,6 +108,60 @@ TEST_F(CliOfSeveral, AnErrorOfOneIsSaidOnceAndLeavesNoFile) {
     expect_error_once(quoin_by(2, "factor A.npy --out out"), exit_code_of(ErrorCode::UnwritableFile),
                       {"rank 0", "V.npy"});
     EXPECT_EQ(names_in("out"), std::vector<std::string>{"V.npy"});
+}
+
+/// Whatever ends a run from file to file, the same command goes on to the same bytes.
+TEST_F(CliOfSeveral, KilledItGoesOnFromItsJournals) {
+    const Index m = 20000, n = 24;
+    save("A.npy", random_normal<double>(m, n));
+    const std::string line = "factor A.npy --out f --json --memory 210KiB --second-pass recomputed";
+    const Outcome whole = quoin_by(3, line + " --verify");
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    EXPECT_EQ(json_value(whole.out, "method"), "\"streaming-tsqr\"");
+    EXPECT_EQ(json_number(whole.out, "first_step"), 0);
+    const double steps = json_number(whole.out, "steps"), unit = n * unit_roundoff<double>;
+    ASSERT_GE(steps, 200);
+    EXPECT_LE(json_number(whole.out, "orthogonality"), law * std::sqrt(steps) * unit);
+    EXPECT_LE(json_number(whole.out, "residual"), law * std::sqrt(steps) * unit);
+    const auto outputs = [] { return contents("f/Q.npy") + contents("f/R.npy"); };
+    const std::string expected = outputs();
+    fs::remove_all("f");
+
+    const auto lines_of_rank_1 = [] { return lines_of(contents("f/quoin-journal/rank-1/journal")).size(); };
+    for (const bool by_ctrl_c : {false, true}) {
+        const std::size_t before = lines_of_rank_1();
+        Process run = start_by(3, line);
+        const auto start = std::chrono::steady_clock::now();
+        while (lines_of_rank_1() < before + 4 && std::chrono::steady_clock::now() - start < std::chrono::seconds(20))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (by_ctrl_c) {
+            run.send(SIGINT);
+        } else {
+            const auto ranks = run.children();
+            ASSERT_GE(ranks.size(), 3u);
+            kill(ranks.back(), SIGKILL);
+        }
+        const auto ended = std::chrono::steady_clock::now();
+        EXPECT_NE(run.wait().exit_code, 0);
+        EXPECT_LE(std::chrono::steady_clock::now() - ended, std::chrono::seconds(10));
+        EXPECT_EQ(names_in("f"), std::vector<std::string>{"quoin-journal"});
+    }
+    const Outcome finished = quoin_by(3, line);
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_NE(finished.err.find("going on from f/quoin-journal"), std::string::npos) << finished.err;
+    EXPECT_GT(json_number(finished.out, "first_step"), 0);
+    EXPECT_TRUE(expected == outputs());
+    EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
+}
+
+/// What does not fit goes from file to file, or is refused with what would do.
+TEST_F(CliOfSeveral, RefusesWhatDoesNotFit) {
+    save("A.npy", random_normal<double>(900, 200));
+    for (const std::string options : {"--memory 100KiB", "--memory 1MiB --method cholesky-qr2"}) {
+        expect_error_once(quoin_by(2, "factor A.npy --out out " + options), exit_code_of(ErrorCode::OutOfMemory),
+                          {"A.npy", "the smallest cap that works is --memory"});
+    }
+    EXPECT_FALSE(fs::exists("out"));
 }
 
 /// A process of an MPI program may run quoin by itself.
