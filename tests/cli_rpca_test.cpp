@@ -474,6 +474,73 @@ TEST_F(Rpca, AnInterruptKeepsWhatIsDone) {
     EXPECT_NE(outcome.out.find("before the interrupt"), std::string::npos) << outcome.out;
     EXPECT_EQ(static_cast<double>(load<float>("d/S.npy").cols()), frames);
     EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+    EXPECT_NE(outcome.out.find("d/quoin-journal: the same command goes on"), std::string::npos) << outcome.out;
+}
+
+/// Windows that a journal has finished.
+Index journal_windows(const std::string& folder) {
+    return static_cast<Index>(lines_of(contents(folder + "/quoin-journal/journal")).size()) - 1;
+}
+
+TEST_F(Rpca, AKilledRunGoesOn) {
+    const std::string scene = "rpca --synthetic --frames 100 --window 10 --scale 64x48 --npy --json --out ";
+    const Outcome whole = quoin_run(scene + "whole");
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    EXPECT_FALSE(fs::exists("whole/quoin-journal"));
+    std::istringstream words(scene + "d");
+    Process process({std::istream_iterator<std::string>(words), {}});
+    while (journal_windows("d") < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.send(SIGKILL);
+    ASSERT_EQ(process.wait().exit_code, 128 + SIGKILL);
+    EXPECT_FALSE(fs::exists("d/mask.mp4"));
+    const std::string part = "rpca d/quoin-journal/mask-00002.mp4 --iterations 1 --out e --json";
+    EXPECT_EQ(json_number(quoin_run(part).out, "frames"), 10);
+
+    expect_error(quoin_run("rpca --synthetic --frames 100 --window 12 --scale 64x48 --npy --out d"),
+                 exit_code_of(ErrorCode::InvalidArgument), {"d/quoin-journal", "window 10 instead of 12", "--restart"});
+    const Outcome rest = quoin_run(scene + "d");
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_NE(rest.err.find("frames are kept in d/quoin-journal"), std::string::npos) << rest.err;
+    EXPECT_GE(json_number(rest.out, "first_frame"), 20);
+    EXPECT_EQ(json_number(rest.out, "frames"), 100);
+    EXPECT_EQ(json_number(rest.out, "f"), json_number(whole.out, "f"));
+    EXPECT_EQ(names_in("d"), names_in("whole"));
+    for (const char* name : {"background.mp4", "mask.mp4", "comparison.png", "L.npy", "S.npy"})
+        EXPECT_TRUE(contents(std::string("d/") + name) == contents(std::string("whole/") + name)) << name;
+}
+
+TEST_F(Rpca, AFullDiskKeepsWhatIsDone) {
+    const std::string scene = "rpca --synthetic --frames 40 --window 10 --scale 64x48 --npy --json --out d";
+    // a limit on the size of files stands for a full disk: L of a window fits, that of all does not
+    struct rlimit before {};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const struct rlimit small = {300000, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const Outcome outcome = quoin_run(scene);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    EXPECT_EQ(outcome.exit_code, exit_code_of(ErrorCode::UnwritableFile));
+    EXPECT_NE(outcome.err.find("40 frames are kept in d/quoin-journal"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("d/L.npy: File too large"), std::string::npos) << outcome.err;
+    const Outcome rest = quoin_run(scene);
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_EQ(json_number(rest.out, "first_frame"), 40);
+    EXPECT_EQ(load<float>("d/L.npy").cols(), 40);
+}
+
+TEST_F(Rpca, AKilledStreamLeavesItsParts) {
+    const std::string scene = "rpca --synthetic --online --scale 32x32 --frames 100000 --out d";
+    std::istringstream words(scene);
+    Process process({std::istream_iterator<std::string>(words), {}});
+    while (journal_windows("d") < 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.send(SIGKILL);
+    process.wait();
+    const std::string part = "rpca d/quoin-journal/mask-00001.mp4 --frames 300 --iterations 1 --out e --json";
+    EXPECT_EQ(json_number(quoin_run(part).out, "frames"), 250);
+    expect_error(quoin_run(scene), exit_code_of(ErrorCode::InvalidArgument), {"frames are kept", "--restart"});
+    EXPECT_EQ(quoin_run("rpca --synthetic --online --scale 32x32 --frames 10 --restart --out d").exit_code, 0);
+    EXPECT_FALSE(fs::exists("d/quoin-journal"));
 }
 
 TEST_F(Rpca, AnInterruptOfTheFirstWindowLeavesNothing) {

@@ -106,7 +106,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
         {"info", common},
         {"rpca", "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " +
                      common + reading +
-                     "start frames scale color gray dtype window carry masks online forget threshold npy ground-truth "
+                     "start frames scale color gray dtype window carry masks online forget threshold restart npy ground-truth "
                      "synthetic scene-with write-scene "},
         {"lyapunov",
          "exponents time until transient alignment every seed checkpoint checkpoint-every out plot covariant split "

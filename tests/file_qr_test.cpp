@@ -310,7 +310,7 @@ TYPED_TEST(FileQRTest, ColumnsThatTravelGiveTheSameBits) {
                 io::NpyBlockReader<T> input(this->path("A.npy"), bytes, staging);
                 plan.chunk = chunk;
                 const auto run = [&](bool want_q) {
-                    Journal journal(folder);
+                    io::Journal journal(folder);
                     BytesMoved moved;
                     plan.want_q = want_q;
                     run_slabs<T, Host>(this->ctx, {plan, 0, journal, input, staging, bytes, clock, clock, moved});

@@ -345,6 +345,15 @@ auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> opti
     return window;
 }
 
+template <class T, class D>
+void RobustPcaWindows<T, D>::set_background(Matrix<T, D> background) {
+    if (background.cols() > carried_ || (background.cols() > 0 && background.rows() != rows_)) {
+        throw InvalidArgument(fmt::format("a background of {} x {} does not fit windows of {} rows that carry {}",
+                                          background.rows(), background.cols(), rows_, carried_));
+    }
+    background_ = std::move(background);
+}
+
 template <class T>
 double noise_between_columns(MatrixView<const T> M) {
     constexpr double three_quarters_of_size = 1.1503493804;  // Φ⁻¹(7/8)

@@ -17,6 +17,7 @@ extern "C" {
 #include "io/atomic_file.hpp"
 #include "quoin/error.hpp"
 #include "video/av.hpp"
+#include "video/input_file.hpp"
 
 namespace quoin::video {
 namespace {
@@ -77,6 +78,51 @@ private:
     std::exception_ptr failure_;
 };
 
+/// An .mp4 of one stream, with its index first.
+class Mp4 {
+public:
+    /// `rate`: frames a second.
+    Mp4(const std::string& path, AVRational rate) : output_(path) {
+        AVFormatContext* context = nullptr;
+        avformat_alloc_output_context2(&context, nullptr, "mp4", nullptr);
+        muxer_ = av::own<av::Muxer>(context);
+        muxer_->pb = output_.io();
+        // to put the index first, the muxer reads what it wrote
+        muxer_->url = av_strdup(("file:" + output_.file().temporary_path()).c_str());
+        stream_ = avformat_new_stream(muxer_.get(), nullptr);
+        if (muxer_->url == nullptr || stream_ == nullptr) av::out_of_memory();
+        stream_->time_base = av_inv_q(rate);
+        stream_->avg_frame_rate = rate;
+    }
+
+    /// Its codec, to be set before `begin`.
+    AVCodecParameters& codec() { return *stream_->codecpar; }
+    Output& output() { return output_; }
+    void begin() {
+        AVDictionary* options = nullptr;
+        av_dict_set(&options, "movflags", "+faststart", 0);
+        const int error = avformat_write_header(muxer_.get(), &options);
+        av_dict_free(&options);
+        output_.check(error);
+    }
+    /// Takes what the packet holds. Its times are in units of `time_base`.
+    void write(AVPacket& packet, AVRational time_base) {
+        av_packet_rescale_ts(&packet, time_base, stream_->time_base);
+        packet.stream_index = 0;
+        output_.check(av_write_frame(muxer_.get(), &packet));
+        av_packet_unref(&packet);
+    }
+    void finish() {
+        output_.check(av_write_trailer(muxer_.get()));
+        output_.file().commit();
+    }
+
+private:
+    Output output_;
+    av::Muxer muxer_;
+    AVStream* stream_;
+};
+
 /// The encoder's next packet; false when it wants a frame, or the end was reached.
 bool receive(AVCodecContext& encoder, AVPacket& packet, Output& output) {
     const int error = avcodec_receive_packet(&encoder, &packet);
@@ -109,6 +155,15 @@ void check_video(const FrameFormat& format) {
 
 int even(Index size) { return static_cast<int>(size + size % 2); }
 
+/// Throws InvalidArgument for a rate that no video has.
+AVRational per_second(double rate) {
+    const AVRational rational = av_d2q(rate, 65535);  // the largest denominator that MPEG-4 has
+    if (!(rate > 0) || rational.num <= 0 || rational.den <= 0) {
+        throw InvalidArgument(fmt::format("no video has {} frames a second", rate));
+    }
+    return rational;
+}
+
 }  // namespace
 
 struct VideoWriter::Impl {
@@ -120,8 +175,7 @@ struct VideoWriter::Impl {
     void encode(const AVFrame* picture);
 
     FrameFormat format;
-    Output output;
-    av::Muxer muxer;
+    Mp4 file;
     av::Codec encoder;
     av::Packet packet;
     av::Scaler scaler;
@@ -130,13 +184,8 @@ struct VideoWriter::Impl {
 };
 
 VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rate)
-    : format((check_video(format_), format_)), output(path) {
+    : format((check_video(format_), format_)), file(path, per_second(rate)) {
     av::silence();
-    // 65535 is the largest denominator that MPEG-4 has
-    const AVRational per_second = av_d2q(rate, 65535);
-    if (!(rate > 0) || per_second.num <= 0 || per_second.den <= 0) {
-        throw InvalidArgument(fmt::format("no video has {} frames a second", rate));
-    }
     padded = av::make_picture(av::pixel_format(format), even(format.width), even(format.height));
     encoded = av::make_picture(AV_PIX_FMT_YUV420P, padded->width, padded->height);
 
@@ -148,8 +197,8 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
     encoder->width = padded->width;
     encoder->height = padded->height;
     encoder->pix_fmt = AV_PIX_FMT_YUV420P;
-    encoder->framerate = per_second;
-    encoder->time_base = av_inv_q(per_second);
+    encoder->framerate = per_second(rate);
+    encoder->time_base = av_inv_q(encoder->framerate);
     encoder->color_range = AVCOL_RANGE_MPEG;
     encoder->colorspace = AVCOL_SPC_BT709;
     encoder->color_primaries = AVCOL_PRI_BT709;
@@ -167,22 +216,8 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
                                           format.width, format.height, rate, av::reason(error)));
     }
 
-    AVFormatContext* context = nullptr;
-    avformat_alloc_output_context2(&context, nullptr, "mp4", nullptr);
-    muxer = av::own<av::Muxer>(context);
-    muxer->pb = output.io();
-    // to put the index first, the muxer reads what it wrote
-    muxer->url = av_strdup(("file:" + output.file().temporary_path()).c_str());
-    AVStream* stream = avformat_new_stream(muxer.get(), nullptr);
-    if (muxer->url == nullptr || stream == nullptr) av::out_of_memory();
-    stream->time_base = encoder->time_base;
-    stream->avg_frame_rate = per_second;
-    output.check(avcodec_parameters_from_context(stream->codecpar, encoder.get()));
-    AVDictionary* options = nullptr;
-    av_dict_set(&options, "movflags", "+faststart", 0);
-    const int error = avformat_write_header(muxer.get(), &options);
-    av_dict_free(&options);
-    output.check(error);
+    file.output().check(avcodec_parameters_from_context(&file.codec(), encoder.get()));
+    file.begin();
     packet = av::own<av::Packet>(av_packet_alloc());
 
     scaler = av::own<av::Scaler>(
@@ -193,16 +228,12 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
 }
 
 void VideoWriter::Impl::encode(const AVFrame* picture) {
-    output.check(avcodec_send_frame(encoder.get(), picture));
-    while (receive(*encoder, *packet, output)) {
-        av_packet_rescale_ts(packet.get(), encoder->time_base, muxer->streams[0]->time_base);
-        output.check(av_write_frame(muxer.get(), packet.get()));
-        av_packet_unref(packet.get());
-    }
+    file.output().check(avcodec_send_frame(encoder.get(), picture));
+    while (receive(*encoder, *packet, file.output())) file.write(*packet, encoder->time_base);
 }
 
 void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
-    if (!output.file().is_open()) throw InvalidArgument("the video is finished or has failed");
+    if (!file.output().file().is_open()) throw InvalidArgument("the video is finished or has failed");
     check_frame(format, frame);
     av::copy_to_picture(format, frame, *padded);
     extend_edges(format, *padded);
@@ -214,11 +245,10 @@ void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
 }
 
 void VideoWriter::Impl::finish() {
-    if (!output.file().is_open()) throw InvalidArgument("the video is finished or has failed");
+    if (!file.output().file().is_open()) throw InvalidArgument("the video is finished or has failed");
     if (frames == 0) throw InvalidArgument("a video without frames cannot be written");
     encode(nullptr);
-    output.check(av_write_trailer(muxer.get()));
-    output.file().commit();
+    file.finish();
 }
 
 VideoWriter::VideoWriter(const std::string& path, FrameFormat format, double rate)
@@ -227,6 +257,36 @@ VideoWriter::VideoWriter(VideoWriter&&) noexcept = default;
 VideoWriter::~VideoWriter() = default;
 void VideoWriter::write(std::span<const std::uint8_t> frame) { impl_->write(frame); }
 void VideoWriter::finish() { impl_->finish(); }
+
+void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate) {
+    av::silence();
+    const AVRational period = av_inv_q(per_second(rate));
+    Mp4 file(path, per_second(rate));
+    const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
+    Index frames = 0;  // of the parts before
+    for (const std::string& part : parts) {
+        const InputFile input(part);
+        AVFormatContext& demuxer = input.demuxer();
+        if (demuxer.nb_streams != 1) throw UnreadableFile(part, "is no film of one stream");
+        if (frames == 0) {
+            file.output().check(avcodec_parameters_copy(&file.codec(), demuxer.streams[0]->codecpar));
+            file.begin();
+        }
+        Index count = 0;
+        int error;
+        while ((error = av_read_frame(&demuxer, packet.get())) >= 0) {
+            av_packet_rescale_ts(packet.get(), demuxer.streams[0]->time_base, period);
+            packet->pts += frames;
+            packet->dts += frames;
+            file.write(*packet, period);
+            ++count;
+        }
+        if (error != AVERROR_EOF) throw UnreadableFile(part, av::reason(error));
+        frames += count;
+    }
+    if (frames == 0) throw InvalidArgument("a video without frames cannot be written");
+    file.finish();
+}
 
 void write_png(const std::string& path, FrameFormat format, std::span<const std::uint8_t> frame) {
     check_format(format);

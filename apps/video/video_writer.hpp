@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "video/frame.hpp"
 
@@ -30,6 +31,10 @@ private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+/// One .mp4 of the frames of several that VideoWriter wrote of one format and rate, in order, without encoding them anew; it
+/// appears complete or not at all. Throws UnreadableFile, UnwritableFile, OutOfMemory, InvalidArgument (no frame).
+void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate);
 
 /// Writes one frame as a PNG, which appears complete or not at all. Throws InvalidArgument, UnwritableFile,
 /// OutOfMemory.

@@ -121,6 +121,11 @@ public:
     /// Throws what `robust_pca` throws.
     Window pursue(Context<D>& ctx, RobustPcaOptions<T, D> options = {});
 
+    /// The background that the next window carries, m×(at most `carried`), so that a later run can go on with it.
+    const Matrix<T, D>& background() const { return background_; }
+    /// Throws InvalidArgument for other rows or more columns.
+    void set_background(Matrix<T, D> background);
+
 private:
     Index rows_, carried_, count_ = 0;
     Matrix<T, D> background_;  // what is carried

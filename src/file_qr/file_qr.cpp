@@ -10,7 +10,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <sstream>
 
 #include "devices.hpp"
 #include "file_qr/plan.hpp"
@@ -22,17 +21,6 @@ namespace quoin {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// "key=value key=value".
-std::map<std::string, std::string> fields_of(const std::string& line) {
-    std::map<std::string, std::string> fields;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) {
-        const std::size_t equals = word.find('=');
-        if (equals != word.npos) fields[word.substr(0, equals)] = word.substr(equals + 1);
-    }
-    return fields;
-}
 
 /// All that the bits of the result depend on, and when the input was last written.
 template <class T, class D>
@@ -50,19 +38,6 @@ std::string identity_of(const io::NpyBlockReader<T>& A, const FileOptions& optio
 std::string choices_of(const FilePlan& plan) {
     return fmt::format("route={} stored={} block={} panel={} v_block={} arithmetic={}", static_cast<int>(plan.route),
                        int{plan.stored}, plan.block, plan.panel, plan.v_block, static_cast<int>(plan.arithmetic));
-}
-
-/// What differs between two identities, for a person.
-std::string difference(const std::string& of_journal, const std::string& here) {
-    const auto before = fields_of(of_journal), now = fields_of(here);
-    for (const auto& [key, value] : now) {
-        const auto it = before.find(key);
-        const std::string old = it == before.end() ? "nothing" : it->second;
-        if (old == value) continue;
-        if (key == "time") return "an input that was written to since";
-        return fmt::format("{} {} instead of {}", key, old, value);
-    }
-    return "other options";
 }
 
 /// Products on a device keep to the plan's workspace while this is there; the rest of it is for small matrices.
@@ -151,7 +126,7 @@ struct FileQR<T, D>::Impl {
             throw InvalidArgument(
                 fmt::format("{}: this journal is of a run with {}; remove the folder, or restart "
                             "(--restart) to delete it and factor from the start",
-                            journal.folder(), difference(lines[0], identity)));
+                            journal.folder(), io::difference(lines[0], identity)));
         }
         adopt(ctx, lines[1], options);
         report.first_step = steps_done();
@@ -160,7 +135,7 @@ struct FileQR<T, D>::Impl {
 
     /// The choices of the run that the journal is of.
     void adopt(Context<D>& ctx, const std::string& choices, const FileOptions& options) {
-        auto fields = fields_of(choices);
+        auto fields = io::fields_of(choices);
         const auto value = [&](const char* key) { return std::stoll(fields.at(key)); };
         plan.ranks = ranks();
         const Range rows = rows_of_rank(A.header().rows, plan.ranks, rank());
@@ -223,7 +198,7 @@ struct FileQR<T, D>::Impl {
     BytesMoved moved;
     io::PageMemory staging;
     io::NpyBlockReader<T> A;
-    Journal journal;
+    io::Journal journal;
     FilePlan plan;
     FileReport report;
     bool removed = false;

@@ -12,7 +12,7 @@
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
 #include "comm/joint_call.hpp"
-#include "file_qr/journal.hpp"
+#include "io/journal.hpp"
 #include "io/npy_blocks.hpp"
 #include "quoin/file_qr.hpp"
 
@@ -103,7 +103,7 @@ template <class T>
 struct FileRun {
     const FilePlan& plan;
     double journal_seconds;  // FileOptions'
-    Journal& journal;
+    io::Journal& journal;
     io::NpyBlockReader<T>& A;
     io::PageMemory& staging;  // of what is read
     io::ByteCounters& bytes;

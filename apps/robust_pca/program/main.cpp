@@ -253,6 +253,10 @@ int main(int argc, char** argv) {
             "where a pixel's noise is above half of it")
         ->capture_default_str()
         ->group(of_frames);
+    command
+        .add_flag("--restart", arguments.restart,
+                  "Start again: delete the journal that a stopped run left in --out, with all that it had finished")
+        ->group(of_frames);
     command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
     command
         .add_option("--ground-truth", arguments.ground_truth,

@@ -21,6 +21,13 @@ public:
     /// The same for a person.
     void print(double tolerance) const;
 
+    /// (run_state.hpp)
+    template <class State>
+    void keep(State& state) {
+        state(windows_);
+        state(lambda_);
+    }
+
 private:
     struct Window {
         Index rows, cols;

@@ -30,6 +30,7 @@ struct RpcaArguments {
     double lambda = 0, mu = 0, rho = 1.5;
     std::optional<double> tolerance;
     Index iterations = 1000, max_rank = 0, memory = 0;
+    bool restart = false;
     bool nan_is_missing = false;  // matrices only
     MatrixFileOptions reading;    // too
 
@@ -78,6 +79,9 @@ void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments
 inline const std::vector<std::string> every_rpca_output = {"L.npy",          "S.npy",           "background.mp4",
                                                            "foreground.mp4", "mask.mp4",        "comparison.mp4",
                                                            "comparison.png", "convergence.svg", "report.json"};
+
+/// The video, or the images.
+std::vector<std::string> input_files(const RpcaArguments& arguments);
 
 /// Robust PCA of a video, of images or of a synthetic scene: its films and pictures in `arguments.out`, and a report.
 void run_rpca_frames(const RpcaArguments& arguments);

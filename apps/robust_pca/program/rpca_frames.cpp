@@ -11,14 +11,15 @@
 #include "output_files.hpp"
 #include "pursuit_report.hpp"
 #include "rpca.hpp"
+#include "run_state.hpp"
 #include "stopwatch.hpp"
 #include "video/convergence_plot.hpp"
-#include "video/image_list.hpp"
 #include "video/mask_score.hpp"
 #include "video/motion_mask.hpp"
 #include "video/noise_level.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
+#include "window_journal.hpp"
 
 namespace quoin::cli {
 
@@ -81,14 +82,6 @@ void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> M) {
 }
 #endif
 
-/// The video, or the images.
-std::vector<std::string> input_files(const RpcaArguments& arguments) {
-    if (arguments.synthetic) return {};
-    std::vector<std::string> files = video::list_images(arguments.input);
-    if (files.empty()) files = {arguments.input};
-    return files;
-}
-
 /// The median of each row of M.
 template <class T>
 std::vector<T> row_medians(MatrixView<const T> M) {
@@ -132,31 +125,34 @@ public:
     }
 
     void run() {
-        outputs_.emplace(directory_, format_, frames_.rate());
         const std::string plot = directory_.file("convergence.svg"), report = directory_.file("report.json");
         if (arguments_.npy) {
-            L_.emplace(directory_.file("L.npy"), format_.bytes());
-            S_.emplace(directory_.file("S.npy"), format_.bytes());
+            L_path_ = directory_.file("L.npy");
+            S_path_ = directory_.file("S.npy");
         }
+        journal_.emplace(arguments_);
+        outputs_.emplace(directory_, journal_->folder(), format_, frames_.rate());
         directory_.refuse_leftovers(every_rpca_output);
+        if (journal_->windows() > 0) go_on();
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
                         [&](MatrixView<const T, D> small) { load_pursuit<T, D>(ctx_, small, arguments_); });
         try {
-            while (next_window()) {
+            try {
+                while (next_window()) {
+                }
+            } catch (const Interrupted&) {
+                if (written_ == 0) throw;
             }
-        } catch (const Interrupted&) {
-            if (written_ == 0) throw;
+            line_.reset();
+            finish(plot, report);
+        } catch (const Error&) {
+            line_.reset();
+            if (journal_->windows() > 0) {
+                directory_.keep();
+                fmt::print(stderr, "quoin: {}: the same command goes on from there\n", journal_->in_words());
+            }
+            throw;
         }
-        line_.reset();
-
-        const Stopwatch writing;
-        outputs_->finish();
-        if (L_) L_->commit();
-        if (S_) S_->commit();
-        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
-        write_seconds_ += writing.seconds();
-        write_text(report, json().text() + "\n");
-        directory_.keep();
         if (arguments_.common.json) {
             json().print();
         } else {
@@ -166,6 +162,69 @@ public:
     }
 
 private:
+    /// After the windows of the journal.
+    void go_on() {
+        fmt::print(stderr, "quoin: going on: {} (--restart separates from the start)\n", journal_->in_words());
+        StateReader state(journal_->state_path(journal_->windows()));
+        keep(state);
+        Matrix<T> background;
+        state(background);
+        windows_.set_background(to_device(ctx_, std::move(background)));
+        line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
+        std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes())), labels;
+        while (frames_.position() < written_ && frames_.next(pixels, labels)) throw_if_interrupted();
+        first_frame_ = written_;
+    }
+
+    /// All that the windows to come and the report depend on, but the background.
+    template <class State>
+    void keep(State& state) {
+        state(window_);
+        state(arguments_.method);
+        state(arguments_.noise);
+        state(noise_);
+        state(steps_);
+        report_.keep(state);
+        state(score_);
+        state(median_score_);
+        state(written_);
+        state(read_seconds_);
+        state(write_seconds_);
+        outputs_->keep(state);
+    }
+
+    void save() {
+        StateWriter state(journal_->state_path(journal_->windows() + 1));
+        keep(state);
+        state(on_host(ctx_, windows_.background()));
+        state.commit();
+        journal_->append(written_);
+    }
+
+    void finish(const std::string& plot, const std::string& report) {
+        const Stopwatch writing;
+        outputs_->finish();
+        if (arguments_.npy) {
+            join_columns(L_path_);
+            join_columns(S_path_);
+        }
+        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
+        write_seconds_ += writing.seconds();
+        write_text(report, json().text() + "\n");
+        if (!interrupted()) journal_->remove();
+        directory_.keep();
+    }
+
+    /// The columns of L or S of window k, 0, 1, …
+    std::string columns_path(const std::string& path, Index k) const {
+        return fmt::format("{}/{}-{:05}.npy", journal_->folder(), path == L_path_ ? "L" : "S", k + 1);
+    }
+    void join_columns(const std::string& path) {
+        NpyColumnWriter<T> file(path, format_.bytes());
+        for (Index k = 0; k < journal_->windows(); ++k) file.append(MatrixFile(columns_path(path, k)).read<T>().view());
+        file.commit();
+    }
+
     /// Reads, separates and writes one window; false at the end of the input.
     bool next_window() {
         const Index first = frames_.position();
@@ -220,6 +279,7 @@ private:
         const Stopwatch writing;
         write(M, L_host, S_host, medians, labels);
         write_seconds_ += writing.seconds();
+        save();
         return count == window_;
     }
 
@@ -250,8 +310,8 @@ private:
         const auto column = [&](MatrixView<const T> A, Index j) {
             return std::span<const T>(A.at(0, j), static_cast<std::size_t>(A.rows));
         };
-        Index j = 0;
-        for (; j < M.cols && !interrupted(); ++j) {
+        for (Index j = 0; j < M.cols; ++j) {
+            throw_if_interrupted();
             frame.set<T>(column(M, j), column(L, j), column(S, j));
             if (motion) {
                 video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
@@ -263,15 +323,18 @@ private:
             if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
             outputs_->add(frame);
         }
-        if (L_) L_->append(L.col_block({0, j}));
-        if (S_) S_->append(S.col_block({0, j}));
-        written_ += j;
-        throw_if_interrupted();
+        outputs_->end_part();
+        if (arguments_.npy) {
+            write_npy<T>(columns_path(L_path_, journal_->windows()), L);
+            write_npy<T>(columns_path(S_path_, journal_->windows()), S);
+        }
+        written_ += M.cols;
     }
 
     JsonLine json() const {
         JsonLine json;
         json.add("input", frames_.name()).add("frames", written_);
+        if (first_frame_ > 0) json.add("first_frame", first_frame_);
         if (interrupted()) json.add("interrupted", true);
         json.add("width", format_.width).add("height", format_.height).add("channels", format_.channels);
         json.add("dtype", to_string(arguments_.dtype))
@@ -295,6 +358,7 @@ private:
         fmt::print("{}: {} frames of {}x{}, {}, {}{}\n", frames_.name(), written_, format_.width, format_.height,
                    format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype),
                    interrupted() ? ", before the interrupt" : "");
+        if (interrupted()) fmt::print("journal        {}: the same command goes on\n", journal_->folder());
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
         print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
         if (arguments_.method == Pursuit::Stable)
@@ -324,14 +388,16 @@ private:
     RobustPcaWindows<T, D> windows_;
     Matrix<T> M_;  // the window's columns, where the host cannot write them in their place
     OutputDirectory directory_;
+    std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> outputs_;
-    std::optional<NpyColumnWriter<T>> L_, S_;
+    std::string L_path_, S_path_;
     std::optional<PursuitLine> line_;
     std::vector<float> noise_;
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
     Index written_ = 0;
+    Index first_frame_ = 0;  ///< of this run, which went on from a journal
     double read_seconds_ = 0, write_seconds_ = 0, transfer_in_seconds_ = 0, transfer_out_seconds_ = 0;
 };
 

@@ -20,6 +20,7 @@
 #include "video/window_sum.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
+#include "window_journal.hpp"
 
 namespace quoin::cli {
 
@@ -32,6 +33,9 @@ OnlineRobustPcaOptions online_options(const RpcaArguments& arguments) {
     options.threshold = arguments.threshold;
     return options;
 }
+
+/// Of a part of the films, which is what a kill can take: between two key frames of the encoder.
+constexpr Index part_frames = 250;
 
 template <class T>
 class OnlineSeparation {
@@ -54,7 +58,14 @@ public:
         } else {
             directory_.emplace(arguments_.out,
                                arguments_.synthetic ? std::vector<std::string>() : std::vector{arguments_.input});
-            films_.emplace(*directory_, format_, frames_.rate());
+            journal_.emplace(arguments_);
+            if (journal_->windows() > 0) {
+                throw InvalidArgument(fmt::format(
+                    "{} of a run that was ended early, and what came after them is gone: move the films, or restart "
+                    "(--restart) to delete them",
+                    journal_->in_words()));
+            }
+            films_.emplace(*directory_, journal_->folder(), format_, frames_.rate());
             report_path_ = directory_->file("report.json");
             directory_->refuse_leftovers(every_rpca_output);
         }
@@ -62,23 +73,27 @@ public:
         const auto n = static_cast<std::size_t>(format_.bytes());
         std::vector<std::uint8_t> pixels(n), labels;
         std::vector<T> m(n), l(n), s(n);
-        // a signal ends the input: what there is becomes films
-        while (!interrupted() && frames_.next(pixels, labels)) {
-            for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
-            try {
-                pca_.next(ctx_, m, l, s);
-            } catch (const Interrupted&) {
-                break;
+        try {
+            // a signal ends the input: what there is becomes films
+            while (!interrupted() && frames_.next(pixels, labels)) {
+                for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
+                try {
+                    pca_.next(ctx_, m, l, s);
+                } catch (const Interrupted&) {
+                    break;
+                }
+                write(m, l, s, labels);
             }
-            write(m, l, s, labels);
-        }
-        seconds_ = watch.seconds();
-        if (frames_written_ == 0) throw_if_interrupted();
-        if (frames_written_ == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
-        if (films_) {
-            films_->finish();
-            write_text(report_path_, json().text() + "\n");
-            directory_->keep();
+            seconds_ = watch.seconds();
+            if (frames_written_ == 0) throw_if_interrupted();
+            if (frames_written_ == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
+            if (films_) finish();
+        } catch (const Error&) {
+            if (journal_ && journal_->windows() > 0) {
+                directory_->keep();
+                fmt::print(stderr, "quoin: {}\n", journal_->in_words());
+            }
+            throw;
         }
         if (arguments_.common.json && films_) {
             json().print();
@@ -88,6 +103,19 @@ public:
     }
 
 private:
+    void end_part() {
+        films_->end_part();
+        journal_->append(frames_written_);
+    }
+
+    void finish() {
+        if (frames_written_ % part_frames != 0) end_part();
+        films_->finish();
+        write_text(report_path_, json().text() + "\n");
+        journal_->remove();
+        directory_->keep();
+    }
+
     void write(std::span<const T> m, std::span<const T> l, std::span<const T> s,
                const std::vector<std::uint8_t>& labels) {
         frame_.set<T>(m, l, s);
@@ -104,6 +132,7 @@ private:
         if (stream_) stream_->write(comparison(frame_).pixels);
         if (films_) films_->add(frame_);
         ++frames_written_;
+        if (films_ && frames_written_ % part_frames == 0) end_part();
     }
 
     JsonLine json() const {
@@ -143,6 +172,7 @@ private:
     SeparatedFrame frame_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
+    std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> films_;
     std::string report_path_;
     video::MaskScore score_;

@@ -1,5 +1,7 @@
 #include "video_outputs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -86,19 +88,30 @@ video::Image comparison(const SeparatedFrame& frame) {
     return video::side_by_side(columns(for_comparison(frame)), titles);
 }
 
-VideoOutputs::VideoOutputs(OutputDirectory& directory, video::FrameFormat format, double rate)
-    : background_(directory.file("background.mp4"), format, rate),
-      foreground_(directory.file("foreground.mp4"), format, rate),
-      mask_(directory.file("mask.mp4"), {format.width, format.height, 1}, rate),
-      comparison_(directory.file("comparison.mp4"), comparison(SeparatedFrame(format)).format, rate),
-      sheet_path_(directory.file("comparison.png")) {}
+VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate)
+    : parts_folder_(std::move(parts_folder)), rate_(rate), sheet_path_(directory.file("comparison.png")) {
+    const auto add = [&](const char* name, const video::FrameFormat& of) {
+        films_.push_back({name, directory.file(fmt::format("{}.mp4", name)), of, std::nullopt});
+    };
+    add("background", format);
+    add("foreground", format);
+    add("mask", {format.width, format.height, 1});
+    add("comparison", comparison(SeparatedFrame(format)).format);
+}
+
+std::string VideoOutputs::part_path(const Film& film, Index part) const {
+    return fmt::format("{}/{}-{:05}.mp4", parts_folder_, film.name, part + 1);
+}
 
 void VideoOutputs::add(const SeparatedFrame& frame) {
-    background_.write(frame.background.pixels);
-    foreground_.write(frame.foreground.pixels);
-    mask_.write(frame.mask.pixels);
     SeparatedFrame compared = for_comparison(frame);
-    comparison_.write(video::side_by_side(columns(compared), titles).pixels);
+    const video::Image beside = video::side_by_side(columns(compared), titles);
+    const video::Image* const images[] = {&frame.background, &frame.foreground, &frame.mask, &beside};
+    for (std::size_t i = 0; i < films_.size(); ++i) {
+        Film& film = films_[i];
+        if (!film.part) film.part.emplace(part_path(film, parts_), film.format, rate_);
+        film.part->write(images[i]->pixels);
+    }
     if (count_++ % stride_ != 0) return;
     picked_.push_back(std::move(compared));
     if (picked_.size() <= most_rows) return;
@@ -108,12 +121,24 @@ void VideoOutputs::add(const SeparatedFrame& frame) {
     stride_ *= 2;
 }
 
+void VideoOutputs::end_part() {
+    for (Film& film : films_) {
+        film.part->finish();
+        film.part.reset();
+    }
+    ++parts_;
+}
+
 void VideoOutputs::finish() {
     std::vector<std::vector<video::FrameView>> rows;
     std::transform(picked_.begin(), picked_.end(), std::back_inserter(rows), columns);
     const video::Image sheet = video::contact_sheet(rows, titles);
     video::write_png(sheet_path_, sheet.format, sheet.pixels);
-    for (video::VideoWriter* film : {&background_, &foreground_, &mask_, &comparison_}) film->finish();
+    for (const Film& film : films_) {
+        std::vector<std::string> parts;
+        for (Index part = 0; part < parts_; ++part) parts.push_back(part_path(film, part));
+        video::join_videos(parts, film.path, rate_);
+    }
 }
 
 }  // namespace quoin::cli

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
-namespace quoin {
+namespace quoin::io {
 
 /// What a computation over files has finished, in the folder that holds its unfinished files: lines that are appended to the
 /// file `journal` there, each under a checksum, and each on the disk when `append` returns. The caller has what a line
@@ -23,6 +24,8 @@ public:
     std::string path(const std::string& name) const { return folder_ + "/" + name; }
     const std::vector<std::string>& lines() const { return lines_; }
 
+    /// Flushes the names of the files in the folder to the disk.
+    void flush_names() const;
     /// `line` has no line break.
     void append(const std::string& line);
     /// Begins anew: the other files and folders in the folder go, and then the lines.
@@ -39,4 +42,9 @@ private:
     std::vector<std::string> lines_;
 };
 
-}  // namespace quoin
+/// Of a line "key=value key=value".
+std::map<std::string, std::string> fields_of(const std::string& line);
+/// What differs between two such lines, for a person: "q wanted instead of not-wanted".
+std::string difference(const std::string& before, const std::string& now);
+
+}  // namespace quoin::io

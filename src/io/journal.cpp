@@ -1,4 +1,4 @@
-#include "file_qr/journal.hpp"
+#include "io/journal.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,11 +10,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 
 #include "quoin/error.hpp"
 
-namespace quoin {
+namespace quoin::io {
 
 namespace fs = std::filesystem;
 
@@ -85,6 +86,8 @@ void Journal::read() {
     if (good < text.size() && ftruncate(fd_, static_cast<off_t>(good)) != 0) fail(errno);
 }
 
+void Journal::flush_names() const { flush_folder(folder_); }
+
 void Journal::append(const std::string& content) {
     const std::string line = fmt::format("{:08x} {}\n", crc32(content), content);
     const off_t before = lseek(fd_, 0, SEEK_END);
@@ -114,4 +117,26 @@ void Journal::remove() {
     flush_folder(fs::path(folder_).parent_path().string());
 }
 
-}  // namespace quoin
+std::map<std::string, std::string> fields_of(const std::string& line) {
+    std::map<std::string, std::string> fields;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+        const std::size_t equals = word.find('=');
+        if (equals != word.npos) fields[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+    return fields;
+}
+
+std::string difference(const std::string& before, const std::string& now) {
+    const auto old_fields = fields_of(before);
+    for (const auto& [key, value] : fields_of(now)) {
+        const auto it = old_fields.find(key);
+        const std::string old = it == old_fields.end() ? "nothing" : it->second;
+        if (old == value) continue;
+        if (key == "time") return "an input that was written to since";
+        return fmt::format("{} {} instead of {}", key, old, value);
+    }
+    return "other options";
+}
+
+}  // namespace quoin::io
