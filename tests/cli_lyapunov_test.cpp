@@ -128,6 +128,7 @@ TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
              {"lorenz96 --size 12 --forcing 6", 12},
              {"kuramoto-sivashinsky --length 22 --modes 12", 24},
              {"kuramoto-sivashinsky", 32},
+             {"mackey-glass --a 0.21 --b 0.11 --power 9 --tau 20 --size 12", 13},
              {"fput --size 7 --beta 0.5 --energy 2 --periodic", 14},
              {"particles --size 6 --dimensions 2 --density 0.5 --temperature 2", 24},
              {"particles --size 7 --dimensions 3 --potential soft --density 0.5", 42},
@@ -145,6 +146,7 @@ TEST_F(LyapunovCli, TheHelpNamesTheDefaultsOfEverySystem) {
                              "henon                 1000000         1000         1000       10\n",
                              "lorenz96                 1000           50           50        5\n",
                              "kuramoto-sivashinsky    10000          200          200        5\n",
+                             "mackey-glass            20000         2000         2000       50\n",
                              "fput                    10000          200          200       10\n",
                              "particles                  40           10           10       10\n"})
         EXPECT_NE(help.find(line), std::string::npos) << line << help;
@@ -293,11 +295,12 @@ TEST_F(LyapunovCli, ReadsAMeasuredSeries) {
 TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("lyapunov lorenz64"), usage_error,
-                 {"lorenz64", "lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput, particles"});
+                 {"lorenz64", "lorenz63, henon, lorenz96, kuramoto-sivashinsky, mackey-glass, fput, particles"});
     expect_error(quoin_run("lyapunov"), usage_error, {"SYSTEM"});
     expect_error(quoin_run("lyapunov henon --rho 3"), usage_error, {"--rho", "is for lorenz63", "henon"});
     expect_error(quoin_run("lyapunov henon --step 3"), usage_error, {"--step", "henon"});
-    expect_error(quoin_run("lyapunov lorenz63 --size 3"), usage_error, {"--size", "lorenz96, fput, particles"});
+    expect_error(quoin_run("lyapunov lorenz63 --size 3"), usage_error,
+                 {"--size", "lorenz96, mackey-glass, fput, particles"});
     expect_error(quoin_run("lyapunov particles --potential hard"), usage_error, {"hard", "wca"});
     expect_error(quoin_run("lyapunov lorenz63 --exponents 4"), invalid, {"exponents", "dimension 3", "4"});
     expect_error(quoin_run("lyapunov lorenz63 --step 0"), invalid, {"step", "0"});

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <random>
 #include <tuple>
@@ -69,6 +71,18 @@ std::unique_ptr<TangentMap<>> logistic(double) {
                                }});
 }
 
+/// Mackey and Glass's equation with a copy of x that follows it, as the caller's own by dual numbers: two components.
+std::unique_ptr<TangentMap<>> delayed(double) {
+    return tangent_map(differentiated_delay_flow(
+        {0.5, 0.4},
+        [](const auto* x, const auto* y, auto* d) {
+            using std::pow;
+            d[0] = 0.2 * y[0] / (1 + pow(y[0], 10)) - 0.1 * x[0];
+            d[1] = x[0] - y[1];
+        },
+        17, 24));
+}
+
 template <class F>
 std::string message_of(F&& f) {
     try {
@@ -108,6 +122,11 @@ const System systems[] = {
      [](double f) { return shortened(Particles{.count = 40, .potential = Potential::Soft, .step = 0.005}, f); }},
     {"user_flow", roessler},
     {"user_map", logistic},
+    {"mackey_glass",
+     [](double f) {
+         return tangent_map(MackeyGlass{.tau = 23, .intervals = static_cast<Index>(std::lround(40 / f))});
+     }},
+    {"user_delay_flow", delayed},
 };
 
 class EverySystem : public testing::TestWithParam<System> {
@@ -559,6 +578,69 @@ TEST(Couple, IsTheSumOverPairs) {
                       100 * u * static_cast<double>(magnitude.data()[k]));
         }
     }
+}
+
+// ---- delays ----------------------------------------------------------------------------------------------------------------
+
+// ẋ = −π/2 x(t − 1) has the solution sin(πt/2): half the step, a sixteenth of the error of order 4.
+TEST(Delay, StepsHaveOrderFour) {
+    Context<Host> ctx;
+    double before = 0;
+    for (const Index N : {10, 20, 40, 80}) {
+        const auto system = tangent_map(differentiated_delay_flow(
+            {0}, [](const auto*, const auto* y, auto* d) { d[0] = -std::numbers::pi / 2 * y[0]; }, 1, N));
+        const auto exact = [&](Index i) {
+            return std::sin(std::numbers::pi / 2 * static_cast<double>(i) / static_cast<double>(N));
+        };
+        std::vector<double> x;
+        for (Index i = 0; i <= N; ++i) x.push_back(exact(i));
+        system->advance(ctx, 7 * N, x, {});
+        double error = 0;
+        for (Index i = 0; i <= N; ++i)
+            error = std::max(error, std::abs(x[static_cast<std::size_t>(i)] - exact(i + 7 * N)));
+        if (before > 0) {
+            EXPECT_NEAR(before / error, 16, 2) << N;
+        }
+        before = error;
+    }
+    EXPECT_LE(before, 1e-6);
+}
+
+// The exponents of ẋ = ax + bx(t − 1) are the real parts of the roots of z = a + b exp(−z). Of a complex pair each log|r_ii| is a
+// bounded function along the orbit, whose mean is O(1)/T.
+TEST(Delay, ExponentsAreTheCharacteristicRoots) {
+    using Complex = std::complex<double>;
+    const double a = 0.3, b = -1.2, time = 300;
+    std::vector<double> exact;
+    for (const Complex start : {Complex(-0.2, 1.4), Complex(-1.8, 7.6), Complex(-2.4, 14)}) {
+        Complex z = start;
+        for (int k = 0; k < 50; ++k) z -= (z - a - b * std::exp(-z)) / (1. + b * std::exp(-z));
+        ASSERT_LE(std::abs(z - a - b * std::exp(-z)), 1e-12);
+        exact.insert(exact.end(), 2, z.real());
+    }
+    Context<Host> ctx;
+    const auto system = tangent_map(differentiated_delay_flow(
+        {1}, [&](const auto* x, const auto* y, auto* d) { d[0] = a * x[0] + b * y[0]; }, 1, 40));
+    const LyapunovSpectrum f =
+        lyapunov_spectrum(ctx, *system, {.exponents = 6, .time = time, .transient = 0, .alignment = 30});
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(f.exponents[i].value, exact[i], 3 / time) << i;
+    for (std::size_t i = 0; i < 6; i += 2) EXPECT_GT(exact[i], i + 2 < 6 ? exact[i + 2] : -10);
+}
+
+// Kaplan-Yorke dimensions of Mackey-Glass: 2.10 ± 0.02 at τ = 17 and 3.58 ± 0.04 at τ = 30 (Farmer 1982).
+TEST(Delay, MackeyGlassHasFarmersDimensions) {
+    Context<Host> ctx;
+    struct Published {
+        double tau, dimension, error;
+    };
+    for (const Published& p : {Published{17, 2.10, 0.02}, Published{30, 3.58, 0.04}}) {
+        const auto system = tangent_map(MackeyGlass{.tau = p.tau, .intervals = 30});
+        const LyapunovSpectrum f = lyapunov_spectrum(
+            ctx, *system, {.exponents = 5, .time = 20000, .transient = 1000, .alignment = 1000, .steps_per_qr = 15});
+        EXPECT_NEAR(f.kaplan_yorke.value, p.dimension, 2 * p.error + f.kaplan_yorke.half_width) << p.tau;
+        EXPECT_LE(f.kaplan_yorke.half_width, 0.2) << p.tau;
+    }
+    EXPECT_NE(message_of([] { tangent_map(MackeyGlass{.intervals = 2}); }).find("at least 3"), std::string::npos);
 }
 
 // ---- estimates -------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "lyapunov/delay_flow.hpp"
 #include "lyapunov/flow.hpp"
 #include "lyapunov/map.hpp"
 #include "lyapunov/require.hpp"
@@ -25,6 +26,31 @@ public:
     }
     std::vector<double> initial_state(std::uint64_t) const override { return field_.flow.x0; }
     std::optional<double> divergence() const override { return field_.flow.divergence; }
+};
+
+struct UserDelayField {
+    static constexpr Index block_columns = UserField::block_columns;
+    UserDelayFlow flow;
+
+    Index components() const { return static_cast<Index>(flow.x0.size()); }
+    double flops() const { return 0; }
+    void operator()(const double* z, double* dx) const { flow.field(z, dx); }
+    void jvp(const double* z, MatrixView<const double> Z, MatrixView<double> dX) const { flow.jvp(z, Z, dX); }
+};
+
+class UserDelayMap final : public DelayFlow<UserDelayField> {
+public:
+    using DelayFlow::DelayFlow;
+    std::string description() const override {
+        return fmt::format("a caller's flow, components={} tau={} intervals={}", field_.components(), tau(),
+                           intervals());
+    }
+    std::vector<double> initial_state(std::uint64_t) const override {
+        const std::vector<double>& x0 = field_.flow.x0;
+        std::vector<double> x;
+        for (Index i = 0; i <= intervals(); ++i) x.insert(x.end(), x0.begin(), x0.end());
+        return x;
+    }
 };
 
 struct UserEquations {
@@ -56,6 +82,15 @@ std::unique_ptr<TangentMap<>> tangent_map(UserFlow flow) {
     require_positive("step", flow.step);
     const double step = flow.step;
     return std::make_unique<UserFlowMap>(UserField{std::move(flow)}, step);
+}
+
+std::unique_ptr<TangentMap<>> tangent_map(UserDelayFlow flow) {
+    require_system(flow.x0, bool(flow.field), bool(flow.jvp));
+    require_positive("tau", flow.tau);
+    require_at_least<Index>("intervals", flow.intervals, 3);
+    const double tau = flow.tau;
+    const Index intervals = flow.intervals;
+    return std::make_unique<UserDelayMap>(UserDelayField{std::move(flow)}, tau, intervals);
 }
 
 std::unique_ptr<TangentMap<>> tangent_map(UserMap map) {

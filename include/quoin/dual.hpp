@@ -80,17 +80,16 @@ namespace detail {
 /// Y := Df(x) X for a function template f(x, y), eight columns at a time.
 template <class F>
 void jacobian_product(const F& f, const double* x, MatrixView<const double> X, MatrixView<double> Y) {
-    const std::size_t n = static_cast<std::size_t>(X.rows);
-    std::vector<Dual> from(n), to(n);
+    std::vector<Dual> from(static_cast<std::size_t>(X.rows)), to(static_cast<std::size_t>(Y.rows));
     for (Index first = 0; first < X.cols; first += Dual::lanes) {
         const Index width = std::min<Index>(Dual::lanes, X.cols - first);
-        for (std::size_t i = 0; i < n; ++i) {
+        std::fill(to.begin(), to.end(), Dual());
+        for (std::size_t i = 0; i < from.size(); ++i) {
             from[i] = Dual(x[i]);
-            to[i] = Dual();
             for (Index k = 0; k < width; ++k) from[i].tangent[k] = X(static_cast<Index>(i), first + k);
         }
         f(static_cast<const Dual*>(from.data()), to.data());
-        for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t i = 0; i < to.size(); ++i) {
             for (Index k = 0; k < width; ++k) Y(static_cast<Index>(i), first + k) = to[i].tangent[k];
         }
     }
@@ -113,6 +112,17 @@ UserFlow differentiated_flow(std::vector<double> x0, F f, double step = 0.01) {
             },
             step,
             {}};
+}
+
+/// The delay differential equation dx/dt = f(x(t), x(t − τ)), f(x, y, dx), likewise.
+template <class F>
+UserDelayFlow differentiated_delay_flow(std::vector<double> x0, F f, double tau, Index intervals = 100) {
+    const auto stacked = [f, d = x0.size()](const auto* z, auto* dx) { f(z, z + d, dx); };
+    return {std::move(x0), [stacked](const double* z, double* dx) { stacked(z, dx); },
+            [stacked](const double* z, MatrixView<const double> Z, MatrixView<double> dX) {
+                detail::jacobian_product(stacked, z, Z, dX);
+            },
+            tau, intervals};
 }
 
 /// The map x := f(x), f(x, y) writing the next state to y, likewise.

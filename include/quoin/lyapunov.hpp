@@ -67,6 +67,13 @@ struct KuramotoSivashinsky {
     Index modes = 0;  ///< n = 2·modes; 0: wavenumbers to 4.5
     double step = 0.1;
 };
+/// ẋ = a y/(1 + yⁿ) − bx, y = x(t − τ) (Mackey and Glass 1977). The state is x at `intervals` + 1 points of the last delay; a step
+/// is τ/intervals, of the Runge-Kutta method of order 4. There are as many exponents as points: the first are those of the
+/// equation, the last those of the grid.
+struct MackeyGlass {
+    double a = 0.2, b = 0.1, power = 10, tau = 17;
+    Index intervals = 100;  ///< of the delay, at least 3; n = intervals + 1
+};
 /// H = Σ p²/2 + Σ (Δ²/2 + βΔ⁴/4), Δ the stretch of a spring (Fermi, Pasta, Ulam and Tsingou 1955). Velocity Verlet.
 struct FputBeta {
     Index size = 32;  ///< masses; n = 2·size
@@ -107,6 +114,16 @@ struct UserFlow {
     double step = 0.01;
     std::optional<double> divergence{};  ///< the mean of div f, where it is known: the sum of all exponents must be it
 };
+/// A delay differential equation ẋ = f(x(t), x(t − τ)) of the caller's, of d components, with the state and steps of MackeyGlass:
+/// n = d(intervals + 1), the oldest point first.
+struct UserDelayFlow {
+    std::vector<double> x0;                                  ///< d numbers: x(t) for all t <= 0
+    std::function<void(const double* z, double* dx)> field;  ///< dx := f(x, y), z = [x; y]
+    /// dX := Df(z) Z, Z = [X; Y], 2d×p. Called by one thread, which may start more.
+    std::function<void(const double* z, MatrixView<const double> Z, MatrixView<double> dX)> jvp;
+    double tau = 1;
+    Index intervals = 100;
+};
 /// A map of the caller's.
 struct UserMap {
     std::vector<double> x0;
@@ -120,9 +137,11 @@ std::unique_ptr<TangentMap<>> tangent_map(const Lorenz63&);
 std::unique_ptr<TangentMap<>> tangent_map(const Henon&);
 std::unique_ptr<TangentMap<>> tangent_map(const Lorenz96&);
 std::unique_ptr<TangentMap<>> tangent_map(const KuramotoSivashinsky&);
+std::unique_ptr<TangentMap<>> tangent_map(const MackeyGlass&);
 std::unique_ptr<TangentMap<>> tangent_map(const FputBeta&);
 std::unique_ptr<TangentMap<>> tangent_map(const Particles&);
 std::unique_ptr<TangentMap<>> tangent_map(UserFlow);
+std::unique_ptr<TangentMap<>> tangent_map(UserDelayFlow);
 std::unique_ptr<TangentMap<>> tangent_map(UserMap);
 
 /// The same system with tangent vectors in f32: every call of `advance` computes in f64 and rounds them to f32 at its end.

@@ -78,13 +78,24 @@ class SeriesResult(NamedTuple):
     last: int
 
 
-def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str) -> tuple[list[float], Callable, Callable]:
-    """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape."""
+def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str, delay: float | None) -> tuple[list[float], Callable, Callable]:
+    """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape.
+
+    With a delay, they are functions of z = [x(t), x(t - delay)].
+    """
     start = to_float(on_host(x0, name)[0], name).astype(np.float64)
     if start.ndim != 1:
         raise InvalidArgument(f"x0 must have one dimension, and has {start.ndim}")
     one_of("kind", kind, "flow", "map")
-    motion, tangent = jvp_of(function("f", f), jvp)
+    n = len(start)
+    if delay is None:
+        motion, tangent = jvp_of(function("f", f), jvp)
+    else:
+        if kind != "flow":
+            raise InvalidArgument("delay is for a flow, and kind is 'map'")
+        function("f", f)
+        stacked = (lambda z, Z: jvp(z[:n], z[n:], Z[:n], Z[n:])) if callable(jvp) else jvp
+        motion, tangent = jvp_of(lambda z: f(z[:n], z[n:]), stacked)
 
     def of_shape(name: str, result: Any, shape: tuple[int, ...]) -> np.ndarray:
         array = np.asfortranarray(result, dtype=np.float64)
@@ -92,16 +103,22 @@ def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str) -> tuple[list[float
             raise InvalidArgument(f"{name} must return an array of shape {shape}, and returned one of {array.shape}")
         return array
 
-    return (start.tolist(), lambda x: of_shape("f", motion(x), x.shape), lambda x, V: of_shape("jvp", tangent(x, V), V.shape))
+    return (
+        start.tolist(),
+        lambda x: of_shape("f", motion(x), (n,)),
+        lambda x, V: of_shape("jvp", tangent(x, V), (n, V.shape[1])),
+    )
 
 
 def lyapunov(
-    f: Callable[[np.ndarray], Any],
-    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
+    f: Callable[..., Any],
+    jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
     kind: str = "flow",
     step: float = 0.01,
+    delay: float | None = None,
+    intervals: int = 100,
     divergence: float | None = None,
     exponents: int | None = None,
     time: float = 1000.0,
@@ -117,7 +134,7 @@ def lyapunov(
     dtype: Any = np.float64,
     threads: int | None = None,
 ) -> LyapunovResult:
-    """Lyapunov exponents of dx/dt = f(x), or of the map x := f(x), by QR of its tangent vectors.
+    """Lyapunov exponents of dx/dt = f(x), with a delay or without, or of the map x := f(x), by QR of its tangent vectors.
 
     The state and p tangent vectors V are evolved together; every few steps V = QR and V := Q. The averages of log|r_ii|
     over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979).
@@ -134,7 +151,14 @@ def lyapunov(
     kind : {'flow', 'map'}
         Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
     step : float
-        Of a flow.
+        Of a flow without a delay.
+    delay : float, optional
+        dx/dt = f(x(t), x(t - delay)). f is called as ``f(x, y)``, and jvp as ``jvp(x, y, V, W)``, the derivative along V of x and
+        W of y. x(t) = x0 for t <= 0. The state is x at ``intervals + 1`` points of the last delay, the oldest first, and a step,
+        of the Runge-Kutta method of order 4, is ``delay / intervals``.
+    intervals : int
+        With a delay, at least 3. There are ``(intervals + 1) * len(x0)`` exponents, the last of which are the grid's: ask for
+        the first few.
     divergence : float, optional
         The mean of div f of a flow, of log|det J| of a map, if it is known. The sum of all exponents is then checked.
     exponents : int, optional
@@ -188,7 +212,7 @@ def lyapunov(
     >>> bool(abs(henon.exponents[0] - 0.419) < 5 * henon.errors[0]), round(henon.sum.value, 6)
     (True, -1.203973)
     """
-    start, motion, tangent = _system("lyapunov", f, jvp, x0, kind)
+    start, motion, tangent = _system("lyapunov", f, jvp, x0, kind, delay)
     if callback is not None:
         function("callback", callback, ", or None")
 
@@ -203,6 +227,8 @@ def lyapunov(
         tangent,
         positive("step", step),
         None if divergence is None else real("divergence", divergence, ", or None,"),
+        positive("delay", delay, optional=True),
+        integer("intervals", intervals, 3),
         integer("exponents", exponents, 1, optional=True),
         real("time", time),
         positive("until", until, optional=True),
@@ -231,12 +257,14 @@ def lyapunov(
 
 
 def covariant_lyapunov(
-    f: Callable[[np.ndarray], Any],
-    jvp: Callable[[np.ndarray, np.ndarray], Any] | str | None,
+    f: Callable[..., Any],
+    jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
     kind: str = "flow",
     step: float = 0.01,
+    delay: float | None = None,
+    intervals: int = 100,
     exponents: int | None = None,
     time: float = 100.0,
     transient: float = 100.0,
@@ -254,7 +282,7 @@ def covariant_lyapunov(
 
     Parameters
     ----------
-    f, jvp, x0, kind, step, exponents, transient, every, seed
+    f, jvp, x0, kind, step, delay, intervals, exponents, transient, every, seed
         As in `lyapunov`.
     time : float
         Over which there are vectors.
@@ -285,7 +313,7 @@ def covariant_lyapunov(
     >>> round(float(c.exponents[0]), 6), round(float(np.degrees(c.angles.min())))
     (0.962424, 90)
     """
-    start, motion, tangent = _system("covariant_lyapunov", f, jvp, x0, kind)
+    start, motion, tangent = _system("covariant_lyapunov", f, jvp, x0, kind, delay)
     keep = flag("vectors", vectors)
     result = _core.covariant_lyapunov(
         start,
@@ -293,6 +321,8 @@ def covariant_lyapunov(
         motion,
         tangent,
         positive("step", step),
+        positive("delay", delay, optional=True),
+        integer("intervals", intervals, 3),
         integer("exponents", exponents, 1, optional=True),
         positive("time", time),
         real("transient", transient),
@@ -306,7 +336,8 @@ def covariant_lyapunov(
     *rest, times, states, columns = result
     if not keep:
         return CovariantResult(*rest, None, None, None)
-    n, p, K = len(start), len(rest[0]), len(times)
+    p, K = len(rest[0]), len(times)
+    n = len(columns) // (p * K)
     backward = columns.reshape(K, p, n).transpose(0, 2, 1)
     return CovariantResult(*rest, times[::-1].copy(), states.reshape(K, n)[::-1].copy(), backward[::-1].copy())
 

@@ -35,28 +35,31 @@ nb::tuple to_tuple(const Estimate& estimate) {
     return nb::make_tuple(estimate.value, estimate.error, estimate.half_width);
 }
 
-/// The flow or map of the caller's functions. What they are given is a copy, which they may keep.
+/// The flow, with a delay where it is not 0, or map of the caller's functions. What they are given is a copy, which they may keep.
 std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool flow, const nb::object& f,
-                                             const nb::object& jvp, double step, std::optional<double> divergence) {
-    const Index n = static_cast<Index>(x0.size());
-    const auto motion = [n, &f](const double* x, double* y) {
+                                             const nb::object& jvp, double step, std::optional<double> divergence,
+                                             double delay, Index intervals) {
+    const Index n = static_cast<Index>(x0.size()), arguments = delay > 0 ? 2 * n : n;
+    const auto motion = [n, arguments, &f](const double* x, double* y) {
         const nb::gil_scoped_acquire acquired;
-        take(f(to_numpy_vector(copy_of(x, n, 1))), y, n);
+        take(f(to_numpy_vector(copy_of(x, arguments, 1))), y, n);
     };
-    const auto tangent = [n, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
+    const auto tangent = [n, arguments, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
         const nb::gil_scoped_acquire acquired;
-        take(jvp(to_numpy_vector(copy_of(x, n, 1)), to_numpy(copy_of(X.data, n, X.cols))), Y.data, n * X.cols);
+        take(jvp(to_numpy_vector(copy_of(x, arguments, 1)), to_numpy(copy_of(X.data, arguments, X.cols))), Y.data,
+             n * X.cols);
     };
+    if (delay > 0) return tangent_map(UserDelayFlow{x0, motion, tangent, delay, intervals});
     return flow ? tangent_map(UserFlow{x0, motion, tangent, step, divergence})
                 : tangent_map(UserMap{x0, motion, tangent, divergence});
 }
 
 nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
-                   std::optional<double> divergence, Index exponents, double time, double until, double transient,
-                   double alignment, Index every, std::uint64_t seed, const nb::object& method,
-                   const nb::bytes& checkpoint, double checkpoint_seconds, const nb::object& on_segment,
-                   bool f32_vectors, int threads) {
-    std::unique_ptr<TangentMap<>> system = callers_system(x0, flow, f, jvp, step, divergence);
+                   std::optional<double> divergence, double delay, Index intervals, Index exponents, double time,
+                   double until, double transient, double alignment, Index every, std::uint64_t seed,
+                   const nb::object& method, const nb::bytes& checkpoint, double checkpoint_seconds,
+                   const nb::object& on_segment, bool f32_vectors, int threads) {
+    std::unique_ptr<TangentMap<>> system = callers_system(x0, flow, f, jvp, step, divergence, delay, intervals);
     LyapunovOptions options;
     options.exponents = exponents;
     options.time = time;
@@ -93,9 +96,9 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
 
 /// Exponents, a segment's time, local exponents, j, angles, least angles; with `keep` times, states and vectors, forward.
 nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
-                    Index exponents, double time, double transient, double alignment, Index every, std::uint64_t seed,
-                    Index split, bool keep, int threads) {
-    const auto system = callers_system(x0, flow, f, jvp, step, {});
+                    double delay, Index intervals, Index exponents, double time, double transient, double alignment,
+                    Index every, std::uint64_t seed, Index split, bool keep, int threads) {
+    const auto system = callers_system(x0, flow, f, jvp, step, {}, delay, intervals);
     CovariantOptions options;
     options.exponents = exponents;
     options.time = time;
@@ -144,11 +147,13 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
 
 void bind_lyapunov(nb::module_& module) {
     using namespace nb::literals;
-    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "divergence"_a.none(), "exponents"_a,
-               "time"_a, "until"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a, "method"_a.none(),
-               "checkpoint"_a, "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a, "threads"_a);
-    module.def("covariant_lyapunov", &covariant, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "exponents"_a, "time"_a,
-               "transient"_a, "alignment"_a, "every"_a, "seed"_a, "split"_a, "keep"_a, "threads"_a);
+    module.def("lyapunov", &lyapunov, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "divergence"_a.none(), "delay"_a,
+               "intervals"_a, "exponents"_a, "time"_a, "until"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a,
+               "method"_a.none(), "checkpoint"_a, "checkpoint_seconds"_a, "on_segment"_a.none(), "f32_vectors"_a,
+               "threads"_a);
+    module.def("covariant_lyapunov", &covariant, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "delay"_a, "intervals"_a,
+               "exponents"_a, "time"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a, "split"_a, "keep"_a,
+               "threads"_a);
     module.def("lyapunov_series", &series, "samples"_a, "components"_a, "count"_a, "delays"_a, "lag"_a, "interval"_a,
                "theiler"_a, "neighbours"_a, "evolve"_a, "exponents"_a, "horizon"_a, "threads"_a);
 }

@@ -63,6 +63,25 @@ def test_steps_between_factorizations_are_cut_and_said():
     assert result.sum.value == pytest.approx(-41 / 3, abs=1e-2) and result.exponents[2] == pytest.approx(-14.57, abs=0.3)
 
 
+def test_a_delay_by_its_jacobian_and_by_dual_numbers():
+    def f(x, y):
+        return [0.2 * y[0] / (1 + y[0] ** 10) - 0.1 * x[0]]
+
+    def jvp(x, y, V, W):
+        power = y[0] ** 10
+        return 0.2 * (1 - 9 * power) / (1 + power) ** 2 * W - 0.1 * V
+
+    run = dict(delay=17, intervals=10, exponents=3, time=300, transient=100, alignment=100, every=5)
+    own, dual = (quoin.lyapunov(f, j, [0.5], **run) for j in (jvp, None))
+    assert own.state.shape == (11,) and np.array_equal(own.state, dual.state)
+    assert np.allclose(own.exponents, dual.exponents, atol=1e-9)
+    assert abs(own.exponents[0]) < 0.05 and own.exponents[2] < -0.01
+    vectors = quoin.covariant_lyapunov(f, jvp, [0.5], **run, vectors=True)
+    assert vectors.states.shape[1:] == (11,) and vectors.vectors.shape[1:] == (11, 3)
+    with pytest.raises(quoin.InvalidArgument, match="delay is for a flow"):
+        quoin.lyapunov(f, jvp, [0.5], kind="map", **run)
+
+
 def test_a_wrong_sum_is_an_error():
     run = dict(kind="map", time=64, transient=0, alignment=0, every=1)
     assert quoin.lyapunov(lambda x: x, lambda x, V: 3 * V, [1.0], divergence=np.log(3), **run).sum.value > 1

@@ -1,6 +1,7 @@
 #include "lyapunov_system.hpp"
 
 #include <CLI/CLI.hpp>
+#include <span>
 
 #include "arguments.hpp"
 
@@ -23,6 +24,7 @@ const char* to_string(System system) {
         case System::Henon: return "henon";
         case System::Lorenz96: return "lorenz96";
         case System::KuramotoSivashinsky: return "kuramoto-sivashinsky";
+        case System::MackeyGlass: return "mackey-glass";
         case System::Fput: return "fput";
         case System::Particles: return "particles";
     }
@@ -40,6 +42,7 @@ LyapunovOptions default_options(System system) {
         case System::Henon: times(1e6, 1000, 1000, 10); break;
         case System::Lorenz96: times(1000, 50, 50, 5); break;
         case System::KuramotoSivashinsky: times(10000, 200, 200, 5), options.exponents = 12; break;
+        case System::MackeyGlass: times(20000, 2000, 2000, 50), options.exponents = 10; break;
         case System::Fput: times(10000, 200, 200, 10); break;
         case System::Particles: times(40, 10, 10, 10); break;
     }
@@ -47,19 +50,21 @@ LyapunovOptions default_options(System system) {
 }
 
 void SystemArguments::add_to(CLI::App& command) {
-    add_choice(command, "SYSTEM", system_,
-               {System::Lorenz63, System::Henon, System::Lorenz96, System::KuramotoSivashinsky, System::Fput,
-                System::Particles},
-               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, fput or particles");
+    add_choice(command, "SYSTEM", system_, std::span<const System>(systems),
+               "System: lorenz63, henon, lorenz96, kuramoto-sivashinsky, mackey-glass, fput or particles");
     const auto add = [&command](const char* name, auto& value, const char* systems, const char* description) {
         return command.add_option(name, value, description)->group(heading + systems);
     };
     add("--sigma", sigma_, "lorenz63", "σ of ẋ = σ(y − x) (10)");
     add("--rho", rho_, "lorenz63", "ρ of ẏ = x(ρ − z) − y (28)");
     add("--beta", beta_, "lorenz63, fput", "β of ż = xy − βz (8/3); of V = Δ²/2 + βΔ⁴/4 (1)");
-    add("--a", a_, "henon", "a of x' = 1 − ax² + y (1.4)");
-    add("--b", b_, "henon", "b of y' = bx (0.3)");
-    add("--size", size_, "lorenz96, fput, particles", "Variables (40), masses (32), particles (108)")->type_name("N");
+    add("--a", a_, "henon, mackey-glass", "a of x' = 1 − ax² + y (1.4); of ẋ = ay/(1 + yⁿ) − bx, y = x(t − τ) (0.2)");
+    add("--b", b_, "henon, mackey-glass", "b of y' = bx (0.3); of mackey-glass (0.1)");
+    add("--power", power_, "mackey-glass", "n of mackey-glass (10)");
+    add("--tau", tau_, "mackey-glass", "τ, the delay (17)");
+    add("--size", size_, "lorenz96, mackey-glass, fput, particles",
+        "Variables (40), intervals of the delay (100), masses (32), particles (108)")
+        ->type_name("N");
     add("--forcing", forcing_, "lorenz96", "F of ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F (8)");
     add("--length", length_, "kuramoto-sivashinsky", "L, the period of u_t = −u_xx − u_xxxx − u u_x (22)");
     add("--modes", modes_, "kuramoto-sivashinsky", "Fourier modes (wavenumbers to 4.5)")->type_name("N");
@@ -116,6 +121,11 @@ auto SystemArguments::with_parameters(F&& f) const {
             set(s.length, length_), set(s.modes, modes_), set(s.step, step_);
             return f(s);
         }
+        case System::MackeyGlass: {
+            MackeyGlass s;
+            set(s.a, a_), set(s.b, b_), set(s.power, power_), set(s.tau, tau_), set(s.intervals, size_);
+            return f(s);
+        }
         case System::Fput: {
             FputBeta s;
             set(s.size, size_), set(s.beta, beta_), set(s.energy, energy_), set(s.step, step_);
@@ -135,7 +145,8 @@ auto SystemArguments::with_parameters(F&& f) const {
 namespace {
 
 template <class Parameters>
-constexpr bool has_gpu_code = !std::is_same_v<Parameters, Henon> && !std::is_same_v<Parameters, KuramotoSivashinsky>;
+constexpr bool has_gpu_code = !std::is_same_v<Parameters, Henon> && !std::is_same_v<Parameters, KuramotoSivashinsky> &&
+                              !std::is_same_v<Parameters, MackeyGlass>;
 
 }  // namespace
 

@@ -15,11 +15,11 @@ class App;
 
 namespace quoin::cli {
 
-enum class System { Lorenz63, Henon, Lorenz96, KuramotoSivashinsky, Fput, Particles };
-/// "lorenz63", "henon", "lorenz96", "kuramoto-sivashinsky", "fput", "particles".
+enum class System { Lorenz63, Henon, Lorenz96, KuramotoSivashinsky, MackeyGlass, Fput, Particles };
+/// "lorenz63", "henon", "lorenz96", "kuramoto-sivashinsky", "mackey-glass", "fput", "particles".
 const char* to_string(System system);
-inline constexpr System systems[] = {System::Lorenz63, System::Henon,    System::Lorenz96, System::KuramotoSivashinsky,
-                                     System::Fput,     System::Particles};
+inline constexpr System systems[] = {System::Lorenz63,    System::Henon, System::Lorenz96, System::KuramotoSivashinsky,
+                                     System::MackeyGlass, System::Fput,  System::Particles};
 
 /// Times and steps between two QRs that give the leading exponents in seconds or minutes.
 LyapunovOptions default_options(System system);
@@ -51,7 +51,7 @@ private:
 
     System system_ = System::Lorenz63;
     std::optional<double> sigma_, rho_, beta_, a_, b_, forcing_, length_, energy_, density_, temperature_, kappa_,
-        cutoff_, step_;
+        cutoff_, step_, power_, tau_;
     std::optional<Index> size_, modes_;
     std::optional<int> dimensions_;
     Potential potential_ = Particles().potential;

@@ -361,7 +361,7 @@ int main(int argc, char** argv) {
     };
     command
         .add_option("--exponents", arguments.exponents,
-                    "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12)")
+                    "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12, mackey-glass: 10)")
         ->type_name("P");
     add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
     command
@@ -421,6 +421,7 @@ int main(int argc, char** argv) {
         "Example:  quoin lyapunov lorenz63\n"
         "          quoin lyapunov lorenz96 --size 40 --forcing 8 --out spectrum\n"
         "          quoin lyapunov kuramoto-sivashinsky --length 22 --exponents 12\n"
+        "          quoin lyapunov mackey-glass --tau 30\n"
         "          quoin lyapunov henon --until 1e-3\n"
         "          quoin lyapunov --series x.npy --delays 3 --lag 5 --interval 0.02 --theiler 50\n"
         "          quoin lyapunov lorenz63 --covariant --time 1000 --out vectors\n"
