@@ -71,7 +71,7 @@ TYPED_TEST(Blocking, EdgesOfBlocksOfRows) {
         for (const Index m :
              edges({Tuned::tall_aspect * n, chunk, 2 * chunk, block, 2 * block, host::cache_block_rows<T>(n),
                     Tuned::leaf_rows(n, sizeof(T)), 2 * Tuned::leaf_rows(n, sizeof(T)),
-                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n, Arithmetic::Native)), sizeof(T))})) {
+                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n)), sizeof(T))})) {
             if (m >= n) this->expect_q_and_r(m, n);
         }
     }
@@ -98,9 +98,7 @@ TYPED_TEST(Blocking, EdgesOfBlocksOfColumns) {
                Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});
     // where the table changes its mind, and multiples of what it says
     for (Index n = 1; n < 256; ++n) {
-        const auto table = [](Index n) {
-            return std::pair(Tuned::panel_width(n, Arithmetic::Native), Tuned::inner_block(n));
-        };
+        const auto table = [](Index n) { return std::pair(Tuned::panel_width(n), Tuned::inner_block(n)); };
         if (table(n) != table(n + 1)) sizes.insert({n, n + 1, n + 2});
         if (n % table(n).first == 0 && n <= 3 * table(n).first) sizes.insert({n - 1, n, n + 1});
     }

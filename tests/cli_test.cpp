@@ -100,14 +100,15 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
-        {"plan", "dtype q memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " + common + factoring +
-                     "compact-wy keep-s full-t "},
+        {"plan", "dtype q memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " + common +
+                     factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
-        {"rpca", "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " +
-                     common + reading +
-                     "start frames scale color gray dtype window carry masks online forget threshold restart npy ground-truth "
-                     "synthetic scene-with write-scene "},
+        {"rpca",
+         "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " + common +
+             reading +
+             "start frames scale color gray dtype window carry masks online forget threshold restart npy ground-truth "
+             "synthetic scene-with write-scene "},
         {"lyapunov",
          "exponents time until transient alignment every seed checkpoint checkpoint-every out plot covariant split "
          "window "

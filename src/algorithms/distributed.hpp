@@ -40,8 +40,8 @@ void factor_reflectors(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>&
 /// The thin Q times E (upper triangular, as many columns), in place of the reflectors; without E the thin Q.
 template <class T, class D>
 void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<const T, D> E) {
-    if (forest.panels.size() <= 1 || E.cols == 0)
-        return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
+    const bool one_tree = forest.panels.size() <= 1 && forest.A.cols() <= Tuning<D>::most_tree_cols;
+    if (one_tree || E.cols == 0) return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
     Matrix<T, D> QE(ctx, forest.A.rows(), E.cols);
     set_zero(ctx, QE.view());
     copy_triangle<T>(ctx, E, QE.view().row_block({0, E.rows}));

@@ -128,19 +128,16 @@ TEST_F(CliOfSeveral, KilledItGoesOnFromItsJournals) {
     fs::remove_all("f");
 
     const auto lines_of_rank_1 = [] { return lines_of(contents("f/quoin-journal/rank-1/journal")).size(); };
-    for (const bool by_ctrl_c : {false, true}) {
+    // one rank, at once: mpiexec takes longer than the run to pass on a Ctrl-C
+    for (const int signal : {SIGKILL, SIGINT}) {
         const std::size_t before = lines_of_rank_1();
         Process run = start_by(3, line);
         const auto start = std::chrono::steady_clock::now();
         while (lines_of_rank_1() < before + 4 && std::chrono::steady_clock::now() - start < std::chrono::seconds(20))
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        if (by_ctrl_c) {
-            run.send(SIGINT);
-        } else {
-            const auto ranks = run.children();
-            ASSERT_GE(ranks.size(), 3u);
-            kill(ranks.back(), SIGKILL);
-        }
+        const auto ranks = run.children();
+        ASSERT_GE(ranks.size(), 3u);
+        kill(ranks.back(), signal);
         const auto ended = std::chrono::steady_clock::now();
         EXPECT_NE(run.wait().exit_code, 0);
         EXPECT_LE(std::chrono::steady_clock::now() - ended, std::chrono::seconds(10));
