@@ -23,7 +23,7 @@ void require_libraries() {
     const char* missing = !cublasCreate_v2 ? "cuBLAS" : !cusolverDnCreate ? "cuSOLVER" : nullptr;
     if (missing) {
         throw DeviceFailure(std::string(missing) +
-                            " was not found: install CUDA's toolkit, or pip install " QUOIN_CUDA_PACKAGES);
+                            " was not found: install CUDA's toolkit, or pip install" QUOIN_CUDA_PACKAGES);
     }
 #endif
 }
