@@ -38,3 +38,15 @@ function(quoin_add_kernels name folder)
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(${name} PRIVATE CUDA::cudart_static)
 endfunction()
+
+# quoin_link_cuda(NAME LIBRARIES...): links CUDA's runtime and these libraries. With QUOIN_CUDA_AT_RUN_TIME the symbols of the latter
+# become weak instead: undefined ones are null when they are loaded.
+function(quoin_link_cuda name)
+    target_link_libraries(${name} PRIVATE CUDA::cudart_static)
+    if(QUOIN_CUDA_AT_RUN_TIME)
+        add_custom_command(TARGET ${name} POST_BUILD VERBATIM
+            COMMAND ${CMAKE_OBJCOPY} --wildcard --weaken-symbol=cublas* --weaken-symbol=cusolver* $<TARGET_FILE:${name}>)
+    else()
+        target_link_libraries(${name} PRIVATE ${ARGN})
+    endif()
+endfunction()

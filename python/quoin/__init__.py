@@ -7,6 +7,7 @@
 ((1000, 20), (20, 20), True)
 """
 
+from . import _libraries  # before the extension module, which uses what it loads
 from . import _core
 from ._errors import (
     CommunicationFailure,

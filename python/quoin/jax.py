@@ -1,8 +1,8 @@
-"""QR as functions of JAX, on CPUs: they compile, differentiate and batch.
+"""QR as functions of JAX, on CPUs and NVIDIA GPUs: they compile, differentiate and batch.
 
 Signatures are those of jax.numpy.linalg, so that a user changes an import. `jax.jit`, `jax.vmap` (one call for the whole batch),
 `jax.grad`, `jax.jvp` and `jax.shard_map` along the batch apply. Arrays may have any leading dimensions. Entries are not checked: NaN
-and Inf propagate.
+and Inf propagate. On a GPU, where the package has the CUDA backend, work is ordered on XLA's stream.
 
 The package must be built where JAX is installed: `pip install --no-build-isolation .`
 
@@ -29,10 +29,12 @@ __all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize",
 
 if not hasattr(_core, "jax_targets"):
     raise ImportError("quoin was built without JAX. Build it where JAX is installed: pip install --no-build-isolation .")
-for _name, _target in _core.jax_targets().items():
-    jax.ffi.register_ffi_target(f"quoin_{_name}", _target, platform="cpu")
+for _platform, _targets in _core.jax_targets().items():
+    for _name, _target in _targets.items():
+        jax.ffi.register_ffi_target(f"quoin_{_name}", _target, platform=_platform)
 
 Array = jax.Array
+_precise = jax.default_matmul_precision("highest")  # a GPU multiplies float32 in TF32 otherwise
 
 
 class QR(NamedTuple):
@@ -123,6 +125,7 @@ def apply_q(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bo
     return _apply_q(A, taus, C.mT, not transpose).mT
 
 
+@_precise
 def lstsq(a: Array, b: Array) -> LSTSQ:
     """The minimiser of ‖a x − b‖, or for M < N the solution of least norm, of an `a` with full rank: jax.numpy.linalg.lstsq.
 
@@ -190,6 +193,7 @@ def _qr(A: Array) -> tuple[Array, Array]:
 
 
 @_qr.defjvp
+@_precise
 def _qr_jvp(primals: tuple[Array], tangents: tuple[Array]) -> Any:
     """Of A = Q R and its first k columns X = Q R₁ (Walter and Lehmann 2018), P = dX R₁⁻¹, S = Qᵀ P and Ω = Qᵀ dQ:
 
@@ -229,6 +233,7 @@ def _apply_q_jvp(transpose: bool, primals: tuple[Array, ...], tangents: tuple[Ar
     return _apply_q(*primals, transpose), jax.jvp(partial(_by_full_t, transpose=transpose), primals, tangents)[1]
 
 
+@_precise
 def _by_full_t(A: Array, taus: Array, C: Array, transpose: bool) -> Array:
     """C − V op(T) VᵀC with T = (I + D U)⁻¹ D, D = diag(tau), U the strict upper triangle of VᵀV (Joffrain et al. 2006)."""
     m, k = A.shape[-2:]

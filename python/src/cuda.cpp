@@ -6,9 +6,32 @@
 
 #include "bindings.hpp"
 
+#ifdef QUOIN_CUDA_PACKAGES
+extern "C" {
+[[gnu::weak]] int cublasCreate_v2(void*);
+[[gnu::weak]] int cusolverDnCreate(void*);
+}
+#endif
+
 namespace quoin::python {
 
+namespace {
+
+/// Throws DeviceFailure unless quoin/_libraries.py has found the libraries that a wheel is not linked with.
+void require_libraries() {
+#ifdef QUOIN_CUDA_PACKAGES
+    const char* missing = !cublasCreate_v2 ? "cuBLAS" : !cusolverDnCreate ? "cuSOLVER" : nullptr;
+    if (missing) {
+        throw DeviceFailure(std::string(missing) +
+                            " was not found: install CUDA's toolkit, or pip install" QUOIN_CUDA_PACKAGES);
+    }
+#endif
+}
+
+}  // namespace
+
 CudaWorker::CudaWorker(int device) : device_(device) {
+    require_libraries();
     const CurrentDevice current(device);
     ctx_.emplace();
 }

@@ -1,9 +1,80 @@
-// The targets of quoin.jax: handlers of XLA's FFI on the CPU. Buffers are stacks in C order, of float or of double.
+// The targets of quoin.jax: handlers of XLA's FFI. Buffers are stacks in C order, of float or of double.
+//
+// On a GPU a handler enqueues between what is on XLA's stream and what follows there. It is not marked as compatible with XLA's command
+// buffers: a graph that is replayed later would compute in the context's workspace, which other calls use and replace meanwhile.
 
 #include <xla/ffi/api/ffi.h>
 
-#include "arrays.hpp"
+#include <map>
+
 #include "bindings.hpp"
+#include "devices.hpp"
+
+namespace quoin::python {
+namespace {
+
+/// Where XLA calls a handler, which is its first argument.
+template <class D>
+struct Caller;
+
+template <>
+struct Caller<Host> {
+    template <class Work>
+    void run(Index m, Index n, const Work& work) const {
+        ContextLease lease(where_for(0, m, n));
+        work(lease.get());
+    }
+};
+
+#ifdef QUOIN_HAVE_CUDA
+template <>
+struct Caller<Cuda> {
+    CudaStream stream;
+    std::int32_t device;
+
+    /// One context for each GPU, as XLA calls from threads that come and go.
+    template <class Work>
+    void run(Index, Index, const Work& work) const {
+        static std::mutex mutex;
+        static auto& workers = *new std::map<int, CudaWorker>;  // XLA's threads may outlive static objects
+        std::unique_lock lock(mutex);
+        CudaWorker& worker = workers.try_emplace(device, device).first->second;
+        lock.unlock();
+        worker.run({device, reinterpret_cast<std::uintptr_t>(stream), false, {}}, std::this_thread::get_id(), work);
+    }
+};
+#endif
+
+}  // namespace
+}  // namespace quoin::python
+
+template <class D>
+struct xla::ffi::CtxBinding<quoin::python::Caller<D>> {
+    using Ctx = quoin::python::Caller<D>;
+};
+
+template <>
+struct xla::ffi::CtxDecoding<quoin::python::Caller<quoin::Host>> {
+    using Type = quoin::python::Caller<quoin::Host>;
+    template <class Context>
+    static std::optional<Type> Decode(const XLA_FFI_Api*, Context*, DiagnosticEngine&) {
+        return Type();
+    }
+};
+
+#ifdef QUOIN_HAVE_CUDA
+template <>
+struct xla::ffi::CtxDecoding<quoin::python::Caller<quoin::Cuda>> {
+    using Type = quoin::python::Caller<quoin::Cuda>;
+    template <class Context>
+    static std::optional<Type> Decode(const XLA_FFI_Api* api, Context* ctx, DiagnosticEngine& problems) {
+        const auto stream = CtxDecoding<PlatformStream<quoin::CudaStream>>::Decode(api, ctx, problems);
+        const auto device = CtxDecoding<DeviceOrdinal>::Decode(api, ctx, problems);
+        if (!stream || !device) return std::nullopt;
+        return Type{*stream, *device};
+    }
+};
+#endif
 
 namespace quoin::python {
 namespace {
@@ -13,8 +84,8 @@ using Stack = ffi::AnyBuffer;
 using StackResult = ffi::Result<ffi::AnyBuffer>;
 
 /// The matrices (..., rows, cols).
-template <class T>
-BatchView<T> matrices(const Stack& stack) {
+template <class T, class D>
+BatchView<T, D> matrices(const Stack& stack) {
     const auto shape = stack.dimensions();
     const Index m = shape[shape.size() - 2], n = shape.back();
     Index count = 1;
@@ -23,28 +94,29 @@ BatchView<T> matrices(const Stack& stack) {
 }
 
 /// A column-major copy of matrix b.
-template <class T>
-Matrix<T> copy_of(Context<Host>& ctx, const BatchView<const T>& A, Index b) {
-    return copy_of<T>(ctx, StridedMatrix<T>{A.data(b), A.rows(b), A.cols(b), A.row_stride(b), A.col_stride(b)});
+template <class T, class D>
+Matrix<T, D> copy_of(Context<D>& ctx, const BatchView<const T, D>& A, Index b) {
+    return copy_of<T>(ctx, StridedMatrix<T, D>{A.data(b), A.rows(b), A.cols(b), A.row_stride(b), A.col_stride(b)});
 }
 
 /// Matrix b of `to` := A.
-template <class T>
-void put(Context<Host>& ctx, MatrixView<const T> A, const BatchView<T>& to, Index b) {
-    transpose<T>(ctx, A, MatrixView<T>(to.data(b), to.cols(b), to.rows(b)));
+template <class T, class D>
+void put(Context<D>& ctx, MatrixView<const T, D> A, const BatchView<T, D>& to, Index b) {
+    transpose<T>(ctx, A, MatrixView<T, D>(to.data(b), to.cols(b), to.rows(b)));
 }
 
 /// `work(ctx, T())` for the T of A; what it throws as XLA's error.
-template <class Work>
-ffi::Error run(const Stack& A, Work work) {
+template <class D, class Work>
+ffi::Error run(const Caller<D>& caller, const Stack& A, Work work) {
     try {
-        const auto shape = matrices<const char>(A);
-        ContextLease lease(where_for(0, shape.count() * shape.rows(0), shape.cols(0)));
-        if (A.element_type() == ffi::F32) {
-            work(lease.get(), float());
-        } else {
-            work(lease.get(), double());
-        }
+        const auto shape = matrices<const char, D>(A);
+        caller.run(shape.count() * shape.rows(0), shape.cols(0), [&](Context<D>& ctx) {
+            if (A.element_type() == ffi::F32) {
+                work(ctx, float());
+            } else {
+                work(ctx, double());
+            }
+        });
         return ffi::Error::Success();
     } catch (const std::exception& error) {
         return ffi::Error::Internal(error.what());
@@ -53,56 +125,67 @@ ffi::Error run(const Stack& A, Work work) {
 
 Options unchecked(QForm q) { return {.q = q, .check_finite = false}; }
 
-ffi::Error thin_qr(Stack A, StackResult Q, StackResult R) {
-    return run(A, [&]<class T>(Context<Host>& ctx, T) {
-        const auto As = matrices<const T>(A);
-        const auto Qs = matrices<T>(*Q), Rs = matrices<T>(*R);
+/// Whether a matrix is factored by the method that suits it, which on a GPU may wait, and not as a batch of one.
+template <class D>
+bool alone(const Stack& A) {
+    if (A.dimensions().size() > 2) return false;
+    if constexpr (std::is_same_v<D, Host>) return true;
+    constexpr Index most_rows = 8192, most_entries = Index(1) << 24;  // of what a batch's `qr` factors by one launch
+    const Index m = A.dimensions()[0], n = A.dimensions()[1];
+    return m > most_rows || m * std::min(m, n) > most_entries;
+}
+
+template <class D>
+ffi::Error thin_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R) {
+    return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
+        const auto As = matrices<const T, D>(A);
+        const auto Qs = matrices<T, D>(*Q), Rs = matrices<T, D>(*R);
         const Options options = unchecked(QForm::Explicit);
-        if (A.dimensions().size() > 2) return qr<T, Host>(ctx, As, Qs, Rs, options);
-        // one matrix, which may be large: any method
-        const Index n = As.cols(0);
-        QR<T> f = qr<T>(ctx, RowMajorView<const T>{As.data(0), As.rows(0), n, std::max<Index>(1, n)}, options);
-        put<T>(ctx, f.r(ctx).view(), Rs, 0);
-        put<T>(ctx, std::move(f).take_q(ctx).view(), Qs, 0);
+        if (!alone<D>(A)) return qr<T, D>(ctx, As, Qs, Rs, options);
+        QR<T, D> f = qr<T, D>(ctx, copy_of<T, D>(ctx, As, 0), plan_qr<T>(ctx, As.rows(0), As.cols(0), options));
+        put<T, D>(ctx, f.r(ctx).view(), Rs, 0);
+        put<T, D>(ctx, std::move(f).take_q(ctx).view(), Qs, 0);
     });
 }
 
-ffi::Error r_alone(Stack A, StackResult R) {
-    return run(A, [&]<class T>(Context<Host>& ctx, T) {
-        qr<T, Host>(ctx, matrices<const T>(A), {}, matrices<T>(*R), unchecked(QForm::None));
+template <class D>
+ffi::Error r_alone(Caller<D> caller, Stack A, StackResult R) {
+    return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
+        qr<T, D>(ctx, matrices<const T, D>(A), {}, matrices<T, D>(*R), unchecked(QForm::None));
     });
 }
 
 /// tau is (..., k, 1).
-ffi::Error geqrf(Stack A, StackResult V_R, StackResult tau) {
-    return run(A, [&]<class T>(Context<Host>& ctx, T) {
-        qr_lapack<T, Host>(ctx, matrices<const T>(A), matrices<T>(*V_R), matrices<T>(*tau),
-                           unchecked(QForm::Reflectors));
+template <class D>
+ffi::Error geqrf(Caller<D> caller, Stack A, StackResult V_R, StackResult tau) {
+    return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
+        qr_lapack<T, D>(ctx, matrices<const T, D>(A), matrices<T, D>(*V_R), matrices<T, D>(*tau),
+                        unchecked(QForm::Reflectors));
     });
 }
 
 /// Y := op(Q) C, V being m×k.
-template <Op op>
-ffi::Error apply_q(Stack V, Stack tau, Stack C, StackResult Y) {
-    return run(V, [&]<class T>(Context<Host>& ctx, T) {
-        const auto Vs = matrices<const T>(V), taus = matrices<const T>(tau), Cs = matrices<const T>(C);
-        const auto Ys = matrices<T>(*Y);
+template <class D, Op op>
+ffi::Error apply_q(Caller<D> caller, Stack V, Stack tau, Stack C, StackResult Y) {
+    return run(caller, V, [&]<class T>(Context<D>& ctx, T) {
+        const auto Vs = matrices<const T, D>(V), taus = matrices<const T, D>(tau), Cs = matrices<const T, D>(C);
+        const auto Ys = matrices<T, D>(*Y);
         for (Index b = 0; b < Ys.count(); ++b) {
-            const QR<T> f = from_lapack<T, Host>(ctx, {copy_of<T>(ctx, Vs, b), copy_of<T>(ctx, taus, b)});
-            Matrix<T> C_b = copy_of<T>(ctx, Cs, b);
+            const QR<T, D> f = from_lapack<T, D>(ctx, {copy_of<T, D>(ctx, Vs, b), copy_of<T, D>(ctx, taus, b)});
+            Matrix<T, D> C_b = copy_of<T, D>(ctx, Cs, b);
             f.apply_q(ctx, Side::Left, op, C_b.view());
-            put<T>(ctx, C_b.view(), Ys, b);
+            put<T, D>(ctx, C_b.view(), Ys, b);
         }
     });
 }
 
-XLA_FFI_DEFINE_HANDLER(qr_target, thin_qr);
-XLA_FFI_DEFINE_HANDLER(r_target, r_alone);
-XLA_FFI_DEFINE_HANDLER(geqrf_target, geqrf);
-XLA_FFI_DEFINE_HANDLER(apply_q_target, apply_q<Op::None>);
-XLA_FFI_DEFINE_HANDLER(apply_qt_target, apply_q<Op::Transpose>);
-
-nb::dict targets() {
+template <class D>
+nb::dict targets_of() {
+    XLA_FFI_DEFINE_HANDLER(qr_target, thin_qr<D>);
+    XLA_FFI_DEFINE_HANDLER(r_target, r_alone<D>);
+    XLA_FFI_DEFINE_HANDLER(geqrf_target, geqrf<D>);
+    XLA_FFI_DEFINE_HANDLER(apply_q_target, (apply_q<D, Op::None>));
+    XLA_FFI_DEFINE_HANDLER(apply_qt_target, (apply_q<D, Op::Transpose>));
     nb::dict all;
     const auto add = [&](const char* name, XLA_FFI_Handler* target) {
         all[name] = nb::capsule(reinterpret_cast<void*>(target));
@@ -112,6 +195,16 @@ nb::dict targets() {
     add("geqrf", geqrf_target);
     add("apply_q", apply_q_target);
     add("apply_qt", apply_qt_target);
+    return all;
+}
+
+/// By JAX's names of platforms.
+nb::dict targets() {
+    nb::dict all;
+    all["cpu"] = targets_of<Host>();
+#ifdef QUOIN_HAVE_CUDA
+    all["CUDA"] = targets_of<Cuda>();
+#endif
     return all;
 }
 

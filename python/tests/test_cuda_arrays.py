@@ -5,6 +5,10 @@ import copy
 import importlib
 import os
 import pickle
+import re
+import subprocess
+import sys
+import textwrap
 import types
 
 import numpy as np
@@ -12,7 +16,7 @@ import pytest
 from laws import assert_orthonormal, assert_product, assert_upper, bound, mixture, wide
 
 import quoin
-from quoin import _core
+from quoin import _core, _libraries
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")  # JAX would try kernels for each product first
@@ -58,6 +62,37 @@ def test_a_plan_and_info_of_a_build_without_cuda(monkeypatch):
     assert quoin.plan(100, 10, device="cpu") == quoin.plan(100, 10)
     with pytest.raises(quoin.InvalidArgument, match="built without CUDA"):
         quoin.StreamingR(device="cuda")
+
+
+@pytest.mark.skipif(not _libraries.SONAMES, reason="linked with CUDA's libraries, or built without")
+def test_a_missing_library_is_named_when_a_gpu_is_asked_for():
+    program = """
+        import ctypes, numpy as np
+        load = ctypes.CDLL
+        def without_cublas(name, *mode):
+            if "cublas" in str(name) or "cusolver" in str(name):
+                raise OSError
+            return load(name, *mode)
+        ctypes.CDLL = without_cublas
+        import quoin
+        assert np.allclose(np.abs(quoin.qr(np.eye(3)).R), np.eye(3))
+        try:
+            quoin.StreamingR(device="cuda").partial_fit(np.eye(3))
+        except quoin.DeviceFailure as error:
+            print(error)
+    """
+    said = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, capture_output=True, text=True).stdout
+    assert re.fullmatch(r"GPU 0 cannot be used: cuBLAS was not found: install CUDA's toolkit, or pip install "
+                        r"nvidia-cublas\S*==\d+\.\* nvidia-cusolver\S*==\d+\.\*\n", said)
+
+
+def test_libraries_of_packages_come_before_the_systems(monkeypatch, tmp_path):
+    library = tmp_path / "nvidia" / "cu13" / "lib" / "libcublas.so.13"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    first, *others = _libraries._candidates("libcublas.so.13")
+    assert first == str(library) and "libcublas.so.13" in others
 
 
 def test_the_device_of_a_stream(rng):

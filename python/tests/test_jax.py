@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -60,6 +61,15 @@ def test_qr(shape, dtype, compiled, normal):
     assert_upper(R)
     difference = wide(A.mT) @ wide(A) - wide(R).swapaxes(-1, -2) @ wide(R)  # of A + E = Q R, the law's E
     assert np.all(norm(difference) <= 2 * bound(R) * norm(A) ** 2)
+
+
+@pytest.mark.parametrize("shape", [(9000, 40), (2, 300, 200)], ids=str)  # on a GPU alone, and as a batch
+def test_larger_matrices(shape, normal):
+    A = normal(*shape, dtype=np.float32)
+    Q, R = map(np.asarray, jax.jit(qj.qr)(A))
+    assert_orthonormal(Q)
+    assert_product(Q, R, A)
+    assert_upper(R)
 
 
 @pytest.mark.parametrize("shape", [*TALL, (0, 4, 3), (3, 0)], ids=str)
@@ -199,11 +209,14 @@ def test_gradients_compile_and_batch(normal):
     assert np.allclose(jax.vmap(jax.grad(loss))(A), whole) and np.allclose(jax.jacfwd(loss)(A), whole)
 
 
-def test_shards_of_a_batch():
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_shards_of_a_batch(platform):
+    if platform == "cuda" and (jax.default_backend() != "gpu" or jax.device_count() < 2):
+        pytest.skip("one GPU or none")
     program = """
         import jax, jax.numpy as jnp, numpy as np, quoin.jax as qj
         from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-        mesh = Mesh(jax.devices(), "batch")
+        mesh = Mesh(jax.devices()[:2], "batch")
         A = jax.random.normal(jax.random.key(7), (6, 50, 4))
         split = jax.device_put(A, NamedSharding(mesh, P("batch")))
         def over_shards(function):
@@ -219,8 +232,31 @@ def test_shards_of_a_batch():
             return volumes + jnp.sin(qj.apply_q(a, taus, A)).sum((-2, -1))
         assert np.allclose(jax.grad(lambda A: over_shards(loss)(A).sum())(split), jax.grad(lambda A: loss(A).sum())(A), atol=1e-5)
     """
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_PLATFORMS": platform}
+    if platform == "cpu":
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment, check=True)
+
+
+def test_nothing_waits_for_a_gpu():
+    if jax.default_backend() != "gpu":
+        pytest.skip("no GPU")
+    power = jax.jit(lambda A: jnp.linalg.matrix_power(A, 2**12))  # 12 products of 8192 x 8192
+    functions = [jax.jit(f) for f in (qj.qr, qj.orthonormalize, lambda A: qj.qr(A, "r"), lambda A: qj.lstsq(A, A[..., 0]))]
+    slow, A = jnp.zeros((8192, 8192)), jnp.ones((3, 500, 100))
+
+    def dispatched():
+        P = power(slow)
+        start = time.perf_counter()
+        results = [f(A + P[0, 0]) for f in functions]
+        end = time.perf_counter()
+        jax.block_until_ready(P)
+        return end - start, time.perf_counter() - start, results
+
+    for _ in range(3):  # compiles, takes memory
+        jax.block_until_ready(dispatched())
+    enqueued, product, _ = dispatched()
+    assert enqueued < product / 2
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------------
