@@ -114,7 +114,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
          "window "
          "dtype device " +
              common +
-             "sigma rho beta a b size forcing length modes energy periodic dimensions potential density temperature "
+             "sigma rho beta a b power tau size forcing length modes energy periodic dimensions potential density "
+             "temperature "
              "kappa cutoff step series delays lag interval theiler neighbours evolve horizon " +
              factoring}};
     for (const auto& [command, expected] : commands) EXPECT_EQ(options_of(command + " "), expected) << command;
