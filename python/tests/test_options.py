@@ -56,7 +56,7 @@ def test_threads(call):
     (quoin.robust_pca, "alm auto None None None 1.5 None 1000 None None None None None None"),
     (quoin.OnlineRobustPCA, "4 0.01 0.04 32 None"),
     (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None"),
-    (quoin.lyapunov, "flow 0.01 None None 1000.0 None 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
+    (quoin.lyapunov, "flow 0.01 None 100 None None 1000.0 None 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
 ])
 def test_defaults(function, defaults):
     parameters = inspect.signature(function).parameters.values()
