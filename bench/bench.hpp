@@ -44,6 +44,7 @@ struct BenchArguments {
     std::vector<Reference> references;  ///< none: the study's own
     Index shape_count = 0, seed = 1;    ///< shapes drawn at random
     std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
+    Shape grid{0, 0};                   ///< of processes; none: rows over ranks
     int repeat = 0;
     bool energy = false;
     std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize

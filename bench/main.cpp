@@ -55,6 +55,9 @@ void check_ranks(const BenchArguments& arguments) {
         if (operation != Operation::ThinQr && operation != Operation::ROnly)
             refuse_argument("--op",
                             fmt::format("over ranks there are thin-qr and r-only, not {}", to_string(operation)));
+    const auto [p, q] = arguments.grid;
+    if (p * q > 0 && arguments.on_device()) refuse_argument("--grid", "it is for --device host");
+    if (p * q == 0 && p + q > 0) refuse_argument("--grid", "it must have at least one process");
     if (arguments.on_device() && !have_nccl)
         throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
 }
@@ -179,7 +182,7 @@ const Study ranks = {
     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
     "model\n"
     "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
-    Shapes | Types | AnyDevice | Operations | RankCounts | Csv | Algorithm, bench_ranks, check_ranks};
+    Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm, bench_ranks, check_ranks};
 
 constexpr const char* also_options_of_factor =
     "Also --method and the other options of `quoin factor` that say how to factor.";
@@ -266,13 +269,20 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             ->check(number_between(0, 1000000000))
             ->type_name("N");
     }
-    if (has(RankCounts))
+    if (has(RankCounts)) {
         add_list(
             command, "--ranks", "COUNTS", arguments.ranks,
             [](const std::string& argument, const std::string& text) {
                 return static_cast<int>(parse_dimension(argument, text));
             },
             "Numbers of ranks, separated by commas (default: 1,2,4)");
+        CLI::Option* const grid = add_parsed(
+            command, "--grid", "PxQ",
+            [&arguments](const std::string& text) { arguments.grid = parse_shape("--grid", text); },
+            "In place of --ranks: a block-cyclic matrix of any shape on P x Q ranks");
+        add_size(command, "--block", arguments.block, "With --grid: rows and columns of a block (default: 64)")
+            ->needs(grid);
+    }
     if (has(References))
         add_list(
             command, "--against", "REFERENCES", arguments.references,

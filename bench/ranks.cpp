@@ -12,11 +12,13 @@
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "primitives.hpp"
+#include "quoin/block_cyclic.hpp"
 #include "quoin/distributed.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
+#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "device.hpp"
 #include "random.hpp"
@@ -120,7 +122,6 @@ public:
         return answer;
     }
 
-private:
     double once() {
         Q_ = {};
         R_ = {};
@@ -135,6 +136,7 @@ private:
         return maximum(host_, comm_, watch.seconds());
     }
 
+private:
     /// ‖I − QᵀQ‖_F and ‖A − QR‖_F / ‖A‖_F over all ranks.
     void measure(Answer& answer) {
         const Index n = case_.shape.cols;
@@ -177,6 +179,60 @@ private:
     Method method_ = Method::Auto;
 };
 
+/// One rank's part of a block-cyclic matrix.
+template <class T>
+class CyclicRank {
+public:
+    CyclicRank(Context<Host>& ctx, Communicator& comm, const Case& c, const BenchArguments& arguments)
+        : ctx_(ctx),
+          grid_(comm, static_cast<int>(arguments.grid.rows), static_cast<int>(arguments.grid.cols)),
+          layout_{c.shape.rows, c.shape.cols, block_of(arguments), block_of(arguments)},
+          forms_q_(c.operation == Operation::ThinQr),
+          repeat_(arguments.repeat),
+          A_(layout_.local_rows(grid_), layout_.local_cols(grid_)) {
+        fill_normal(A_, 1 + comm.rank());
+    }
+
+    Answer run() {
+        std::vector<double> seconds;
+        const double first = once();
+        const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 3, 20);
+        for (int i = 0; i < runs; ++i) seconds.push_back(once());
+        Answer answer;
+        answer.seconds = median(std::move(seconds));
+        return answer;
+    }
+    double once() {
+        maximum(host_, grid_.comm(), 0);
+        const Stopwatch watch;
+        auto f = qr<T>(ctx_, grid_, BlockCyclicView<const T>(layout_, std::as_const(A_).view()));
+        if (forms_q_) f.form_q(ctx_);
+        return maximum(host_, grid_.comm(), watch.seconds());
+    }
+
+private:
+    static Index block_of(const BenchArguments& arguments) { return arguments.block > 0 ? arguments.block : 64; }
+
+    Context<Host>& ctx_;
+    ProcessGrid grid_;
+    BlockCyclic layout_;
+    bool forms_q_;
+    int repeat_;
+    Context<Host> host_{1};
+    Matrix<T> A_;
+};
+
+/// The timed runs, and with --trace one more that is recorded.
+template <class D, class Part>
+Answer run_part(Context<D>& ctx, Communicator& comm, Part&& part, const std::string& trace) {
+    const Answer answer = part.run();
+    if (trace.empty()) return answer;
+    const Tracing tracing(ctx, trace);
+    part.once();
+    tracing.write(comm);
+    return answer;
+}
+
 }  // namespace
 
 void bench_ranks(const BenchArguments& given) {
@@ -192,6 +248,8 @@ void bench_ranks(const BenchArguments& given) {
 #endif
     std::vector<int> counts = arguments.ranks;
     if (counts.empty()) counts = {1, 2, 4};
+    const bool by_grid = arguments.grid.rows > 0;
+    if (by_grid) counts = {static_cast<int>(arguments.grid.rows * arguments.grid.cols)};
     results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10} {:>10} {:>10} {:>13} {:>10} {:>11} {:>16}\n", "rows x columns",
                 "type", "op", "ranks", "method", "ms", "GFLOP/s", "speed-up", "‖I − QᵀQ‖", "residual",
                 on_gpus ? "" : "planned ms", on_gpus ? "" : "fastest/planned");
@@ -204,9 +262,14 @@ void bench_ranks(const BenchArguments& given) {
             double planned = -1;
             with_dtype(c.dtype, [&]<class T>(T) {
                 const auto plan = [&] { return planned_seconds<T>(c, ranks, threads_each, arguments.common.options); };
-                if (!on_gpus) planned = plan();
+                if (!on_gpus && !by_grid) planned = plan();
                 const auto of = [&]<class D>(Context<D>& ctx, Communicator& comm) {
-                    const Answer found = Rank<T, D>(ctx, comm, c, arguments).run();
+                    const std::string& trace = arguments.common.trace;
+                    Answer found;
+                    if constexpr (std::is_same_v<D, Host>) {
+                        if (by_grid) found = run_part(ctx, comm, CyclicRank<T>(ctx, comm, c, arguments), trace);
+                    }
+                    if (!by_grid) found = run_part(ctx, comm, Rank<T, D>(ctx, comm, c, arguments), trace);
                     if (comm.rank() == 0) answer = found;
                 };
                 run_ranks(ranks, [&](Communicator& control) {
@@ -226,10 +289,12 @@ void bench_ranks(const BenchArguments& given) {
             if (of_first == 0) of_first = answer.seconds * counts.front();
             const auto [m, n] = c.shape;
             const double flops = operation_flops(c.operation, m, n);
+            const std::string method = by_grid
+                                           ? fmt::format("block-cyclic {}x{}", arguments.grid.rows, arguments.grid.cols)
+                                           : quoin::to_string(answer.method);
             results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10.4g} {:>10.4g} {:>10.2f} {:>13} {:>10} {:>11} {:>16}\n",
-                        fmt::format("{}x{}", m, n), quoin::to_string(c.dtype), to_string(c.operation), ranks,
-                        quoin::to_string(answer.method), 1e3 * answer.seconds, 1e-9 * flops / answer.seconds,
-                        of_first / answer.seconds,
+                        fmt::format("{}x{}", m, n), quoin::to_string(c.dtype), to_string(c.operation), ranks, method,
+                        1e3 * answer.seconds, 1e-9 * flops / answer.seconds, of_first / answer.seconds,
                         answer.orthogonality < 0 ? "" : fmt::format("{:.2g}", answer.orthogonality),
                         answer.residual < 0 ? "" : fmt::format("{:.2g}", answer.residual),
                         planned < 0 ? "" : fmt::format("{:.4g}", 1e3 * planned),
@@ -239,7 +304,7 @@ void bench_ranks(const BenchArguments& given) {
                 .add("cols", n)
                 .add("dtype", quoin::to_string(c.dtype))
                 .add("op", to_string(c.operation));
-            json.add("ranks", Index{ranks}).add("method", quoin::to_string(answer.method));
+            json.add("ranks", Index{ranks}).add("method", method);
             json.add_measured("seconds", answer.seconds).add_measured("gflops", 1e-9 * flops / answer.seconds);
             json.add_measured("orthogonality", answer.orthogonality).add_measured("residual", answer.residual);
             json.add_measured("fastest_seconds", answer.fastest).add_measured("planned_seconds", planned);

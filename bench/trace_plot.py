@@ -15,7 +15,8 @@ import plot
 from plot import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
 
 # the steps of the blocked algorithm keep their colours; what else there is takes the next of the others
-COLOURS = {"panel": VERMILION, "update": BLUE, "T": GREEN, "S": ORANGE, "copy in": PURPLE, "copy out": SKY}
+COLOURS = {"panel": VERMILION, "update": BLUE, "T": GREEN, "S": ORANGE, "copy in": PURPLE, "copy out": SKY,
+           "broadcast": PURPLE, "reduce": SKY, "send": GREEN, "wait": "#CCCCCC"}
 OTHERS = (GREY, "#F0E442", "#999933", "#882255", "#44AA99", "#332288",
           "#CC6677", "#117733", "#661100", "#AA4499", "#DDCC77", "#6699CC")
 
@@ -32,8 +33,16 @@ def read(path):
     try:
         with open(path) as file:
             events = json.load(file)["traceEvents"]
-        names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
-        spans = [(e["tid"], Span(e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3, e.get("args", {}).get("step")))
+        rows_of, processes = {}, {}
+        for e in events:
+            if e["ph"] == "M" and e["name"] == "thread_name":
+                rows_of.setdefault(e.get("pid"), {})[e["tid"]] = e["args"]["name"]
+            elif e["ph"] == "M" and e["name"] == "process_name":
+                processes[e.get("pid")] = e["args"]["name"]
+        # of several ranks a row has the rank's name, and that of the engine where there are several
+        names = {(pid, tid): name if len(rows_of) == 1 else processes[pid] if len(rows) == 1 else f"{processes[pid]}, {name}"
+                 for pid, rows in rows_of.items() for tid, name in rows.items()}
+        spans = [((e.get("pid"), e["tid"]), Span(e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3, e.get("args", {}).get("step")))
                  for e in events if e["ph"] == "X"]
     except OSError as error:
         sys.exit(f"trace_plot.py: {path}: {error.strerror}")
@@ -43,9 +52,9 @@ def read(path):
         sys.exit(f"trace_plot.py: {path} holds no spans")
     first = min(span.begin for _, span in spans)
     rows = {}
-    for tid, span in sorted(spans, key=lambda found: (found[0], found[1].begin, -found[1].end)):
-        rows.setdefault(tid, []).append(span._replace(begin=span.begin - first, end=span.end - first))
-    return [(names.get(tid, str(tid)), of_row) for tid, of_row in rows.items()]
+    for row, span in sorted(spans, key=lambda found: (found[0], found[1].begin, -found[1].end)):
+        rows.setdefault(row, []).append(span._replace(begin=span.begin - first, end=span.end - first))
+    return [(names.get(row, str(row[1])), of_row) for row, of_row in rows.items()]
 
 
 def depths(spans):

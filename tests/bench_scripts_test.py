@@ -175,6 +175,11 @@ class Pictures(unittest.TestCase):
             trace_plot.main([path, "--from", "1.1", "--to", "1.4"])
             with open(os.path.join(directory, "h100.svg")) as svg:
                 self.assertFalse("&lt;b&gt;" in svg.read())
+            two = [{"pid": pid, "tid": 1, "ph": "M", "name": key, "args": {"name": name}}
+                   for pid, rank in ((1, "rank 0"), (2, "rank 1")) for key, name in (("process_name", rank), ("thread_name", "host"))]
+            two += [{"pid": pid, "tid": 1, "ph": "X", "name": "wait", "ts": 1000 * pid, "dur": 500} for pid in (1, 2)]
+            self.assertEqual(trace_plot.read(write(directory, "ranks.json", json.dumps({"traceEvents": two}))),
+                             [("rank 0", [("wait", 0.0, 0.5, None)]), ("rank 1", [("wait", 1.0, 1.5, None)])])
             for text, why in (("{", "not a trace"), ("{}", "not a trace"), ('{"traceEvents": []}', "no spans")):
                 with self.assertRaisesRegex(SystemExit, why):
                     trace_plot.main([write(directory, "bad.json", text)])

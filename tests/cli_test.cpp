@@ -152,6 +152,8 @@ TEST_F(Cli, PlansForRanks) {
     const Outcome table = quoin_run("plan 1000000x20 --ranks 5 --threads 1 --method tsqr");
     EXPECT_EQ(lines_of(table.out).size(), 5u) << table.out;
     EXPECT_NE(lines_of(table.out)[2].find("<- taken"), std::string::npos) << table.out;
+    EXPECT_EQ(quoin_run("plan 3000x20 --ranks 3 --ranks-per-machine 3 --threads 1").exit_code, 0);
+    expect_error(quoin_run("plan 100x20 --ranks 2 --ranks-per-machine 0"), usage_error, {"--ranks-per-machine"});
     EXPECT_NE(quoin_run("plan 100x20 --ranks 6").err.find("fewer than the 20 columns"), std::string::npos);
     expect_error(quoin_run("plan 100x20 --ranks 0"), usage_error, {"--ranks", "at least 1"});
     expect_error(quoin_run("plan 100x20 --latency 2us"), usage_error, {"--latency", "--ranks"});
@@ -609,6 +611,12 @@ TEST_F(Cli, BenchOfRanks) {
         EXPECT_LE(json_number(lines[i], "residual"), law * unit) << lines[i];
     }
     EXPECT_EQ(lines_of(contents("r.csv")).size(), 2 + lines.size());
+    EXPECT_GT(json_number(lines[0], "planned_seconds"), 0);
+    const Outcome cyclic = quoin_run("bench ranks 200x150 --grid 1x2 --block 32 --repeat 1 --json --trace t.json");
+    ASSERT_EQ(cyclic.exit_code, 0) << cyclic.err;
+    EXPECT_EQ(json_value(cyclic.out, "method"), "\"block-cyclic 1x2\"");
+    for (const char* name : {"rank 1", "panel", "broadcast", "update", "wait"})
+        EXPECT_NE(contents("t.json").find(fmt::format("\"{}\"", name)), std::string::npos) << name;
     expect_error(quoin_run("bench ranks 300x2 --op svd"), usage_error, {"--op", "svd"});
     for (const std::string nothing : {"300x0", "0x2"})
         expect_error(quoin_run("bench ranks " + nothing), usage_error, {nothing, "nothing to time"});

@@ -1,20 +1,23 @@
 // Timelines: what is recorded, in which order, and what is written.
 
-#include "quoin/trace.hpp"
+#include "quoin/rank_trace.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <variant>
 
 #include "checks.hpp"
 #include "gallery.hpp"
+#include "quoin/distributed.hpp"
 #include "quoin/least_squares.hpp"
 #include "quoin/svd.hpp"
 
@@ -218,6 +221,41 @@ TEST(TraceTest, SeveralThreadsRecord) {
     }
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(trace.spans().size(), 400u);
+}
+
+/// Rank r begins its trace 0.3 r seconds after rank 0; what follows a common message is at one time in the file nevertheless.
+TEST(TraceTest, RanksAreProcessesOnOneClock) {
+    const std::string path = testing::TempDir() + "quoin_ranks.json";
+    const int ranks = 3;
+    run_ranks(ranks, [&](Communicator& comm) {
+        Context<Host> ctx(1);
+        const Matrix<double> A = random_normal<double>(200, 10, 1 + comm.rank());
+        std::this_thread::sleep_for(std::chrono::milliseconds(300 * comm.rank()));
+        Trace trace;
+        ctx.attach(&trace);
+        Options options;
+        options.method = Method::TSQR;
+        qr(ctx, comm, A.view(), options);
+        trace.add({"after", Trace::Row::Host, -1, {trace.now(), trace.now()}});
+        ctx.attach(nullptr);
+        write_trace(path, trace, comm);
+    });
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    std::map<double, std::set<std::string>> names;
+    std::vector<double> after;
+    for (const Json& event : events(text.str())) {
+        names[event["pid"].number()].insert(event["name"].text());
+        if (event["name"].text() == "after") after.push_back(event["ts"].number());
+    }
+    ASSERT_EQ(after.size(), 3u);
+    EXPECT_LT(*std::max_element(after.begin(), after.end()) - *std::min_element(after.begin(), after.end()), 150e3);
+    ASSERT_EQ(names.size(), 3u);
+    for (const auto& [pid, of_rank] : names)
+        for (const char* name : {"panel", "wait", "broadcast"}) EXPECT_TRUE(of_rank.contains(name)) << pid << name;
+    EXPECT_TRUE(names[1].contains("merge") && names[3].contains("send"));
+    EXPECT_NE(text.str().find("\"rank 2\""), std::string::npos);
+    std::filesystem::remove(path);
 }
 
 TEST(TraceTest, AFactorizationRecordsItsStepsWhileATraceIsAttached) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "io/atomic_file.hpp"
-#include "quoin/trace.hpp"
+#include "quoin/rank_trace.hpp"
 
 namespace quoin::cli {
 
@@ -24,6 +24,10 @@ public:
     /// Waits for the work on a GPU.
     void write() const {
         if (!path_.empty()) trace_.write(path_);
+    }
+    /// Of all ranks, each of which calls it.
+    void write(Communicator& comm) const {
+        if (!path_.empty()) write_trace(path_, trace_, comm);
     }
 
 private:

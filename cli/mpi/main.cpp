@@ -19,6 +19,7 @@
 #include "on_device.hpp"
 #include "program.hpp"
 #include "quoin/mpi.hpp"
+#include "tracing.hpp"
 #ifdef QUOIN_HAVE_NCCL
 #include "quoin/nccl.hpp"
 #endif
@@ -39,8 +40,10 @@ void factor_on_gpus(const MpiSession& mpi, RankSession& ranks, const FactorArgum
     Context<Cuda> ctx;
     const InterruptGuard guard(ctx);
     const auto factor = [&](RankSession& by, const char* unit) {
+        const Tracing tracing(ctx, arguments.common.trace);
         with_dtype(file.dtype(),
                    [&]<class T>(T) { factor_by_ranks<T>(ctx, by, arguments, arguments.common, file, unit); });
+        tracing.write(by.comm());
     };
 #ifdef QUOIN_HAVE_NCCL
     if (ranks.everywhere(mpi.neighbours() <= gpus)) {
@@ -78,6 +81,7 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
                            "it has no effect (default: its share of three quarters of what is available)");
     add_file_route(command, *arguments);
     add_reading_arguments(command, arguments->reading);
+    add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
     add_rank_method(command, arguments->common.options);
     add_device_argument(command, arguments->common.device);
@@ -113,6 +117,7 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         }
         Context<Host> ctx = make_context(arguments->common);
         const InterruptGuard guard(ctx);
+        const Tracing tracing(ctx, arguments->common.trace);
         const double cap =
             arguments->memory > 0 ? static_cast<double>(arguments->memory) : memory_cap(0) / mpi.neighbours();
         with_dtype(file->dtype(), [&]<class T>(T) {
@@ -122,6 +127,7 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
             factor_by_ranks<T>(ctx, ranks, *arguments, arguments->common, *file,
                                fmt::format("{} threads each", ctx.threads()));
         });
+        tracing.write(comm);
     });
 }
 

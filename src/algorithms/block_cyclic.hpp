@@ -205,7 +205,11 @@ public:
     /// The process column of panel s sends V and T along the process rows.
     void share(Index s) {
         const auto& p = f_.panels[s];
-        f_.grid->row_comm().finish_sends();  // of the panels that were here
+        const Span span(ctx_, "broadcast", s);
+        {
+            const Span wait(ctx_, "wait");
+            f_.grid->row_comm().finish_sends();  // of the panels that were here
+        }
         if (f_.owns(p)) {
             call_.attempt([&] {
                 copy_rows(s, v(s).top, 0);

@@ -260,6 +260,7 @@ private:
         call_.hear(f_.comm->template receive<T>(ctx_, triangle(), node.member));
         call_.attempt([&] {
             throw_if_stopped(ctx_);
+            const Span span(ctx_, "merge");
             copy<T>(ctx_, f_.R.view(), node.upper());
             set_zero(ctx_, node.lower());
             unpack_triangle<T>(ctx_, triangle(), node.lower());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/rank_tree.hpp"
+#include "devices.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #endif
@@ -67,6 +68,7 @@ int Communicator::receive_contiguous(Context<D>& ctx, View<T, D> A, int from) {
 template <class T, class D>
 void Communicator::send(Context<D>& ctx, View<const T, D> A, int to, int note) {
     require_other_rank("send", to);
+    const Span span(ctx, "send");
     const Index words = note == 0 ? A.rows * A.cols : 0;
     if (words > 0 && !is_contiguous(A)) {
         Matrix<T, D> packed(ctx, A.rows, A.cols);
@@ -97,6 +99,7 @@ void Communicator::start_send(Context<D>& ctx, View<const T, D> A, int to, int n
 template <class T, class D>
 int Communicator::receive(Context<D>& ctx, View<T, D> A, int from) {
     require_other_rank("receive", from);
+    const Span span(ctx, "wait");
     int note = 0;
     if (!is_contiguous(A)) {
         Matrix<T, D> packed(ctx, A.rows, A.cols);
@@ -113,6 +116,7 @@ int Communicator::receive(Context<D>& ctx, View<T, D> A, int from) {
 template <class T, class D>
 int Communicator::broadcast(Context<D>& ctx, View<T, D> A, int root, int note) {
     if (root < 0 || root >= size_) require_other_rank("broadcast", root);
+    const Span span(ctx, "broadcast");
     const RankTree tree(rank_, size_, root);
     if (tree.head >= 0) note = receive<T, D>(ctx, A, tree.head);
     for (auto member = tree.members.rbegin(); member != tree.members.rend(); ++member)
@@ -122,6 +126,7 @@ int Communicator::broadcast(Context<D>& ctx, View<T, D> A, int root, int note) {
 
 template <class T>
 int Communicator::all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction reduction, int note) {
+    const Span span(ctx, "reduce");
     Matrix<T> part(ctx, A.rows, RankTree(rank_, size_).members.empty() ? 0 : A.cols);
     reduce_entries<T>(*this, ctx, A, part.view(), 0, note,
                       [&](T a, T b) { return reduction == Reduction::Sum ? a + b : std::max(a, b); });

@@ -83,10 +83,12 @@ TEST_F(CliOfSeveral, FactorsAreThoseOfTheFile) {
 TEST_F(CliOfSeveral, ROnlyIsTheSameR) {
     save("A.npy", random_normal<double>(900, 12));
     ASSERT_EQ(quoin_by(3, "factor A.npy --out whole --method tsqr").exit_code, 0);
-    const Outcome run = quoin_by(3, "factor A.npy --out alone --method tsqr --r-only");
+    const Outcome run = quoin_by(3, "factor A.npy --out alone --method tsqr --r-only --trace t.json");
     ASSERT_EQ(run.exit_code, 0) << run.err;
     EXPECT_NE(run.out.find("ranks          3"), std::string::npos) << run.out;
     EXPECT_EQ(names_in("alone"), std::vector<std::string>{"R.npy"});
+    for (const char* name : {"rank 0", "rank 2", "wait", "merge"})
+        EXPECT_NE(contents("t.json").find(fmt::format("\"{}\"", name)), std::string::npos) << name;
     EXPECT_LE(difference<double>(load<double>("alone/R.npy").view(), load<double>("whole/R.npy").view(), 12,
                                  frobenius_norm<double>(load<double>("A.npy").view())),
               2 * law);
