@@ -4,8 +4,8 @@
 // rows.
 
 #include <fmt/format.h>
-#include <limits>
 
+#include <limits>
 #include <utility>
 
 #include "algorithms/distributed.hpp"

@@ -112,13 +112,6 @@ Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
-/// A := 0.
-template <class T, class D>
-void set_zero(Context<D>& ctx, MatrixView<T, D> A) {
-    // the diagonal that starts beyond the last column
-    set_identity<T>(ctx, A.cols, A);
-}
-
 /// Q₁W for the thin Q₁; W (k×p) is lost.
 template <class T, class D>
 Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<T, D> W) {

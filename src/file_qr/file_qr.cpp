@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <map>
 #include <numeric>
 #include <optional>
 
@@ -122,12 +121,7 @@ struct FileQR<T, D>::Impl {
             journal.append(choices_of(plan));
             return;
         }
-        if (lines[0] != identity) {
-            throw InvalidArgument(
-                fmt::format("{}: this journal is of a run with {}; remove the folder, or restart "
-                            "(--restart) to delete it and factor from the start",
-                            journal.folder(), io::difference(lines[0], identity)));
-        }
+        journal.require_run(identity, " and factor");
         adopt(ctx, lines[1], options);
         report.first_step = steps_done();
         complete = lines.back() == journal_end;

@@ -127,6 +127,9 @@ std::map<std::string, std::string> fields_of(const std::string& line) {
     return fields;
 }
 
+namespace {
+
+/// What differs between two such lines, for a person: "q wanted instead of not-wanted".
 std::string difference(const std::string& before, const std::string& now) {
     const auto old_fields = fields_of(before);
     for (const auto& [key, value] : fields_of(now)) {
@@ -137,6 +140,16 @@ std::string difference(const std::string& before, const std::string& now) {
         return fmt::format("{} {} instead of {}", key, old, value);
     }
     return "other options";
+}
+
+}  // namespace
+
+void Journal::require_run(const std::string& identity, const char* and_then) const {
+    if (lines_.at(0) == identity) return;
+    throw InvalidArgument(
+        fmt::format("{}: this journal is of a run with {}; remove the folder, or restart (--restart) to delete it{} "
+                    "from the start",
+                    folder_, difference(lines_[0], identity), and_then));
 }
 
 }  // namespace quoin::io

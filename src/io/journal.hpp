@@ -28,6 +28,9 @@ public:
     void flush_names() const;
     /// `line` has no line break.
     void append(const std::string& line);
+    /// Throws InvalidArgument where the first line is not `identity`, "key=value key=value": it says what differs, and that a restart
+    /// deletes the folder `and_then` from the start, such as " and factor".
+    void require_run(const std::string& identity, const char* and_then) const;
     /// Begins anew: the other files and folders in the folder go, and then the lines.
     void clear();
     /// Removes the folder.
@@ -44,7 +47,5 @@ private:
 
 /// Of a line "key=value key=value".
 std::map<std::string, std::string> fields_of(const std::string& line);
-/// What differs between two such lines, for a person: "q wanted instead of not-wanted".
-std::string difference(const std::string& before, const std::string& now);
 
 }  // namespace quoin::io

@@ -59,6 +59,12 @@ constexpr Index packed_column(Index k, Index j) { return j < k ? j * (j + 1) / 2
 /// A := [I; 0], with ones on the diagonal that starts at (0, first_col); first_col may be negative.
 template <class T, class D>
 void set_identity(Context<D>& ctx, Index first_col, View<T, D> A);
+/// A := 0.
+template <class T, class D>
+void set_zero(Context<D>& ctx, MatrixView<T, D> A) {
+    // the diagonal that starts beyond the last column
+    set_identity<T>(ctx, A.cols, A);
+}
 /// d (n×1) := the diagonal of A.
 template <class T, class D>
 void copy_diagonal(Context<D>& ctx, View<const T, D> A, View<T, D> d);

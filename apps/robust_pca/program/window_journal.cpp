@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "quoin/error.hpp"
 #include "quoin/version.hpp"
 #include "video/image_list.hpp"
 #include "video/stream_name.hpp"
@@ -56,11 +55,8 @@ WindowJournal::WindowJournal(const RpcaArguments& arguments)
     if (arguments.restart || journal_.lines().size() < 2) {
         journal_.clear();
         journal_.append(identity);
-    } else if (journal_.lines()[0] != identity) {
-        throw InvalidArgument(
-            fmt::format("{}: this journal is of a run with {}; remove the folder, or restart "
-                        "(--restart) to delete it and its films and separate from the start",
-                        folder(), io::difference(journal_.lines()[0], identity)));
+    } else {
+        journal_.require_run(identity, " and its films and separate");
     }
     // what a killed run left unfinished
     std::error_code error;

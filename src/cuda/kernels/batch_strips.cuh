@@ -310,8 +310,8 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
     }
 }
 
-/// Writes R of the H tiles from `first` on, of the first `tiles`, of the strip's first `panels` panels, to the images of the `pieces` that
-/// exist, and sets them to zero in the strip.
+/// Writes R in the H tiles from `first` on, of `tiles` that there are, and sets it to zero in the strip: its first `panels` panels, of
+/// which `pieces` have an image.
 template <int panels, class S>
 __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int tiles,
                                              typename S::Scalar* image, int pieces) {
