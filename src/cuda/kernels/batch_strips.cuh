@@ -125,23 +125,26 @@ __device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int t
     using T = typename S::Scalar;
     constexpr int unit = 16 / int(sizeof(T));
     const StripThread<S> me;
+    const T* const from = panel.image + Index(me.tile(0)) * S::tile + me.lane * unit;
+    T* const to = s.V + me.place(0) * S::tile + me.lane * unit;
     for_active_groups<S>(chunk, panel.first, [&](int start, auto n) {
 #pragma unroll
         for (int r = start; r < start + n; ++r) {
-            const int t = me.tile(r);
-            const bool exists = t >= panel.first && t < tiles;
-            const T* const from = panel.image + (exists ? Index(t) * S::tile : 0);
+            const bool exists = me.tile(r) >= panel.first && me.tile(r) < tiles;
 #pragma unroll
             for (int x = 0; x < S::tile; x += 32 * unit) {
-                const int at = x + me.lane * unit;
-                if (S::tile % (32 * unit) == 0 || at < S::tile)
-                    copy_async<16>(s.V + me.place(r) * S::tile + at, from + at, exists ? unit : 0);
+                if (S::tile % (32 * unit) == 0 || x + me.lane * unit < S::tile)
+                    copy_async<16>(to + r * S::warps * S::tile + x, from + r * S::all_warps * S::tile + x,
+                                   exists ? unit : 0);
             }
         }
     });
     if (chunk == 0 && with_t) {
-        for (int at = threadIdx.x * unit; at < StripShared<S>::square; at += S::threads * unit)
-            copy_async<16>(s.t + at, panel.t + at, unit);
+#pragma unroll
+        for (int x = 0; x < StripShared<S>::square; x += S::threads * unit) {
+            if (const int at = x + threadIdx.x * unit; at < StripShared<S>::square)
+                copy_async<16>(s.t + at, panel.t + at, unit);
+        }
     }
 }
 
@@ -158,19 +161,26 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     const auto place = [](int i, int j) { return j / Width * square + square_place<Width>(i, j % Width); };
     const int g = me.g, q = me.q;
     {
-        // scale W = VᵀC over the rows of this warp, 16 columns of C at a time: there are no registers for more sums
+        // scale W = VᵀC over the rows of this warp
         unrolled<S::chunks>([&](auto chunk) {
             wait_for_copies<S::chunks - 1 - chunk>();
             __syncwarp();
-            unrolled<M * panels>([&](auto columns) {
-                constexpr int h = 2 * columns, step = Tile::tiles, apart = S::warps * S::tile;
-                T acc[S::sums][M][2][4] = {};
-                for_active_groups<S>(chunk, first, [&](int start, auto n) {
+            constexpr int step = Tile::tiles, apart = S::warps * S::tile;
+            T acc[S::sums][M][H * panels][4] = {};
+            for_active_groups<S>(chunk, first, [&](int start, auto n) {
 #pragma unroll
-                    for (int r = start; r < start + n; r += step) {
-                        const bool pair = step == 2 && r + 1 < start + n;
-                        auto& sums = acc[r / step % S::sums];
-                        const T* const V = s.V + me.place(r) * S::tile;
+                for (int r = start; r < start + n; r += step) {
+                    const bool pair = step == 2 && r + 1 < start + n;
+                    auto& sums = acc[r / step % S::sums];
+                    const T* const V = s.V + me.place(r) * S::tile;
+                    typename Tile::Word a[Tile::parts][M][4];  // lo, hi
+#pragma unroll
+                    for (int part = 0; part < Tile::parts; ++part) {
+#pragma unroll
+                        for (int mi = 0; mi < M; ++mi) Tile::load_left(a[part][mi], V, apart, pair, mi, part, me.lane);
+                    }
+#pragma unroll
+                    for (int h = 0; h < H * panels; h += 2) {
                         Operand<T, 2> b[2];
 #pragma unroll
                         for (int x = 0; x < 2; ++x) {
@@ -183,33 +193,38 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
                                 b[x].set(1, c[1]);
                             }
                         }
-                        typename Tile::Word a[M][4];
 #pragma unroll
                         for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
-                            for (int mi = 0; pass < 2 && mi < M; ++mi)
-                                Tile::load_left(a[mi], V, apart, pair, mi, pass, me.lane);
-#pragma unroll
                             for (int x = 0; x < 2 * M; ++x)
-                                multiply_add(sums[x / 2][x % 2], a[x / 2], right_of(pass, b[x % 2]));
-                        }
-                    }
-                });
-#pragma unroll
-                for (int mi = 0; mi < M; ++mi) {
-#pragma unroll
-                    for (int x = 0; x < 2; ++x) {
-#pragma unroll
-                        for (int of = 0; of < 4; ++of) {
-                            T& to = s.part[me.warp][place(16 * mi + of / 2 * 8 + g, 8 * (h + x) + 2 * q) + of % 2];
-                            T sum = acc[0][mi][x][of];
-#pragma unroll
-                            for (int other = 1; other < S::sums; ++other) sum += acc[other][mi][x][of];
-                            to = chunk == 0 ? sum : to + sum;
+                                multiply_add(sums[x / 2][h + x % 2], a[min(pass, Tile::parts - 1)][x / 2],
+                                             right_of(pass, b[x % 2]));
                         }
                     }
                 }
             });
+            // read all, then write all: a read would wait for the write before it
+            constexpr int pairs = H * H * panels;
+            const auto at = [&](int x) -> Pair<T>& {
+                const int h = x % (H * panels), half = x / (H * panels);
+                return reinterpret_cast<Pair<T>&>(s.part[me.warp][place(8 * half + g, 8 * h + 2 * q)]);
+            };
+            Pair<T> sums[pairs] = {};
+#pragma unroll
+            for (int x = 0; chunk > 0 && x < pairs; ++x) sums[x] = at(x);
+#pragma unroll
+            for (int x = 0; x < pairs; ++x) {
+                const int h = x % (H * panels), half = x / (H * panels);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    T sum = acc[0][half / 2][h][2 * (half % 2) + e];
+#pragma unroll
+                    for (int of = 1; of < S::sums; ++of) sum += acc[of][half / 2][h][2 * (half % 2) + e];
+                    sums[x].at[e] = chunk == 0 ? sum : sums[x].at[e] + sum;
+                }
+            }
+#pragma unroll
+            for (int x = 0; x < pairs; ++x) at(x) = sums[x];
         });
     }
     __syncthreads();
@@ -221,24 +236,32 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     // −U = −op(T) W, a 16×8 tile a warp
     for (int of = me.warp; of < M * H * panels; of += S::warps) {
         const int mi = of % M, h = of / M;
-        T acc[4] = {};
+        Operand<T, 4> a[H];
+        Operand<T, 2> b[H];
+        T acc[H][4] = {};
 #pragma unroll
         for (int kk = 0; kk < H; ++kk) {
             const auto left = [&](int i, int j) -> T {  // op(T)(16mi + i, 8kk + j)
                 return transpose ? s.t[square_place<Width>(8 * kk + j, 16 * mi + i)]
                                  : s.t[square_place<Width>(16 * mi + i, 8 * kk + j)];
             };
-            Operand<T, 4> a;
-            Operand<T, 2> b;
 #pragma unroll
-            for (int x = 0; x < 4; ++x) a.set(x, left(g + 8 * (x % 2), q + 4 * (x / 2)));
+            for (int x = 0; x < 4; ++x) a[kk].set(x, left(g + 8 * (x % 2), q + 4 * (x / 2)));
 #pragma unroll
-            for (int x = 0; x < 2; ++x) b.set(x, s.part[0][place(8 * kk + q + 4 * x, 8 * h + g)]);
-#pragma unroll
-            for (int pass = 0; pass < passes<T>; ++pass) multiply_add_tf32(acc, left_of(pass, a), right_of(pass, b));
+            for (int x = 0; x < 2; ++x) b[kk].set(x, s.part[0][place(8 * kk + q + 4 * x, 8 * h + g)]);
         }
 #pragma unroll
-        for (int x = 0; x < 4; ++x) s.u.set(mi, h, x, me.lane, acc[x] * (-1 / Tile::scale));
+        for (int pass = 0; pass < passes<T>; ++pass) {
+#pragma unroll
+            for (int kk = 0; kk < H; ++kk) multiply_add_tf32(acc[kk], left_of(pass, a[kk]), right_of(pass, b[kk]));
+        }
+#pragma unroll
+        for (int x = 0; x < 4; ++x) {
+            T sum = acc[0][x];
+#pragma unroll
+            for (int kk = 1; kk < H; ++kk) sum += acc[kk][x];
+            s.u.set(mi, h, x, me.lane, sum * (-1 / Tile::scale));
+        }
     }
     __syncthreads();
     add_product<false, panels>(C, s, first, next);
@@ -310,30 +333,24 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
     }
 }
 
-/// Writes R in the H tiles from `first` on, of `tiles` that there are, and sets it to zero in the strip: its first `panels` panels, of
-/// which `pieces` have an image.
+/// Writes R in the tiles from `first` to `past`, and sets it to zero in the strip: its first `panels` panels, of which `pieces` have an
+/// image.
 template <int panels, class S>
-__device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int tiles,
+__device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int past, int tiles,
                                              typename S::Scalar* image, int pieces) {
     using T = typename S::Scalar;
-    static_assert(S::warps % S::H == 0);
-    struct alignas(2 * sizeof(T)) Pair {
-        T above, below;
-    };
     const StripThread<S> me;
-    const int slot = first / S::all_warps, t = me.tile(slot);
-    if (t < first || t >= min(first + S::H, tiles)) return;
 #pragma unroll
     for (int r = 0; r < S::R; ++r) {
-        if (r != slot) continue;
+        const int t = me.tile(r);
+        if (t < first || t >= past) continue;
 #pragma unroll
         for (int h = 0; h < S::H * panels; ++h) {
             T(&c)[2] = C.c[r][h];
-            const int piece = h / S::H;
             const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
-            if (piece < pieces) {
-                T* const to = image + (Index(piece) * tiles + t) * S::tile + 8 * me.col(h % S::H) + 2 * me.q;
-                *reinterpret_cast<Pair*>(to) = {scale * c[0], scale * c[1]};
+            if (h / S::H < pieces) {
+                T* const to = image + (Index(h / S::H) * tiles + t) * S::tile + 64 * (h % S::H) + 8 * me.g + 2 * me.q;
+                *reinterpret_cast<Pair<T>*>(to) = {{scale * c[0], scale * c[1]}};
             }
             c[0] = c[1] = 0;
         }
@@ -474,7 +491,13 @@ __global__ void __launch_bounds__(S::threads, blocks)
         if (!load_strip(C, s, cluster, A[b], size.m, Index(first_piece) * S::Width, size.n) && first_bad) {
             atomicMin(first_bad, static_cast<unsigned long long>(b));
         }
-        for (int i = 0; i < before; ++i) {
+        for (int i = 0;; ++i) {
+            // all but the last rows of R while the last V is being made
+            if (i + 1 >= before) {
+                store_r_rows<S::panels>(C, s, i < before ? 0 : (i - 1) * S::H, min(i * S::H, size.tiles), size.tiles,
+                                        images, pieces);
+            }
+            if (i == before) break;
             const auto fetch = [&](int panel, int chunk) {
                 fetch_chunk<S>(s, panel_of<S>(size, F, b, panel), size.tiles, chunk, ready_t > panel);
             };
@@ -496,7 +519,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
             apply_panel<S::panels>(
                 C, s, cluster, i * S::H, true,
                 [&] {
-                    if (threadIdx.x % 32 == 0 && (i + 1 < before || ready_t <= i)) {
+                    if (threadIdx.x % 32 == 0 && ready_t <= min(i + 1, before - 1)) {
                         do {
                             look();
                         } while (s.ready_t <= i);
@@ -508,16 +531,14 @@ __global__ void __launch_bounds__(S::threads, blocks)
                         reinterpret_cast<uint4*>(s.t)[at] = t[at];
                 },
                 [&](int chunk) {
-                    ready_v = s.ready_v, ready_t = s.ready_t;
-                    fetched = i + 1 < before && ready_v > i + 1;
+                    if (chunk == 0) {
+                        ready_v = s.ready_v, ready_t = s.ready_t;
+                        fetched = i + 1 < before && ready_v > i + 1;
+                    }
                     if (fetched) fetch(i + 1, chunk);
                     commit_copies();
                 });
-            if constexpr (S::by_gram) store_r_rows<S::panels>(C, s, i * S::H, size.tiles, images, pieces);
         }
-        // wide panels have no registers for that beside a product
-        for (int i = 0; !S::by_gram && i < before; ++i)
-            store_r_rows<S::panels>(C, s, i * S::H, size.tiles, images, pieces);
 #pragma unroll 1
         for (int of_strip = 0;; ++of_strip) {
             const int panel = first_piece + of_strip;
@@ -528,7 +549,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
                 move_panels_left(C, s);
                 apply_panel<S::panels - 1>(
                     C, s, cluster, panel * S::H, true, [] {}, [](int) {});
-                store_r_rows<S::panels - 1>(C, s, panel * S::H, size.tiles,
+                store_r_rows<S::panels - 1>(C, s, panel * S::H, min((panel + 1) * S::H, size.tiles), size.tiles,
                                             images + Index(of_strip + 1) * size.tiles * S::tile, pieces - of_strip - 1);
             }
         }

@@ -30,9 +30,9 @@ struct Strip {
     /// Tiles whose copies arrive together.
     static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
     static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
-    /// Tiles whose products are one block of instructions, and sums that they go to in turn: what follows one another must not depend
-    /// on it.
-    static constexpr int group = columns >= 32 ? 2 : chunk, sums = Width == 32 ? 1 : 2;
+    /// Tiles whose products are one block of instructions, and sums that they go to in turn, the same for any number of panels: what
+    /// follows one another must not depend on it.
+    static constexpr int group = columns >= 32 ? 2 : chunk, sums = std::is_same_v<T, double> && Width == 16 ? 2 : 1;
     /// Whether reflectors may be made of Gram matrices (strip_gram.cuh): those of wide strips take longer than their columns one by one.
     static constexpr bool by_gram = Width == 16;
 
@@ -106,6 +106,12 @@ struct StripThread {
     /// Row of c[r][·][e].
     __device__ int row(int r, int e) const { return 8 * tile(r) + 2 * q + e; }
     __device__ int col(int h) const { return 8 * h + g; }
+};
+
+/// Rows 2q and 2q + 1 of a column of C, or two neighbours of W.
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+    T at[2];
 };
 
 struct Add {
@@ -247,23 +253,35 @@ private:
 template <int panels, class S>
 __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster) {
     using T = typename S::Scalar;
-    constexpr int N = vector_size<T>, count = panels * StripShared<S>::square / N,
-                  rounds = (count + S::threads - 1) / S::threads;
+    // a thread sends 16 bytes; where nothing is sent and there is much, fewer numbers each keep more threads busy
+    constexpr int all = panels * StripShared<S>::square,
+                  N = S::cluster > 1 || panels == 1 ? vector_size<T> : std::clamp(all / S::threads, 1, vector_size<T>),
+                  count = all / N, rounds = (count + S::threads - 1) / S::threads;
+    struct alignas(N * sizeof(T)) Some {
+        T at[N];
+    };
 #pragma unroll
     for (int round = 0; round < rounds; ++round) {
         const int at = round * S::threads + threadIdx.x;
-        Vector<T> sum = {};
+        Some sum = {};
         if (at < count) {
-            sum = reinterpret_cast<const Vector<T>*>(s.part[0])[at];
+            sum = reinterpret_cast<const Some*>(s.part[0])[at];
 #pragma unroll
             for (int w = 1; w < S::warps; ++w) {
-                const auto other = reinterpret_cast<const Vector<T>*>(s.part[w])[at];
+                const auto other = reinterpret_cast<const Some*>(s.part[w])[at];
 #pragma unroll
                 for (int x = 0; x < N; ++x) sum.at[x] += other.at[x];
             }
         }
-        sum = cluster.exchange(sum, Add());
-        if (at < count) reinterpret_cast<Vector<T>*>(s.part[0])[at] = sum;
+        if constexpr (S::cluster > 1) {
+            Vector<T> of_all;
+#pragma unroll
+            for (int x = 0; x < N; ++x) of_all.at[x] = sum.at[x];
+            of_all = cluster.exchange(of_all, Add());
+#pragma unroll
+            for (int x = 0; x < N; ++x) sum.at[x] = of_all.at[x];
+        }
+        if (at < count) reinterpret_cast<Some*>(s.part[0])[at] = sum;
     }
 }
 /// The sums over the four q of `part`, which each lane has for its H columns, to dots[column].
@@ -322,19 +340,21 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
                 Operand<T, 2> b[n];
 #pragma unroll
                 for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.place(start + x) * S::tile, kk, me.lane);
-                T acc[n * M][4] = {};
 #pragma unroll
-                for (int pass = 0; pass < passes<T>; ++pass) {
+                for (int mi = 0; mi < M; ++mi) {
+                    T acc[n][4] = {};
 #pragma unroll
-                    for (int x = 0; x < n * M; ++x)
-                        multiply_add(acc[x], left_of(pass, a[x % M]), right_of(pass, b[x / M]));
-                }
+                    for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
-                for (int x = 0; x < n * M; ++x) {
+                        for (int x = 0; x < n; ++x) multiply_add(acc[x], left_of(pass, a[mi]), right_of(pass, b[x]));
+                    }
 #pragma unroll
-                    for (int of = 0; of < 4; ++of) {
-                        T& c = C.c[start + x / M][2 * (x % M) + of / 2][of % 2];
-                        c = fma(acc[x][of], 1 / Tile::scale, replaces && kk == 0 ? T(0) : c);
+                    for (int x = 0; x < n; ++x) {
+#pragma unroll
+                        for (int of = 0; of < 4; ++of) {
+                            T& c = C.c[start + x][2 * mi + of / 2][of % 2];
+                            c = fma(acc[x][of], 1 / Tile::scale, replaces && kk == 0 ? T(0) : c);
+                        }
                     }
                 }
             });
