@@ -165,17 +165,22 @@ private:
         reflectors.share(s);
     }
 
-    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T while the others are updated.
+    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T. The rest of the update is beside the
+    /// panel where it takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would
+    /// wait for those of the update.
     void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const CyclicPanel& panel = f_.panels[next];
+        const Range others{panel.cols().end, f_.layout.cols};
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
-        side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
-        OverlappedWork rest([&] { update(reflectors, next - 1, {panel.cols().end, f_.layout.cols}); });
-        call_.attempt([&] { factor_whole(critical, next, rest); });
-        rest();
+        OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
+        const bool beside = f_.local_cols(others).size() > Tuning<D>::most_cols_behind_a_panel;
+        if (beside)
+            side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+        call_.attempt([&] { factor_whole(critical, next, beside ? rest : nothing); });
         reflectors.share(critical, next);
         reflectors.await(next);
+        rest();
     }
 
     /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it
@@ -277,12 +282,8 @@ void apply_all(Context<D>& ctx, JointCall& call, CyclicReflectors<T, D>& reflect
                const BlockCyclicFactorization<T, D>& f, Op op, MatrixView<T, D> C) {
     std::optional<UnitColumns<T, D>> columns;
     call.attempt([&] { columns.emplace(ctx, arithmetic_of_products(f), C); });
-    const Index count = static_cast<Index>(f.panels.size());
-    for (Index i = 0; i < count; ++i) {
-        const Index s = op == Op::Transpose ? i : count - 1 - i;
-        reflectors.share(s);
-        reflectors.apply(s, op, C.row_block(f.rows_from(f.panels[s].first)));
-    }
+    reflectors.for_each_panel(op == Op::Transpose,
+                              [&](Index s) { reflectors.apply(s, op, C.row_block(f.rows_from(f.panels[s].first))); });
     call.attempt([&] { columns->restore(ctx, C); });
 }
 
@@ -329,17 +330,16 @@ Matrix<T, D> form_cyclic_q(Context<D>& ctx, const BlockCyclicFactorization<T, D>
     });
     call.agree({{"whether Q is formed in place", in_place}});
     const auto Q = in_place ? f.A.col_block({0, n}) : memory.view();
-    for (Index s = static_cast<Index>(f.panels.size()) - 1; s >= 0; --s) {
+    reflectors->for_each_panel(false, [&](Index s) {
         // Q(j:, j:) := H Q(j:, j:), where the panel's own columns are those of I
         const auto& p = f.panels[s];
-        reflectors->share(s);
         const auto own = Q.col_block(f.local_cols(p.cols()));
         const Range below = f.rows_from(p.first);
         reflectors->apply(s, Op::None, Q.block(below, {f.cols_before(p.cols().end), n}));
-        if (!f.owns(p)) continue;
+        if (!f.owns(p)) return;
         call.attempt([&] { set_zero(ctx, own.row_block({0, below.begin})); });
         reflectors->form(s, own.row_block(below));
-    }
+    });
     call.agree();
     return memory;
 }
