@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "algorithms/block_cyclic_tuning.hpp"
 #include "bench.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
@@ -224,7 +225,7 @@ public:
 
 private:
     static Index block_of(const BenchArguments& arguments) {
-        return arguments.block > 0 ? arguments.block : std::is_same_v<D, Host> ? 64 : Tuning<D>::cyclic_block;
+        return arguments.block > 0 ? arguments.block : std::is_same_v<D, Host> ? 64 : CyclicTuning::block;
     }
     auto factor() { return qr<T, D>(ctx_, grid_, BlockCyclicView<const T, D>(layout_, std::as_const(A_).view())); }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "algorithms/block_cyclic_tuning.hpp"
 #include "algorithms/distributed.hpp"
 #include "quoin/block_cyclic.hpp"
 
@@ -132,14 +133,14 @@ template <class T, class D>
 Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_cols) {
     const Index m = layout.rows, k = std::min(m, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
     if (panels_are_whole<D>(process_rows)) {
-        return process_cols > 1 ? Tuning<D>::whole_cyclic_width
+        return process_cols > 1 ? CyclicTuning::whole_width
                                 : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
     }
     if (process_cols == 1 && w > 0 && orthogonal_if_random(m, w)) return w;
     // as for more rows than one device holds: ranks factor a panel by trees
     const Index width =
         Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
-    return std::min(width, Tuning<D>::shared_cyclic_width);
+    return std::min(width, CyclicTuning::shared_width);
 }
 
 /// Panels of `width` columns at most; where there are several process columns none goes beyond a block.

@@ -174,7 +174,7 @@ private:
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
         OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
-        const bool beside = f_.local_cols(others).size() > Tuning<D>::most_cols_behind_a_panel;
+        const bool beside = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
         if (beside)
             side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
         call_.attempt([&] { factor_whole(critical, next, beside ? rest : nothing); });
@@ -188,7 +188,7 @@ private:
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
         const Index half = all.size() / 2 / 8 * 8;
-        const Index middle = all.begin + (half >= Tuning<D>::least_halved_update ? half : 0);
+        const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
         update_local(reflectors, next - 1, {all.begin, middle});
         Context<D>& beside = side.fork();
         update_local(reflectors, next - 1, {middle, all.end});

@@ -30,16 +30,6 @@ struct CommonTuning {
     /// then, and 2mn² flops are all that a matrix costs, whatever the width of its panels. pdgeqrf | pdorgqr of 400 000 × 192 f64, two
     /// ranks on two cores of an AMD EPYC 9004 that compilers share, s, for panels of 64, 96 and 192 columns: 1.08|1.03, 1.09|1.03, 0.77|0.83.
     static constexpr Index tall_cyclic_width = 192;
-    /// On GPUs, first choices by counting. Panels that are all on one of several process columns: as wide as a block, up to this. 4 GPUs, f32,
-    /// 16 384²: the panels and their way to the next one are the critical path, and cost the least in blocks of 512.
-    static constexpr Index whole_cyclic_width = 1024, cyclic_block = 512;
-    /// Panels over several process rows: their n×n steps are one kernel each.
-    static constexpr Index shared_cyclic_width = 128;
-    /// Columns of half an update from which on the half comes before the next panel is received: less keeps no multiprocessor busy for long.
-    static constexpr Index least_halved_update = 1024;
-    /// Columns of the rest of an update on the rank that factors the next panel, up to which it waits for the panel: it takes up to three
-    /// times as long then, by 95 TFLOP/s and 2 ms for 32 768 × 512.
-    static constexpr Index most_cols_behind_a_panel = 8192;
     /// Share of a cap on memory that products and panels out of core may take beside what they are given.
     static constexpr double workspace_share(Arithmetic arithmetic, bool slabs) {
         return !takes_halves(arithmetic) ? 0.2 : arithmetic != Arithmetic::Corrected ? 0.5 : slabs ? 0.75 : 0.67;
