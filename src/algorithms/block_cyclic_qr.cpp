@@ -65,7 +65,7 @@ public:
                 };
             };
             f_.for_each_block_of_r(f_.A, restore(Part::All), restore(Part::Upper));
-            ctx_.wait();
+            if (chosen_.rows() > 0) ctx_.wait();
         }
         return std::move(f_);
     }
