@@ -56,7 +56,6 @@ void check_ranks(const BenchArguments& arguments) {
             refuse_argument("--op",
                             fmt::format("over ranks there are thin-qr and r-only, not {}", to_string(operation)));
     const auto [p, q] = arguments.grid;
-    if (p * q > 0 && arguments.on_device()) refuse_argument("--grid", "it is for --device host");
     if (p * q == 0 && p + q > 0) refuse_argument("--grid", "it must have at least one process");
     if (arguments.on_device() && !have_nccl)
         throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
@@ -280,7 +279,8 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             command, "--grid", "PxQ",
             [&arguments](const std::string& text) { arguments.grid = parse_shape("--grid", text); },
             "In place of --ranks: a block-cyclic matrix of any shape on P x Q ranks");
-        add_size(command, "--block", arguments.block, "With --grid: rows and columns of a block (default: 64)")
+        add_size(command, "--block", arguments.block,
+                 "With --grid: rows and columns of a block (default: 64; on GPUs 512)")
             ->needs(grid);
     }
     if (has(References))

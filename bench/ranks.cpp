@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "algorithms/block_cyclic_tuning.hpp"
 #include "bench.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
@@ -20,6 +21,7 @@
 #include "stopwatch.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
+#include "accuracy.hpp"
 #include "device.hpp"
 #include "random.hpp"
 #endif
@@ -180,46 +182,92 @@ private:
 };
 
 /// One rank's part of a block-cyclic matrix.
-template <class T>
+template <class T, class D>
 class CyclicRank {
 public:
-    CyclicRank(Context<Host>& ctx, Communicator& comm, const Case& c, const BenchArguments& arguments)
+    CyclicRank(Context<D>& ctx, Communicator& comm, const Case& c, const BenchArguments& arguments)
         : ctx_(ctx),
           grid_(comm, static_cast<int>(arguments.grid.rows), static_cast<int>(arguments.grid.cols)),
           layout_{c.shape.rows, c.shape.cols, block_of(arguments), block_of(arguments)},
           forms_q_(c.operation == Operation::ThinQr),
           repeat_(arguments.repeat),
-          A_(layout_.local_rows(grid_), layout_.local_cols(grid_)) {
-        fill_normal(A_, 1 + comm.rank());
+          A_(ctx, layout_.local_rows(grid_), layout_.local_cols(grid_)) {
+        if constexpr (std::is_same_v<D, Host>) {
+            fill_normal(A_, 1 + comm.rank());
+        } else {
+#ifdef QUOIN_HAVE_CUDA
+            const Index first = comm.rank() * layout_.cols;  // other columns of the noise on every rank
+            bench::normal_columns<T>(ctx)({first, first + A_.cols()}, A_.view());
+#endif
+        }
     }
 
     Answer run() {
         std::vector<double> seconds;
-        const double first = once();
+        const double first = std::is_same_v<D, Host> ? once() : std::max(once(), once());  // the second is warm
         const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 3, 20);
         for (int i = 0; i < runs; ++i) seconds.push_back(once());
         Answer answer;
+        answer.fastest = *std::min_element(seconds.begin(), seconds.end());
         answer.seconds = median(std::move(seconds));
+        if constexpr (!std::is_same_v<D, Host>) measure(answer);
         return answer;
     }
     double once() {
+        ctx_.wait();
         maximum(host_, grid_.comm(), 0);
         const Stopwatch watch;
-        auto f = qr<T>(ctx_, grid_, BlockCyclicView<const T>(layout_, std::as_const(A_).view()));
+        auto f = factor();
         if (forms_q_) f.form_q(ctx_);
+        ctx_.wait();
         return maximum(host_, grid_.comm(), watch.seconds());
     }
 
 private:
-    static Index block_of(const BenchArguments& arguments) { return arguments.block > 0 ? arguments.block : 64; }
+    static Index block_of(const BenchArguments& arguments) {
+        return arguments.block > 0 ? arguments.block : std::is_same_v<D, Host> ? 64 : CyclicTuning::block;
+    }
+    auto factor() { return qr<T, D>(ctx_, grid_, BlockCyclicView<const T, D>(layout_, std::as_const(A_).view())); }
 
-    Context<Host>& ctx_;
+    /// ‖I − QᵀQ‖_F and ‖A − QR‖_F / ‖A‖_F of the whole matrices on rank 0, where its memory has room for them.
+    void measure(Answer& answer) {
+        const Index m = layout_.rows, n = layout_.cols, k = std::min(m, n);
+        BlockCyclic of_q = layout_, of_r = layout_;
+        of_q.cols = of_r.rows = k;
+        // A, Q and R on rank 0, a message, and what the measurement takes
+        const double whole = sizeof(T) * (number(m) * number(n) + number(m) * number(k) + number(k) * number(n));
+        constexpr double most_products = 4e13;  // a few seconds of DGEMM
+        const bool fits =
+            2 * whole + 8e9 < memory_in_use(ctx_).obtainable && number(m) * number(n) * number(k) <= most_products;
+        if (maximum(host_, grid_.comm(), fits ? 0 : 1) > 0) return;
+        const bool root = grid_.comm().rank() == 0;
+        Matrix<T, D> A, Q, R;
+        {
+            const auto f = factor();
+            A = gathered(layout_, A_, root);
+            R = gathered(of_r, f.r(ctx_), root);
+            Q = gathered(of_q, f.form_q(ctx_), root);
+        }
+        if (!root) return;
+#ifdef QUOIN_HAVE_CUDA
+        answer.orthogonality = bench::orthogonality<T>(ctx_, Q);
+        answer.residual = bench::residual<T>(ctx_, A, Q, R);
+#endif
+    }
+    /// The whole matrix on the root, no rows on other ranks.
+    Matrix<T, D> gathered(const BlockCyclic& layout, const Matrix<T, D>& part, bool root) {
+        Matrix<T, D> all(ctx_, root ? layout.rows : 0, layout.cols);
+        redistribute<T, D>(ctx_, grid_, BlockCyclicView<const T, D>(layout, part.view()), all.view());
+        return all;
+    }
+
+    Context<D>& ctx_;
     ProcessGrid grid_;
     BlockCyclic layout_;
     bool forms_q_;
     int repeat_;
     Context<Host> host_{1};
-    Matrix<T> A_;
+    Matrix<T, D> A_;
 };
 
 /// The timed runs, and with --trace one more that is recorded.
@@ -265,11 +313,8 @@ void bench_ranks(const BenchArguments& given) {
                 if (!on_gpus && !by_grid) planned = plan();
                 const auto of = [&]<class D>(Context<D>& ctx, Communicator& comm) {
                     const std::string& trace = arguments.common.trace;
-                    Answer found;
-                    if constexpr (std::is_same_v<D, Host>) {
-                        if (by_grid) found = run_part(ctx, comm, CyclicRank<T>(ctx, comm, c, arguments), trace);
-                    }
-                    if (!by_grid) found = run_part(ctx, comm, Rank<T, D>(ctx, comm, c, arguments), trace);
+                    const Answer found = by_grid ? run_part(ctx, comm, CyclicRank<T, D>(ctx, comm, c, arguments), trace)
+                                                 : run_part(ctx, comm, Rank<T, D>(ctx, comm, c, arguments), trace);
                     if (comm.rank() == 0) answer = found;
                 };
                 run_ranks(ranks, [&](Communicator& control) {

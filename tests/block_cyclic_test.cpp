@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "checks.hpp"
+#include "cyclic_matrices.hpp"
 #include "gallery.hpp"
 #include "quoin/distributed.hpp"
 #include "quoin/qr.hpp"
@@ -24,15 +25,6 @@ namespace {
 template <class T>
 class BlockCyclicTest : public testing::Test {};
 TYPED_TEST_SUITE(BlockCyclicTest, Scalars);
-
-/// Every grid of so many ranks.
-std::vector<std::pair<int, int>> grids(int ranks) {
-    std::vector<std::pair<int, int>> all;
-    for (int rows = 1; rows <= ranks; ++rows) {
-        if (ranks % rows == 0) all.emplace_back(rows, ranks / rows);
-    }
-    return all;
-}
 
 /// f on every grid of every number of ranks.
 template <class F>
@@ -47,32 +39,6 @@ void on_grids(F f) {
             }
         });
     }
-}
-
-/// This rank's part of A, entry by entry.
-template <class T>
-Matrix<T> part_of(const ProcessGrid& grid, const BlockCyclic& layout, MatrixView<const T> A) {
-    const auto rows = layout.row_axis(grid), cols = layout.col_axis(grid);
-    Matrix<T> local(layout.local_rows(grid), layout.local_cols(grid));
-    for (Index j = 0; j < local.cols(); ++j) {
-        for (Index i = 0; i < local.rows(); ++i)
-            local(i, j) = A(rows.global(grid.row(), i), cols.global(grid.col(), j));
-    }
-    return local;
-}
-
-/// The whole matrix on every rank: the sum over ranks of matrices with zeros elsewhere.
-template <class T>
-Matrix<T> whole(Context<Host>& ctx, const ProcessGrid& grid, const BlockCyclic& layout, MatrixView<const T> local) {
-    const auto rows = layout.row_axis(grid), cols = layout.col_axis(grid);
-    EXPECT_EQ(local.rows, layout.local_rows(grid));
-    EXPECT_EQ(local.cols, layout.local_cols(grid));
-    Matrix<T> A = filled<T>(layout.rows, layout.cols, T(0));
-    for (Index j = 0; j < local.cols; ++j) {
-        for (Index i = 0; i < local.rows; ++i) A(rows.global(grid.row(), i), cols.global(grid.col(), j)) = local(i, j);
-    }
-    grid.comm().all_reduce<T>(ctx, A.view());
-    return A;
 }
 
 /// Factors A in this layout and expects the law of R, of the thin Q, of V and tau, and of products with Q.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "algorithms/block_cyclic_tuning.hpp"
 #include "algorithms/distributed.hpp"
 #include "quoin/block_cyclic.hpp"
 
@@ -56,6 +57,12 @@ struct CyclicPanel {
     Range cols() const { return {first, first + width}; }
 };
 
+/// Whether a panel is factored and applied as on one process: where a device computes beside its host and has all rows of the panel.
+template <class D>
+constexpr bool panels_are_whole(int process_rows) {
+    return Tuning<D>::asynchronous && process_rows == 1;
+}
+
 /// What a BlockCyclicQR is made of.
 template <class T, class D>
 struct BlockCyclicFactorization {
@@ -67,8 +74,10 @@ struct BlockCyclicFactorization {
     Matrix<T, D> memory;  ///< of A; none where that is the caller's
     MatrixView<T, D> A;   ///< V and R: this rank's part
     Matrix<T, D> Tf;      ///< width × this rank's columns of the panels: T of each, zeros below its diagonal
+    Arithmetic arithmetic = Arithmetic::Native;  ///< of the updates, whose columns are scaled for it
 
     Index k() const { return std::min(layout.rows, layout.cols); }
+    bool has_whole_panels() const { return panels_are_whole<D>(grid->rows()); }
     bool owns(const CyclicPanel& p) const { return col_axis.owner(p.first) == grid->col(); }
     /// This rank's rows below row i, and its columns among the first j.
     Index rows_before(Index i) const { return row_axis.before(grid->row(), i); }
@@ -83,6 +92,10 @@ struct BlockCyclicFactorization {
     /// f(local, global) for this rank's rows among those of `rows`, as far as they are neighbours in the matrix too.
     template <class F>
     void for_each_run(Range rows, F f) const {
+        if (row_axis.processes == 1) {
+            if (rows.size() > 0) f(rows, rows);
+            return;
+        }
         row_axis.for_each_block(rows, [&](Range block, int owner) {
             const Index first = rows_before(block.begin);
             if (owner == grid->row()) f(Range{first, first + block.size()}, block);
@@ -116,12 +129,18 @@ inline bool orthogonal_if_random(Index m, Index w) { return m >= 4 * w * w; }
 
 /// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
 /// process.
-template <class D>
-Index panel_width_for(const BlockCyclic& layout, int process_cols) {
-    const Index k = std::min(layout.rows, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
-    if (process_cols == 1 && w > 0 && orthogonal_if_random(layout.rows, w)) return w;
+template <class T, class D>
+Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_cols) {
+    const Index m = layout.rows, k = std::min(m, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
+    if (panels_are_whole<D>(process_rows)) {
+        return process_cols > 1 ? CyclicTuning::whole_width
+                                : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
+    }
+    if (process_cols == 1 && w > 0 && orthogonal_if_random(m, w)) return w;
     // as for more rows than one device holds: ranks factor a panel by trees
-    return Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
+    const Index width =
+        Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
+    return std::min(width, CyclicTuning::shared_width);
 }
 
 /// Panels of `width` columns at most; where there are several process columns none goes beyond a block.
@@ -143,7 +162,8 @@ template <class T, class D>
 void lay_out(BlockCyclicFactorization<T, D>& f, Index width) {
     f.row_axis = f.layout.row_axis(*f.grid);
     f.col_axis = f.layout.col_axis(*f.grid);
-    f.panels = panels_of(f.layout, f.grid->cols(), width > 0 ? width : panel_width_for<D>(f.layout, f.grid->cols()));
+    if (width == 0) width = panel_width_for<T, D>(f.layout, f.grid->rows(), f.grid->cols());
+    f.panels = panels_of(f.layout, f.grid->cols(), width);
     for (const auto& p : f.panels) f.width = std::max(f.width, p.width);
 }
 
@@ -162,15 +182,17 @@ template <class T, class D>
 class CyclicReflectors {
 public:
     using Factors = BlockCyclicFactorization<T, D>;
-    /// For products with up to p local columns. Allocates.
-    CyclicReflectors(Context<D>& ctx, const Factors& f, JointCall& call, Index p)
+    /// For products with up to p local columns; with Corrected arithmetic they have about one norm, of 2 at most. Allocates.
+    CyclicReflectors(Context<D>& ctx, const Factors& f, JointCall& call, Index p,
+                     Arithmetic arithmetic = Arithmetic::Native)
         : ctx_(ctx),
           f_(f),
           call_(call),
+          arithmetic_(arithmetic),
           travels_(f.grid->cols() > 1),
           words_((f.width + (travels_ ? f.A.rows : std::min(f.A.rows, f.width))) * f.width),
           panels_(1 + (f.panels.size() > 1)) {
-        W_ = Matrix<T, D>(ctx, f.width * std::max(p, f.width), 1);
+        W_ = Matrix<T, D>(ctx, f.width * (f.has_whole_panels() ? f.width : std::max(p, f.width)), 1);
         part_ = Matrix<T, D>(ctx, W_.rows(), f.grid->rows() > 1 ? 1 : 0);
         memory_ = Matrix<T, D>(ctx, words_, panels_);
     }
@@ -202,45 +224,71 @@ public:
         return {memory_.view().at(0, s % panels_), w, w};
     }
 
-    /// The process column of panel s sends V and T along the process rows.
-    void share(Index s) {
+    /// The process column of panel s sends V and T along the process rows, in the order of the work of `where`, the context or a stream
+    /// beside it. `await` is behind V and T.
+    void share(Context<D>& where, Index s) {
         const auto& p = f_.panels[s];
-        const Span span(ctx_, "broadcast", s);
+        const Span span(where, "broadcast", s);
         {
-            const Span wait(ctx_, "wait");
+            const Span wait(where, "wait");
             f_.grid->row_comm().finish_sends();  // of the panels that were here
         }
         if (f_.owns(p)) {
             call_.attempt([&] {
-                copy_rows(s, v(s).top, 0);
-                if (travels_) copy_rows(s, v(s).below, v(s).top.rows);
-                set_unit_rows(p, {0, p.width}, v(s).top);
-                copy<T>(ctx_, f_.t_of(p), t(s));
+                copy_rows(where, s, v(s).top, 0);
+                if (travels_) copy_rows(where, s, v(s).below, v(s).top.rows);
+                set_unit_rows(where, p, {0, p.width}, v(s).top);
+                copy<T>(where, f_.t_of(p), t(s));
             });
         }
-        if (!travels_) return;
+        if (!travels_) return ready(where, s);
         // a broadcast whose sends go on beside what follows
         Communicator& row = f_.grid->row_comm();
-        const RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
+        RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
         const MatrixView<T, D> V(v(s).top.data, f_.rows_from(p.first).size(), p.width);
         if (tree.head >= 0) {
-            call_.hear(row.receive<T>(ctx_, V, tree.head));
-            call_.hear(row.receive<T>(ctx_, t(s), tree.head));
+            call_.hear(row.receive<T>(where, V, tree.head));
+            call_.hear(row.receive<T>(where, t(s), tree.head));
         }
-        for (auto member = tree.members.rbegin(); member != tree.members.rend(); ++member) {
-            row.start_send<T>(ctx_, V, *member, call_.note());
-            row.start_send<T>(ctx_, t(s), *member, call_.note());
+        ready(where, s);
+        // the rank that is farthest from the last one first; where sends are one after the other on a stream, the rank that has the next
+        // panel
+        if (!Tuning<D>::asynchronous) std::reverse(tree.members.begin(), tree.members.end());
+        for (const int member : tree.members) {
+            row.start_send<T>(where, V, member, call_.note());
+            row.start_send<T>(where, t(s), member, call_.note());
         }
+    }
+    void share(Index s) { share(ctx_, s); }
+    /// use(s) of every panel after `share`, from the first or from the last one on. A whole panel is on its way while the one before it is
+    /// used.
+    template <class F>
+    void for_each_panel(bool from_first, F use) {
+        const Index count = static_cast<Index>(f_.panels.size());
+        const auto panel = [&](Index i) { return from_first ? i : count - 1 - i; };
+        SideWork<D> side(ctx_);
+        const bool ahead = f_.has_whole_panels();
+        if (ahead && count > 0) share(side.fork(), panel(0));
+        for (Index i = 0; i < count; ++i) {
+            if (!ahead) share(panel(i));
+            if (ahead && i + 1 < count) share(side.fork(), panel(i + 1));
+            await(panel(i));
+            use(panel(i));
+        }
+    }
+    /// What is asked of the context from now on is behind V and T of panel s.
+    void await(Index s) {
+        call_.attempt([&] { ready_[s % panels_].precede(ctx_); });
     }
 
     /// V (this rank's rows from the first of `cols` on, all or the top ones), whose columns `cols` of a panel it has: 1 on the diagonal,
     /// 0 above.
-    void set_unit_rows(const CyclicPanel& p, Range cols, MatrixView<T, D> V) {
+    void set_unit_rows(Context<D>& where, const CyclicPanel& p, Range cols, MatrixView<T, D> V) {
         const Index first = p.first + cols.begin, top = f_.rows_before(first);
         f_.for_each_run({first, p.first + cols.end}, [&](Range local, Range global) {
             const Range rows{local.begin - top, local.end - top}, c{global.begin - first, global.end - first};
-            set_root<T>(ctx_, V.block(rows, c));
-            set_zero<T, D>(ctx_, V.block(rows, {c.end, V.cols}));
+            set_root<T>(where, V.block(rows, c));
+            set_zero<T, D>(where, V.block(rows, {c.end, V.cols}));
         });
     }
 
@@ -253,17 +301,27 @@ public:
         call_.attempt([&] {
             throw_if_stopped(ctx_);
             multiply_transposed<T>(ctx_, V.top, C1, W);
-            multiply_transposed<T>(ctx_, V.below, C2, W, true);
+            multiply_transposed<T>(ctx_, V.below, C2, W, true, arithmetic_);
         });
         sum(W);
         call_.attempt([&] {
             multiply_triangle<T>(ctx_, Side::Left, Triangle::Upper, op, Tf, W);
             subtract_product<T>(ctx_, V.top, W, C1);
-            subtract_product<T>(ctx_, V.below, W, C2);
+            subtract_product<T>(ctx_, V.below, W, C2, arithmetic_);
         });
     }
     /// The same of panel s, after `share`.
     void apply(Index s, Op op, MatrixView<T, D> C) {
+        if (f_.has_whole_panels()) {
+            const CyclicPanel& p = f_.panels[s];
+            const MatrixView<const T, D> sent(v(s).top.data, C.rows, p.width);
+            call_.attempt([&] {
+                throw_if_stopped(ctx_);
+                const auto V = travels_ ? sent : f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols()));
+                apply_panel<T>(ctx_, op, V, t(s), C, arithmetic_);
+            });
+            return;
+        }
         const auto V = v(s);
         apply({V.top, V.below}, t(s), op, C);
     }
@@ -295,11 +353,14 @@ public:
     }
 
 private:
+    void ready(Context<D>& where, Index s) {
+        call_.attempt([&] { ready_[s % panels_].record(where); });
+    }
     /// V := rows of panel s in A, from its `first` one on.
-    void copy_rows(Index s, MatrixView<T, D> V, Index first) {
+    void copy_rows(Context<D>& where, Index s, MatrixView<T, D> V, Index first) {
         const auto& p = f_.panels[s];
         const Index begin = f_.rows_before(p.first) + first;
-        copy<T>(ctx_, f_.A.block({begin, begin + V.rows}, f_.local_cols(p.cols())), V);
+        copy<T>(where, f_.A.block({begin, begin + V.rows}, f_.local_cols(p.cols())), V);
     }
     void sum(MatrixView<T, D> W) {
         sum_on_all<T, D>(ctx_, call_, f_.grid->col_comm(), W, {part_.data(), W.rows, W.cols});
@@ -308,9 +369,11 @@ private:
     Context<D>& ctx_;
     const Factors& f_;
     JointCall& call_;
+    const Arithmetic arithmetic_;
     const bool travels_;    // V is sent; otherwise V₂ is used where it is
     Index words_, panels_;  // of V and T of a panel, and panels in memory
     Matrix<T, D> W_, part_, memory_;
+    Event<D> ready_[2];  // V and T of a panel are in memory
 };
 
 }  // namespace quoin

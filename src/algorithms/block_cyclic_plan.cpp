@@ -61,7 +61,8 @@ public:
           layout_(layout),
           row_axis_{layout.rows, layout.row_block, grid_rows, layout.first_row},
           col_axis_{layout.cols, layout.col_block, grid_cols, layout.first_col},
-          panels_(panels_of(layout, grid_cols, width > 0 ? width : panel_width_for<D>(layout, grid_cols))),
+          panels_(
+              panels_of(layout, grid_cols, width > 0 ? width : panel_width_for<T, D>(layout, grid_rows, grid_cols))),
           step_(static_cast<std::size_t>(grid_rows) * static_cast<std::size_t>(grid_cols)) {
         plan_.traffic.resize(step_.size());
         plan_.panel_width = 1;
@@ -73,6 +74,7 @@ public:
     BlockCyclicPlan plan(bool forms_q) {
         // the arguments, the scales, memory, success
         for (int i = 0; i < 4; ++i) all().agree();
+        if (row_axis_.processes > 1 && updates_are_corrected()) norm_exponents();
         end_step();
         const std::size_t count = panels_.size();
         for (std::size_t s = 0; s < count; ++s) {
@@ -120,6 +122,18 @@ private:
         plan_.flops += flops;
     }
 
+    bool updates_are_corrected() const {
+        Options options;
+        options.method = BlockedHouseholder{plan_.panel_width};
+        return plan_qr<T>(ctx_, layout_.rows, layout_.cols, options).arithmetic != Arithmetic::Native;
+    }
+    /// Norms of columns over the ranks of their process column.
+    void norm_exponents() {
+        for (int col = 0; col < col_axis_.processes; ++col)
+            column(col).sum_on_all(col_axis_.local_size(col), sizeof(Index));
+        all().agree();
+    }
+
     void panel(const CyclicPanel& p) {
         const Index w = p.width, m = layout_.rows - p.first;
         const int root = row_axis_.owner(p.first);
@@ -127,6 +141,7 @@ private:
         const auto add_flops = [&](double of_a_row) {
             for (int r = 0; r < ranks.size(); ++r) ranks[r].flops += of_a_row * number(rows_from(r, p.first));
         };
+        if (panels_are_whole<D>(row_axis_.processes)) return add_flops(3 * number(w * w));
         ranks.sum_on_all(1, sizeof(Index));
         ranks.agree();
         Options options;
@@ -259,7 +274,7 @@ BlockCyclicPlan plan_block_cyclic(const Context<D>& ctx, const BlockCyclic& layo
 
 #define QUOIN_INSTANTIATE(T, D) \
     template BlockCyclicPlan plan_block_cyclic<T, D>(const Context<D>&, const BlockCyclic&, int, int, bool, Index);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

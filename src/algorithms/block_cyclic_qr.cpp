@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "algorithms/block_cyclic_panel.hpp"
+#include "algorithms/column_scaling.hpp"
 
 namespace quoin {
 
@@ -32,32 +33,39 @@ public:
         call_.attempt([&] {
             f_.Tf = Matrix<T, D>(ctx_, f_.width, f_.cols_before(f_.k()));
             set_zero(ctx_, f_.Tf.view());
-            reflectors.emplace(ctx_, f_, call_, f_.A.cols);
+            reflectors.emplace(ctx_, f_, call_, f_.A.cols, f_.arithmetic);
         });
         call_.agree();
+        SideWork<D> side(ctx_);
         const Index count = static_cast<Index>(f_.panels.size());
         if (count > 0) factor_and_share(*reflectors, 0);
         for (Index s = 0; s < count; ++s) {
             call_.attempt([&] { throw_if_stopped(ctx_); });
             const Index next = s + 1;
             const bool comes = next < count, owns = comes && f_.owns(f_.panels[next]);
+            const Range trailing{f_.panels[s].cols().end, f_.layout.cols};
+            if (comes && f_.has_whole_panels()) {
+                owns ? factor_beside(*reflectors, side, next) : receive_beside(*reflectors, side, next);
+                continue;
+            }
             if (owns) {
                 // the next panel's columns first, and V and T of that panel before the rest of the update
                 update(*reflectors, s, f_.panels[next].cols());
                 factor_and_share(*reflectors, next);
             }
-            update(*reflectors, s, {owns ? f_.panels[next].cols().end : f_.panels[s].cols().end, f_.layout.cols});
+            update(*reflectors, s, {owns ? f_.panels[next].cols().end : trailing.begin, trailing.end});
             if (comes && !owns) reflectors->share(next);
         }
+        side.join();
         call_.agree();
-        if (chosen_.rows() > 0) {
+        if (is_scaled_) {
             const auto restore = [&](Part part) {
                 return [&, part](MatrixView<T, D> B, Range cols) {
                     scale_columns<T>(ctx_, exponents_.view().row_block(cols), 1, part, B);
                 };
             };
             f_.for_each_block_of_r(f_.A, restore(Part::All), restore(Part::Upper));
-            ctx_.wait();
+            if (chosen_.rows() > 0) ctx_.wait();
         }
         return std::move(f_);
     }
@@ -70,9 +78,18 @@ private:
         });
         agree_on<T>(call_, f_.layout, grid_, {"the width of a panel", width_});
         lay_out(f_, width_);
+        if constexpr (Tuning<D>::asynchronous) {
+            call_.attempt([&] {
+                Options options;
+                options.method = BlockedHouseholder{f_.width};
+                options.check_finite = false;
+                plan_ = plan_qr<T>(ctx_, f_.layout.rows, f_.layout.cols, options);
+                f_.arithmetic = plan_.arithmetic;
+            });
+        }
     }
 
-    /// A copy of A, its columns times powers of two where one is out of range.
+    /// A copy of A, its columns times powers of two where one is out of range, or where the updates' arithmetic asks for about one norm.
     void scale() {
         bool scaled = false;
         call_.attempt([&] {
@@ -93,19 +110,46 @@ private:
             }
         });
         const auto found = call_.agree({}, scaled);
-        if (std::none_of(found.begin(), found.end(), [](Index flag) { return flag != 0; })) return;
-        choose_exponents<T, D>(ctx_, call_, grid_.col_comm(), A_.local, chosen_, exponents_.view());
+        if (f_.arithmetic != Arithmetic::Native) {
+            if constexpr (corrected_products<T, D>) choose_norm_exponents();
+        } else if (std::any_of(found.begin(), found.end(), [](Index flag) { return flag != 0; })) {
+            choose_exponents<T, D>(ctx_, call_, grid_.col_comm(), A_.local, chosen_, exponents_.view());
+        } else {
+            return;
+        }
         scale_columns<T>(ctx_, exponents_.view(), -1, Part::All, f_.A);
+        is_scaled_ = true;
+    }
+
+    /// Columns of norms from 1 to 2, or up to 2√Pr where they are on Pr ranks.
+    void choose_norm_exponents() {
+        call_.attempt([&] { norm_exponents<T>(ctx_, A_.local, exponents_.view()); });
+        if (grid_.rows() == 1) return;
+        Matrix<int> found(A_.local.cols, 1);
+        Matrix<Index> mine(A_.local.cols, 1);
+        call_.attempt([&] {
+            start_copy_to_host<int>(ctx_, exponents_.view(), found.view());
+            finish_copies(ctx_);
+            ctx_.wait();
+            for (Index j = 0; j < mine.rows(); ++j) mine(j, 0) = A_.local.rows > 0 ? found(j, 0) : no_exponent;
+        });
+        agree_on_exponents(ctx_, call_, grid_.col_comm(), mine, chosen_, exponents_.view());
     }
 
     /// A(:, cols) := HᵀA(:, cols) of panel s.
     void update(CyclicReflectors<T, D>& reflectors, Index s, Range cols) {
+        update_local(reflectors, s, f_.local_cols(cols));
+    }
+    void update_local(CyclicReflectors<T, D>& reflectors, Index s, Range local) {
         const Span span(ctx_, "update", s);
-        reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), f_.local_cols(cols)));
+        reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), local));
     }
 
     void factor_and_share(CyclicReflectors<T, D>& reflectors, Index s) {
-        if (f_.owns(f_.panels[s])) {
+        if (f_.has_whole_panels() && f_.owns(f_.panels[s])) {
+            OverlappedWork nothing;
+            call_.attempt([&] { factor_whole(ctx_, s, nothing); });
+        } else if (f_.owns(f_.panels[s])) {
             // one of this process column may know of a failure that the others do not
             Index note = call_.note();
             auto& host = host_context(ctx_);
@@ -121,15 +165,55 @@ private:
         reflectors.share(s);
     }
 
+    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T. The rest of the update is beside the
+    /// panel where it takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would
+    /// wait for those of the update.
+    void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
+        const CyclicPanel& panel = f_.panels[next];
+        const Range others{panel.cols().end, f_.layout.cols};
+        update(reflectors, next - 1, panel.cols());
+        Context<D>& critical = side.fork();
+        OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
+        const bool beside = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
+        if (beside)
+            side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+        call_.attempt([&] { factor_whole(critical, next, beside ? rest : nothing); });
+        reflectors.share(critical, next);
+        reflectors.await(next);
+        rest();
+    }
+
+    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it
+    /// waits for its sender it takes multiprocessors from the update.
+    void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
+        const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
+        const Index half = all.size() / 2 / 8 * 8;
+        const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
+        update_local(reflectors, next - 1, {all.begin, middle});
+        Context<D>& beside = side.fork();
+        update_local(reflectors, next - 1, {middle, all.end});
+        reflectors.share(beside, next);
+        reflectors.await(next);
+    }
+
+    /// A panel that is all on this rank: V, T and R as on one process.
+    void factor_whole(Context<D>& where, Index s, OverlappedWork& overlapped) {
+        const CyclicPanel& p = f_.panels[s];
+        factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())), f_.t_of(p),
+                               overlapped);
+    }
+
     Context<D>& ctx_;
     const ProcessGrid& grid_;
     BlockCyclicView<const T, D> A_;
     JointCall call_;
     Index width_;
+    Plan plan_;  // of whole panels, and of the updates' arithmetic
     std::optional<MatrixView<T, D>> in_place_;
     BlockCyclicFactorization<T, D> f_;
     Matrix<int, D> exponents_;
     Matrix<int> chosen_;
+    bool is_scaled_ = false;
 };
 
 }  // namespace
@@ -186,15 +270,21 @@ Matrix<T, D> BlockCyclicQR<T, D>::r(Context<D>& ctx) const {
 
 namespace {
 
+/// The arithmetic of products with a caller's columns, which a rank scales by itself where it has them whole.
+template <class T, class D>
+Arithmetic arithmetic_of_products(const BlockCyclicFactorization<T, D>& f) {
+    return f.has_whole_panels() ? f.arithmetic : Arithmetic::Native;
+}
+
 /// C := op(Q) C, this rank's part, rows in A's blocks.
 template <class T, class D>
-void apply_all(CyclicReflectors<T, D>& reflectors, const BlockCyclicFactorization<T, D>& f, Op op, MatrixView<T, D> C) {
-    const Index count = static_cast<Index>(f.panels.size());
-    for (Index i = 0; i < count; ++i) {
-        const Index s = op == Op::Transpose ? i : count - 1 - i;
-        reflectors.share(s);
-        reflectors.apply(s, op, C.row_block(f.rows_from(f.panels[s].first)));
-    }
+void apply_all(Context<D>& ctx, JointCall& call, CyclicReflectors<T, D>& reflectors,
+               const BlockCyclicFactorization<T, D>& f, Op op, MatrixView<T, D> C) {
+    std::optional<UnitColumns<T, D>> columns;
+    call.attempt([&] { columns.emplace(ctx, arithmetic_of_products(f), C); });
+    reflectors.for_each_panel(op == Op::Transpose,
+                              [&](Index s) { reflectors.apply(s, op, C.row_block(f.rows_from(f.panels[s].first))); });
+    call.attempt([&] { columns->restore(ctx, C); });
 }
 
 /// Throws InvalidArgument unless the rows of C are spread as A's.
@@ -218,10 +308,10 @@ void BlockCyclicQR<T, D>::apply_q(Context<D>& ctx, Op op, BlockCyclicView<T, D> 
     std::optional<CyclicReflectors<T, D>> reflectors;
     call.attempt([&] {
         check_rows_like<T, D>(f, "apply_q", C);
-        reflectors.emplace(ctx, f, call, C.local.cols);
+        reflectors.emplace(ctx, f, call, C.local.cols, arithmetic_of_products(f));
     });
     agree_on<T>(call, C.layout, *f.grid, {"op", static_cast<Index>(op)});
-    apply_all(*reflectors, f, op, C.local);
+    apply_all(ctx, call, *reflectors, f, op, C.local);
     call.agree();
 }
 
@@ -235,22 +325,21 @@ Matrix<T, D> form_cyclic_q(Context<D>& ctx, const BlockCyclicFactorization<T, D>
     std::optional<CyclicReflectors<T, D>> reflectors;
     Matrix<T, D> memory;
     call.attempt([&] {
-        reflectors.emplace(ctx, f, call, n);
+        reflectors.emplace(ctx, f, call, n, f.arithmetic);
         if (!in_place) memory = Matrix<T, D>(ctx, f.A.rows, n);
     });
     call.agree({{"whether Q is formed in place", in_place}});
     const auto Q = in_place ? f.A.col_block({0, n}) : memory.view();
-    for (Index s = static_cast<Index>(f.panels.size()) - 1; s >= 0; --s) {
+    reflectors->for_each_panel(false, [&](Index s) {
         // Q(j:, j:) := H Q(j:, j:), where the panel's own columns are those of I
         const auto& p = f.panels[s];
-        reflectors->share(s);
         const auto own = Q.col_block(f.local_cols(p.cols()));
         const Range below = f.rows_from(p.first);
         reflectors->apply(s, Op::None, Q.block(below, {f.cols_before(p.cols().end), n}));
-        if (!f.owns(p)) continue;
+        if (!f.owns(p)) return;
         call.attempt([&] { set_zero(ctx, own.row_block({0, below.begin})); });
         reflectors->form(s, own.row_block(below));
-    }
+    });
     call.agree();
     return memory;
 }
@@ -279,13 +368,13 @@ void BlockCyclicQR<T, D>::solve(Context<D>& ctx, BlockCyclicView<T, D> B) const 
             throw InvalidArgument(fmt::format("solve needs at least as many rows as columns, and A is {}x{}",
                                               f.layout.rows, f.layout.cols));
         }
-        reflectors.emplace(ctx, f, call, p);
+        reflectors.emplace(ctx, f, call, p, arithmetic_of_products(f));
         column = Matrix<T, D>(ctx, (f.A.rows + f.width) * f.width, 1);
         X = Matrix<T, D>(ctx, f.width * std::max(p, f.width), 1);
         part = Matrix<T, D>(ctx, X.rows(), 1);
     });
     agree_on<T>(call, B.layout, *f.grid);
-    apply_all(*reflectors, f, Op::Transpose, B.local);
+    apply_all(ctx, call, *reflectors, f, Op::Transpose, B.local);
     const auto sum = [&](MatrixView<T, D> S) {
         sum_on_all<T, D>(ctx, call, f.grid->col_comm(), S, {part.data(), S.rows, S.cols});
     };
@@ -312,8 +401,11 @@ void BlockCyclicQR<T, D>::solve(Context<D>& ctx, BlockCyclicView<T, D> B) const 
             call.attempt(
                 [&] {
                     copy_triangle<T>(ctx, triangle, R11);
+                    Matrix<T, D> diagonal(ctx, w, 1);
+                    copy_diagonal<T>(ctx, R11, diagonal.view());
+                    const Matrix<T> found = host_copy_of<T, D>(ctx, diagonal.view());
                     for (Index j = 0; j < w; ++j) {
-                        if (entry_norms<T>(ctx, R11.block({j, j + 1}, {j, j + 1}), {}).largest == 0)
+                        if (found(j, 0) == T(0))
                             throw RankDeficient(fmt::format("R({0}, {0}) is 0", panel.first + j), 0);
                     }
                 },
@@ -398,7 +490,7 @@ BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockC
             const Index top = V1.rows;
             const MatrixView<T> below(part.data(), w, w);
             copy<T>(ctx, rows.row_block({0, top}), V1);
-            reflectors->set_unit_rows(p, {0, w}, V1);
+            reflectors->set_unit_rows(ctx, p, {0, w}, V1);
             solve_and_gram<T>(ctx, V1, {}, {}, VtV);
             solve_and_gram<T>(ctx, rows.row_block({top, rows.rows}), {}, {}, below);
             add<T>(ctx, below, VtV);

@@ -60,6 +60,20 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
 }  // namespace
 
 template <class T, class D>
+void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf,
+                      OverlappedWork& overlapped) {
+    {
+        const Span span(ctx, "panel", step);
+        if (is_tall_panel(plan, A.rows)) {
+            factor_tall_panel(ctx, plan, A, Tf, overlapped);
+        } else {
+            factor_panel<T>(ctx, A, Tf);
+        }
+    }
+    overlapped();
+}
+
+template <class T, class D>
 void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST) {
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
@@ -67,22 +81,13 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
     std::optional<HostPanels<T, D>> host;
     if (plan.panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
-    const auto is_tall = [&](Index rows) { return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows; };
     const auto factor = [&](Context<D>& where, Index s, OverlappedWork overlapped) {
         const Panel& panel = forest.panels[s];
         if (host) {
             overlapped();
             return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
         }
-        {
-            const Span span(where, "panel", s);
-            if (is_tall(m - panel.first)) {
-                factor_tall_panel(where, plan, forest.panel_a(panel), forest.panel_t(panel), overlapped);
-            } else {
-                factor_panel<T>(where, forest.panel_a(panel), forest.panel_t(panel));
-            }
-        }
-        overlapped();
+        factor_one_panel<T, D>(where, plan, s, forest.panel_a(panel), forest.panel_t(panel), overlapped);
     };
     SideWork side(ctx);
     const auto leave = [&](Context<D>& where, Index s) {
@@ -122,7 +127,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
             apply(C);
-        } else if (host || is_tall(A.rows - panel.tree.width)) {
+        } else if (host || is_tall_panel(plan, A.rows - panel.tree.width)) {
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
             update(C.col_block(next));
             Context<D>& critical = side.fork();
@@ -137,7 +142,9 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D) \
+#define QUOIN_INSTANTIATE(T, D)                                                                               \
+    template void factor_one_panel<T, D>(Context<D>&, const Plan&, Index, MatrixView<T, D>, MatrixView<T, D>, \
+                                         OverlappedWork&);                                                    \
     template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>, MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -78,26 +78,32 @@ void sum_on_all(Context<D>& ctx, JointCall& call, Communicator& comm, View<T, D>
     call.hear(comm.broadcast<T>(ctx, A, 0, call.note()));
 }
 
-/// e_j := the exponent of the largest entry of column j on any rank of `comm`, 0 for a column of zeros; `rows` are this rank's. `chosen`
-/// receives them too, and must stay as it is until the context has been waited for. The call's ranks agree.
+/// e_j := the largest of the ranks' `mine`, 0 where none of them is above `no_exponent`. `chosen` receives them too, and must stay as it is
+/// until the context has been waited for. The call's ranks agree.
+inline constexpr Index no_exponent = std::numeric_limits<int>::min();
+template <class D>
+void agree_on_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matrix<Index>& mine, Matrix<int>& chosen,
+                        MatrixView<int, D> exponents) {
+    call.attempt([&] { chosen = Matrix<int>(mine.rows(), 1); });
+    call.hear(comm.all_reduce<Index>(host_context(ctx), mine.view(), Reduction::Max, call.note()));
+    call.agree();
+    for (Index j = 0; j < mine.rows(); ++j) chosen(j, 0) = mine(j, 0) == no_exponent ? 0 : static_cast<int>(mine(j, 0));
+    start_copy_from_host<int>(ctx, chosen.view(), exponents);
+    finish_copies(ctx);
+}
+
+/// The same of the exponents of the largest entry of each column, 0 for a column of zeros; `rows` are this rank's.
 template <class T, class D>
 void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, MatrixView<const T, D> rows,
                       Matrix<int>& chosen, MatrixView<int, D> exponents) {
-    constexpr Index zero = std::numeric_limits<int>::min();
-    const Index n = rows.cols;
-    Matrix<Index> largest(n, 1);
+    Matrix<Index> largest(rows.cols, 1);
     call.attempt([&] {
-        chosen = Matrix<int>(n, 1);
-        for (Index j = 0; j < n; ++j) {
+        for (Index j = 0; j < rows.cols; ++j) {
             const double entry = entry_norms<T>(ctx, rows.col_block({j, j + 1}), {}).largest;
-            largest(j, 0) = entry == 0 ? zero : std::isfinite(entry) ? std::ilogb(entry) : 0;
+            largest(j, 0) = entry == 0 ? no_exponent : std::isfinite(entry) ? std::ilogb(entry) : 0;
         }
     });
-    call.hear(comm.all_reduce<Index>(host_context(ctx), largest.view(), Reduction::Max, call.note()));
-    call.agree();
-    for (Index j = 0; j < n; ++j) chosen(j, 0) = largest(j, 0) == zero ? 0 : static_cast<int>(largest(j, 0));
-    start_copy_from_host<int>(ctx, chosen.view(), exponents);
-    finish_copies(ctx);
+    agree_on_exponents(ctx, call, comm, largest, chosen, exponents);
 }
 
 /// Levels of the tree of ranks.

@@ -369,6 +369,15 @@ template <class T, class D>
 CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
                                         MatrixView<T, D> R, OverlappedWork& overlapped);
 
+/// Whether a panel of so many rows of this plan is reconstructed.
+inline bool is_tall_panel(const Plan& plan, Index rows) {
+    return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows;
+}
+/// A (m×n, m >= n) = H R, one panel of a plan of blocked Householder; `overlapped` is done on the way. Waits where the panel is tall.
+template <class T, class D>
+void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf,
+                      OverlappedWork& overlapped);
+
 /// Of an orthonormal Q in A, by `reconstruct_if_certified` or `factor_q_by_householder`. R has n or more columns. Waits.
 template <class T, class D>
 void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> R, MatrixView<T, D> Tf);
