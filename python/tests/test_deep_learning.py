@@ -1,5 +1,6 @@
 """What deep learning has of Quoin beside quoin.torch's own tests: the example of SOAP, and the benchmark."""
 
+import doctest
 import importlib.util
 import pathlib
 import subprocess
@@ -91,3 +92,8 @@ def test_the_benchmark_runs(capsys, tmp_path):
 def test_help(name):
     shown = subprocess.run([sys.executable, python / name, "--help"], check=True, capture_output=True, text=True).stdout
     assert f"python python/{name}" in shown
+
+
+def test_guide():
+    result = doctest.testfile(str(python.parent / "docs" / "deep_learning.md"), module_relative=False)
+    assert result.attempted > 10 and result.failed == 0
