@@ -125,19 +125,21 @@ def contenders(operation, stacks, options):
         for streams in options.streams if cuda else []:
             yield f"torch.linalg.qr, {streams} streams", Streams(streams, threads=False)
             yield f"torch.linalg.qr, {streams} threads", Streams(streams, threads=True)
-    if cuda and options.graphs:  # the last: a graph keeps the addresses of a workspace, which larger calls would replace
-        for function in (quoin.torch.qr, quoin.torch.orthonormalize):
-            try:
-                yield f"quoin.torch.{function.__name__}, graph", captured(each(function), stacks)
-            except RuntimeError as failure:
-                print(f"no CUDA graph of {function.__name__} of {shown(stacks)}: {failure}", file=sys.stderr)
 
 
-def soap_contenders(stacks, options):
+def soap_contenders(stacks):
     """Of stacks of pairs P, Q."""
     yield "quoin.torch.orthonormalize(P @ Q)", each(lambda PQ: quoin.torch.orthonormalize(PQ[0] @ PQ[1]))
     yield "torch.linalg.qr(P @ Q)", each(lambda PQ: torch.linalg.qr(PQ[0] @ PQ[1]))
     yield "P @ Q alone", each(lambda PQ: PQ[0] @ PQ[1])
+
+
+def graph_contenders(stacks):
+    for function in (quoin.torch.qr, quoin.torch.orthonormalize):
+        try:
+            yield f"quoin.torch.{function.__name__}, graph", captured(each(function), stacks)
+        except RuntimeError as failure:
+            print(f"no CUDA graph of {function.__name__} of {shown(stacks)}: {failure}", file=sys.stderr)
 
 
 def departure(results):
@@ -214,15 +216,18 @@ def cases(options):
     torch.manual_seed(0)
     factors, tall = ([random((*batch, m // options.divide, n // options.divide), options.device) for *batch, m, n in shapes]
                      for shapes in (FACTORS, TALL))
-    for stacks in ([A] for A in factors):
-        yield "factors", shown(stacks), stacks, contenders("factors", stacks, options)
-    yield "factors", "all", factors, contenders("factors", factors, options)
+    pairs = list(map(bases, factors))
+    names = [*(shown([A]) for A in factors), "all"]
+    lists = [*([A] for A in factors), factors]
+    for name, stacks in zip(names, lists):
+        yield "factors", name, stacks, contenders("factors", stacks, options)
     for A in tall:
         yield "tall", shown([A]), [A], contenders("tall", [A], options)
-    pairs = list(map(bases, factors))
-    for A, pair in zip(factors, pairs):
-        yield "SOAP", shown([A]), [pair], soap_contenders([pair], options)
-    yield "SOAP", "all", pairs, soap_contenders(pairs, options)
+    for name, stacks in zip(names, [*([pair] for pair in pairs), pairs]):
+        yield "SOAP", name, stacks, soap_contenders(stacks)
+    if options.device == "cuda" and options.graphs:  # the last: PyTorch does not recover from every failure of a capture
+        for name, stacks in zip(names, lists):
+            yield "graph", name, stacks, graph_contenders(stacks)
 
 
 COLUMNS = ["operation", "matrices", "by", "median, ms", "least, ms", "‖I − QᵀQ‖", "waits per call"]
@@ -232,7 +237,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--divide", type=int, default=1, help="divides all sizes, to try the program: 1")
-    parser.add_argument("--only", choices=["factors", "tall", "SOAP"], help="one operation")
+    parser.add_argument("--only", choices=["factors", "tall", "SOAP", "graph"], help="one operation")
     parser.add_argument("--streams", default="4,8,16", help="numbers of streams for torch.linalg.qr: 4,8,16")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="without CUDA graphs")
     parser.add_argument("--warm-up", type=int, default=3)
