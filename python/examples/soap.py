@@ -5,7 +5,7 @@ by one power iteration and a QR factorization of every factor. torch.linalg.qr t
 factors of one size as a batch. The program prints whether the loss curves are the same, and what QR costs of a step.
 
     python python/examples/soap.py                                             a minute on a CPU
-    python python/examples/soap.py --device cuda --width 1024 --layers 4 --batch 32 --context 256 --bf16
+    python python/examples/soap.py --device cuda --width 1024 --layers 4 --heads 16 --batch 32 --context 256 --bf16
     python python/examples/soap.py --csv curves.csv                            the loss and the times of every step
 
 The model predicts the next character of the source text of Python's standard library; nothing is downloaded. A seed fixes the
@@ -32,6 +32,11 @@ ORTHONORMALIZE = {
     "torch": lambda S: torch.linalg.qr(S).Q,
     "quoin": quoin.torch.orthonormalize,
 }
+
+
+def eigenvectors(P):
+    """By falling eigenvalue; P is scaled, since squares of small gradients underflow."""
+    return torch.linalg.eigh(P / P.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1e-30)).eigenvectors.flip(-1)
 
 
 class SOAP:
@@ -78,7 +83,7 @@ class SOAP:
             if self.Q:
                 self.update(shape, weights, G)
         if not self.Q:
-            self.Q = {size: torch.linalg.eigh(P).eigenvectors.flip(-1) for size, P in self.P.items()}
+            self.Q = {size: eigenvectors(P) for size, P in self.P.items()}
         elif self.steps % self.frequency == 0:
             S = {size: P @ self.Q[size] for size, P in self.P.items()}
             start = self.now()
@@ -211,11 +216,11 @@ def report(runs, options):
 def parsed(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--qr", default="torch,quoin", help="who computes QR, by turns: torch,quoin")
-    parser.add_argument("--seeds", default="1,2", help="one run each, to compare with the difference of two QRs: 1,2")
+    parser.add_argument("--qr", default="torch,quoin", help="who computes QR, a run each: torch,quoin")
+    parser.add_argument("--seeds", default="1,2", help="a run each; the difference of two seeds is the noise to compare with: 1,2")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--frequency", type=int, default=10, help="steps between two refreshes of the bases: 10, as in the paper")
-    parser.add_argument("--width", type=int, default=128, help="n: a layer has eight factors n × n of q, k, v, o, two of its MLP, and two 4n × 4n")
+    parser.add_argument("--width", type=int, default=128, help="n: a layer has ten factors n × n, of q, k, v, o and its MLP, and two 4n × 4n")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--batch", type=int, default=16)
@@ -228,7 +233,7 @@ def parsed(arguments):
     if unknown := set(options.qr) - set(ORTHONORMALIZE):
         parser.error(f"--qr is of {', '.join(ORTHONORMALIZE)}, not {', '.join(unknown)}")
     if options.steps <= 2 * options.frequency + 10:
-        parser.error("--steps is too few: after the first --frequency steps, which are not timed, there must be a refresh and ten steps")
+        parser.error("--steps must be more than 2 · --frequency + 10: the first --frequency steps are not timed")
     return options
 
 
