@@ -192,17 +192,17 @@ void apply_lanes(bool transpose, Index m, Index k, Index ld, const T* X, const T
     }
 }
 
-/// x := 2^±e x, an e for each lane, over h rows.
+/// x := 2^±e x, an e for each lane, over h rows. By two factors, since 2^±e itself may be 0 or Inf.
 template <class T>
 void scale_lanes(Index h, T* x, const int* e, int sign) {
     constexpr Index W = width<T>;
-    for (Index i = 0; i < h; ++i) {
-        for (Index l = 0; l < W; ++l) {
-            T& a = x[i * W + l];
-            a = sizeof(T) == sizeof(float) ? static_cast<T>(__builtin_scalbnf(static_cast<float>(a), sign * e[l]))
-                                           : static_cast<T>(__builtin_scalbn(a, sign * e[l]));
-        }
+    T first[W], second[W];
+    for (Index l = 0; l < W; ++l) {
+        first[l] = static_cast<T>(__builtin_ldexp(1.0, sign * (e[l] / 2)));
+        second[l] = static_cast<T>(__builtin_ldexp(1.0, sign * (e[l] - e[l] / 2)));
     }
+    const Vector<T> a = load(first), b = load(second);
+    for (Index i = 0; i < h; ++i) store(x + i * W, load(x + i * W) * a * b);
 }
 
 /// Where a lane is `far`, x := 2^-e x over h rows with the e of its largest entry, unless that is 0 or not finite; e is 0 elsewhere.

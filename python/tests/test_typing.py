@@ -1,0 +1,70 @@
+"""mypy --strict accepts programs that use the package, and finds their mistakes."""
+
+import os
+import pathlib
+import site
+import subprocess
+import sys
+
+import pytest
+
+import quoin
+
+pytest.importorskip("mypy")
+
+PROGRAM = """
+import numpy as np
+
+import quoin
+
+A = np.random.default_rng(0).standard_normal((20, 4))
+Q, R = quoin.qr(A)
+h, tau = quoin.qr(A, mode="raw")
+complete: quoin.QRResult = quoin.qr(A, "complete", threads=2)
+f = quoin.factor(A, verify=True)
+print(complete.Q, quoin.qr(A, mode="r"), f.apply(A, trans=True), f.report.residual)
+solution: quoin.LstsqResult = quoin.lstsq(A, A[:, 0])
+U, S, Vh = quoin.svd(A)
+plan: quoin.Plan = quoin.plan(100, 4)
+print(solution.x, plan.method, quoin.info()["threads"], quoin.__version__)
+stream: quoin.StreamingR = quoin.StreamingR().partial_fit(A)
+try:
+    quoin.qr(A, mode="q")  # type: ignore[call-overload]
+except (quoin.InvalidArgument, quoin.NonFiniteEntry) as error:
+    print(error)
+quoin.plan("100", 4)  # type: ignore[arg-type]
+quoin.qrs(A)  # type: ignore[attr-defined]
+"""
+
+PROGRAM_WITH_TENSORS = """
+import torch
+
+import quoin.torch
+
+
+def step(G: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    q, r = quoin.torch.qr(P @ G, mode="reduced")
+    basis: torch.Tensor = quoin.torch.orthonormalize(G, dtype=torch.bfloat16)
+    a, tau = quoin.torch.geqrf(G)
+    product = quoin.torch.apply_q(a, tau, quoin.torch.householder_product(a, tau), transpose=True)
+    return q @ r + basis + product + quoin.torch.lstsq(P, G).solution
+
+
+quoin.torch.qr(1)  # type: ignore[arg-type]
+"""
+
+
+@pytest.mark.parametrize("program", [PROGRAM, PROGRAM_WITH_TENSORS], ids=["quoin", "torch"])
+def test_mypy_strict(program, tmp_path):
+    if "torch" in program:
+        pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(program)
+    # of an installed package mypy reports nothing, and in the build tree it should not either
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n[mypy-quoin.*]\nignore_errors = True\n")
+    folder = str(pathlib.Path(quoin.__file__).parents[1])
+    environment = {key: value for key, value in os.environ.items() if key != "MYPYPATH"}
+    if folder not in site.getsitepackages():
+        environment["MYPYPATH"] = folder
+    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "program.py"]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
