@@ -12,7 +12,9 @@
 namespace quoin {
 
 CurrentDevice::CurrentDevice(int device) {
-    cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
+    const cudaError_t found = cudaGetDevice(&before_);
+    if (found == cudaErrorInsufficientDriver) throw DeviceFailure(survey_gpus().problem);
+    cuda::check(found, "cudaGetDevice");
     if (device == before_) return;
     const cudaError_t status = cudaSetDevice(device);
     if (status != cudaSuccess) cudaGetLastError();  // no failure of what follows on the device that stays current

@@ -38,7 +38,8 @@ GpuSurvey survey_gpus() {
     }
     cudaError_t status = cudaGetDeviceCount(&count);
     if (status == cudaSuccess && count > 0) status = cudaGetDevice(&current);
-    survey.problem = problem_of(status);
+    const bool no_driver = status == cudaErrorInsufficientDriver && survey.driver.empty();
+    survey.problem = no_driver ? "there is no NVIDIA driver" : problem_of(status);
     for (int device = 0; status == cudaSuccess && device < count; ++device) {
         if (cudaSetDevice(device) == cudaSuccess) {
             survey.gpus.push_back(describe(device));
