@@ -79,9 +79,9 @@ class Streams:
             stream.wait_stream(current)
         parts = [(stream, matrices[i::count]) for i, stream in enumerate(self.streams)]
         if self.pool:
-            results = list(self.pool.map(lambda part: self.of(*part), parts))
+            results = [QR for part in self.pool.map(lambda part: self.of(*part), parts) for QR in part]
         else:
-            results = [self.of(stream, [A]) for i, A in enumerate(matrices) for stream in [self.streams[i % count]]]
+            results = [QR for i, A in enumerate(matrices) for QR in self.of(self.streams[i % count], [A])]
         for stream in self.streams:
             current.wait_stream(stream)
         return results
@@ -190,7 +190,7 @@ def measured(operation, name, stacks, functions, options):
             function(stacks)
         contenders.append((who, function))
         errors.append("" if who.endswith("alone") else f"{departure(function(stacks)):.1e}")
-        counts.append(f"{waits(function, stacks):.3g}" if options.device == "cuda" else "")
+        counts.append(f"{waits(function, stacks):.3g}" if options.device == "cuda" and options.waits else "")
     times = [[] for _ in contenders]
     for _ in range(options.repeat):
         for (_, function), mine in zip(contenders, times):
@@ -240,6 +240,7 @@ def main(arguments=None):
     parser.add_argument("--only", choices=["factors", "tall", "SOAP", "graph"], help="one operation")
     parser.add_argument("--streams", default="4,8,16", help="numbers of streams for torch.linalg.qr: 4,8,16")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="without CUDA graphs")
+    parser.add_argument("--no-waits", dest="waits", action="store_false", help="do not count waits: the profiler takes seconds a row")
     parser.add_argument("--warm-up", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--csv", help="file for the same rows")
