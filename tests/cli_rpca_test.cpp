@@ -326,11 +326,11 @@ TEST_F(Rpca, AWindowHasUpToAHundredFrames) {
 
 TEST_F(Rpca, MemoryBoundsTheWindow) {
     const std::string scene = "rpca --synthetic --scale 64x48 --frames 90 --out d --json --memory ";
-    // 64·48 f32 numbers six times are 72 KiB a frame, and 10 frames are carried
+    // 64·48 bytes and at most three f32 numbers of each are 39 KiB a frame; 10 frames are carried, each of 48 KiB at most
     const Outcome bounded = quoin_run(scene + "3MiB");
     ASSERT_EQ(bounded.exit_code, 0) << bounded.err;
-    EXPECT_EQ(json_number(bounded.out, "window"), 30);
-    const Outcome refused = quoin_run(scene + "1MiB");
+    EXPECT_EQ(json_number(bounded.out, "window"), 45);
+    const Outcome refused = quoin_run(scene + "800KiB");
     EXPECT_EQ(refused.exit_code, exit_code_of(ErrorCode::OutOfMemory));
     std::smatch smallest;
     EXPECT_NE(refused.err.find("too little for a window of 10 frames of 64x48"), std::string::npos) << refused.err;

@@ -71,8 +71,8 @@ void fill_holes(const FrameFormat& format, Index most, std::span<std::uint8_t> m
 }  // namespace
 
 template <class T>
-void set_motion_mask(const FrameFormat& format, std::span<const T> m, std::span<const T> l,
-                     std::span<const float> noise, double threshold, std::span<std::uint8_t> mask) {
+void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<const float> noise, double threshold,
+                     std::span<std::uint8_t> mask) {
     const FrameFormat grey{format.width, format.height, 1};
     std::vector<std::uint8_t> grows(mask.size()), starts(mask.size());
     const double least = threshold / 2;
@@ -81,8 +81,8 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> m, std::span<
         double squares = 0;
         for (std::size_t c = 0; c < static_cast<std::size_t>(format.channels); ++c) {
             const std::size_t at = i * static_cast<std::size_t>(format.channels) + c;
-            const double scale = std::max<double>(noise[at], least), r = static_cast<double>(m[at] - l[at]);
-            squares += r * r / (scale * scale);
+            const double scale = std::max<double>(noise[at], least), value = static_cast<double>(r[at]);
+            squares += value * value / (scale * scale);
         }
         grows[i] = squares > above.grows * above.grows;
         starts[i] = squares > above.starts * above.starts;
@@ -112,9 +112,9 @@ void set_raw_mask(const FrameFormat& format, std::span<const T> s, double thresh
 
 template void set_raw_mask<float>(const FrameFormat&, std::span<const float>, double, std::span<std::uint8_t>);
 template void set_raw_mask<double>(const FrameFormat&, std::span<const double>, double, std::span<std::uint8_t>);
-template void set_motion_mask<float>(const FrameFormat&, std::span<const float>, std::span<const float>,
-                                     std::span<const float>, double, std::span<std::uint8_t>);
-template void set_motion_mask<double>(const FrameFormat&, std::span<const double>, std::span<const double>,
-                                      std::span<const float>, double, std::span<std::uint8_t>);
+template void set_motion_mask<float>(const FrameFormat&, std::span<const float>, std::span<const float>, double,
+                                     std::span<std::uint8_t>);
+template void set_motion_mask<double>(const FrameFormat&, std::span<const double>, std::span<const float>, double,
+                                      std::span<std::uint8_t>);
 
 }  // namespace quoin::video

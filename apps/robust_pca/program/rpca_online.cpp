@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -82,7 +84,7 @@ public:
                 } catch (const Interrupted&) {
                     break;
                 }
-                write(m, l, s, labels);
+                write(pixels, m, l, s, labels);
             }
             seconds_ = watch.seconds();
             if (frames_written_ == 0) throw_if_interrupted();
@@ -116,15 +118,19 @@ private:
         directory_->keep();
     }
 
-    void write(std::span<const T> m, std::span<const T> l, std::span<const T> s,
+    /// Leaves m − l in m.
+    void write(const std::vector<std::uint8_t>& pixels, std::span<T> m, std::span<const T> l, std::span<const T> s,
                const std::vector<std::uint8_t>& labels) {
-        frame_.set<T>(m, l, s);
+        frame_.input.pixels = pixels;
+        set_levels<T>(l, frame_.background);
+        set_levels<T>(s, frame_.foreground);
         if (arguments_.masks == Masks::Motion) {
             std::vector<float> squares(pca_.noise().begin(), pca_.noise().end());
             for (float& value : squares) value *= value;
             std::vector<float> noise = video::window_means<float>(format_, 2, squares);
             for (float& value : noise) value = std::sqrt(value);
-            video::set_motion_mask<T>(format_, m, l, noise, arguments_.threshold, frame_.mask.pixels);
+            std::transform(m.begin(), m.end(), l.begin(), m.begin(), std::minus<T>());
+            video::set_motion_mask<T>(format_, m, noise, arguments_.threshold, frame_.mask.pixels);
         } else {
             video::set_raw_mask<T>(format_, s, arguments_.threshold, frame_.mask.pixels);
         }
