@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -77,6 +78,23 @@ TEST_F(Rpca, RefusesWhatIsOutOfRange) {
     const Outcome stalled = quoin_run("rpca M.npy --out d --tol 1e-300");
     EXPECT_EQ(stalled.exit_code, 0);
     EXPECT_NE(stalled.out.find("warning"), std::string::npos) << stalled.out;
+}
+
+/// `quoin bench rpca` is a script, which it gives to Python.
+TEST_F(Rpca, TheComparisonWithOpenCVIsOneCommand) {
+    const std::string path = std::getenv("PATH");
+    fs::create_directories("tools");
+    setenv("PATH", fs::absolute("tools").c_str(), 1);
+    expect_error(quoin_run("bench rpca scene"), exit_code_of(ErrorCode::UnreadableFile), {"python3", "opencv-python"});
+    std::ofstream("tools/python3") << "#!/bin/sh\nshift; case $1 in *MOG2*) shift; echo \"$@\"; esac\n";
+    fs::permissions("tools/python3", fs::perms::owner_all);
+    const Outcome outcome = quoin_run("bench rpca scene --against opencv --json --threads 3 -- --window 20 --carry 2");
+    setenv("PATH", path.c_str(), 1);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(std::regex_match(
+        outcome.out, std::regex("scene --rpca .*/quoin-rpca --json -- --threads 3 --window 20 --carry 2\n")))
+        << outcome.out;
+    EXPECT_EQ(quoin_run("bench rpca scene --against lapack").exit_code, usage_error);
 }
 
 /// Skipped by name where the program finds no GPU.
