@@ -136,8 +136,8 @@ TEST_F(RpcaOnGpu, IsThatOfTheHost) {
 #ifdef QUOIN_HAVE_VIDEO
 
 const std::vector<std::string> films_and_pictures{"background.mp4",  "comparison.mp4", "comparison.png",
-                                                  "convergence.svg", "foreground.mp4", "mask.mp4",
-                                                  "report.json"};
+                                                  "convergence.svg", "decisions.svg",  "foreground.mp4",
+                                                  "mask.mp4",        "report.json"};
 
 /// A grey image of one brightness as a PGM file.
 void save_image(const std::string& path, int width, int height, int brightness) {
@@ -227,7 +227,7 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(contents("d/report.json"), outcome.out);
     EXPECT_EQ(names_in("d"), (std::vector<std::string>{"background.mp4", "comparison.mp4", "comparison.png",
-                                                       "foreground.mp4", "mask.mp4", "report.json"}));
+                                                       "decisions.svg", "foreground.mp4", "mask.mp4", "report.json"}));
     EXPECT_EQ(json_number(outcome.out, "frames"), 80);
     EXPECT_EQ(json_number(outcome.out, "rank"), 1);
     // once it knows the background

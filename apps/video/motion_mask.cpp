@@ -1,5 +1,6 @@
 #include "video/motion_mask.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -69,6 +70,10 @@ void fill_holes(const FrameFormat& format, Index most, std::span<std::uint8_t> m
 }
 
 }  // namespace
+
+double starting_difference(const FrameFormat& format, double noise, double threshold) {
+    return (format.channels == 3 ? of_color : of_grey).starts * std::max(noise, threshold / 2);
+}
 
 template <class T>
 void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<const float> noise, double threshold,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "byte_size.hpp"
+#include "decision_log.hpp"
 #include "frame_windows.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
@@ -111,14 +112,17 @@ public:
           window_(window_frames(arguments, frames_, FrameWindows<T, D>::bytes_of_own,
                                 FrameWindows<T, D>::bytes_of_carried, window_memory(ctx, arguments))),
           windows_(format_.bytes(), arguments.carry),
-          directory_(arguments.out, input_files(arguments)) {
+          directory_(arguments.out, input_files(arguments)),
+          decisions_(arguments, format_) {
         if (!(arguments.threshold >= 0)) {
             throw InvalidArgument(fmt::format("--threshold must not be negative, and is {}", arguments.threshold));
         }
     }
 
     void run() {
-        const std::string plot = directory_.file("convergence.svg"), report = directory_.file("report.json");
+        const std::string report = directory_.file("report.json");
+        convergence_path_ = directory_.file("convergence.svg");
+        decisions_path_ = directory_.file("decisions.svg");
         if (arguments_.npy) {
             L_path_ = directory_.file("L.npy");
             S_path_ = directory_.file("S.npy");
@@ -137,7 +141,7 @@ public:
                 if (written_ == 0) throw;
             }
             line_.reset();
-            finish(plot, report);
+            finish(report);
         } catch (const Error&) {
             line_.reset();
             if (journal_->windows() > 0) {
@@ -173,9 +177,12 @@ private:
         state(window_);
         state(arguments_.method);
         state(arguments_.noise);
+        state(found_noise_);
+        state(was_chosen_);
         state(noise_);
         state(steps_);
         report_.keep(state);
+        decisions_.keep(state);
         state(score_);
         state(median_score_);
         state(written_);
@@ -192,14 +199,15 @@ private:
         journal_->append(written_);
     }
 
-    void finish(const std::string& plot, const std::string& report) {
+    void finish(const std::string& report) {
         const Stopwatch writing;
         outputs_->finish();
         if (arguments_.npy) {
             join_columns(L_path_);
             join_columns(S_path_);
         }
-        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
+        write_text(convergence_path_, video::convergence_svg(steps_, arguments_.tolerance_taken()));
+        write_text(decisions_path_, decisions_.svg(method_in_words()));
         write_seconds_ += writing.seconds();
         write_text(report, json().text() + "\n");
         if (!interrupted()) journal_->remove();
@@ -251,8 +259,9 @@ private:
         const auto window = windows_.pursue(ctx_, options);
         report_.add(format_.bytes(), count + window.carried, window.last, window.end, window.lambda);
 
+        decisions_.begin_window(window.last.iteration);
         const Stopwatch writing;
-        write(M, frames_.has_labels() ? row_medians(M) : std::vector<std::uint8_t>(), labels);
+        write(M, window.last.rank, frames_.has_labels() ? row_medians(M) : std::vector<std::uint8_t>(), labels);
         write_seconds_ += writing.seconds();
         save();
         return count == window_;
@@ -261,6 +270,8 @@ private:
     /// By the first window: where it has noise, the pursuit is stable.
     void choose_method(MatrixView<const std::uint8_t> M) {
         const double noise = noise_between_columns(M) / 255;
+        found_noise_ = noise;
+        was_chosen_ = !arguments_.method;
         if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
         if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
@@ -281,6 +292,15 @@ private:
         }
         score_.add(mask, labels);
         median_score_.add(median_mask, labels);
+    }
+
+    std::string method_in_words() const {
+        if (!was_chosen_) return fmt::format("method {}, as asked for", to_string(*arguments_.method));
+        return arguments_.method == Pursuit::Stable
+                   ? fmt::format("method stable (L + S + noise): {:.2f} grey levels of noise were found",
+                                 255 * found_noise_)
+                   : fmt::format("method alm (L + S): {:.2f} grey levels of noise were found, less than {:.2f}",
+                                 255 * found_noise_, 255 * least_noise);
     }
 
     static std::span<const std::uint8_t> column_of(MatrixView<const std::uint8_t> M, Index j) {
@@ -310,7 +330,7 @@ private:
         if (file) file->commit();
     }
 
-    void write(MatrixView<const std::uint8_t> M, const std::vector<std::uint8_t>& medians,
+    void write(MatrixView<const std::uint8_t> M, Index rank, const std::vector<std::uint8_t>& medians,
                const std::vector<std::vector<std::uint8_t>>& labels) {
         SeparatedFrame frame(format_);
         // one column of T and one large encoder at a time, and first what S is for
@@ -321,6 +341,7 @@ private:
             const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
             if (!truth.empty()) score(column_of(M, j), medians, frame.mask.pixels, truth);
             outputs_->add_mask(frame.mask);
+            decisions_.add_mask(frame.mask.pixels);
             at(j).mask = for_comparison(frame.mask);
         };
         for_columns(M.cols, S_path_, column, [&](Index j) {
@@ -343,6 +364,7 @@ private:
             windows_.low_rank(ctx_, j, column);
             set_levels<T>(column, frame.background);
             outputs_->add_background(frame.background);
+            decisions_.add_background<T>(column);
             at(j).background = for_comparison(frame.background);
         });
         outputs_->end_background();
@@ -365,6 +387,7 @@ private:
             outputs_->compare(std::exchange(at(j), {}));
         });
         outputs_->end_part();
+        decisions_.settle(rank, noise_);
         written_ += M.cols;
     }
 
@@ -412,8 +435,8 @@ private:
             line("masks", score_);
             line("median", median_score_);
         }
-        fmt::print("wrote          {}: films, comparison.png, convergence.svg, report.json{}\n", arguments_.out,
-                   arguments_.npy ? ", L.npy, S.npy" : "");
+        fmt::print("wrote          {}: films, comparison.png, convergence.svg, decisions.svg, report.json{}\n",
+                   arguments_.out, arguments_.npy ? ", L.npy, S.npy" : "");
     }
 
     Context<D>& ctx_;
@@ -426,9 +449,12 @@ private:
     OutputDirectory directory_;
     std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> outputs_;
-    std::string L_path_, S_path_;
+    std::string L_path_, S_path_, convergence_path_, decisions_path_;
     std::optional<PursuitLine> line_;
     std::vector<float> noise_;
+    DecisionLog decisions_;
+    double found_noise_ = 0;   ///< in the first window
+    bool was_chosen_ = false;  ///< the method, by it
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;

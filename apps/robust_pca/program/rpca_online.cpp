@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "decision_log.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "on_device.hpp"
@@ -48,7 +49,8 @@ public:
           frames_(arguments),
           format_(frames_.format()),
           pca_(format_.bytes(), online_options(arguments)),
-          frame_(format_) {
+          frame_(format_),
+          decisions_(arguments, format_) {
         if (!(arguments.threshold > 0)) {
             throw InvalidArgument(fmt::format("--threshold must be positive, and is {}", arguments.threshold));
         }
@@ -69,6 +71,7 @@ public:
             }
             films_.emplace(*directory_, journal_->folder(), format_, frames_.rate());
             report_path_ = directory_->file("report.json");
+            decisions_path_ = directory_->file("decisions.svg");
             directory_->refuse_leftovers(every_rpca_output);
         }
         const Stopwatch watch;
@@ -113,6 +116,9 @@ private:
     void finish() {
         if (frames_written_ % part_frames != 0) end_part();
         films_->finish();
+        write_text(decisions_path_,
+                   decisions_.svg(
+                       fmt::format("online: a frame loses {:g} of its weight with each later one", arguments_.forget)));
         write_text(report_path_, json().text() + "\n");
         journal_->remove();
         directory_->keep();
@@ -124,10 +130,11 @@ private:
         frame_.input.pixels = pixels;
         set_levels<T>(l, frame_.background);
         set_levels<T>(s, frame_.foreground);
+        std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
             std::vector<float> squares(pca_.noise().begin(), pca_.noise().end());
             for (float& value : squares) value *= value;
-            std::vector<float> noise = video::window_means<float>(format_, 2, squares);
+            noise = video::window_means<float>(format_, 2, squares);
             for (float& value : noise) value = std::sqrt(value);
             std::transform(m.begin(), m.end(), l.begin(), m.begin(), std::minus<T>());
             video::set_motion_mask<T>(format_, m, noise, arguments_.threshold, frame_.mask.pixels);
@@ -136,7 +143,12 @@ private:
         }
         if (!labels.empty()) score_.add(frame_.mask.pixels, labels);
         if (stream_) stream_->write(comparison(frame_).pixels);
-        if (films_) films_->add(frame_);
+        if (films_) {
+            films_->add(frame_);
+            decisions_.add_background<T>(l);
+            decisions_.add_mask(frame_.mask.pixels);
+            decisions_.settle(pca_.rank(), noise);
+        }
         ++frames_written_;
         if (films_ && frames_written_ % part_frames == 0) end_part();
     }
@@ -167,7 +179,8 @@ private:
             fmt::print(to, "masks          precision {:.4f}, recall {:.4f}, F {:.4f}\n", score_.precision(),
                        score_.recall(), score_.f());
         }
-        if (films_) fmt::print(to, "wrote          {}: films, comparison.png, report.json\n", arguments_.out);
+        if (films_)
+            fmt::print(to, "wrote          {}: films, comparison.png, decisions.svg, report.json\n", arguments_.out);
     }
 
     Context<Host>& ctx_;
@@ -176,11 +189,12 @@ private:
     video::FrameFormat format_;
     OnlineRobustPca<T> pca_;
     SeparatedFrame frame_;
+    DecisionLog decisions_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
     std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> films_;
-    std::string report_path_;
+    std::string report_path_, decisions_path_;
     video::MaskScore score_;
     Index frames_written_ = 0;  ///< not the one that an interrupt kept from its separation
     double seconds_ = 0;
