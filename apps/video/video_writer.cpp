@@ -154,7 +154,7 @@ void check_video(const FrameFormat& format) {
 }
 
 /// x264 holds tens of frames, to look ahead and for its threads: 0.7 GB of 4K. Of frames that are twice as large as this it gets
-/// few to hold, at the same quality and, for films of a still camera, the same size to 5%.
+/// few to hold, at the same quality (docs/performance.md has sizes).
 constexpr Index full_hd = 1920 * 1080;
 
 int even(Index size) { return static_cast<int>(size + size % 2); }
