@@ -244,6 +244,15 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
     const Outcome stream = quoin_run("rpca - --out - --frames 20", "d/background.mp4");
     ASSERT_EQ(stream.exit_code, 0) << stream.err;
     EXPECT_NE(stream.err.find("20 frames of 112x84"), std::string::npos) << stream.err;
+    // the time from a frame's arrival until it is written, beyond those that the background is learned from
+    EXPECT_EQ(stream.err.find("latency"), std::string::npos) << stream.err;
+    const Outcome longer = quoin_run("rpca - --out - --frames 60", "d/background.mp4");
+    EXPECT_TRUE(std::regex_search(
+        longer.err,
+        std::regex(R"(latency +[\d.]+ ms, at most [\d.]+ ms = [\d.]+ frames at 25/s; the first 32: at most)")))
+        << longer.err;
+    EXPECT_GT(json_number(outcome.out, "cpu"), 0);
+    EXPECT_GE(json_number(outcome.out, "longest"), json_number(outcome.out, "mean"));
     std::ofstream("shown.nut", std::ios::binary) << stream.out;
     const Outcome shown = quoin_run("rpca shown.nut --iterations 1 --out g --json");
     EXPECT_EQ(json_number(shown.out, "frames"), 20) << shown.err;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -39,6 +40,9 @@ OnlineRobustPcaOptions online_options(const RpcaArguments& arguments) {
 
 /// Of a part of the films, which is what a kill can take: between two key frames of the encoder.
 constexpr Index part_frames = 250;
+
+/// Frames that the background is learned from.
+const Index learning_frames = OnlineRobustPcaOptions().start;
 
 template <class T>
 class OnlineSeparation {
@@ -81,6 +85,7 @@ public:
         try {
             // a signal ends the input: what there is becomes films
             while (!interrupted() && frames_.next(pixels, labels)) {
+                const Stopwatch since_it_came;
                 for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
                 try {
                     pca_.next(ctx_, m, l, s);
@@ -88,6 +93,7 @@ public:
                     break;
                 }
                 write(pixels, m, l, s, labels);
+                note_latency(since_it_came.seconds());
             }
             seconds_ = watch.seconds();
             if (frames_written_ == 0) throw_if_interrupted();
@@ -153,6 +159,23 @@ private:
         if (films_ && frames_written_ % part_frames == 0) end_part();
     }
 
+    /// Of a frame that has left before the next one is read. Those that the background is learned from count apart.
+    void note_latency(double seconds) {
+        if (frames_written_ <= learning_frames) {
+            learning_longest_ = std::max(learning_longest_, seconds);
+            cpu_before_ = std::clock();
+            return;
+        }
+        ++timed_frames_;
+        latency_sum_ += seconds;
+        latency_longest_ = std::max(latency_longest_, seconds);
+        cpu_after_ = std::clock();
+    }
+    double mean_latency() const { return latency_sum_ / static_cast<double>(timed_frames_); }
+    double cpu_a_frame() const {
+        return static_cast<double>(cpu_after_ - cpu_before_) / CLOCKS_PER_SEC / static_cast<double>(timed_frames_);
+    }
+
     JsonLine json() const {
         JsonLine json;
         json.add("input", frames_.name()).add("frames", frames_written_);
@@ -160,6 +183,11 @@ private:
         json.add("dtype", to_string(arguments_.dtype)).add("online", true).add("forget", arguments_.forget);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         json.add("rank", pca_.rank()).add("seconds", seconds_);
+        JsonLine latency;
+        latency.add("longest_of_first", learning_longest_);
+        if (timed_frames_ > 0)
+            latency.add("mean", mean_latency()).add("longest", latency_longest_).add("cpu", cpu_a_frame());
+        json.add("latency", latency);
         json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         if (score_.frames > 0) {
             json.add("scored_frames", score_.frames).add("precision", score_.precision());
@@ -175,6 +203,13 @@ private:
         fmt::print(to, "L              rank {}\n", pca_.rank());
         fmt::print(to, "seconds        {:.2f}, {:.1f} frames/s\n", seconds_,
                    static_cast<double>(frames_written_) / seconds_);
+        if (timed_frames_ > 0)
+            fmt::print(to,
+                       "latency        {:.1f} ms, at most {:.1f} ms = {:.2f} frames at {:g}/s; the first {}: at most "
+                       "{:.1f} ms\n"
+                       "CPU            {:.1f} ms a frame\n",
+                       1e3 * mean_latency(), 1e3 * latency_longest_, latency_longest_ * frames_.rate(), frames_.rate(),
+                       learning_frames, 1e3 * learning_longest_, 1e3 * cpu_a_frame());
         if (score_.frames > 0) {
             fmt::print(to, "masks          precision {:.4f}, recall {:.4f}, F {:.4f}\n", score_.precision(),
                        score_.recall(), score_.f());
@@ -198,6 +233,9 @@ private:
     video::MaskScore score_;
     Index frames_written_ = 0;  ///< not the one that an interrupt kept from its separation
     double seconds_ = 0;
+    Index timed_frames_ = 0;
+    double latency_sum_ = 0, latency_longest_ = 0, learning_longest_ = 0;  ///< from decoded to written
+    std::clock_t cpu_before_ = 0, cpu_after_ = 0;
 };
 
 }  // namespace

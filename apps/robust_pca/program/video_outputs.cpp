@@ -60,7 +60,7 @@ SeparatedFrame::SeparatedFrame(video::FrameFormat format) {
 template <class T>
 void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& image) {
     std::transform(values.begin(), values.end(), image.pixels.begin(), [](T value) {
-        return static_cast<std::uint8_t>(std::lround(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0)));
+        return static_cast<std::uint8_t>(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0) + 0.5);
     });
 }
 template void set_levels<float>(std::span<const float>, video::Image&);
