@@ -194,17 +194,33 @@ public:
             for (Index j = 0; j < n_; ++j) {
                 const T* const y = multipliers(block, j);
                 const T *const m = work[m_] + j * h, *const l = work[l_] + j * h;
-                T* const x = work[x_] + j * h;
+                // S = M + Y/μ − X, then the next S; the next Y
+                T *const x = work[x_] + j * h, *const s = work[f_], *const multiplier = work[f_] + h;
                 Column of;
-                for (Index i = 0; i < h; ++i) {
-                    const T old = y ? y[i] : T(0), s = shrink.rest(m[i], x[i], old);  // X = M − S + Y/μ
-                    const T z = m[i] - l[i] - s, multiplier = y ? old + step * z : T(0);
-                    of.residual += z * z;
-                    of.multipliers += multiplier * multiplier;
-                    const T next_s = next_shrink.sparse(m[i], l[i], multiplier);
-                    x[i] = next_shrink.rest(m[i], next_s, multiplier);
-                    of.add_sparse(next_s, s);
+                if (y) {
+                    for (Index i = 0; i < h; ++i) {
+                        s[i] = shrink.rest(m[i], x[i], y[i]);
+                        const T z = m[i] - l[i] - s[i];
+                        multiplier[i] = y[i] + step * z;
+                        of.residual += z * z;
+                        of.multipliers += multiplier[i] * multiplier[i];
+                    }
+                } else {
+                    for (Index i = 0; i < h; ++i) {
+                        s[i] = m[i] - x[i];
+                        const T z = m[i] - l[i] - s[i];
+                        multiplier[i] = 0;
+                        of.residual += z * z;
+                    }
                 }
+                for (Index i = 0; i < h; ++i) {
+                    const T before = s[i];
+                    s[i] = next_shrink.sparse(m[i], l[i], multiplier[i]);
+                    x[i] = next_shrink.rest(m[i], s[i], multiplier[i]);
+                    of.change += (s[i] - before) * (s[i] - before);
+                    of.sparse += std::abs(s[i]);
+                }
+                for (Index i = 0; i < h; ++i) of.nonzeros += s[i] != 0;
                 of.add_to(sums);
             }
         });
@@ -219,7 +235,7 @@ public:
             const Shrinkage<T> shrink(mu_, w_.lambda_);
             const T step = static_cast<T>(mu_);
             Arena::Frame frame(ctx_.state().arena);
-            const ThreadBuffers<T> buffers(frame, ctx_.threads(), buffers_used_ * height_ * n_);
+            const ThreadBuffers<T> buffers(frame, ctx_.threads(), buffer_size());
             over_chunks<int>(ctx_, RowChunks(rows(), n_), flops(static_cast<double>(6 * w_.next_.rank + 30)),
                              [&](Range chunk) {
                                  for_blocks(chunk, [&](Range block) {
@@ -273,6 +289,7 @@ private:
     void cut(T* buffer, T** work) const {
         for (int k = 0; k < buffers_used_; ++k) work[k] = buffer + k * height_ * n_;
     }
+    Index buffer_size() const { return height_ * (buffers_used_ * n_ + 2); }
     T* multipliers(Range block, Index j) const { return w_.has_Y_ ? &w_.Y_(block.begin, j) : nullptr; }
 
     /// The block's rows of M, packed.
@@ -296,9 +313,10 @@ private:
             const T* const y = multipliers(block, j);
             const T *const m = work[m_] + j * h, *const l = work[l_] + j * h;
             T* const x = work[x_] + j * h;
-            for (Index i = 0; i < h; ++i) {
-                const T multiplier = y ? y[i] : T(0);
-                x[i] = shrink.rest(m[i], shrink.sparse(m[i], l[i], multiplier), multiplier);
+            if (y) {
+                for (Index i = 0; i < h; ++i) x[i] = shrink.rest(m[i], shrink.sparse(m[i], l[i], y[i]), y[i]);
+            } else {
+                for (Index i = 0; i < h; ++i) x[i] = shrink.rest(m[i], shrink.sparse(m[i], l[i], T(0)), T(0));
             }
         }
     }
@@ -321,7 +339,7 @@ private:
         Arena::Frame frame(ctx_.state().arena);
         const RowChunks chunks(rows(), n_);
         double* const parts = frame.take<double>(gram ? chunks.count * n_ * n_ : 0);
-        const ThreadBuffers<T> buffers(frame, ctx_.threads(), buffers_used_ * height_ * n_);
+        const ThreadBuffers<T> buffers(frame, ctx_.threads(), buffer_size());
         const ThreadBuffers<double> wide(frame, ctx_.threads(), std::is_same_v<T, double> ? 0 : height_ * n_);
         const auto sums =
             over_chunks<PursuitSums>(ctx_, chunks, work_flops + flops(static_cast<double>(n_)), [&](Range chunk) {
@@ -432,51 +450,47 @@ auto RobustPcaOfFrames<T>::pursue(Context<Host>& ctx, RobustPcaOptions<T> option
     return f;
 }
 
-template <class T>
-void RobustPcaOfFrames<T>::low_rank_rows(Context<Host>& ctx, Range rows, MatrixView<T> L) const {
-    const MatrixView<const T> F = next_.left();
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 2.0 * rows.size() * L.cols * (F.cols + 5)))
-    for (Index j = 0; j < L.cols; ++j) {
-        std::fill_n(L.at(0, j), rows.size(), T(0));
-        for (Index k = 0; k < F.cols; ++k) {
-            const T v = next_.Vt(k, carried_in_ + j);
-            const T* const f = F.at(rows.begin, k);
-            T* const l = L.at(0, j);
-            for (Index i = 0; i < rows.size(); ++i) l[i] += f[i] * v;
-        }
-    }
-}
-
 namespace {
 
-/// Column j of F Vt.
+/// Rows of column j of F Vt.
 template <class T>
-T entry_of_product(MatrixView<const T> F, const Matrix<T>& Vt, Index i, Index j) {
-    T sum = 0;
-    for (Index k = 0; k < F.cols; ++k) sum += F(i, k) * Vt(k, j);
-    return sum;
+void column_of_product(MatrixView<const T> F, const Matrix<T>& Vt, Range rows, Index j, T* to) {
+    std::fill_n(to, rows.size(), T(0));
+    for (Index k = 0; k < F.cols; ++k) {
+        const T v = Vt(k, j);
+        const T* const f = F.at(rows.begin, k);
+        for (Index i = 0; i < rows.size(); ++i) to[i] += f[i] * v;
+    }
 }
 
 }  // namespace
 
 template <class T>
+void RobustPcaOfFrames<T>::low_rank_rows(Context<Host>& ctx, Range rows, MatrixView<T> L) const {
+#pragma omp parallel for schedule(static) num_threads(team(ctx, 2.0 * rows.size() * L.cols * (next_.rank + 5)))
+    for (Index j = 0; j < L.cols; ++j) column_of_product<T>(next_.left(), next_.Vt, rows, carried_in_ + j, L.at(0, j));
+}
+
+template <class T>
 void RobustPcaOfFrames<T>::low_rank(Context<Host>& ctx, Index j, std::span<T> l) const {
-    const MatrixView<const T> F = next_.left();
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 2.0 * rows_ * (F.cols + 5)))
-    for (Index i = 0; i < rows_; ++i)
-        l[static_cast<std::size_t>(i)] = entry_of_product<T>(F, next_.Vt, i, carried_in_ + j);
+    over_chunks<int>(ctx, RowChunks(rows_, Tuning<Host>::chunk_rows), 2.0 * rows_ * (next_.rank + 5), [&](Range rows) {
+        column_of_product<T>(next_.left(), next_.Vt, rows, carried_in_ + j, l.data() + rows.begin);
+        return 0;
+    });
 }
 
 template <class T>
 void RobustPcaOfFrames<T>::sparse(Context<Host>& ctx, Index j, std::span<T> s) const {
-    const MatrixView<const T> F = now_.left();
     const Shrinkage<T> shrink(mu_, lambda_);
     const std::array<T, 256>& values = byte_values<T>();
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 2.0 * rows_ * (F.cols + 10)))
-    for (Index i = 0; i < rows_; ++i) {
-        const T l = entry_of_product<T>(F, now_.Vt, i, carried_in_ + j);
-        s[static_cast<std::size_t>(i)] = shrink.sparse(values[bytes_(i, j)], l, has_Y_ ? Y_(i, carried_in_ + j) : T(0));
-    }
+    over_chunks<int>(ctx, RowChunks(rows_, Tuning<Host>::chunk_rows), 2.0 * rows_ * (now_.rank + 10), [&](Range rows) {
+        T* const to = s.data() + rows.begin;
+        column_of_product<T>(now_.left(), now_.Vt, rows, carried_in_ + j, to);
+        const std::uint8_t* const bytes = bytes_.view().at(rows.begin, j);
+        const T* const y = has_Y_ ? Y_.view().at(rows.begin, carried_in_ + j) : nullptr;
+        for (Index i = 0; i < rows.size(); ++i) to[i] = shrink.sparse(values[bytes[i]], to[i], y ? y[i] : T(0));
+        return 0;
+    });
 }
 
 template <class T>
