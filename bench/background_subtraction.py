@@ -2,7 +2,9 @@
 """Masks of moving objects by `quoin rpca` and by OpenCV's methods, on frames whose masks are known.
 
     quoin rpca --synthetic --scene-with noise,leaves --color --out parts --write-scene scene
-    python3 bench/background_subtraction.py scene [--rpca build/bin/quoin-rpca] [-- --window 50 ...]
+    quoin bench rpca scene --against opencv [-- --window 50 ...]
+
+`quoin bench` holds this script and gives it to python3.
 
 The folder has ChangeDetection.net's layout: input/ and groundtruth/ with an image for each frame, whose labels 0 and 50 are
 background, 255 is foreground and others are not scored; where they are there, ROI.* (not scored where it is black) and
@@ -28,8 +30,11 @@ import sys
 import tempfile
 import time
 
-import cv2
-import numpy as np
+try:
+    import cv2
+    import numpy as np
+except ImportError as error:
+    sys.exit(f"quoin: {error}: the comparison with OpenCV needs opencv-python and numpy (pip install opencv-python-headless)")
 
 LEVELS = 15  # of the temporal median: the threshold 0.06 of `quoin rpca`
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff", ".webp"}
@@ -63,9 +68,12 @@ class Sequence:
     """The frames of a folder in ChangeDetection.net's layout, and their labels: 85 where nothing is scored."""
 
     def __init__(self, folder):
+        for part in ("input", "groundtruth"):
+            if not (folder / part).is_dir():
+                sys.exit(f"quoin: {folder}: has no folder {part}/, which ChangeDetection.net's layout has")
         self.frames, self.labels = (images(folder / part) for part in ("input", "groundtruth"))
         if not self.frames or len(self.frames) != len(self.labels):
-            sys.exit(f"{folder}: as many images as labels are needed in input/ and groundtruth/, and there are "
+            sys.exit(f"quoin: {folder}: as many images as labels are needed in input/ and groundtruth/, and there are "
                      f"{len(self.frames)} and {len(self.labels)}")
         self.first, self.last = 1, len(self.frames)
         if (range_file := folder / "temporalROI.txt").exists():

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -79,6 +80,23 @@ TEST_F(Rpca, RefusesWhatIsOutOfRange) {
     EXPECT_NE(stalled.out.find("warning"), std::string::npos) << stalled.out;
 }
 
+/// `quoin bench rpca` is a script, which it gives to Python.
+TEST_F(Rpca, TheComparisonWithOpenCVIsOneCommand) {
+    const std::string path = std::getenv("PATH");
+    fs::create_directories("tools");
+    setenv("PATH", fs::absolute("tools").c_str(), 1);
+    expect_error(quoin_run("bench rpca scene"), exit_code_of(ErrorCode::UnreadableFile), {"python3", "opencv-python"});
+    std::ofstream("tools/python3") << "#!/bin/sh\nshift; case $1 in *MOG2*) shift; echo \"$@\"; esac\n";
+    fs::permissions("tools/python3", fs::perms::owner_all);
+    const Outcome outcome = quoin_run("bench rpca scene --against opencv --json --threads 3 -- --window 20 --carry 2");
+    setenv("PATH", path.c_str(), 1);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(std::regex_match(
+        outcome.out, std::regex("scene --rpca .*/quoin-rpca --json -- --threads 3 --window 20 --carry 2\n")))
+        << outcome.out;
+    EXPECT_EQ(quoin_run("bench rpca scene --against lapack").exit_code, usage_error);
+}
+
 /// Skipped by name where the program finds no GPU.
 class RpcaOnGpu : public Cli {
 protected:
@@ -118,8 +136,8 @@ TEST_F(RpcaOnGpu, IsThatOfTheHost) {
 #ifdef QUOIN_HAVE_VIDEO
 
 const std::vector<std::string> films_and_pictures{"background.mp4",  "comparison.mp4", "comparison.png",
-                                                  "convergence.svg", "foreground.mp4", "mask.mp4",
-                                                  "report.json"};
+                                                  "convergence.svg", "decisions.svg",  "foreground.mp4",
+                                                  "mask.mp4",        "report.json"};
 
 /// A grey image of one brightness as a PGM file.
 void save_image(const std::string& path, int width, int height, int brightness) {
@@ -209,7 +227,7 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(contents("d/report.json"), outcome.out);
     EXPECT_EQ(names_in("d"), (std::vector<std::string>{"background.mp4", "comparison.mp4", "comparison.png",
-                                                       "foreground.mp4", "mask.mp4", "report.json"}));
+                                                       "decisions.svg", "foreground.mp4", "mask.mp4", "report.json"}));
     EXPECT_EQ(json_number(outcome.out, "frames"), 80);
     EXPECT_EQ(json_number(outcome.out, "rank"), 1);
     // once it knows the background
@@ -226,6 +244,15 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
     const Outcome stream = quoin_run("rpca - --out - --frames 20", "d/background.mp4");
     ASSERT_EQ(stream.exit_code, 0) << stream.err;
     EXPECT_NE(stream.err.find("20 frames of 112x84"), std::string::npos) << stream.err;
+    // the time from a frame's arrival until it is written, beyond those that the background is learned from
+    EXPECT_EQ(stream.err.find("latency"), std::string::npos) << stream.err;
+    const Outcome longer = quoin_run("rpca - --out - --frames 60", "d/background.mp4");
+    EXPECT_TRUE(std::regex_search(
+        longer.err,
+        std::regex(R"(latency +[\d.]+ ms, at most [\d.]+ ms = [\d.]+ frames at 25/s; the first 32: at most)")))
+        << longer.err;
+    EXPECT_GT(json_number(outcome.out, "cpu"), 0);
+    EXPECT_GE(json_number(outcome.out, "longest"), json_number(outcome.out, "mean"));
     std::ofstream("shown.nut", std::ios::binary) << stream.out;
     const Outcome shown = quoin_run("rpca shown.nut --iterations 1 --out g --json");
     EXPECT_EQ(json_number(shown.out, "frames"), 20) << shown.err;
@@ -326,11 +353,11 @@ TEST_F(Rpca, AWindowHasUpToAHundredFrames) {
 
 TEST_F(Rpca, MemoryBoundsTheWindow) {
     const std::string scene = "rpca --synthetic --scale 64x48 --frames 90 --out d --json --memory ";
-    // 64·48 f32 numbers six times are 72 KiB a frame, and 10 frames are carried
+    // 64·48 bytes and at most three f32 numbers of each are 39 KiB a frame; 10 frames are carried, each of 48 KiB at most
     const Outcome bounded = quoin_run(scene + "3MiB");
     ASSERT_EQ(bounded.exit_code, 0) << bounded.err;
-    EXPECT_EQ(json_number(bounded.out, "window"), 30);
-    const Outcome refused = quoin_run(scene + "1MiB");
+    EXPECT_EQ(json_number(bounded.out, "window"), 45);
+    const Outcome refused = quoin_run(scene + "800KiB");
     EXPECT_EQ(refused.exit_code, exit_code_of(ErrorCode::OutOfMemory));
     std::smatch smallest;
     EXPECT_NE(refused.err.find("too little for a window of 10 frames of 64x48"), std::string::npos) << refused.err;

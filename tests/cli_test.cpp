@@ -55,7 +55,7 @@ TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
 }
 
 TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
-    std::vector<std::string> commands = {"", "files ", "batches ", "paper "};
+    std::vector<std::string> commands = {"", "files ", "batches ", "paper ", "rpca "};
     for (const char* paper : {"table1", "figure8", "figure9", "rpca", "storage", "gram-schmidt", "orthogonality",
                               "tensor-cores", "out-of-core"})
         commands.push_back("paper " + std::string(paper) + " ");

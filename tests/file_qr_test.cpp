@@ -2,7 +2,6 @@
 
 #include "quoin/file_qr.hpp"
 
-#include <malloc.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "checks.hpp"
 #include "file_qr/run.hpp"
 #include "file_qr_folder.hpp"
+#include "heap_peak.hpp"
 
 // A disk in the place of the C library's: it takes so long to flush, or does not flush while it is held, and knows what a power
 // failure would lose when a line of the journal becomes lasting.
@@ -73,21 +73,6 @@ extern "C" int fdatasync(int fd) {
     }
     return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
-
-// Bytes of the heap, where the library takes its matrices and workspace from, at most since it was set to 0.
-static std::atomic<std::size_t> most_in_use{0};
-static std::size_t in_use() {
-    const struct mallinfo2 heap = mallinfo2();
-    return heap.uordblks + heap.hblkhd;
-}
-#ifndef QUOIN_SANITIZED
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    void* const p = memalign(alignment, bytes);
-    for (std::size_t now = in_use(), most = most_in_use; now > most && !most_in_use.compare_exchange_weak(most, now);) {
-    }
-    return p;
-}
-#endif
 
 namespace quoin::test {
 namespace {

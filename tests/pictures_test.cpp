@@ -5,6 +5,7 @@
 
 #include "video/contact_sheet.hpp"
 #include "video/convergence_plot.hpp"
+#include "video/decision_plot.hpp"
 #include "video/lettering.hpp"
 #include "video_files.hpp"
 
@@ -141,6 +142,46 @@ TEST(ConvergencePlot, DrawsEveryFinitePoint) {
         for (RobustPcaStep& step : broken) step.residual = residual;
         EXPECT_EQ(check(convergence_svg(broken)), 40u);
     }
+}
+
+/// Points of the curve of a colour, and its pieces.
+std::pair<std::size_t, std::size_t> points_of(const std::string& svg, const std::string& color) {
+    const std::size_t end = svg.find("\" stroke=\"" + color + "\"");
+    if (end == svg.npos) return {0, 0};
+    const std::size_t begin = svg.rfind("d=\"", end);
+    const std::string path = svg.substr(begin, end - begin);
+    return {count(path, ","), count(path, "M")};
+}
+
+TEST(DecisionPlot, HasAPointForEachFrameAndALineForEachSeam) {
+    Decisions decisions;
+    for (const double iterations : {19, 23}) {
+        decisions.begin_window(iterations);
+        for (int j = 0; j < 30; ++j)
+            decisions.add({iterations - 17, {20, 25, 90 + iterations}, 0.01 * j, j == 0 ? 1.2 : 0.07});
+    }
+    const std::string svg = decisions_svg(decisions, "method stable", 22.95);
+    EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    for (const char* text : {"method stable", "19 iterations", "23 iterations", "rank of L", "threshold", "foreground",
+                             "change of L", "seams of windows", ">20%<"})
+        EXPECT_NE(svg.find(text), svg.npos) << text;
+    EXPECT_EQ(svg.find("nan"), svg.npos);
+    EXPECT_EQ(points_of(svg, "#b2501e"), std::pair(std::size_t(60), std::size_t(2))) << "rank, in two windows";
+    EXPECT_EQ(points_of(svg, "#2b7a3d"), std::pair(std::size_t(60), std::size_t(1))) << "foreground";
+    EXPECT_EQ(count(svg, "stroke-dasharray=\"3 3\""), 4u) << "one seam in four panels";
+    EXPECT_EQ(count(svg, "stroke-dasharray=\"5 4\""), 1u) << "the least threshold";
+
+    Decisions online;
+    EXPECT_TRUE(decisions_svg(online, "", 0).ends_with("</svg>\n")) << "no frames";
+    for (int j = 0; j < 100000; ++j) online.add({1, {1, 2, 3}, 0.1, j < 50000 ? 0.0 : 1.0});
+    EXPECT_LT(online.kept().size(), 4096u) << "the memory is bounded";
+    EXPECT_GT(online.kept().size(), 2000u);
+    EXPECT_EQ(online.frames(), 100000);
+    const std::string stream = decisions_svg(online, "", 0);
+    EXPECT_EQ(points_of(stream, "#6b4c9a").first, online.kept().size());
+    EXPECT_EQ(stream.find("seams"), stream.npos);
+    for (std::size_t k = 0; k < online.kept().size(); ++k)
+        EXPECT_EQ(online.kept()[k].change, static_cast<double>(k) * online.stride() < 50000 ? 0 : 1) << k;
 }
 
 }  // namespace

@@ -3,17 +3,22 @@
 
 #include "quoin/robust_pca.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <span>
 #include <vector>
 
 #include "checks.hpp"
 #include "gallery.hpp"
+#include "heap_peak.hpp"
 #include "mixture.hpp"
 #include "quoin/error.hpp"
+#include "quoin/robust_pca_of_frames.hpp"
 #include "quoin/svd.hpp"
 
 namespace quoin::test {
@@ -480,6 +485,173 @@ TYPED_TEST(RobustPcaTest, WindowsRefuseWhatTheyCannotTake) {
     EXPECT_THROW(windows.pursue(this->ctx, options), InvalidArgument);
     windows.pursue(this->ctx, this->options);
     EXPECT_THROW(windows.pursue(this->ctx), InvalidArgument);
+}
+
+/// Bytes of a still picture with noise of a few levels and of something that moves in front of it.
+Matrix<std::uint8_t> frames_of_bytes(Index m, Index n, int first) {
+    Matrix<std::uint8_t> M(m, n);
+    std::mt19937 random(static_cast<unsigned>(first) + 5);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            const Index moved = (i - 7 * (j + first) % m + m) % m;
+            M(i, j) = static_cast<std::uint8_t>(moved < m / 12 ? 220 : 90 + i % 50 + static_cast<Index>(random() % 5));
+        }
+    }
+    return M;
+}
+
+template <class T>
+Matrix<T> low_rank_of(Context<Host>& ctx, const RobustPcaOfFrames<T>& windows, Index m, Index n) {
+    Matrix<T> L(m, n);
+    for (Index j = 0; j < n; ++j)
+        windows.low_rank(ctx, j, std::span<T>(L.view().at(0, j), static_cast<std::size_t>(m)));
+    return L;
+}
+template <class T>
+Matrix<T> sparse_of(Context<Host>& ctx, const RobustPcaOfFrames<T>& windows, Index m, Index n) {
+    Matrix<T> S(m, n);
+    for (Index j = 0; j < n; ++j) windows.sparse(ctx, j, std::span<T>(S.view().at(0, j), static_cast<std::size_t>(m)));
+    return S;
+}
+
+// The iteration of a matrix in memory, in blocks and from a factor of L: the same up to rounding, window by window.
+TYPED_TEST(RobustPcaTest, FramesOfBytesAreAMatrix) {
+    using T = TypeParam;
+    const double near = std::is_same_v<T, double> ? 1e-9 : 2e-4;
+    for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable}) {
+        for (const ThresholdRoute route : {ThresholdRoute::Gram, ThresholdRoute::Qr}) {
+            for (const Index m : {1300, 12}) {
+                SCOPED_TRACE(fmt::format("{} {} {}", to_string(pursuit), to_string(route), m));
+                RobustPcaOptions<T> options;
+                options.pursuit = pursuit;
+                options.route = route;
+                options.noise = 0.006;
+                options.tolerance = 1e-4;
+                options.max_iterations = 300;
+                RobustPcaWindows<T> matrices(m, 4);
+                RobustPcaOfFrames<T> frames(m, 4);
+                for (const Index n : {14, 9}) {
+                    const Matrix<std::uint8_t> bytes = frames_of_bytes(m, n, n == 14 ? 0 : 14);
+                    const MatrixView<T> M = matrices.columns(this->ctx, n);
+                    frames.columns(15);  // fewer than were first asked for
+                    assign<std::uint8_t>(bytes.view(), frames.columns(n));
+                    for (Index j = 0; j < n; ++j) {
+                        for (Index i = 0; i < m; ++i) M(i, j) = static_cast<T>(bytes(i, j)) / T(255);
+                    }
+                    const auto expected = matrices.pursue(this->ctx, options);
+                    const auto f = frames.pursue(this->ctx, options);
+                    EXPECT_EQ(f.carried, expected.carried);
+                    EXPECT_EQ(f.end, expected.parts.end);
+                    EXPECT_EQ(f.lambda, expected.parts.lambda);
+                    EXPECT_NEAR(static_cast<double>(f.last.iteration),
+                                static_cast<double>(expected.parts.last.iteration), 1);
+                    EXPECT_EQ(f.last.rank, expected.parts.last.rank);
+                    EXPECT_NEAR(f.last.objective / expected.parts.last.objective, 1, near);
+                    const Matrix<T> L = low_rank_of<T>(this->ctx, frames, m, n),
+                                    S = sparse_of<T>(this->ctx, frames, m, n);
+                    EXPECT_LE(distance<T>(L, copy<T>(expected.L())), near);
+                    EXPECT_LE(distance<T>(S, copy<T>(expected.S())), 20 * near);
+                    Matrix<T> rows(5, n);
+                    frames.low_rank_rows(this->ctx, {3, 8}, rows.view());
+                    EXPECT_LE(distance<T>(rows, copy<T>(L.view().row_block({3, 8}))), 10 * unit_roundoff<T>);
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(RobustPcaTest, FramesHaveTheSameBitsForAnyThreads) {
+    using T = TypeParam;
+    const Index m = 5000, n = 12;
+    std::vector<Matrix<T>> found;
+    for (const int threads : {1, 2, 3}) {
+        Context<Host> ctx(threads);
+        RobustPcaOfFrames<T> frames(m, 0);
+        assign<std::uint8_t>(frames_of_bytes(m, n, 0).view(), frames.columns(n));
+        frames.pursue(ctx, this->options);
+        found.push_back(low_rank_of<T>(ctx, frames, m, n));
+        found.push_back(sparse_of<T>(ctx, frames, m, n));
+    }
+    for (std::size_t k = 2; k < found.size(); ++k) EXPECT_TRUE(same_bits<T>(found[k].view(), found[k % 2].view()));
+}
+
+// M is bytes; L before and after an iteration and what is carried have a column for each rank; Y is there unless the pursuit is
+// stable. The rest is sums, blocks and up to 2 MiB of alignment for each matrix: less than half of what L, or S, would be.
+TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
+    using T = TypeParam;
+#ifdef QUOIN_SANITIZED
+    GTEST_SKIP() << "a sanitizer takes memory of its own";
+#endif
+    const Index m = 1000000, n = 12, carried = 6;
+    Context<Host> ctx(2);
+    for (const bool stable : {true, false}) {
+        SCOPED_TRACE(stable);
+        const std::size_t before = in_use();
+        most_in_use = before;
+        Index rank = 0;
+        RobustPcaOptions<T> options;
+        options.pursuit = stable ? Pursuit::Stable : Pursuit::InexactAlm;
+        options.noise = 0.006;
+        options.max_iterations = 8;
+        options.on_step = [&](const RobustPcaStep& step) {
+            rank = std::max(rank, step.rank);
+            return true;
+        };
+        RobustPcaOfFrames<T> frames(m, carried);
+        for (const int window : {0, 1}) {
+            const MatrixView<std::uint8_t> M = frames.columns(n);
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i)
+                    M(i, j) = static_cast<std::uint8_t>(
+                        100 + i % 77 + (i / 1000 + 13 * (j + n * window)) % 29 / 28 * 70 + (i * 31 + j * 17) % 3);
+            }
+            frames.pursue(ctx, options);
+        }
+        const double entries = static_cast<double>(m * n), size = sizeof(T), columns = static_cast<double>(n + carried);
+        const double factors = 3 * size * static_cast<double>(m * rank);
+        const double Y = stable ? 0 : size * static_cast<double>(m) * columns;
+        const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+        EXPECT_LE(taken, entries + factors + Y + 16e6) << "rank " << rank;
+        EXPECT_GE(taken, entries + Y) << "or it was not measured";
+        EXPECT_LE(rank, n / 2);
+    }
+}
+
+// Black frames, windows of their own background, and what is refused.
+TYPED_TEST(RobustPcaTest, FramesMayBeBlackAndGoOn) {
+    using T = TypeParam;
+    RobustPcaOfFrames<T> frames(40, 3);
+    const MatrixView<std::uint8_t> M = frames.columns(5);
+    for (Index j = 0; j < 5; ++j) std::fill_n(M.at(0, j), 40, std::uint8_t(0));
+    EXPECT_EQ(frames.pursue(this->ctx, this->options).last.rank, 0);
+    EXPECT_EQ(frobenius_norm<T>(sparse_of<T>(this->ctx, frames, 40, 5).view()), 0);
+    EXPECT_THROW(frames.pursue(this->ctx), InvalidArgument);
+
+    // a second run goes on from the background of the first
+    assign<std::uint8_t>(frames_of_bytes(40, 5, 0).view(), frames.columns(5));
+    EXPECT_EQ(frames.pursue(this->ctx, this->options).carried, 3);
+    RobustPcaOfFrames<T> second(40, 3);
+    second.set_background(copy<T>(frames.background()), copy<T>(frames.background_coordinates().view()));
+    for (RobustPcaOfFrames<T>* windows : {&frames, &second}) {
+        assign<std::uint8_t>(frames_of_bytes(40, 6, 5).view(), windows->columns(6));
+        EXPECT_EQ(windows->pursue(this->ctx, this->options).carried, 3);
+    }
+    EXPECT_TRUE(
+        same_bits<T>(low_rank_of<T>(this->ctx, frames, 40, 6).view(), low_rank_of<T>(this->ctx, second, 40, 6).view()));
+
+    EXPECT_THROW((RobustPcaOfFrames<T>(-1, 0)), InvalidArgument);
+    EXPECT_THROW((RobustPcaOfFrames<T>(3, -1)), InvalidArgument);
+    EXPECT_THROW(frames.columns(0), InvalidArgument);
+    EXPECT_THROW(second.set_background(Matrix<T>(39, 1), Matrix<T>(1, 3)), InvalidArgument);
+    EXPECT_THROW(second.set_background(Matrix<T>(40, 1), Matrix<T>(1, 4)), InvalidArgument);
+    const Matrix<T> L = random_normal<T>(40, 6);
+    RobustPcaOptions<T> options;
+    options.L = L.view();
+    frames.columns(6);
+    EXPECT_THROW(frames.pursue(this->ctx, options), InvalidArgument);
+    this->ctx.request_stop();
+    EXPECT_THROW(frames.pursue(this->ctx, this->options), Interrupted);
+    this->ctx.clear_stop();
 }
 
 }  // namespace

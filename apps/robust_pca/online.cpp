@@ -31,6 +31,8 @@ constexpr double most_kurtosis = 12;
 constexpr double another_scene = 0.25;
 /// Fewest columns that a batch pursuit is worth.
 constexpr Index least_start = 4;
+/// Share of what the median leaves that noise and what moves do not have in one direction.
+constexpr double most_direction = 0.5;
 /// Columns after which U is made orthonormal anew.
 constexpr Index renewal = 256;
 /// By how much a quantile follows a column, at first and once it is known.
@@ -39,6 +41,26 @@ constexpr double first_gain = 0.25, last_gain = 0.05;
 /// The standard deviation by either quantile.
 float noise_of(float size, float change) {
     return std::max(size / static_cast<float>(median_of_size), change / static_cast<float>(most_of_change));
+}
+
+/// Sorts each row of a block of h rows and n columns, by Batcher's odd-even merge sort of its columns.
+template <class T>
+void sort_rows(Index h, Index n, T* block) {
+    for (Index p = 1; p < n; p *= 2) {
+        for (Index k = p; k >= 1; k /= 2) {
+            for (Index j = k % p; j + k < n; j += 2 * k) {
+                for (Index c = j; c < std::min(j + k, n - k); ++c) {
+                    if (c / (2 * p) != (c + k) / (2 * p)) continue;
+                    T *const low = block + c * h, *const high = block + (c + k) * h;
+                    for (Index i = 0; i < h; ++i) {
+                        const T a = low[i], b = high[i];
+                        low[i] = std::min(a, b);
+                        high[i] = std::max(a, b);
+                    }
+                }
+            }
+        }
+    }
 }
 
 RowChunks chunks_of(Index rows) { return RowChunks(rows, 4096); }
@@ -94,9 +116,81 @@ void OnlineRobustPca<T>::next(Context<Host>& ctx, std::span<const T> m, std::spa
     if (t % renewal == 0) orthonormalize(ctx);
 }
 
-/// U and σ of the L of all columns so far.
+/// Of the columns so far their median, and what is left: if that has a direction of its own, their L instead.
 template <class T>
 void OnlineRobustPca<T>::begin(Context<Host>& ctx) {
+    if (begin_with_median(ctx) > most_direction && columns_ == options_.start) begin_with_pursuit(ctx);
+}
+
+/// U = the median of each row, normalised, and the quantiles of r = m − median. Returns how much of R, the r in units of their
+/// noise and clipped to ±3, lies in one direction: ‖R‖₂²/‖R‖_F², of at most 2¹² rows.
+template <class T>
+double OnlineRobustPca<T>::begin_with_median(Context<Host>& ctx) {
+    constexpr Index height = 128, most_rows = 1 << 12;
+    const MatrixView<const T> M = first_.view().col_block({0, columns_});
+    const Index n = M.cols, step = std::max<Index>(1, rows_ / most_rows);
+    const auto quantile = [&](double q, Index count) {
+        return std::lround(q * static_cast<double>(count - 1)) * height;
+    };
+    const float least = static_cast<float>(options_.threshold / least_noise);
+    const auto parts = over_chunks<std::vector<double>>(ctx, chunks_of(rows_), 40.0 * rows_ * n, [&](Range rows) {
+        std::vector<T> r(static_cast<std::size_t>(height * n)), sorted(r.size());
+        std::vector<double> part(static_cast<std::size_t>(n * n + 1));  // RᵀR; the median's square
+        for (Index first = rows.begin; first < rows.end; first += height) {
+            const Index h = std::min(height, rows.end - first);
+            for (Index j = 0; j < n; ++j) std::copy_n(M.at(first, j), h, r.data() + j * height);
+            sorted = r;
+            sort_rows(height, n, sorted.data());
+            T* const median = U_.view().at(first, 0);
+            std::copy_n(sorted.data() + n / 2 * height, h, median);
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < h; ++i) r[j * height + i] -= median[i];
+            }
+            for (std::size_t k = 0; k < r.size(); ++k) sorted[k] = std::abs(r[k]);
+            sort_rows(height, n, sorted.data());
+            std::copy_n(sorted.data() + quantile(0.5, n), h, size_.data() + first);
+            for (Index k = 0; k < (n - 1) * height; ++k) sorted[k] = std::abs(r[k + height] - r[k]);
+            sort_rows(height, n - 1, sorted.data());
+            if (n > 1) std::copy_n(sorted.data() + quantile(0.9, n - 1), h, change_.data() + first);
+            std::copy_n(r.data() + (n - 1) * height, h, last_.data() + first);
+            for (Index i = 0; i < h; ++i) {
+                noise_[first + i] = noise_of(size_[first + i], change_[first + i]);
+                part.back() += static_cast<double>(median[i]) * static_cast<double>(median[i]);
+                if ((first + i) % step != 0) continue;
+                const T scale = static_cast<T>(1 / std::max(noise_[first + i], least)), most = static_cast<T>(outlier);
+                for (Index j = 0; j < n; ++j) r[j * height + i] = std::clamp(scale * r[j * height + i], -most, most);
+                for (Index k = 0; k < n; ++k) {
+                    for (Index j = 0; j <= k; ++j)
+                        part[j + k * n] += static_cast<double>(r[j * height + i] * r[k * height + i]);
+                }
+            }
+        }
+        return part;
+    });
+    Matrix<double> G(n, n);
+    std::fill_n(G.data(), n * n, 0.0);
+    double squares = 0, trace = 0;
+    for (const std::vector<double>& part : parts) {
+        squares += part.back();
+        for (Index k = 0; k < n; ++k) {
+            for (Index j = 0; j <= k; ++j) G(j, k) += part[j + k * n];
+        }
+    }
+    for (Index k = 0; k < n; ++k) {
+        trace += G(k, k);
+        for (Index j = 0; j < k; ++j) G(k, j) = G(j, k);
+    }
+    const double norm = std::sqrt(squares);
+    sigma_.clear();
+    if (norm > 0) sigma_.push_back(norm * std::sqrt(static_cast<double>(n)));
+    const T inverse = static_cast<T>(norm > 0 ? 1 / norm : 0);
+    for (Index i = 0; i < rows_; ++i) U_(i, 0) *= inverse;
+    return trace > 0 ? svd<double>(ctx, G.view(), false).s[0] / trace : 0;
+}
+
+/// U and σ of the L of all columns so far.
+template <class T>
+void OnlineRobustPca<T>::begin_with_pursuit(Context<Host>& ctx) {
     const MatrixView<const T> M = first_.view().col_block({0, columns_});
     RobustPcaOptions<T> options;
     options.tolerance = 1e-4;

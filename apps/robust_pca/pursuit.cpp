@@ -5,21 +5,12 @@
 
 #include "host/device.hpp"
 #include "host/observed.hpp"
+#include "robust_pca/gram.hpp"
 #include "robust_pca/pursuit_in_one_pass.hpp"
 
 namespace quoin {
-namespace {
 
 using namespace host;
-
-/// Rows of a block that is worked on in cache.
-template <class T>
-Index block_height(Index n) {
-    return std::clamp<Index>((Index(256) << 10) / (std::max<Index>(n, 1) * Index(sizeof(T))) / 48 * 48, 48,
-                             block_rows<T>);
-}
-
-}  // namespace
 
 template <>
 PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) {
@@ -83,7 +74,7 @@ void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds, std::
     const Index n = X.cols, h_max = block_height<double>(n);
     if (n == 0) return;
     const double flops = 1.0 * X.rows * n * n;
-    Matrix<double> G(n, n), U(n, n), W(n, n);
+    Matrix<double> G(n, n);
     {
         Arena::Frame frame(ctx.state().arena);
         const RowChunks chunks(X.rows, n);
@@ -107,15 +98,7 @@ void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds, std::
         }
         sum_parts(ctx, n, n, chunks.count, parts, G.data(), n);
     }
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = j + 1; i < n; ++i) G(i, j) = G(j, i);
-    }
-    std::vector<double> squares(n);
-    small_svd<double>(ctx, G.view(), squares, U.view(), W.view());
-    for (Index j = 0; j < n; ++j) {
-        s[j] = static_cast<T>(std::sqrt(std::max(0.0, squares[j])));
-        for (Index i = 0; i < n; ++i) Vt(i, j) = static_cast<T>(W(i, j));
-    }
+    eigenvectors_of_gram<T>(ctx, G.view(), s, Vt);
     ctx.state().add_flops(flops);
 }
 

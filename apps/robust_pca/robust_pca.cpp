@@ -7,52 +7,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "algorithms/range_scaling.hpp"
 #include "devices.hpp"
 #include "robust_pca/pursuit.hpp"
+#include "robust_pca/pursuit_iteration.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
 namespace {
-
-/// μ grows to so many times its first value.
-constexpr double most_growth = 1e7;
-/// Iterations without a new least error after which T is taken to be at its end.
-constexpr Index patience = 25;
-/// How far L may be from the minimum of its step, over the error of the step before.
-constexpr double inexactness = 1e-3;
-
-template <class T, class D>
-void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
-    const auto positive = [](const char* name, double value, bool zero_is_default) {
-        if (std::isfinite(value) && (value > 0 || (zero_is_default && value == 0))) return;
-        throw InvalidArgument(fmt::format("{} must be positive{}, and is {}", name,
-                                          zero_is_default ? " (or 0: Quoin chooses)" : "", value));
-    };
-    positive("lambda", options.lambda, true);
-    positive("mu", options.mu, true);
-    positive("noise", options.noise, true);
-    if (options.pursuit == Pursuit::Stable) {
-        if (options.noise == 0 && options.mu == 0) throw InvalidArgument("a stable pursuit needs noise, or mu");
-        if (options.Y.data) throw InvalidArgument("a stable pursuit has no Y to start from");
-    }
-    positive("tolerance", options.tolerance, false);
-    if (!(options.rho > 1) || !std::isfinite(options.rho)) {
-        throw InvalidArgument(fmt::format("rho must be above 1, and is {}", options.rho));
-    }
-    if (options.max_iterations < 1 || options.max_rank < 0) {
-        throw InvalidArgument("max_iterations must be positive and max_rank must not be negative");
-    }
-    const auto fits = [&](const char* name, const auto& view) {
-        if (!view.data || (view.rows == M.rows && view.cols == M.cols)) return;
-        throw InvalidArgument(
-            fmt::format("{} must be {} x {} as M is, and is {} x {}", name, M.rows, M.cols, view.rows, view.cols));
-    };
-    fits("observed", options.observed);
-    fits("L", options.L);
-    fits("Y", options.Y);
-}
 
 /// Σ and Vᵀ of one iterate after the other, each found from the Vᵀ of the last.
 template <class T, class D>
@@ -139,109 +103,82 @@ private:
     Index now_ = 0;
 };
 
+/// The steps of a pursuit of a matrix in memory (pursuit_iteration.hpp).
+template <class T, class D>
+class MatrixSteps {
+public:
+    MatrixSteps(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options, RobustPca<T, D>& f)
+        : ctx_(ctx), M_(M), options_(options), f_(f), x_(ctx, options.route, M.cols), P_(ctx, M.cols, M.cols) {}
+
+    Index rows() const { return M_.rows; }
+    Index cols() const { return M_.cols; }
+    void check() { throw_if_stopped(ctx_); }
+
+    const std::vector<T>& spectrum_of_M(SpectrumNeeds needs) {
+        scaled_copy<T>(ctx_, 1, M_, options_.observed, f_.L.view());
+        x_.find(ctx_, f_.L.view(), needs);
+        return x_.s;
+    }
+    void start(double scale_of_Y, double mu) {
+        if (options_.L.data) {
+            copy<T>(ctx_, options_.L, f_.L.view());
+        } else {
+            set_zero(ctx_, f_.L.view());
+        }
+        if (options_.Y.data) {
+            copy<T>(ctx_, options_.Y, f_.Y.view());
+        } else if (scale_of_Y > 0) {
+            scaled_copy<T>(ctx_, scale_of_Y, M_, options_.observed, f_.Y.view());
+        } else {
+            set_zero(ctx_, f_.Y.view());
+        }
+        set_zero(ctx_, f_.S.view());
+        passes_.emplace(ctx_, M_, options_.observed, f_);
+        passes_->shrink(mu);
+    }
+    const std::vector<T>& spectrum(SpectrumNeeds needs) {
+        x_.find(ctx_, f_.L.view(), needs);
+        return x_.s;
+    }
+    PursuitSums correct(std::span<const T> weights, double mu, double next_mu) {
+        const Range kept{0, static_cast<Index>(weights.size())};
+        weighted_projector<T>(ctx_, x_.Vt.view().row_block(kept), weights, P_.view());
+        return passes_->correct(P_.view(), options_.pursuit == Pursuit::Stable ? 0 : mu, next_mu);
+    }
+    void go_on(double next_mu) { passes_->go_on(next_mu); }
+    void end() { passes_->end(P_.view()); }
+
+private:
+    Context<D>& ctx_;
+    MatrixView<const T, D> M_;
+    const RobustPcaOptions<T, D>& options_;
+    RobustPca<T, D>& f_;
+    RightSingular<T, D> x_;
+    Matrix<T, D> P_;
+    std::optional<Passes<T, D>> passes_;
+};
+
 /// For m >= n, and norms of M whose squares T holds.
 template <class T, class D>
 RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNorms& norms,
                        const RobustPcaOptions<T, D>& options) {
-    const auto start = std::chrono::steady_clock::now();
-    const Index m = M.rows, n = M.cols;
-    const bool stable = options.pursuit == Pursuit::Stable, grows = options.pursuit != Pursuit::AlternatingDirections;
     RobustPca<T, D> f;
-    f.L = Matrix<T, D>(ctx, m, n);
-    f.S = Matrix<T, D>(ctx, m, n);
-    f.Y = Matrix<T, D>(ctx, m, n);
-    f.lambda = options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
-    const double lambda = f.lambda;
-
+    f.L = Matrix<T, D>(ctx, M.rows, M.cols);
+    f.S = Matrix<T, D>(ctx, M.rows, M.cols);
+    f.Y = Matrix<T, D>(ctx, M.rows, M.cols);
+    f.lambda = lambda_of(options, M.rows, M.cols);
     if (norms.squares == 0) {
         for (auto* matrix : {&f.L, &f.S, &f.Y}) set_zero(ctx, matrix->view());
         return f;
     }
     if (!std::isfinite(norms.squares)) throw InvalidArgument("M has an observed entry that is NaN or infinite");
-    scaled_copy<T>(ctx, 1, M, options.observed, f.L.view());
-    RightSingular<T, D> x(ctx, options.route, n);
-    // ‖M‖₂ >= ‖M‖_F/√n
-    x.find(ctx, f.L.view(), {.threshold = std::sqrt(norms.squares / static_cast<double>(n))});
-    const double norm2 = static_cast<double>(x.s[0]);
-    const double stable_mu =
-        options.mu > 0 ? options.mu : 1 / (options.noise * std::sqrt(2 * static_cast<double>(std::max(m, n))));
-    double mu = stable           ? std::min(1.25 / norm2, stable_mu)
-                : options.mu > 0 ? options.mu
-                : grows          ? 1.25 / norm2
-                                 : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
-    const double most_mu = stable ? stable_mu : most_growth * mu;
-    if (options.L.data) {
-        copy<T>(ctx, options.L, f.L.view());
-    } else {
-        set_zero(ctx, f.L.view());
-    }
-    if (options.Y.data) {
-        copy<T>(ctx, options.Y, f.Y.view());
-    } else if (grows && !stable) {
-        // Y = M / max(‖M‖₂, ‖M‖_max / λ)
-        scaled_copy<T>(ctx, 1 / std::max(norm2, norms.largest / lambda), M, options.observed, f.Y.view());
-    } else {
-        set_zero(ctx, f.Y.view());
-    }
-
-    set_zero(ctx, f.S.view());
-    double least = std::numeric_limits<double>::infinity();
-    Index since_least = 0;
-    f.end = PursuitEnd::IterationLimit;
-    Matrix<T, D> P(ctx, n, n);
-    Passes<T, D> passes(ctx, M, options.observed, f);
-    passes.shrink(mu);
-    const auto seconds = [&] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    };
-    for (Index iteration = 1;; ++iteration) {
-        throw_if_stopped(ctx);
-        // P = V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
-        x.find(ctx, f.L.view(), {1 / mu, inexactness * std::min(1.0, f.last.error)});
-        const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
-        Index rank = 0;
-        double nuclear = 0;
-        std::vector<T> weights;
-        while (rank<most&& static_cast<double>(x.s[rank])> 1 / mu) {
-            const double sigma = static_cast<double>(x.s[rank++]);
-            nuclear += sigma - 1 / mu;
-            weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
-        }
-        weighted_projector<T>(ctx, x.Vt.view().row_block({0, rank}), weights, P.view());
-        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
-        const PursuitSums found = passes.correct(P.view(), stable ? 0 : mu, next_mu);
-        const double residual = std::sqrt(found.residual / norms.squares),
-                     dual_residual = stable ? 0 : mu * std::sqrt(found.change / found.multipliers);
-        const double change = std::sqrt(found.change / norms.squares);
-        f.last = {iteration, residual, dual_residual,
-                  // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
-                  stable  ? change
-                  : grows ? residual
-                          : std::max(residual, dual_residual),
-                  nuclear + lambda * found.sparse + (stable ? mu / 2 * found.residual : 0), rank,
-                  static_cast<Index>(found.nonzeros), mu, seconds()};
-        const bool at_last_mu = !stable || mu == most_mu;
-        const bool goes_on = !options.on_step || options.on_step(f.last);
-        if (at_last_mu && f.last.error <= options.tolerance) {
-            f.end = PursuitEnd::Converged;
-            break;
-        }
-        since_least = f.last.error < least || !at_last_mu ? 0 : since_least + 1;
-        if (at_last_mu) least = std::min(least, f.last.error);
-        if (!std::isfinite(f.last.error) || since_least >= patience) {
-            f.end = PursuitEnd::Stalled;
-            break;
-        }
-        if (!goes_on) {
-            f.end = PursuitEnd::Stopped;
-            break;
-        }
-        if (iteration == options.max_iterations) break;
-        mu = next_mu;
-        passes.go_on(mu);
-    }
-    passes.end(P.view());
-    f.last.seconds = seconds();
+    const auto start = std::chrono::steady_clock::now();
+    MatrixSteps<T, D> steps(ctx, M, options, f);
+    const PursuitOutcome outcome = iterate(steps, norms, options);
+    steps.end();
+    f.last = outcome.last;
+    f.last.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    f.end = outcome.end;
     return f;
 }
 
@@ -361,13 +298,14 @@ double noise_between_columns(MatrixView<const T> M) {
     const Index step = std::max<Index>(1, M.rows / most_rows);
     std::vector<T> changes;
     for (Index j = 1; j < M.cols; ++j) {
-        for (Index i = 0; i < M.rows; i += step) changes.push_back(std::abs(M(i, j) - M(i, j - 1)));
+        for (Index i = 0; i < M.rows; i += step) changes.push_back(static_cast<T>(std::abs(M(i, j) - M(i, j - 1))));
     }
     if (changes.empty()) return 0;
     const auto at = changes.begin() + static_cast<std::ptrdiff_t>(3 * (changes.size() - 1) / 4);
     std::nth_element(changes.begin(), at, changes.end());
     return static_cast<double>(*at) / (std::sqrt(2.0) * three_quarters_of_size);
 }
+template double noise_between_columns<std::uint8_t>(MatrixView<const std::uint8_t>);
 template double noise_between_columns<float>(MatrixView<const float>);
 template double noise_between_columns<double>(MatrixView<const double>);
 

@@ -22,29 +22,29 @@ float quantile(std::vector<float>& values, double q) {
 }  // namespace
 
 template <class T>
-std::vector<float> noise_levels(const FrameFormat& format, MatrixView<const T> M, MatrixView<const T> L) {
-    constexpr Index rows_at_once = 64;  // a cache line or more of each column
-    const Index rows = M.rows, frames = M.cols;
+std::vector<float> noise_levels(const FrameFormat& format, Index frames,
+                                const std::function<void(Range rows, MatrixView<T> R)>& residuals) {
+    constexpr Index rows_at_once = 1 << 14, most_entries = 1 << 21;
+    const Index rows = format.bytes();
+    const Index height = std::clamp<Index>(most_entries / std::max<Index>(frames, 1), 64, rows_at_once);
     std::vector<float> squares(static_cast<std::size_t>(rows));
+    Matrix<T> R(height, frames);
+    for (Index first = 0; first < rows; first += height) {
+        const Index h = std::min(height, rows - first);
+        residuals({first, first + h}, R.view().row_block({0, h}));
 #pragma omp parallel
-    {
-        Matrix<float> block(std::max<Index>(frames, 1), rows_at_once);
-        std::vector<float> values;
+        {
+            std::vector<float> r(static_cast<std::size_t>(frames)), values;
 #pragma omp for schedule(static)
-        for (Index first = 0; first < rows; first += rows_at_once) {
-            const Index last = std::min(rows, first + rows_at_once);
-            for (Index j = 0; j < frames; ++j) {
-                for (Index i = first; i < last; ++i) block(j, i - first) = static_cast<float>(M(i, j) - L(i, j));
-            }
-            for (Index i = first; i < last; ++i) {
-                const float* r = &block(0, i - first);
-                values.assign(r, r + frames);
-                for (float& value : values) value = std::abs(value);
+            for (Index i = 0; i < h; ++i) {
+                for (Index j = 0; j < frames; ++j) r[static_cast<std::size_t>(j)] = static_cast<float>(R(i, j));
+                values.clear();
+                for (const float value : r) values.push_back(std::abs(value));
                 const double size = quantile(values, 0.5) / three_quarters;
                 values.clear();
-                for (Index j = 1; j < frames; ++j) values.push_back(std::abs(r[j] - r[j - 1]));
+                for (std::size_t j = 1; j < r.size(); ++j) values.push_back(std::abs(r[j] - r[j - 1]));
                 const double change = quantile(values, 0.9) / (std::numbers::sqrt2 * ninety_five);
-                squares[static_cast<std::size_t>(i)] = static_cast<float>(std::pow(std::max(size, change), 2));
+                squares[static_cast<std::size_t>(first + i)] = static_cast<float>(std::pow(std::max(size, change), 2));
             }
         }
     }
@@ -53,8 +53,9 @@ std::vector<float> noise_levels(const FrameFormat& format, MatrixView<const T> M
     return levels;
 }
 
-template std::vector<float> noise_levels<float>(const FrameFormat&, MatrixView<const float>, MatrixView<const float>);
-template std::vector<float> noise_levels<double>(const FrameFormat&, MatrixView<const double>,
-                                                 MatrixView<const double>);
+template std::vector<float> noise_levels<float>(const FrameFormat&, Index,
+                                                const std::function<void(Range, MatrixView<float>)>&);
+template std::vector<float> noise_levels<double>(const FrameFormat&, Index,
+                                                 const std::function<void(Range, MatrixView<double>)>&);
 
 }  // namespace quoin::video

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "quoin/matrix.hpp"
@@ -7,14 +8,15 @@
 
 namespace quoin::video {
 
-/// The noise of each entry of a frame, from residuals r = M − L, of which each column is a frame:
+/// The noise of each entry of a frame, from the residuals R = M − L of some frames, a column each:
 ///
 ///     σ = max(median|r| / Φ⁻¹(3/4), q₉₀|r_t − r_{t−1}| / (√2 Φ⁻¹(0.95))),   its square averaged over 5×5 pixels
 ///
 /// Both are the standard deviation where r is normal. What crosses a pixel changes it when it comes and when it goes, and
 /// leaves both quantiles as they are; leaves and water change it again and again, which the second one shows: they raise
-/// their own threshold.
+/// their own threshold. `residuals(rows, R)` writes some rows of them.
 template <class T>
-std::vector<float> noise_levels(const FrameFormat& format, MatrixView<const T> M, MatrixView<const T> L);
+std::vector<float> noise_levels(const FrameFormat& format, Index frames,
+                                const std::function<void(Range rows, MatrixView<T> R)>& residuals);
 
 }  // namespace quoin::video

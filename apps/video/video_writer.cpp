@@ -153,6 +153,10 @@ void check_video(const FrameFormat& format) {
     }
 }
 
+/// x264 holds tens of frames, to look ahead and for its threads: 0.7 GB of 4K. Of frames that are twice as large as this it gets
+/// few to hold, at the same quality (docs/performance.md has sizes).
+constexpr Index full_hd = 1920 * 1080;
+
 int even(Index size) { return static_cast<int>(size + size % 2); }
 
 /// Throws InvalidArgument for a rate that no video has.
@@ -205,6 +209,13 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
     encoder->color_trc = AVCOL_TRC_BT709;
     encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     encoder->thread_count = 0;
+    const bool large = format.width * format.height > 2 * full_hd;
+    if (h264 && large) {
+        encoder->thread_type = FF_THREAD_SLICE;
+        encoder->max_b_frames = 0;
+        encoder->refs = 1;
+        av_opt_set_int(encoder->priv_data, "rc-lookahead", 4, 0);
+    }
     if (h264) {
         av_opt_set(encoder->priv_data, "crf", "18", 0);
     } else {

@@ -14,7 +14,7 @@ struct OnlineRobustPcaOptions {
     double forget = 0.01;  ///< share of its weight that a column loses with each later one; 0: none is forgotten
     double threshold =
         0.04;          ///< least |m − l| of an entry of S; where its noise is above a third of it, three times that
-    Index start = 32;  ///< columns that a batch pursuit starts with
+    Index start = 32;  ///< columns that are kept to start with
 };
 
 /// Robust PCA of columns that come one by one, without end: m_t = l_t + s_t + z_t with l_t in a subspace U that follows them, s_t
@@ -27,7 +27,8 @@ struct OnlineRobustPcaOptions {
 /// incremental SVD (Brand 2006; Rodríguez and Wohlberg 2016) of columns in which S is imputed from L. Singular values that noise
 /// explains are dropped. τ_i is three times the noise of row i, of which the 90% quantile of |r_t − r_{t−1}| and the median of
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
-/// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with `robust_pca` of all so far.
+/// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with the median of all
+/// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead.
 /// Memory: m×(2·max_rank + 8), and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
 /// any number of threads. For one thread at a time.
 ///
@@ -56,6 +57,8 @@ public:
 
 private:
     void begin(Context<Host>& ctx);
+    double begin_with_median(Context<Host>& ctx);
+    void begin_with_pursuit(Context<Host>& ctx);
     void follow(std::span<const T> m);
     void project(Context<Host>& ctx, std::span<const T> m, std::span<T> l);
     struct Classes {

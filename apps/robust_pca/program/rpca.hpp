@@ -76,9 +76,9 @@ void load_pursuit(Context<D>& ctx, MatrixView<const T, D> M, const RpcaArguments
 }
 
 /// All that `quoin rpca` writes, of a matrix or of frames.
-inline const std::vector<std::string> every_rpca_output = {"L.npy",          "S.npy",           "background.mp4",
-                                                           "foreground.mp4", "mask.mp4",        "comparison.mp4",
-                                                           "comparison.png", "convergence.svg", "report.json"};
+inline const std::vector<std::string> every_rpca_output = {
+    "L.npy",          "S.npy",          "background.mp4",  "foreground.mp4", "mask.mp4",
+    "comparison.mp4", "comparison.png", "convergence.svg", "decisions.svg",  "report.json"};
 
 /// The video, or the images.
 std::vector<std::string> input_files(const RpcaArguments& arguments);

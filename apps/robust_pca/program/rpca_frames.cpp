@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "byte_size.hpp"
+#include "decision_log.hpp"
+#include "frame_windows.hpp"
 #include "json_line.hpp"
 #include "memory_cap.hpp"
 #include "on_device.hpp"
@@ -35,17 +38,28 @@ constexpr double least_noise = 1.0 / 384;
 constexpr Index least_window = 10;
 
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
-Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_per_column, double cap) {
+Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_of_own,
+                    double bytes_of_carried, double cap) {
     if (arguments.window < 0 || arguments.window == 1)
         throw InvalidArgument("--window must be at least 2, or 0: Quoin chooses");
     if (arguments.carry < 0) throw InvalidArgument("--carry must not be negative");
-    const Index in_memory = static_cast<Index>(std::min(cap / bytes_per_column, 1e9)) - arguments.carry;
+    const double entries = static_cast<double>(frames.format().bytes()), own = entries * bytes_of_own;
     const Index expected = frames.expected();
     const Index wanted = arguments.window > 0 ? arguments.window : usual_window;
+    // a single window carries nothing
+    const bool single = expected > 0 && expected <= wanted;
+    const auto carried = [&](bool of_one) {
+        return of_one ? 0 : entries * bytes_of_carried * static_cast<double>(arguments.carry);
+    };
+    const auto fitting = [&](bool of_one) {
+        return static_cast<Index>(std::clamp((cap - carried(of_one)) / own, 0.0, 1e9));
+    };
+    if (single && fitting(true) >= expected) return arguments.window > 0 ? wanted : std::max<Index>(2, expected);
+    const Index in_memory = fitting(false);
     const Index least = arguments.window > 0 ? wanted : std::min(least_window, std::max<Index>(expected, 2));
     if (in_memory < least) {
         refuse_memory_cap(
-            frames.name(), cap, bytes_per_column * static_cast<double>(least + arguments.carry),
+            frames.name(), cap, carried(false) + own * static_cast<double>(least),
             fmt::format("for a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
     }
     const Index most = std::min(wanted, in_memory);
@@ -57,38 +71,18 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
 /// What the windows may take of the memory that the context computes in.
 double window_memory(Context<Host>&, const RpcaArguments& arguments) { return memory_cap(arguments.memory); }
 #ifdef QUOIN_HAVE_CUDA
-/// 6/8: beside `matrices_held` of the window lie the next X and S and workspace.
+/// 6/8: beside six matrices as large as the window lie the next X and S and workspace.
 double window_memory(Context<Cuda>& ctx, const RpcaArguments& arguments) {
     return std::min(memory_cap(arguments.memory), 0.75 * static_cast<double>(device_memory(ctx).free));
 }
 #endif
 
-/// Where the host writes the columns of a window: in the window itself, or in `storage`, and `send` brings them there.
-template <class T>
-MatrixView<T> written_by_host(MatrixView<T> M, Matrix<T>&) {
-    return M;
-}
-template <class T>
-void send(Context<Host>&, MatrixView<const T>, MatrixView<T>) {}
-#ifdef QUOIN_HAVE_CUDA
-template <class T>
-MatrixView<T> written_by_host(MatrixView<T, Cuda> M, Matrix<T>& storage) {
-    if (storage.rows() != M.rows || storage.cols() < M.cols) storage = Matrix<T>(M.rows, M.cols);
-    return storage.view().col_block({0, M.cols});
-}
-template <class T>
-void send(Context<Cuda>& ctx, MatrixView<const T> A, MatrixView<T, Cuda> M) {
-    copy_to_device<T>(ctx, A, M);
-}
-#endif
-
 /// The median of each row of M.
-template <class T>
-std::vector<T> row_medians(MatrixView<const T> M) {
-    std::vector<T> medians(static_cast<std::size_t>(M.rows));
+std::vector<std::uint8_t> row_medians(MatrixView<const std::uint8_t> M) {
+    std::vector<std::uint8_t> medians(static_cast<std::size_t>(M.rows));
 #pragma omp parallel
     {
-        std::vector<T> row(static_cast<std::size_t>(M.cols));
+        std::vector<std::uint8_t> row(static_cast<std::size_t>(M.cols));
 #pragma omp for schedule(static)
         for (Index i = 0; i < M.rows; ++i) {
             for (Index j = 0; j < M.cols; ++j) row[static_cast<std::size_t>(j)] = M(i, j);
@@ -115,17 +109,20 @@ public:
           frames_(arguments),
           format_(frames_.format()),
           pixels_(format_.width * format_.height),
-          window_(window_frames(arguments, frames_, matrices_held * sizeof(T) * static_cast<double>(format_.bytes()),
-                                window_memory(ctx, arguments))),
+          window_(window_frames(arguments, frames_, FrameWindows<T, D>::bytes_of_own,
+                                FrameWindows<T, D>::bytes_of_carried, window_memory(ctx, arguments))),
           windows_(format_.bytes(), arguments.carry),
-          directory_(arguments.out, input_files(arguments)) {
+          directory_(arguments.out, input_files(arguments)),
+          decisions_(arguments, format_) {
         if (!(arguments.threshold >= 0)) {
             throw InvalidArgument(fmt::format("--threshold must not be negative, and is {}", arguments.threshold));
         }
     }
 
     void run() {
-        const std::string plot = directory_.file("convergence.svg"), report = directory_.file("report.json");
+        const std::string report = directory_.file("report.json");
+        convergence_path_ = directory_.file("convergence.svg");
+        decisions_path_ = directory_.file("decisions.svg");
         if (arguments_.npy) {
             L_path_ = directory_.file("L.npy");
             S_path_ = directory_.file("S.npy");
@@ -144,7 +141,7 @@ public:
                 if (written_ == 0) throw;
             }
             line_.reset();
-            finish(plot, report);
+            finish(report);
         } catch (const Error&) {
             line_.reset();
             if (journal_->windows() > 0) {
@@ -167,9 +164,7 @@ private:
         fmt::print(stderr, "quoin: going on: {} (--restart separates from the start)\n", journal_->in_words());
         StateReader state(journal_->state_path(journal_->windows()));
         keep(state);
-        Matrix<T> background;
-        state(background);
-        windows_.set_background(to_device(ctx_, std::move(background)));
+        windows_.load(ctx_, state);
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
         std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes())), labels;
         while (frames_.position() < written_ && frames_.next(pixels, labels)) throw_if_interrupted();
@@ -182,9 +177,12 @@ private:
         state(window_);
         state(arguments_.method);
         state(arguments_.noise);
+        state(found_noise_);
+        state(was_chosen_);
         state(noise_);
         state(steps_);
         report_.keep(state);
+        decisions_.keep(state);
         state(score_);
         state(median_score_);
         state(written_);
@@ -196,19 +194,20 @@ private:
     void save() {
         StateWriter state(journal_->state_path(journal_->windows() + 1));
         keep(state);
-        state(on_host(ctx_, windows_.background()));
+        windows_.save(ctx_, state);
         state.commit();
         journal_->append(written_);
     }
 
-    void finish(const std::string& plot, const std::string& report) {
+    void finish(const std::string& report) {
         const Stopwatch writing;
         outputs_->finish();
         if (arguments_.npy) {
             join_columns(L_path_);
             join_columns(S_path_);
         }
-        write_text(plot, video::convergence_svg(steps_, arguments_.tolerance_taken()));
+        write_text(convergence_path_, video::convergence_svg(steps_, arguments_.tolerance_taken()));
+        write_text(decisions_path_, decisions_.svg(method_in_words()));
         write_seconds_ += writing.seconds();
         write_text(report, json().text() + "\n");
         if (!interrupted()) journal_->remove();
@@ -229,20 +228,13 @@ private:
     bool next_window() {
         const Index first = frames_.position();
         const Stopwatch reading;
-        const MatrixView<T, D> columns = windows_.columns(ctx_, window_);
-        MatrixView<T> M = written_by_host<T>(columns, M_);
+        MatrixView<std::uint8_t> M = windows_.columns(ctx_, window_);
         std::vector<std::vector<std::uint8_t>> labels;
-        std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes()));
         Index count = 0;
         for (; count < window_; ++count) {
             throw_if_interrupted();
+            const std::span<std::uint8_t> pixels(M.at(0, count), static_cast<std::size_t>(M.rows));
             if (!frames_.next(pixels, labels.emplace_back())) break;
-            for (Index i = 0; i < M.rows; ++i)
-                M(i, count) = static_cast<T>(pixels[static_cast<std::size_t>(i)]) / T(255);
-            const Range column{count, count + 1};
-            const Stopwatch sending;
-            send<T>(ctx_, M.col_block(column), columns.col_block(column));
-            transfer_in_seconds_ += sending.seconds();
         }
         read_seconds_ += reading.seconds();
         if (first + count < 2) {
@@ -250,13 +242,10 @@ private:
                                               first + count == 1 ? "is 1" : "are none"));
         }
         if (count == 0) return false;
-        if (count < window_) {
-            windows_.columns(ctx_, count);
-            M = M.col_block({0, count});
-        }
+        if (count < window_) M = windows_.columns(ctx_, count);
 
-        if (first == 0) choose_method(MatrixView<const T>(M));
-        auto options = arguments_.options<T, D>();
+        if (first == 0) choose_method(M);
+        auto options = arguments_.options<T, Host>();
         const Index expected = frames_.expected();
         const double left =
             expected > 0 ? std::ceil(static_cast<double>(expected - first - count) / static_cast<double>(window_)) : 0;
@@ -267,67 +256,138 @@ private:
             steps_.push_back(step);
             return true;
         };
-        auto window = windows_.pursue(ctx_, options);
-        window.parts.Y = {};
-        report_.add(format_.bytes(), count + window.carried, window.parts.last, window.parts.end, window.parts.lambda);
+        const auto window = windows_.pursue(ctx_, options);
+        report_.add(format_.bytes(), count + window.carried, window.last, window.end, window.lambda);
 
-        const std::vector<T> medians = frames_.has_labels() ? row_medians<T>(M) : std::vector<T>();
-        const Stopwatch fetching;
-        Matrix<T> L, S;
-        const MatrixView<const T> L_host = on_host<T>(ctx_, window.L(), L), S_host = on_host<T>(ctx_, window.S(), S);
-        transfer_out_seconds_ += fetching.seconds();
+        decisions_.begin_window(window.last.iteration);
         const Stopwatch writing;
-        write(M, L_host, S_host, medians, labels);
+        write(M, window.last.rank, frames_.has_labels() ? row_medians(M) : std::vector<std::uint8_t>(), labels);
         write_seconds_ += writing.seconds();
         save();
         return count == window_;
     }
 
     /// By the first window: where it has noise, the pursuit is stable.
-    void choose_method(MatrixView<const T> M) {
-        const double noise = noise_between_columns(M);
+    void choose_method(MatrixView<const std::uint8_t> M) {
+        const double noise = noise_between_columns(M) / 255;
+        found_noise_ = noise;
+        was_chosen_ = !arguments_.method;
         if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
         if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
     }
 
     /// Scores the mask of a frame, and beside it that of the temporal median.
-    void score(const T* m, const std::vector<T>& medians, std::span<const std::uint8_t> mask,
-               std::span<const std::uint8_t> labels) {
-        std::vector<T> difference(medians.size());
+    void score(std::span<const std::uint8_t> pixels, const std::vector<std::uint8_t>& medians,
+               std::span<const std::uint8_t> mask, std::span<const std::uint8_t> labels) {
         std::vector<std::uint8_t> median_mask(mask.size());
-        std::transform(medians.begin(), medians.end(), m, difference.begin(), std::minus<T>());
-        video::set_raw_mask<T>(format_, difference, arguments_.threshold, median_mask);
+        const auto width = static_cast<std::size_t>(format_.width),
+                   row = width * static_cast<std::size_t>(format_.channels);
+        std::vector<T> difference(row);
+        for (std::size_t y = 0; y < mask.size() / width; ++y) {
+            for (std::size_t i = 0; i < row; ++i)
+                difference[i] = value_of(medians[y * row + i]) - value_of(pixels[y * row + i]);
+            video::set_raw_mask<T>(format_, difference, arguments_.threshold,
+                                   std::span(median_mask).subspan(y * width, width));
+        }
         score_.add(mask, labels);
         median_score_.add(median_mask, labels);
     }
 
-    void write(MatrixView<const T> M, MatrixView<const T> L, MatrixView<const T> S, const std::vector<T>& medians,
+    std::string method_in_words() const {
+        if (!was_chosen_) return fmt::format("method {}, as asked for", to_string(*arguments_.method));
+        return arguments_.method == Pursuit::Stable
+                   ? fmt::format("method stable (L + S + noise): {:.2f} grey levels of noise were found",
+                                 255 * found_noise_)
+                   : fmt::format("method alm (L + S): {:.2f} grey levels of noise were found, less than {:.2f}",
+                                 255 * found_noise_, 255 * least_noise);
+    }
+
+    static std::span<const std::uint8_t> column_of(MatrixView<const std::uint8_t> M, Index j) {
+        return {M.at(0, j), static_cast<std::size_t>(M.rows)};
+    }
+    static T value_of(std::uint8_t level) { return static_cast<T>(level) / T(255); }
+
+    void set_noise(MatrixView<const std::uint8_t> M) {
+        noise_ = video::noise_levels<T>(format_, M.cols, [&](Range rows, MatrixView<T> R) {
+            windows_.low_rank_rows(ctx_, rows, R);
+            for (Index j = 0; j < R.cols; ++j) {
+                for (Index i = 0; i < R.rows; ++i) R(i, j) = value_of(M(rows.begin + i, j)) - R(i, j);
+            }
+        });
+    }
+
+    /// f(j) for each column, which leaves it in `column`: it goes to the window's part of the .npy file, if there is one.
+    template <class F>
+    void for_columns(Index count, const std::string& npy, const std::vector<T>& column, F f) {
+        std::optional<NpyColumnWriter<T>> file;
+        if (!npy.empty()) file.emplace(columns_path(npy, journal_->windows()), format_.bytes());
+        for (Index j = 0; j < count; ++j) {
+            throw_if_interrupted();
+            f(j);
+            if (file) file->append(MatrixView<const T>(column.data(), format_.bytes(), 1));
+        }
+        if (file) file->commit();
+    }
+
+    void write(MatrixView<const std::uint8_t> M, Index rank, const std::vector<std::uint8_t>& medians,
                const std::vector<std::vector<std::uint8_t>>& labels) {
         SeparatedFrame frame(format_);
-        const bool motion = arguments_.masks == Masks::Motion;
-        if (motion && (noise_.empty() || M.cols >= fewest_for_noise)) noise_ = video::noise_levels<T>(format_, M, L);
-        const auto column = [&](MatrixView<const T> A, Index j) {
-            return std::span<const T>(A.at(0, j), static_cast<std::size_t>(A.rows));
-        };
-        for (Index j = 0; j < M.cols; ++j) {
-            throw_if_interrupted();
-            frame.set<T>(column(M, j), column(L, j), column(S, j));
-            if (motion) {
-                video::set_motion_mask<T>(format_, column(M, j), column(L, j), noise_, arguments_.threshold,
-                                          frame.mask.pixels);
-            } else {
-                video::set_raw_mask<T>(format_, column(S, j), arguments_.threshold, frame.mask.pixels);
-            }
+        // one column of T and one large encoder at a time, and first what S is for
+        std::vector<T> column(static_cast<std::size_t>(M.rows));
+        std::vector<SeparatedFrame> compared(static_cast<std::size_t>(M.cols));
+        const auto at = [&](Index j) -> SeparatedFrame& { return compared[static_cast<std::size_t>(j)]; };
+        const auto add_mask = [&](Index j) {
             const std::vector<std::uint8_t>& truth = labels[static_cast<std::size_t>(j)];
-            if (!truth.empty()) score(M.at(0, j), medians, frame.mask.pixels, truth);
-            outputs_->add(frame);
+            if (!truth.empty()) score(column_of(M, j), medians, frame.mask.pixels, truth);
+            outputs_->add_mask(frame.mask);
+            decisions_.add_mask(frame.mask.pixels);
+            at(j).mask = for_comparison(frame.mask);
+        };
+        for_columns(M.cols, S_path_, column, [&](Index j) {
+            windows_.sparse(ctx_, j, column);
+            set_levels<T>(column, frame.foreground);
+            outputs_->add_foreground(frame.foreground);
+            at(j).foreground = for_comparison(frame.foreground);
+        });
+        outputs_->end_foreground();
+        if (arguments_.masks == Masks::Raw) {
+            for_columns(M.cols, "", column, [&](Index j) {
+                windows_.sparse(ctx_, j, column);
+                video::set_raw_mask<T>(format_, column, arguments_.threshold, frame.mask.pixels);
+                add_mask(j);
+            });
+            outputs_->end_mask();
         }
+        windows_.release_sparse();
+        for_columns(M.cols, L_path_, column, [&](Index j) {
+            windows_.low_rank(ctx_, j, column);
+            set_levels<T>(column, frame.background);
+            outputs_->add_background(frame.background);
+            decisions_.add_background<T>(column);
+            at(j).background = for_comparison(frame.background);
+        });
+        outputs_->end_background();
+        if (arguments_.masks == Masks::Motion) {
+            if (noise_.empty() || M.cols >= fewest_for_noise) set_noise(M);
+            for_columns(M.cols, "", column, [&](Index j) {
+                windows_.low_rank(ctx_, j, column);
+                const std::span<const std::uint8_t> pixels = column_of(M, j);
+                std::transform(pixels.begin(), pixels.end(), column.begin(), column.begin(),
+                               [](std::uint8_t m, T l) { return value_of(m) - l; });
+                video::set_motion_mask<T>(format_, column, noise_, arguments_.threshold, frame.mask.pixels);
+                add_mask(j);
+            });
+            outputs_->end_mask();
+        }
+        for_columns(M.cols, "", column, [&](Index j) {
+            const std::span<const std::uint8_t> pixels = column_of(M, j);
+            std::copy(pixels.begin(), pixels.end(), frame.input.pixels.begin());
+            at(j).input = for_comparison(frame.input);
+            outputs_->compare(std::exchange(at(j), {}));
+        });
         outputs_->end_part();
-        if (arguments_.npy) {
-            write_npy<T>(columns_path(L_path_, journal_->windows()), L);
-            write_npy<T>(columns_path(S_path_, journal_->windows()), S);
-        }
+        decisions_.settle(rank, noise_);
         written_ += M.cols;
     }
 
@@ -343,7 +403,7 @@ private:
         if (arguments_.method == Pursuit::Stable) json.add("noise", arguments_.noise);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         report_.add_to(json);
-        add_device(json, device_, transfer_in_seconds_, transfer_out_seconds_);
+        add_device(json, device_, windows_.seconds_in(), windows_.seconds_out());
         json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         json.add("phases",
                  JsonLine().add("read", read_seconds_).add("pursuit", report_.seconds()).add("write", write_seconds_));
@@ -360,7 +420,7 @@ private:
                    interrupted() ? ", before the interrupt" : "");
         if (interrupted()) fmt::print("journal        {}: the same command goes on\n", journal_->folder());
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print("warning        {}\n", damage);
-        print_device(arguments_.common, device_, transfer_in_seconds_, transfer_out_seconds_);
+        print_device(arguments_.common, device_, windows_.seconds_in(), windows_.seconds_out());
         if (arguments_.method == Pursuit::Stable)
             fmt::print("method         stable, for noise of {:.1f} grey levels (--method alm puts it into L and S)\n",
                        255 * arguments_.noise);
@@ -375,8 +435,8 @@ private:
             line("masks", score_);
             line("median", median_score_);
         }
-        fmt::print("wrote          {}: films, comparison.png, convergence.svg, report.json{}\n", arguments_.out,
-                   arguments_.npy ? ", L.npy, S.npy" : "");
+        fmt::print("wrote          {}: films, comparison.png, convergence.svg, decisions.svg, report.json{}\n",
+                   arguments_.out, arguments_.npy ? ", L.npy, S.npy" : "");
     }
 
     Context<D>& ctx_;
@@ -385,20 +445,22 @@ private:
     VideoFrames frames_;
     video::FrameFormat format_;
     Index pixels_, window_;
-    RobustPcaWindows<T, D> windows_;
-    Matrix<T> M_;  // the window's columns, where the host cannot write them in their place
+    FrameWindows<T, D> windows_;
     OutputDirectory directory_;
     std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> outputs_;
-    std::string L_path_, S_path_;
+    std::string L_path_, S_path_, convergence_path_, decisions_path_;
     std::optional<PursuitLine> line_;
     std::vector<float> noise_;
+    DecisionLog decisions_;
+    double found_noise_ = 0;   ///< in the first window
+    bool was_chosen_ = false;  ///< the method, by it
     std::vector<RobustPcaStep> steps_;
     PursuitReport report_;
     video::MaskScore score_, median_score_;
     Index written_ = 0;
     Index first_frame_ = 0;  ///< of this run, which went on from a journal
-    double read_seconds_ = 0, write_seconds_ = 0, transfer_in_seconds_ = 0, transfer_out_seconds_ = 0;
+    double read_seconds_ = 0, write_seconds_ = 0;
 };
 
 }  // namespace

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "decision_log.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "on_device.hpp"
@@ -37,6 +41,9 @@ OnlineRobustPcaOptions online_options(const RpcaArguments& arguments) {
 /// Of a part of the films, which is what a kill can take: between two key frames of the encoder.
 constexpr Index part_frames = 250;
 
+/// Frames that the background is learned from.
+const Index learning_frames = OnlineRobustPcaOptions().start;
+
 template <class T>
 class OnlineSeparation {
 public:
@@ -46,7 +53,8 @@ public:
           frames_(arguments),
           format_(frames_.format()),
           pca_(format_.bytes(), online_options(arguments)),
-          frame_(format_) {
+          frame_(format_),
+          decisions_(arguments, format_) {
         if (!(arguments.threshold > 0)) {
             throw InvalidArgument(fmt::format("--threshold must be positive, and is {}", arguments.threshold));
         }
@@ -67,6 +75,7 @@ public:
             }
             films_.emplace(*directory_, journal_->folder(), format_, frames_.rate());
             report_path_ = directory_->file("report.json");
+            decisions_path_ = directory_->file("decisions.svg");
             directory_->refuse_leftovers(every_rpca_output);
         }
         const Stopwatch watch;
@@ -76,13 +85,15 @@ public:
         try {
             // a signal ends the input: what there is becomes films
             while (!interrupted() && frames_.next(pixels, labels)) {
+                const Stopwatch since_it_came;
                 for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
                 try {
                     pca_.next(ctx_, m, l, s);
                 } catch (const Interrupted&) {
                     break;
                 }
-                write(m, l, s, labels);
+                write(pixels, m, l, s, labels);
+                note_latency(since_it_came.seconds());
             }
             seconds_ = watch.seconds();
             if (frames_written_ == 0) throw_if_interrupted();
@@ -111,28 +122,58 @@ private:
     void finish() {
         if (frames_written_ % part_frames != 0) end_part();
         films_->finish();
+        write_text(decisions_path_,
+                   decisions_.svg(
+                       fmt::format("online: a frame loses {:g} of its weight with each later one", arguments_.forget)));
         write_text(report_path_, json().text() + "\n");
         journal_->remove();
         directory_->keep();
     }
 
-    void write(std::span<const T> m, std::span<const T> l, std::span<const T> s,
+    /// Leaves m − l in m.
+    void write(const std::vector<std::uint8_t>& pixels, std::span<T> m, std::span<const T> l, std::span<const T> s,
                const std::vector<std::uint8_t>& labels) {
-        frame_.set<T>(m, l, s);
+        frame_.input.pixels = pixels;
+        set_levels<T>(l, frame_.background);
+        set_levels<T>(s, frame_.foreground);
+        std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
             std::vector<float> squares(pca_.noise().begin(), pca_.noise().end());
             for (float& value : squares) value *= value;
-            std::vector<float> noise = video::window_means<float>(format_, 2, squares);
+            noise = video::window_means<float>(format_, 2, squares);
             for (float& value : noise) value = std::sqrt(value);
-            video::set_motion_mask<T>(format_, m, l, noise, arguments_.threshold, frame_.mask.pixels);
+            std::transform(m.begin(), m.end(), l.begin(), m.begin(), std::minus<T>());
+            video::set_motion_mask<T>(format_, m, noise, arguments_.threshold, frame_.mask.pixels);
         } else {
             video::set_raw_mask<T>(format_, s, arguments_.threshold, frame_.mask.pixels);
         }
         if (!labels.empty()) score_.add(frame_.mask.pixels, labels);
         if (stream_) stream_->write(comparison(frame_).pixels);
-        if (films_) films_->add(frame_);
+        if (films_) {
+            films_->add(frame_);
+            decisions_.add_background<T>(l);
+            decisions_.add_mask(frame_.mask.pixels);
+            decisions_.settle(pca_.rank(), noise);
+        }
         ++frames_written_;
         if (films_ && frames_written_ % part_frames == 0) end_part();
+    }
+
+    /// Of a frame that has left before the next one is read. Those that the background is learned from count apart.
+    void note_latency(double seconds) {
+        if (frames_written_ <= learning_frames) {
+            learning_longest_ = std::max(learning_longest_, seconds);
+            cpu_before_ = std::clock();
+            return;
+        }
+        ++timed_frames_;
+        latency_sum_ += seconds;
+        latency_longest_ = std::max(latency_longest_, seconds);
+        cpu_after_ = std::clock();
+    }
+    double mean_latency() const { return latency_sum_ / static_cast<double>(timed_frames_); }
+    double cpu_a_frame() const {
+        return static_cast<double>(cpu_after_ - cpu_before_) / CLOCKS_PER_SEC / static_cast<double>(timed_frames_);
     }
 
     JsonLine json() const {
@@ -142,6 +183,11 @@ private:
         json.add("dtype", to_string(arguments_.dtype)).add("online", true).add("forget", arguments_.forget);
         if (const std::string damage = frames_.damage(); !damage.empty()) json.add("damage", damage);
         json.add("rank", pca_.rank()).add("seconds", seconds_);
+        JsonLine latency;
+        latency.add("longest_of_first", learning_longest_);
+        if (timed_frames_ > 0)
+            latency.add("mean", mean_latency()).add("longest", latency_longest_).add("cpu", cpu_a_frame());
+        json.add("latency", latency);
         json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         if (score_.frames > 0) {
             json.add("scored_frames", score_.frames).add("precision", score_.precision());
@@ -157,11 +203,19 @@ private:
         fmt::print(to, "L              rank {}\n", pca_.rank());
         fmt::print(to, "seconds        {:.2f}, {:.1f} frames/s\n", seconds_,
                    static_cast<double>(frames_written_) / seconds_);
+        if (timed_frames_ > 0)
+            fmt::print(to,
+                       "latency        {:.1f} ms, at most {:.1f} ms = {:.2f} frames at {:g}/s; the first {}: at most "
+                       "{:.1f} ms\n"
+                       "CPU            {:.1f} ms a frame\n",
+                       1e3 * mean_latency(), 1e3 * latency_longest_, latency_longest_ * frames_.rate(), frames_.rate(),
+                       learning_frames, 1e3 * learning_longest_, 1e3 * cpu_a_frame());
         if (score_.frames > 0) {
             fmt::print(to, "masks          precision {:.4f}, recall {:.4f}, F {:.4f}\n", score_.precision(),
                        score_.recall(), score_.f());
         }
-        if (films_) fmt::print(to, "wrote          {}: films, comparison.png, report.json\n", arguments_.out);
+        if (films_)
+            fmt::print(to, "wrote          {}: films, comparison.png, decisions.svg, report.json\n", arguments_.out);
     }
 
     Context<Host>& ctx_;
@@ -170,14 +224,18 @@ private:
     video::FrameFormat format_;
     OnlineRobustPca<T> pca_;
     SeparatedFrame frame_;
+    DecisionLog decisions_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
     std::optional<WindowJournal> journal_;
     std::optional<VideoOutputs> films_;
-    std::string report_path_;
+    std::string report_path_, decisions_path_;
     video::MaskScore score_;
     Index frames_written_ = 0;  ///< not the one that an interrupt kept from its separation
     double seconds_ = 0;
+    Index timed_frames_ = 0;
+    double latency_sum_ = 0, latency_longest_ = 0, learning_longest_ = 0;  ///< from decoded to written
+    std::clock_t cpu_before_ = 0, cpu_after_ = 0;
 };
 
 }  // namespace

@@ -33,10 +33,14 @@ public:
         write(values.data(), values.size() * sizeof(T));
     }
     template <class T>
+    void operator()(MatrixView<const T> A) {
+        (*this)(A.rows);
+        (*this)(A.cols);
+        for (Index j = 0; j < A.cols; ++j) write(A.at(0, j), static_cast<std::size_t>(A.rows) * sizeof(T));
+    }
+    template <class T>
     void operator()(const Matrix<T>& A) {
-        (*this)(A.rows());
-        (*this)(A.cols());
-        write(A.data(), static_cast<std::size_t>(A.rows() * A.cols()) * sizeof(T));
+        (*this)(A.view());
     }
 
 private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "video/contact_sheet.hpp"
@@ -38,31 +39,12 @@ video::Image shrink(const video::Image& image, Index f) {
     return small;
 }
 
-/// The frame as it is compared: its pictures at most `widest_column` pixels wide.
-SeparatedFrame for_comparison(const SeparatedFrame& frame) {
-    const Index f = (frame.input.format.width + widest_column - 1) / widest_column;
-    if (f <= 1 || frame.input.format.height < f) return frame;
-    SeparatedFrame small;
-    small.input = shrink(frame.input, f);
-    small.background = shrink(frame.background, f);
-    small.foreground = shrink(frame.foreground, f);
-    small.mask = shrink(frame.mask, f);
-    return small;
-}
-
 std::vector<video::FrameView> columns(const SeparatedFrame& frame) {
     std::vector<video::FrameView> views;
     for (const video::Image* image : {&frame.input, &frame.background, &frame.foreground, &frame.mask}) {
         views.push_back({image->format, image->pixels});
     }
     return views;
-}
-
-template <class T>
-void set_levels(std::span<const T> values, video::Image& image) {
-    std::transform(values.begin(), values.end(), image.pixels.begin(), [](T value) {
-        return static_cast<std::uint8_t>(std::lround(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0)));
-    });
 }
 
 }  // namespace
@@ -76,13 +58,23 @@ SeparatedFrame::SeparatedFrame(video::FrameFormat format) {
 }
 
 template <class T>
-void SeparatedFrame::set(std::span<const T> m, std::span<const T> l, std::span<const T> s) {
-    set_levels(m, input);
-    set_levels(l, background);
-    set_levels(s, foreground);
+void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& image) {
+    std::transform(values.begin(), values.end(), image.pixels.begin(), [](T value) {
+        return static_cast<std::uint8_t>(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0) + 0.5);
+    });
 }
-template void SeparatedFrame::set<float>(std::span<const float>, std::span<const float>, std::span<const float>);
-template void SeparatedFrame::set<double>(std::span<const double>, std::span<const double>, std::span<const double>);
+template void set_levels<float>(std::span<const float>, video::Image&);
+template void set_levels<double>(std::span<const double>, video::Image&);
+
+video::Image for_comparison(const video::Image& image) {
+    const Index f = (image.format.width + widest_column - 1) / widest_column;
+    return f <= 1 || image.format.height < f ? image : shrink(image, f);
+}
+
+SeparatedFrame for_comparison(const SeparatedFrame& frame) {
+    return {for_comparison(frame.input), for_comparison(frame.background), for_comparison(frame.foreground),
+            for_comparison(frame.mask)};
+}
 
 video::Image comparison(const SeparatedFrame& frame) {
     return video::side_by_side(columns(for_comparison(frame)), titles);
@@ -103,15 +95,26 @@ std::string VideoOutputs::part_path(const Film& film, Index part) const {
     return fmt::format("{}/{}-{:05}.mp4", parts_folder_, film.name, part + 1);
 }
 
+void VideoOutputs::write(Film& film, const video::Image& image) {
+    if (!film.part) film.part.emplace(part_path(film, parts_), film.format, rate_);
+    film.part->write(image.pixels);
+}
+
+void VideoOutputs::end(Film& film) {
+    if (!film.part) return;
+    film.part->finish();
+    film.part.reset();
+}
+
 void VideoOutputs::add(const SeparatedFrame& frame) {
-    SeparatedFrame compared = for_comparison(frame);
-    const video::Image beside = video::side_by_side(columns(compared), titles);
-    const video::Image* const images[] = {&frame.background, &frame.foreground, &frame.mask, &beside};
-    for (std::size_t i = 0; i < films_.size(); ++i) {
-        Film& film = films_[i];
-        if (!film.part) film.part.emplace(part_path(film, parts_), film.format, rate_);
-        film.part->write(images[i]->pixels);
-    }
+    add_background(frame.background);
+    add_foreground(frame.foreground);
+    add_mask(frame.mask);
+    compare(for_comparison(frame));
+}
+
+void VideoOutputs::compare(SeparatedFrame compared) {
+    write(films_[3], video::side_by_side(columns(compared), titles));
     if (count_++ % stride_ != 0) return;
     picked_.push_back(std::move(compared));
     if (picked_.size() <= most_rows) return;
@@ -122,10 +125,7 @@ void VideoOutputs::add(const SeparatedFrame& frame) {
 }
 
 void VideoOutputs::end_part() {
-    for (Film& film : films_) {
-        film.part->finish();
-        film.part.reset();
-    }
+    for (Film& film : films_) end(film);
     ++parts_;
 }
 

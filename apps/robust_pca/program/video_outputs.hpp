@@ -4,6 +4,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "output_files.hpp"
@@ -18,13 +20,18 @@ struct SeparatedFrame {
     video::Image mask;  ///< grey, 0 or 255
 
     SeparatedFrame() = default;
+    SeparatedFrame(video::Image i, video::Image b, video::Image f, video::Image m)
+        : input(std::move(i)), background(std::move(b)), foreground(std::move(f)), mask(std::move(m)) {}
     /// Black pictures.
     explicit SeparatedFrame(video::FrameFormat format);
-    /// The pictures of a column of M, L and S, whose entries are in [0, 1].
-    template <class T>
-    void set(std::span<const T> m, std::span<const T> l, std::span<const T> s);
 };
+/// The picture of a column of M or L, or of |S|, whose entries are in [0, 1].
+template <class T>
+void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& image);
 
+/// The image, or where it is wider than 960 pixels a smaller one.
+video::Image for_comparison(const video::Image& image);
+SeparatedFrame for_comparison(const SeparatedFrame& frame);
 /// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each.
 video::Image comparison(const SeparatedFrame& frame);
 
@@ -34,8 +41,19 @@ class VideoOutputs {
 public:
     VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate);
 
-    /// Appends a frame to the four films.
+    /// The films of a window can be written one after the other, so that one large encoder is open at a time: x264 holds tens of
+    /// frames. Appends a frame to one of them, or to comparison.mp4 and the contact sheet.
+    void add_background(const video::Image& image) { write(films_[0], image); }
+    void add_foreground(const video::Image& image) { write(films_[1], image); }
+    void add_mask(const video::Image& image) { write(films_[2], image); }
+    /// The pictures as `for_comparison` makes them.
+    void compare(SeparatedFrame compared);
+    /// To all of them.
     void add(const SeparatedFrame& frame);
+    /// Completes what there is of the part in one of them.
+    void end_background() { end(films_[0]); }
+    void end_foreground() { end(films_[1]); }
+    void end_mask() { end(films_[2]); }
     /// Completes the part that the frames since the last one are in.
     void end_part();
     /// Joins the parts that are ended.
@@ -64,6 +82,8 @@ private:
         video::FrameFormat format;
         std::optional<video::VideoWriter> part;
     };
+    void write(Film& film, const video::Image& image);
+    static void end(Film& film);
     std::string part_path(const Film& film, Index part) const;
 
     std::string parts_folder_;

@@ -1,0 +1,147 @@
+#pragma once
+
+// The iteration of every pursuit, over steps that know where M, L, S and Y are:
+//
+//     spectrum_of_M(needs)         Σ of M
+//     start(scale, μ)              Y := scale M, L := S := 0;  S := shrink(M − L + Y/μ, λ/μ), X := M − S + Y/μ
+//     spectrum(needs)              Σ of X, and V, which the steps keep
+//     correct(weights, μ, μ')      L := X V diag(weights) Vᵀ, Y += μ(M − L − S) unless stable; sums of S, the change of S, Z and Y
+//     go_on(μ')                    S and X of the next iteration
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "primitives.hpp"
+#include "quoin/robust_pca.hpp"
+#include "robust_pca/pursuit.hpp"
+
+namespace quoin {
+
+template <class T, class D>
+void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options) {
+    const auto positive = [](const char* name, double value, bool zero_is_default) {
+        if (std::isfinite(value) && (value > 0 || (zero_is_default && value == 0))) return;
+        throw InvalidArgument(fmt::format("{} must be positive{}, and is {}", name,
+                                          zero_is_default ? " (or 0: Quoin chooses)" : "", value));
+    };
+    positive("lambda", options.lambda, true);
+    positive("mu", options.mu, true);
+    positive("noise", options.noise, true);
+    if (options.pursuit == Pursuit::Stable) {
+        if (options.noise == 0 && options.mu == 0) throw InvalidArgument("a stable pursuit needs noise, or mu");
+        if (options.Y.data) throw InvalidArgument("a stable pursuit has no Y to start from");
+    }
+    positive("tolerance", options.tolerance, false);
+    if (!(options.rho > 1) || !std::isfinite(options.rho)) {
+        throw InvalidArgument(fmt::format("rho must be above 1, and is {}", options.rho));
+    }
+    if (options.max_iterations < 1 || options.max_rank < 0) {
+        throw InvalidArgument("max_iterations must be positive and max_rank must not be negative");
+    }
+    const auto fits = [&](const char* name, const auto& view) {
+        if (!view.data || (view.rows == M.rows && view.cols == M.cols)) return;
+        throw InvalidArgument(
+            fmt::format("{} must be {} x {} as M is, and is {} x {}", name, M.rows, M.cols, view.rows, view.cols));
+    };
+    fits("observed", options.observed);
+    fits("L", options.L);
+    fits("Y", options.Y);
+}
+
+/// λ that was asked for, or that of Candès, Li, Ma and Wright (2011).
+template <class T, class D>
+double lambda_of(const RobustPcaOptions<T, D>& options, Index m, Index n) {
+    return options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+}
+
+struct PursuitOutcome {
+    RobustPcaStep last;
+    PursuitEnd end = PursuitEnd::IterationLimit;
+};
+
+/// For norms of M that are neither 0 nor infinite.
+template <class T, class D, class Steps>
+PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOptions<T, D>& options) {
+    /// μ grows to so many times its first value.
+    constexpr double most_growth = 1e7;
+    /// Iterations without a new least error after which T is taken to be at its end.
+    constexpr Index patience = 25;
+    /// How far L may be from the minimum of its step, over the error of the step before.
+    constexpr double inexactness = 1e-3;
+
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const Index m = steps.rows(), n = steps.cols();
+    const bool stable = options.pursuit == Pursuit::Stable, grows = options.pursuit != Pursuit::AlternatingDirections;
+    const double lambda = lambda_of(options, m, n);
+    // ‖M‖₂ >= ‖M‖_F/√n
+    const SpectrumNeeds largest{.threshold = std::sqrt(norms.squares / static_cast<double>(n))};
+    const double norm2 = static_cast<double>(steps.spectrum_of_M(largest)[0]);
+    const double stable_mu =
+        options.mu > 0 ? options.mu : 1 / (options.noise * std::sqrt(2 * static_cast<double>(std::max(m, n))));
+    double mu = stable           ? std::min(1.25 / norm2, stable_mu)
+                : options.mu > 0 ? options.mu
+                : grows          ? 1.25 / norm2
+                                 : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
+    const double most_mu = stable ? stable_mu : most_growth * mu;
+    // Y = M / max(‖M‖₂, ‖M‖_max / λ)
+    steps.start(grows && !stable ? 1 / std::max(norm2, norms.largest / lambda) : 0, mu);
+
+    PursuitOutcome f;
+    double least = std::numeric_limits<double>::infinity();
+    Index since_least = 0;
+    for (Index iteration = 1;; ++iteration) {
+        steps.check();
+        // L = X V (Σ − 1/μ)₊ Σ⁻¹ Vᵀ
+        const std::vector<T>& s = steps.spectrum({1 / mu, inexactness * std::min(1.0, f.last.error)});
+        const Index most = options.max_rank > 0 ? std::min(options.max_rank, n) : n;
+        Index rank = 0;
+        double nuclear = 0;
+        std::vector<T> weights;
+        while (rank<most&& static_cast<double>(s[static_cast<std::size_t>(rank)])> 1 / mu) {
+            const double sigma = static_cast<double>(s[static_cast<std::size_t>(rank++)]);
+            nuclear += sigma - 1 / mu;
+            weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
+        }
+        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const PursuitSums found = steps.correct(weights, mu, next_mu);
+        const double residual = std::sqrt(found.residual / norms.squares),
+                     dual_residual = stable ? 0 : mu * std::sqrt(found.change / found.multipliers);
+        const double change = std::sqrt(found.change / norms.squares);
+        f.last = {iteration, residual, dual_residual,
+                  // growing μ forces L and S to their limits; constant μ is at the optimum only where neither is left
+                  stable  ? change
+                  : grows ? residual
+                          : std::max(residual, dual_residual),
+                  nuclear + lambda * found.sparse + (stable ? mu / 2 * found.residual : 0), rank,
+                  static_cast<Index>(found.nonzeros), mu, seconds()};
+        const bool at_last_mu = !stable || mu == most_mu;
+        const bool goes_on = !options.on_step || options.on_step(f.last);
+        if (at_last_mu && f.last.error <= options.tolerance) {
+            f.end = PursuitEnd::Converged;
+            return f;
+        }
+        since_least = f.last.error < least || !at_last_mu ? 0 : since_least + 1;
+        if (at_last_mu) least = std::min(least, f.last.error);
+        if (!std::isfinite(f.last.error) || since_least >= patience) {
+            f.end = PursuitEnd::Stalled;
+            return f;
+        }
+        if (!goes_on) {
+            f.end = PursuitEnd::Stopped;
+            return f;
+        }
+        if (iteration == options.max_iterations) return f;
+        mu = next_mu;
+        steps.go_on(mu);
+    }
+}
+
+}  // namespace quoin

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace quoin::video {
+
+/// What a separation decided about one frame. Levels are grey levels, of 255.
+struct FrameDecision {
+    double rank = 0;  ///< of the background
+    double
+        threshold[3]{};  ///< differences from the background that start a mask: that of 10%, 50% and 90% of the entries
+    double foreground = 0;  ///< share of the mask
+    double change = 0;      ///< mean change of the background since the frame before
+};
+
+/// The decisions of all frames, or where they are many of every second, fourth, … one.
+class Decisions {
+public:
+    void add(const FrameDecision& frame);
+    /// A window begins with the next frame; it ended after so many iterations.
+    void begin_window(double iterations);
+
+    double frames() const { return static_cast<double>(count_); }
+    const std::vector<FrameDecision>& kept() const { return kept_; }
+    double stride() const { return static_cast<double>(stride_); }
+    struct Window {
+        double first = 0, iterations = 0;
+    };
+    const std::vector<Window>& windows() const { return windows_; }
+
+    /// Calls state(x) for all that there is.
+    template <class State>
+    void keep(State& state) {
+        state(count_);
+        state(stride_);
+        state(kept_);
+        state(windows_);
+    }
+
+private:
+    std::size_t count_ = 0, stride_ = 1;
+    std::vector<FrameDecision> kept_;
+    std::vector<Window> windows_;
+};
+
+/// Panels over the frames: rank, threshold of the mask, foreground and change of the background, with a dashed line at each seam of two
+/// windows, as an SVG file that needs nothing else. `method` is the line above them; `least_threshold`, in grey levels, is drawn where
+/// it is not 0.
+std::string decisions_svg(const Decisions& decisions, const std::string& method, double least_threshold);
+
+}  // namespace quoin::video

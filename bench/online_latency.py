@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Delay of a program that separates a stream: frames go into its standard input at a rate, and the time of each is taken when
+it has come out of its standard output.
+
+    bench/online_latency.py [--rate 30] [--frames 300] [--size 640x480] [-- build/bin/quoin-rpca - --out -]
+
+The frames are a still scene with noise and a square that moves, as Y4M in grey. Frame k is due k/rate seconds after the program
+was started, whether or not the program is ready for it. Prints the delay of the first 40 frames and of the others, in milliseconds
+and frames, and CPU time a frame.
+"""
+
+import argparse
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+
+def scene(width, height, count=30):
+    """Some frames, which repeat."""
+    random.seed(1)
+    noise = [random.gauss(0, 3) for _ in range(1 << 16)]
+    frames = []
+    for k in range(count):
+        at = random.randrange(1 << 15)
+        frame = bytearray(width * height)
+        for y in range(height):
+            shift = at + 31 * y
+            for x in range(width):
+                frame[y * width + x] = int(120 + (x * 5 + y * 3) % 90 + noise[(shift + x) & 65535]) & 255
+        side = height // 4
+        left = k * (width - side) // count
+        for y in range(side, 2 * side):
+            frame[y * width + left:y * width + left + side] = b"\xe6" * side
+        frames.append(bytes(frame))
+    return frames
+
+
+def main():
+    own, command = sys.argv[1:], ["quoin-rpca", "-", "--out", "-"]
+    if "--" in own:
+        own, command = own[:own.index("--")], own[own.index("--") + 1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=int, default=30)
+    parser.add_argument("--frames", type=int, default=300)
+    parser.add_argument("--size", default="640x480")
+    arguments = parser.parse_args(own)
+    width, height = map(int, arguments.size.split("x"))
+    frames, count = scene(width, height), arguments.frames
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    start = time.time()
+
+    def feed():
+        process.stdin.write(f"YUV4MPEG2 W{width} H{height} F{arguments.rate}:1 Ip A1:1 Cmono\n".encode())
+        for k in range(count):
+            time.sleep(max(0, start + k / arguments.rate - time.time()))
+            process.stdin.write(b"FRAME\n" + frames[k % len(frames)])
+        process.stdin.close()
+
+    threading.Thread(target=feed, daemon=True).start()
+    total, arrivals = 0, []
+    while part := process.stdout.read(1 << 20):
+        total += len(part)
+        arrivals.append((time.time(), total))
+    if process.wait() != 0:
+        sys.exit("the program failed")
+    # frames have one size, beside the head of the stream and of each frame
+    delays, next_arrival = [], 0
+    for k in range(count):
+        while arrivals[next_arrival][1] < 0.999 * total * (k + 1) / count:
+            next_arrival += 1
+        delays.append(arrivals[next_arrival][0] - start - k / arguments.rate)
+    for name, part in (("first 40", delays[:40]), ("others", delays[40:])):
+        if not part:
+            continue
+        for what, value in (("median", statistics.median(part)), ("longest", max(part))):
+            print(f"{name:10}{what:8}{1e3 * value:8.1f} ms{arguments.rate * value:8.2f} frames")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"CPU {1e3 * (used.ru_utime + used.ru_stime) / count:.1f} ms a frame")
+
+
+main()
