@@ -16,7 +16,8 @@ const char* to_string(RankOperation operation) {
                                             "apply_q",      "solve",
                                             "from_lapack",  "redistribute",
                                             "merge",        "append",
-                                            "FileQR",       "fail_on_all_ranks"};
+                                            "FileQR",       "a function of arrays on GPUs",
+                                            "fail_on_all_ranks"};
     return names[static_cast<Index>(operation)];
 }
 
@@ -100,6 +101,13 @@ void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string
     call.attempt([&] { throw InvalidArgument(why); });
     call.agree();
     throw InvalidArgument(why);  // not reached: the ranks agree on the failure
+}
+
+std::vector<Index> agree_on_gpus(Context<Host>& ctx, Communicator& comm, const std::function<Index()>& mine) {
+    JointCall call(ctx, comm, RankOperation::Gpus);
+    Index value = 0;
+    call.attempt([&] { value = mine(); });
+    return call.agree({}, value);
 }
 
 }  // namespace quoin
