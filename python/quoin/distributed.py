@@ -18,6 +18,7 @@ say goes by the same communicator.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import sys
 import threading
@@ -139,6 +140,10 @@ def _engine_of(comm: Any) -> Any:
 
 
 _links: dict[tuple[int, int], Any] = {}  # what connects GPUs, by the id of the communicator and by the rank's GPU
+
+
+if hasattr(_core, "cuda"):
+    atexit.register(_core.cuda.wait_for_closing)
 
 
 def _disconnect(key: tuple[int, int]) -> None:

@@ -17,7 +17,7 @@ nb::tuple distributed_qr(const Array<T, D>& a, const nb::object& engine, int ran
     options.q = with_q ? QForm::Explicit : QForm::None;
     Matrix<T, D> Q, R;
     Method taken{};
-    Ranks<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(engine, rank, size, link);
     const Home<D> home(where);
     run_released(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
@@ -38,7 +38,7 @@ nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, const nb
                             bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     const Options options = options_of(method, check_finite);
-    Ranks<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(engine, rank, size, link);
     const Home<D> home(where);
     auto solution = result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
@@ -56,7 +56,7 @@ nb::tuple distributed_svd(const Array<T, D>& a, const nb::object& engine, int ra
                           bool vectors, const nb::object& method, const Where<D>& where, bool check_finite) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     const Options options = options_of(method, check_finite);
-    Ranks<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(engine, rank, size, link);
     const Home<D> home(where);
     auto f = result_of(home, where, 6.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);

@@ -113,6 +113,23 @@ Index number_of_gpu(int device) {
 
 constexpr Index through_the_host = 1;
 
+/// Threads that give NCCL's communicators back. Never destroyed: they may outlive the static objects.
+struct Closing {
+    std::mutex mutex;
+    std::condition_variable one_less;
+    int threads = 0;
+};
+Closing& closing() {
+    static Closing& all = *new Closing;
+    return all;
+}
+/// At the end of the process, which must not take the driver from under such a thread; nor wait for one that does not end.
+void wait_for_closing() {
+    const nb::gil_scoped_release released;
+    std::unique_lock lock(closing().mutex);
+    closing().one_less.wait_for(lock, std::chrono::seconds(5), [] { return closing().threads == 0; });
+}
+
 #ifdef QUOIN_HAVE_NCCL
 std::shared_ptr<GpuLink> connect_by_nccl(Context<Host>& ctx, Communicator& control, int device,
                                          const std::string& library) {
@@ -175,6 +192,7 @@ void GpuLink::close() noexcept {
 #ifdef QUOIN_HAVE_NCCL
     if (!made) return;
     try {
+        const std::lock_guard lock(closing().mutex);
         // ncclCommDestroy may wait for other ranks, and even this one takes long
         std::thread([made, device = device_] {
             try {
@@ -183,7 +201,11 @@ void GpuLink::close() noexcept {
             } catch (const std::exception&) {
                 // the driver is gone, and the communicator with it
             }
+            const std::lock_guard lock(closing().mutex);
+            closing().threads -= 1;
+            closing().one_less.notify_all();
         }).detach();
+        closing().threads += 1;
     } catch (const std::exception&) {
         // no thread: the end of the process gives it back
     }
@@ -195,6 +217,7 @@ void GpuLink::close() noexcept {
 void bind_gpu_ranks(nb::module_& cuda) {
     using namespace nb::literals;
     nb::class_<GpuLink>(cuda, "Link").def_prop_ro("number", &GpuLink::number).def("close", &GpuLink::close);
+    cuda.def("wait_for_closing", &wait_for_closing);
     cuda.def("connect", &connect, "engine"_a, "rank"_a, "size"_a, "device"_a, "earlier"_a.none(), "library"_a);
 }
 

@@ -37,9 +37,9 @@ private:
 };
 
 template <>
-class Ranks<Cuda> {
+class RanksOfCall<Cuda> {
 public:
-    Ranks(const nb::object& engine, int rank, int size, const nb::object& link)
+    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& link)
         : control_(engine, rank, size), link_(link.is_none() ? nullptr : nb::cast<GpuLink*>(link)) {}
 
     Communicator& control() { return control_; }

@@ -42,9 +42,9 @@ private:
 
 /// The ranks of one call on D. `link`, what connects their GPUs, is None on a host.
 template <class D>
-class Ranks {
+class RanksOfCall {
 public:
-    Ranks(const nb::object& engine, int rank, int size, const nb::object& /*link*/) : control_(engine, rank, size) {}
+    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& /*link*/) : control_(engine, rank, size) {}
 
     /// For messages of the host's memory.
     Communicator& control() { return control_; }
