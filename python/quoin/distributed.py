@@ -84,21 +84,65 @@ class _Mpi4py:
         return 0
 
 
+class _Mail:
+    """Small messages of a process group of NCCL by its store, without a GPU.
+
+    NCCL would hold a multiprocessor for as long as a rank waits, and Quoin's own kernels, of which some need all of them at once, would
+    wait for that rank in turn.
+    """
+
+    _of: weakref.WeakKeyDictionary[Any, _Mail] = weakref.WeakKeyDictionary()  # by group: the numbers go on from call to call
+
+    def __init__(self, group: Any) -> None:
+        from torch.distributed import PrefixStore, distributed_c10d
+
+        # a group's own store has no public name
+        if hasattr(distributed_c10d, "_get_process_group_store"):
+            store = distributed_c10d._get_process_group_store(group)
+        else:
+            store = PrefixStore(group.group_name, distributed_c10d._get_default_store())
+        self._store = PrefixStore("quoin", store)
+        self._next: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def of(cls, group: Any) -> _Mail:
+        if group not in cls._of:
+            cls._of[group] = cls(group)
+        return cls._of[group]
+
+    def _key(self, source: int, to: int) -> str:
+        number = self._next.get((source, to), 0)
+        self._next[source, to] = number + 1
+        return f"{source}-{to}-{number}"
+
+    def send(self, message: bytes, source: int, to: int) -> None:
+        self._store.set(self._key(source, to), message)
+
+    def receive(self, source: int, to: int) -> bytes:
+        key = self._key(source, to)
+        message = self._store.get(key)
+        self._store.delete_key(key)
+        return message
+
+
 class _Torch:
-    """Messages of a process group of torch.distributed, in the memory that its backend carries. A message is its note, then its data."""
+    """Messages of a process group of torch.distributed. A message is its note, the size of its data, and the data."""
+
+    _smallest_of_nccl = 1 << 16  # bytes of data that are worth a message between GPUs
 
     def __init__(self, group: Any) -> None:
         import torch
 
         self._torch, self._group = torch, group
         self.rank, self.size = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
+        self._mail = _Mail.of(group) if torch.distributed.get_backend(group) == "nccl" else None
         self._device = torch.device("cpu")
-        if torch.distributed.get_backend(group) == "nccl":
+        if self._mail:
             self._device = getattr(group, "bound_device_id", None) or torch.device("cuda", torch.cuda.current_device())
 
     def use_gpu(self, number: int) -> None:
         """Of the rank's array: NCCL's messages are to come from there."""
-        if self._device.type == "cuda":
+        if self._mail:
             self._device = self._torch.device("cuda", number)
 
     def close(self) -> None:
@@ -107,26 +151,38 @@ class _Torch:
     def _global(self, rank: int) -> int:
         return self._torch.distributed.get_global_rank(self._group, rank)
 
+    def _in_mail(self, size: int) -> bool:
+        return self._mail is not None and size < self._smallest_of_nccl
+
     def send(self, data: memoryview, to: int, note: int) -> None:
-        torch, to = self._torch, self._global(to)
-        head = torch.tensor([note, len(data)], dtype=torch.int64, device=self._device)
-        torch.distributed.send(head, to, self._group)
-        if note == 0 and len(data) > 0:
+        torch, head, size = self._torch, np.array([note, len(data)], np.int64), 0 if note else len(data)
+        if self._mail:
+            self._mail.send(head.tobytes() + (bytes(data) if size and self._in_mail(size) else b""), self.rank, to)
+        else:
+            torch.distributed.send(torch.from_numpy(head), self._global(to), self._group)
+        if size > 0 and not self._in_mail(size):
             # a copy: PyTorch takes no memory that it must not write
-            torch.distributed.send(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self._device), to, self._group)
+            part = torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self._device)
+            torch.distributed.send(part, self._global(to), self._group)
 
     def receive(self, data: memoryview, source: int) -> int:
-        torch, origin = self._torch, self._global(source)
-        head = torch.empty(2, dtype=torch.int64, device=self._device)
-        torch.distributed.recv(head, origin, self._group)
+        torch, head, inside = self._torch, np.empty(2, np.int64), b""
+        if self._mail:
+            message = self._mail.receive(source, self.rank)
+            head, inside = np.frombuffer(message[:16], np.int64), message[16:]
+        else:
+            torch.distributed.recv(torch.from_numpy(head), self._global(source), self._group)
         note, size = head.tolist()
         if note != 0 or size == 0 == len(data):
             return note
-        part = torch.empty(size, dtype=torch.uint8, device=self._device)
-        torch.distributed.recv(part, origin, self._group)
+        part: Any = inside
+        if size > 0 and not self._in_mail(size):
+            there = torch.empty(size, dtype=torch.uint8, device=self._device)
+            torch.distributed.recv(there, self._global(source), self._group)
+            part = memoryview(there.cpu().numpy())
         if size != len(data):
             raise ValueError(f"rank {source} sends {size} bytes, and {len(data)} are expected")
-        data[:] = memoryview(part.cpu().numpy())
+        data[:] = part
         return 0
 
 
