@@ -27,8 +27,8 @@ nb::tuple distributed_qr(const Array<T, D>& a, const nb::object& engine, int ran
         if (with_q) Q = std::move(f).take_q(ctx);
         ranks.finish(ctx);
     });
-    return nb::make_tuple(with_q ? to_array(home, where, std::move(Q)) : nb::none(), to_array(home, where, std::move(R)),
-                          to_string(taken));
+    return nb::make_tuple(with_q ? to_array(home, where, std::move(Q)) : nb::none(),
+                          to_array(home, where, std::move(R)), to_string(taken));
 }
 
 /// (X, the norms of the residuals, the condition).

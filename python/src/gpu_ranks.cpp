@@ -17,10 +17,11 @@
 namespace quoin::python {
 namespace {
 
-#define QUOIN_NCCL_FUNCTIONS(DO)                                                                                 \
-    DO(ncclGetUniqueId)                                                                                          \
-    DO(ncclCommInitRank) DO(ncclCommDestroy) DO(ncclCommAbort) DO(ncclCommCount) DO(ncclCommUserRank)            \
-    DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv)
+#define QUOIN_NCCL_FUNCTIONS(DO)                                                                           \
+    DO(ncclGetUniqueId)                                                                                    \
+    DO(ncclCommInitRank)                                                                                   \
+    DO(ncclCommDestroy) DO(ncclCommAbort) DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) \
+        DO(ncclSend) DO(ncclRecv)
 
 struct Nccl {
 #define QUOIN_DECLARE(name) decltype(&::name) name = nullptr;
@@ -32,8 +33,9 @@ struct Nccl {
     explicit Nccl(const std::string& library) {
         void* handle = library.empty() ? nullptr : dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (!handle) {
-            throw DeviceFailure("NCCL, which connects the GPUs of several ranks, was not found: pip install " QUOIN_NCCL_PACKAGE
-                                ", or install the system's libnccl2");
+            throw DeviceFailure(
+                "NCCL, which connects the GPUs of several ranks, was not found: pip install " QUOIN_NCCL_PACKAGE
+                ", or install the system's libnccl2");
         }
         const auto find = [&](auto& function, const char* name) {
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
@@ -69,7 +71,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return quoin::python::nccl().ncclCommDestroy(comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return quoin::python::nccl().ncclCommAbort(comm); }
-ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) { return quoin::python::nccl().ncclCommCount(comm, count); }
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+    return quoin::python::nccl().ncclCommCount(comm, count);
+}
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
     return quoin::python::nccl().ncclCommUserRank(comm, rank);
 }
@@ -159,7 +163,8 @@ std::shared_ptr<GpuLink> connect_by_nccl(Context<Host>& ctx, Communicator& contr
 #else
 std::shared_ptr<GpuLink> connect_by_nccl(Context<Host>& ctx, Communicator& control, int, const std::string&) {
     agree_on_gpus(ctx, control, []() -> Index {
-        throw DeviceFailure("quoin was built without NCCL, which connects the GPUs of several ranks: NCCL_HOME says where nccl.h is");
+        throw DeviceFailure(
+            "quoin was built without NCCL, which connects the GPUs of several ranks: NCCL_HOME says where nccl.h is");
     });
     return nullptr;  // not reached
 }

@@ -44,7 +44,8 @@ private:
 template <class D>
 class RanksOfCall {
 public:
-    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& /*link*/) : control_(engine, rank, size) {}
+    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& /*link*/)
+        : control_(engine, rank, size) {}
 
     /// For messages of the host's memory.
     Communicator& control() { return control_; }

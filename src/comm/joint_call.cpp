@@ -9,14 +9,22 @@
 namespace quoin {
 
 const char* to_string(RankOperation operation) {
-    static constexpr const char* names[] = {"qr",           "r",
-                                            "form_q",       "take_q",
-                                            "apply_thin_q", "least_squares",
-                                            "svd",          "least_squares or svd",
-                                            "apply_q",      "solve",
-                                            "from_lapack",  "redistribute",
-                                            "merge",        "append",
-                                            "FileQR",       "a function of arrays on GPUs",
+    static constexpr const char* names[] = {"qr",
+                                            "r",
+                                            "form_q",
+                                            "take_q",
+                                            "apply_thin_q",
+                                            "least_squares",
+                                            "svd",
+                                            "least_squares or svd",
+                                            "apply_q",
+                                            "solve",
+                                            "from_lapack",
+                                            "redistribute",
+                                            "merge",
+                                            "append",
+                                            "FileQR",
+                                            "a function of arrays on GPUs",
                                             "fail_on_all_ranks"};
     return names[static_cast<Index>(operation)];
 }
