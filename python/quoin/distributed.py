@@ -101,6 +101,8 @@ class _Mail:
             store = distributed_c10d._get_process_group_store(group)
         else:
             store = PrefixStore(group.group_name, distributed_c10d._get_default_store())
+        if hasattr(store, "clone"):  # a connection of its own: one that waits is not there for PyTorch's threads
+            store = store.clone()
         self._store = PrefixStore("quoin", store)
         self._next: dict[tuple[int, int], int] = {}
 

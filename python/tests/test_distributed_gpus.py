@@ -59,6 +59,19 @@ def test_nccl_is_looked_for():
     assert isinstance(_libraries.nccl(), str)
 
 
+def test_small_messages_of_a_group_of_nccl_go_by_its_store(monkeypatch):
+    torch = pytest.importorskip("torch")
+    store = torch.distributed.HashStore()
+    monkeypatch.setattr(torch.distributed.distributed_c10d, "_get_process_group_store", lambda group: store)
+    here, there = quoin.distributed._Mail(None), quoin.distributed._Mail(None)
+    messages = [b"", b"\0\xff", bytes(range(256)) * 100]
+    for message in messages:
+        here.send(message, 0, 1)
+    there.send(b"back", 1, 0)
+    assert [there.receive(0, 1) for _ in messages] == messages and here.receive(1, 0) == b"back"
+    assert store.num_keys() == 0
+
+
 # ---- One GPU ------------------------------------------------------------------------------------------------------------
 
 
