@@ -955,6 +955,26 @@ TEST(DistributedFaults, OneRankThatCannotTakePart) {
     }
 }
 
+TEST(DistributedFaults, RanksThatConnectTheirGpus) {
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            const auto numbers = agree_on_gpus(ctx, comm, [&] { return 10 + comm.rank(); });
+            ASSERT_EQ(numbers.size(), comm.size());
+            for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(numbers[r], 10 + r);
+        });
+        for (const int bad : {0, ranks - 1}) {
+            expect_fault<InvalidArgument>(ranks, bad, {fmt::format("rank {}: no NCCL", bad)},
+                                          [&](Context<Host>& ctx, Communicator& comm, bool is_bad) {
+                                              agree_on_gpus(ctx, comm, [&]() -> Index {
+                                                  if (is_bad) throw InvalidArgument("no NCCL");
+                                                  return 1;
+                                              });
+                                          });
+        }
+    }
+}
+
 TEST(DistributedFaults, OneRankWithoutMemory) {
     const Matrix<double> A = random_normal<double>(30, 4);
     for (const int ranks : rank_counts()) {

@@ -162,6 +162,10 @@ private:
 /// arguments: throws InvalidArgument, "rank r: " and `why`, here and from that call on all other ranks.
 [[noreturn]] void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why);
 
+/// What `mine()` is on each rank, for ranks that connect their GPUs before a call. Where it throws on one of them, or one calls
+/// `fail_on_all_ranks` or begins the call at once, since its rows are not on a GPU, the same error is thrown on all.
+std::vector<Index> agree_on_gpus(Context<Host>& ctx, Communicator& comm, const std::function<Index()>& mine);
+
 /// Runs f on n ranks, n threads of this process of which the caller is rank 0, until all have ended.
 ///
 /// A rank that waits for one that has ended gets an Error. The first exception that left f is thrown again when all have ended.

@@ -41,5 +41,22 @@ def _load(soname: str) -> None:
             pass
 
 
+def nccl() -> str:
+    """The name by which NCCL can be loaded: as the process has it, or one of the candidates; empty where there is none."""
+    soname = "libnccl.so.2"
+    try:
+        ctypes.CDLL(soname, os.RTLD_NOLOAD)  # PyTorch's, JAX's or CuPy's
+        return soname
+    except OSError:
+        pass
+    for path in _candidates(soname):
+        try:
+            ctypes.CDLL(path)
+            return path
+        except OSError:
+            pass
+    return ""
+
+
 for _soname in SONAMES:
     _load(_soname)

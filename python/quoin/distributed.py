@@ -11,23 +11,28 @@ A DTensor of PyTorch that is sharded by rows has its ranks with it, and Q comes 
 
 >>> A = distribute_tensor(a, init_device_mesh("cpu", (4,)), [Shard(0)])  # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A)                              # doctest: +SKIP
+
+`qr`, `lstsq` and `svd` take arrays on GPUs too, PyTorch's, CuPy's or JAX's, one GPU a rank. NCCL connects them; what the host has to
+say goes by the same communicator.
 """
 
 from __future__ import annotations
 
+import atexit
 import copy
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
-from . import _core
+from . import _core, _libraries
 from ._arguments import flag, float_type, integer, one_of, rcond_number, shown, threads_number
-from ._arrays import _FLOAT32, ON_HOST, OnHost, exactly_2d, on_host, require_one_place, to_float
+from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, on_host, require_one_place, to_float
 from ._arrays import columns as _columns
-from ._errors import InvalidArgument
+from ._errors import CommunicationFailure, InvalidArgument
 from ._results import LstsqResult, QRResult, SVDResult
 from ._streaming import StreamingR
 
@@ -79,15 +84,68 @@ class _Mpi4py:
         return 0
 
 
+class _Mail:
+    """Small messages of a process group of NCCL by its store, without a GPU.
+
+    NCCL would hold a multiprocessor for as long as a rank waits, and Quoin's own kernels, of which some need all of them at once, would
+    wait for that rank in turn.
+    """
+
+    _of: weakref.WeakKeyDictionary[Any, _Mail] = weakref.WeakKeyDictionary()  # by group: the numbers go on from call to call
+
+    def __init__(self, group: Any) -> None:
+        from torch.distributed import PrefixStore, distributed_c10d
+
+        # a group's own store has no public name
+        if hasattr(distributed_c10d, "_get_process_group_store"):
+            store = distributed_c10d._get_process_group_store(group)
+        else:
+            store = PrefixStore(group.group_name, distributed_c10d._get_default_store())
+        if hasattr(store, "clone"):  # a connection of its own: one that waits is not there for PyTorch's threads
+            store = store.clone()
+        self._store = PrefixStore("quoin", store)
+        self._next: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def of(cls, group: Any) -> _Mail:
+        if group not in cls._of:
+            cls._of[group] = cls(group)
+        return cls._of[group]
+
+    def _key(self, source: int, to: int) -> str:
+        number = self._next.get((source, to), 0)
+        self._next[source, to] = number + 1
+        return f"{source}-{to}-{number}"
+
+    def send(self, message: bytes, source: int, to: int) -> None:
+        self._store.set(self._key(source, to), message)
+
+    def receive(self, source: int, to: int) -> bytes:
+        key = self._key(source, to)
+        message = self._store.get(key)
+        self._store.delete_key(key)
+        return message
+
+
 class _Torch:
-    """Messages of a process group of torch.distributed, in the memory that its backend carries. A message is its note, then its data."""
+    """Messages of a process group of torch.distributed. A message is its note, the size of its data, and the data."""
+
+    _smallest_of_nccl = 1 << 16  # bytes of data that are worth a message between GPUs
 
     def __init__(self, group: Any) -> None:
         import torch
 
         self._torch, self._group = torch, group
         self.rank, self.size = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
-        self._device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"
+        self._mail = _Mail.of(group) if torch.distributed.get_backend(group) == "nccl" else None
+        self._device = torch.device("cpu")
+        if self._mail:
+            self._device = getattr(group, "bound_device_id", None) or torch.device("cuda", torch.cuda.current_device())
+
+    def use_gpu(self, number: int) -> None:
+        """Of the rank's array: NCCL's messages are to come from there."""
+        if self._mail:
+            self._device = self._torch.device("cuda", number)
 
     def close(self) -> None:
         pass
@@ -95,26 +153,38 @@ class _Torch:
     def _global(self, rank: int) -> int:
         return self._torch.distributed.get_global_rank(self._group, rank)
 
+    def _in_mail(self, size: int) -> bool:
+        return self._mail is not None and size < self._smallest_of_nccl
+
     def send(self, data: memoryview, to: int, note: int) -> None:
-        torch, to = self._torch, self._global(to)
-        head = torch.tensor([note, len(data)], dtype=torch.int64, device=self._device)
-        torch.distributed.send(head, to, self._group)
-        if note == 0 and len(data) > 0:
+        torch, head, size = self._torch, np.array([note, len(data)], np.int64), 0 if note else len(data)
+        if self._mail:
+            self._mail.send(head.tobytes() + (bytes(data) if size and self._in_mail(size) else b""), self.rank, to)
+        else:
+            torch.distributed.send(torch.from_numpy(head), self._global(to), self._group)
+        if size > 0 and not self._in_mail(size):
             # a copy: PyTorch takes no memory that it must not write
-            torch.distributed.send(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self._device), to, self._group)
+            part = torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self._device)
+            torch.distributed.send(part, self._global(to), self._group)
 
     def receive(self, data: memoryview, source: int) -> int:
-        torch, origin = self._torch, self._global(source)
-        head = torch.empty(2, dtype=torch.int64, device=self._device)
-        torch.distributed.recv(head, origin, self._group)
+        torch, head, inside = self._torch, np.empty(2, np.int64), b""
+        if self._mail:
+            message = self._mail.receive(source, self.rank)
+            head, inside = np.frombuffer(message[:16], np.int64), message[16:]
+        else:
+            torch.distributed.recv(torch.from_numpy(head), self._global(source), self._group)
         note, size = head.tolist()
         if note != 0 or size == 0 == len(data):
             return note
-        part = torch.empty(size, dtype=torch.uint8, device=self._device)
-        torch.distributed.recv(part, origin, self._group)
+        part: Any = inside
+        if size > 0 and not self._in_mail(size):
+            there = torch.empty(size, dtype=torch.uint8, device=self._device)
+            torch.distributed.recv(there, self._global(source), self._group)
+            part = memoryview(there.cpu().numpy())
         if size != len(data):
             raise ValueError(f"rank {source} sends {size} bytes, and {len(data)} are expected")
-        data[:] = memoryview(part.cpu().numpy())
+        data[:] = part
         return 0
 
 
@@ -127,23 +197,84 @@ def _engine_of(comm: Any) -> Any:
     return comm
 
 
+_links: dict[tuple[int, int], Any] = {}  # what connects GPUs, by the id of the communicator and by the rank's GPU
+
+
+if hasattr(_core, "cuda"):
+    atexit.register(_core.cuda.wait_for_closing)
+
+
+def _disconnect(key: tuple[int, int]) -> None:
+    link = _links.pop(key, None)
+    if link is not None:
+        link.close()
+
+
+def _keep(comm: Any, key: tuple[int, int], link: Any) -> bool:
+    """For as long as `comm` lives; False for objects of which nobody hears when they end."""
+    if key not in _links:
+        try:
+            # not at the end of the process: by then other ranks and the driver may be gone
+            weakref.finalize(comm, _disconnect, key).atexit = False
+        except TypeError:
+            return False
+    elif _links[key].number != link.number:
+        _links[key].close()
+    _links[key] = link
+    return True
+
+
+class _Ranks:
+    """The ranks of one call."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm, self._engine = comm, _engine_of(comm)
+        self.host = self._engine, self._engine.rank, self._engine.size
+        self._key: tuple[int, int] | None = None
+        self._brief: Any = None  # a link of this call alone
+
+    def at(self, place: Place) -> tuple:
+        """The ranks as the extension module takes them for arrays there. The ranks connect their GPUs, all of them together."""
+        if isinstance(place, OnHost) or self._engine.size == 1:
+            return *self.host, None
+        self._key = key = id(self._comm), place.device
+        if isinstance(self._engine, _Torch):
+            self._engine.use_gpu(place.device)
+        link = place.core.connect(*self.host, place.device, _links.get(key), _libraries.nccl())
+        if not _keep(self._comm, key, link):
+            self._brief = link
+        return *self.host, link
+
+    def failed(self) -> None:
+        """A message did not arrive: the next call connects anew."""
+        if self._key is not None:
+            _disconnect(self._key)
+
+    def close(self) -> None:
+        if self._brief is not None:
+            self._brief.close()
+        if self._engine is not self._comm:
+            self._engine.close()
+
+
 def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
-    """call(*what `prepare` gives, engine, rank, size), or the same error on all ranks where `prepare` refuses on this one."""
-    engine = _engine_of(comm)
-    ranks = engine, engine.rank, engine.size
+    """call(place, *more, *ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
+    ranks = _Ranks(comm)
     try:
         try:
-            prepared = prepare()
+            place, *prepared = prepare()
         except Exception as refusal:
             # the other ranks have begun, and must not wait
             try:
-                _core.fail_distributed(*ranks, str(refusal))
+                _core.fail_distributed(*ranks.host, str(refusal))
             except InvalidArgument:
                 raise refusal from None
-        return call(*prepared, *ranks)
+        return call(place, *prepared, *ranks.at(place))
+    except CommunicationFailure:
+        ranks.failed()
+        raise
     finally:
-        if engine is not comm:
-            engine.close()
+        ranks.close()
 
 
 class _Arrays:
@@ -215,8 +346,8 @@ def _spread(a: Any, comm: Any, function: str) -> _Arrays | _DTensors:
     return _DTensors(a, comm, function) if _is_dtensor(a) else _Arrays(comm, function)
 
 
-def _rows(a: Any, function: str) -> tuple[np.ndarray, OnHost]:
-    rows, place = on_host(a, function)
+def _rows(a: Any, function: str) -> tuple[Any, Place]:
+    rows, place = located(a)
     return to_float(exactly_2d(rows), function), place
 
 
@@ -265,8 +396,8 @@ def qr(
     Parameters
     ----------
     a : array_like, (h, n), or torch.distributed.tensor.DTensor, (m, n)
-        This rank's rows, in the order of the ranks: any number, also none. Or the matrix of all ranks, sharded by rows: placement
-        Shard(0) on a one-dimensional mesh.
+        This rank's rows, in the order of the ranks: any number, also none; on the host on all ranks, or on GPUs, one a rank. Or the
+        matrix of all ranks, sharded by rows: placement Shard(0) on a one-dimensional mesh.
     comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup or Engine
         The ranks: a communicator of mpi4py, a process group of PyTorch (Gloo, MPI or NCCL), or any object that is an `Engine`. Left
         out for a DTensor, whose mesh has them.
@@ -275,7 +406,7 @@ def qr(
     method : {'auto', 'tsqr', 'cholesky-qr2', 'shifted-cholesky-qr3'}
         As in `quoin.qr`.
     threads : int, optional
-        Threads of this rank.
+        Threads of this rank, on the host.
     check_finite : bool
         Whether NaN and Inf are an error.
 
@@ -303,11 +434,12 @@ def qr(
 
     def prepare() -> tuple:
         with_q = one_of("mode", mode, "reduced", "r") == "reduced"
-        choices = method, threads_number(threads), flag("check_finite", check_finite)
-        return *_rows(spread.local(a), "distributed.qr"), with_q, choices
+        rows, place = _rows(spread.local(a), "distributed.qr")
+        choices = method, place.where(threads_number(threads)), flag("check_finite", check_finite)
+        return place, place.operand(rows), with_q, choices
 
-    def call(rows: np.ndarray, place: OnHost, with_q: bool, choices: tuple, *ranks: Any) -> Any:
-        Q, R, _ = _core.distributed_qr(rows, *ranks, with_q, *choices)
+    def call(place: Place, rows: Any, with_q: bool, choices: tuple, *ranks: Any) -> Any:
+        Q, R, _ = place.core.distributed_qr(rows, *ranks, with_q, *choices)
         R = spread.replicated(place.give_back(R))
         return QRResult(spread.sharded(place.give_back(Q)), R) if with_q else R
 
@@ -357,13 +489,16 @@ def lstsq(
 
     def prepare() -> tuple:
         rows, place = _rows(spread.local(a), "distributed.lstsq")
-        of_b = to_float(on_host(spread.local(b), "distributed.lstsq")[0], "distributed.lstsq")
+        of_b, place_of_b = located(spread.local(b))
+        require_one_place("distributed.lstsq", place, place_of_b)
+        of_b = to_float(of_b, "distributed.lstsq")
         dtype = np.promote_types(rows.dtype, of_b.dtype)
-        choices = rcond_number(rcond), method, threads_number(threads), flag("check_finite", check_finite)
-        return rows.astype(dtype, copy=False), _columns(of_b).astype(dtype, copy=False), place, of_b.ndim, choices
+        A, B = (place.operand(array.astype(dtype, copy=False)) for array in (rows, _columns(of_b)))
+        choices = rcond_number(rcond), method, place.where(threads_number(threads)), flag("check_finite", check_finite)
+        return place, A, B, of_b.ndim, choices
 
-    def call(rows: np.ndarray, B: np.ndarray, place: OnHost, ndim: int, choices: tuple, *ranks: Any) -> LstsqResult:
-        X, norms, condition = _core.distributed_lstsq(rows, B, *ranks, *choices)
+    def call(place: Place, A: Any, B: Any, ndim: int, choices: tuple, *ranks: Any) -> LstsqResult:
+        X, norms, condition = place.core.distributed_lstsq(A, B, *ranks, *choices)
         if ndim == 1:
             X, norms = X[:, 0], norms.reshape(())
         X, norms = (spread.replicated(place.give_back(part)) for part in (X, norms))
@@ -405,11 +540,12 @@ def svd(
     """
 
     def prepare() -> tuple:
-        choices = method, threads_number(threads), flag("check_finite", check_finite)
-        return *_rows(spread.local(a), "distributed.svd"), flag("compute_uv", compute_uv), choices
+        rows, place = _rows(spread.local(a), "distributed.svd")
+        choices = method, place.where(threads_number(threads)), flag("check_finite", check_finite)
+        return place, place.operand(rows), flag("compute_uv", compute_uv), choices
 
-    def call(rows: np.ndarray, place: OnHost, vectors: bool, choices: tuple, *ranks: Any) -> Any:
-        U, S, Vh = _core.distributed_svd(rows, *ranks, vectors, *choices)
+    def call(place: Place, rows: Any, vectors: bool, choices: tuple, *ranks: Any) -> Any:
+        U, S, Vh = place.core.distributed_svd(rows, *ranks, vectors, *choices)
         S = spread.replicated(place.give_back(S))
         if not vectors:
             return S
@@ -450,11 +586,11 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
         merged._fitted()
         state, _, place = merged._operands(merged._save())
         require_one_place("distributed.merge", ON_HOST, place)
-        return merged, state
+        return ON_HOST, merged, state
 
-    def call(merged: StreamingR, state: list, *ranks: Any) -> StreamingR:
+    def call(_: Place, merged: StreamingR, state: list, *ranks: Any) -> StreamingR:
         place = merged._place
-        n, rows, R, *report = _core.distributed_merge(*state, *ranks, place.where(merged._threads))
+        n, rows, R, *report = _core.distributed_merge(*state, *ranks[:3], place.where(merged._threads))
         merged._restore([n, rows, place.give_back(R), *report])
         return merged
 
@@ -508,10 +644,10 @@ class GramSchmidt:
 
         def prepare() -> tuple:
             name = "distributed.GramSchmidt.append"
-            return (_columns(to_float(on_host(columns, name)[0], name).astype(self._dtype, copy=False)),)
+            return ON_HOST, _columns(to_float(on_host(columns, name)[0], name).astype(self._dtype, copy=False))
 
-        def call(A: np.ndarray, *ranks: Any) -> None:
-            self._basis.append(A, *ranks, self._threads)
+        def call(_: Place, A: np.ndarray, *ranks: Any) -> None:
+            self._basis.append(A, *ranks[:3], self._threads)
 
         with self._lock:
             _together(self._comm, prepare, call)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "gpu_ranks.hpp"
 
 #ifdef QUOIN_CUDA_PACKAGES
 extern "C" {
@@ -69,6 +70,7 @@ void bind_cuda(nb::module_& module) {
                 new (self) CudaCall{device, stream, synchronise, std::move(empty)};
             },
             "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
+    bind_gpu_ranks(cuda);
     cuda.def("require", [](int device) { worker_of_thread(device); });
     cuda.def("gpus", [] {
         GpuSurvey survey;

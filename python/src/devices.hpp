@@ -6,7 +6,7 @@
 
 #include "arrays.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cuda.hpp"
+#include "gpu_ranks.hpp"
 #endif
 
 namespace quoin::python {

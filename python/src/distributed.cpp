@@ -2,93 +2,69 @@
 
 #include "bindings.hpp"
 #include "options.hpp"
+#include "ranks.hpp"
 #include "results.hpp"
 
 namespace quoin::python {
 namespace {
 
-/// The ranks of a Python object with `send(data, to, note)` and `receive(data, source)`, which returns the note; data is a
-/// memoryview of bytes. Called without the GIL.
-class PythonCommunicator final : public Communicator {
-public:
-    PythonCommunicator(const nb::object& engine, int rank, int size) : Communicator(rank, size), engine_(engine) {}
-
-private:
-    static nb::object memory(void* data, Index bytes, int flags) {
-        static char nothing;
-        return nb::steal(PyMemoryView_FromMemory(bytes > 0 ? static_cast<char*>(data) : &nothing, bytes, flags));
-    }
-    /// What Python raises cannot cross the ranks as it is.
-    template <class F>
-    static auto call(F&& f) {
-        const nb::gil_scoped_acquire acquired;
-        try {
-            return f();
-        } catch (const nb::python_error& e) {
-            throw Error(ErrorCode::CommunicationFailure, e.what());
-        }
-    }
-
-    void send_bytes(const void* data, Index bytes, int to, int note) override {
-        call([&] {
-            engine_.attr("send")(memory(const_cast<void*>(data), note == 0 ? bytes : 0, PyBUF_READ), to, note);
-        });
-    }
-    int receive_bytes(void* data, Index bytes, int from) override {
-        return call([&] { return nb::cast<int>(engine_.attr("receive")(memory(data, bytes, PyBUF_WRITE), from)); });
-    }
-
-    const nb::object& engine_;
-};
-
 /// (this rank's rows of Q, or None; R; the method).
-template <class T>
-nb::tuple distributed_qr(const Array<T>& a, const nb::object& engine, int rank, int size, bool with_q,
-                         const nb::object& method, int threads, bool check_finite) {
-    const StridedMatrix<T> A = matrix_of<T, Host>(a);
+template <class T, class D>
+nb::tuple distributed_qr(const Array<T, D>& a, const nb::object& engine, int rank, int size, const nb::object& link,
+                         bool with_q, const nb::object& method, const Where<D>& where, bool check_finite) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     Options options = options_of(method, check_finite);
     options.q = with_q ? QForm::Explicit : QForm::None;
-    Matrix<T> Q, R;
+    Matrix<T, D> Q, R;
     Method taken{};
-    PythonCommunicator comm(engine, rank, size);
-    run_released(Home<Host>(threads), threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
-        const ColumnMajor<T, Host> mine(ctx, A);
-        auto f = qr<T, Host>(ctx, comm, mine.view, options);
+    RanksOfCall<D> ranks(engine, rank, size, link);
+    const Home<D> home(where);
+    run_released(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+        const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
+        auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
         taken = f.report().method;
         R = f.r(ctx);
         if (with_q) Q = std::move(f).take_q(ctx);
+        ranks.finish(ctx);
     });
-    return nb::make_tuple(with_q ? to_numpy(std::move(Q)) : nb::none(), to_numpy(std::move(R)), to_string(taken));
+    return nb::make_tuple(with_q ? to_array(home, where, std::move(Q)) : nb::none(),
+                          to_array(home, where, std::move(R)), to_string(taken));
 }
 
 /// (X, the norms of the residuals, the condition).
-template <class T>
-nb::tuple distributed_lstsq(const Array<T>& a, const Array<T>& b, const nb::object& engine, int rank, int size,
-                            double rcond, const nb::object& method, int threads, bool check_finite) {
-    const StridedMatrix<T> A = matrix_of<T, Host>(a), B = matrix_of<T, Host>(b);
+template <class T, class D>
+nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, const nb::object& engine, int rank, int size,
+                            const nb::object& link, double rcond, const nb::object& method, const Where<D>& where,
+                            bool check_finite) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     const Options options = options_of(method, check_finite);
-    PythonCommunicator comm(engine, rank, size);
-    const Home<Host> home(threads);
-    auto solution = result_of(home, threads, 4.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
-        const ColumnMajor<T, Host> A_(ctx, A), B_(ctx, B);
-        return least_squares<T, Host>(ctx, comm, A_.view, B_.view, rcond, options);
+    RanksOfCall<D> ranks(engine, rank, size, link);
+    const Home<D> home(where);
+    auto solution = result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+        const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
+        auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
+        ranks.finish(ctx);
+        return found;
     });
-    return nb::make_tuple(to_numpy(std::move(solution.X)), to_vector(home, threads, solution.residual_norms),
+    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
                           solution.condition);
 }
 
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
-template <class T>
-nb::tuple distributed_svd(const Array<T>& a, const nb::object& engine, int rank, int size, bool vectors,
-                          const nb::object& method, int threads, bool check_finite) {
-    const StridedMatrix<T> A = matrix_of<T, Host>(a);
+template <class T, class D>
+nb::tuple distributed_svd(const Array<T, D>& a, const nb::object& engine, int rank, int size, const nb::object& link,
+                          bool vectors, const nb::object& method, const Where<D>& where, bool check_finite) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     const Options options = options_of(method, check_finite);
-    PythonCommunicator comm(engine, rank, size);
-    const Home<Host> home(threads);
-    auto f = result_of(home, threads, 6.0 * A.rows * A.cols * A.cols, [&](Context<Host>& ctx) {
-        return svd<T, Host>(ctx, comm, ColumnMajor<T, Host>(ctx, A).view, vectors, options);
+    RanksOfCall<D> ranks(engine, rank, size, link);
+    const Home<D> home(where);
+    auto f = result_of(home, where, 6.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+        const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
+        auto found = svd<T, D>(ctx, ranks.all(), mine.view(), vectors, options);
+        ranks.finish(ctx);
+        return found;
     });
-    return to_tuple(home, threads, std::move(f), vectors);
+    return to_tuple(home, where, std::move(f), vectors);
 }
 
 /// The state of a StreamingR, as its class gives it, of the rows of all ranks.
@@ -137,12 +113,17 @@ void fail_distributed(const nb::object& engine, int rank, int size, const std::s
 }  // namespace
 
 void bind_distributed(nb::module_& module) {
-    module.def("distributed_qr", &distributed_qr<float>);
-    module.def("distributed_qr", &distributed_qr<double>);
-    module.def("distributed_lstsq", &distributed_lstsq<float>);
-    module.def("distributed_lstsq", &distributed_lstsq<double>);
-    module.def("distributed_svd", &distributed_svd<float>);
-    module.def("distributed_svd", &distributed_svd<double>);
+    using namespace nb::literals;
+    for_each_type(module, [](auto scalar, auto device, nb::module_& its, const std::string&) {
+        using T = decltype(scalar);
+        using D = decltype(device);
+        its.def("distributed_qr", &distributed_qr<T, D>, "a"_a, "engine"_a, "rank"_a, "size"_a, "link"_a.none(),
+                "with_q"_a, "method"_a, "where"_a, "check_finite"_a);
+        its.def("distributed_lstsq", &distributed_lstsq<T, D>, "a"_a, "b"_a, "engine"_a, "rank"_a, "size"_a,
+                "link"_a.none(), "rcond"_a, "method"_a, "where"_a, "check_finite"_a);
+        its.def("distributed_svd", &distributed_svd<T, D>, "a"_a, "engine"_a, "rank"_a, "size"_a, "link"_a.none(),
+                "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
+    });
     module.def("distributed_merge", &distributed_merge<float>);
     module.def("distributed_merge", &distributed_merge<double>);
     bind_gram_schmidt_over_ranks<float>(module, "DistributedGramSchmidt32");

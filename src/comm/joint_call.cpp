@@ -9,14 +9,23 @@
 namespace quoin {
 
 const char* to_string(RankOperation operation) {
-    static constexpr const char* names[] = {"qr",           "r",
-                                            "form_q",       "take_q",
-                                            "apply_thin_q", "least_squares",
-                                            "svd",          "least_squares or svd",
-                                            "apply_q",      "solve",
-                                            "from_lapack",  "redistribute",
-                                            "merge",        "append",
-                                            "FileQR",       "fail_on_all_ranks"};
+    static constexpr const char* names[] = {"qr",
+                                            "r",
+                                            "form_q",
+                                            "take_q",
+                                            "apply_thin_q",
+                                            "least_squares",
+                                            "svd",
+                                            "least_squares or svd",
+                                            "apply_q",
+                                            "solve",
+                                            "from_lapack",
+                                            "redistribute",
+                                            "merge",
+                                            "append",
+                                            "FileQR",
+                                            "a function of arrays on GPUs",
+                                            "fail_on_all_ranks"};
     return names[static_cast<Index>(operation)];
 }
 
@@ -100,6 +109,13 @@ void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string
     call.attempt([&] { throw InvalidArgument(why); });
     call.agree();
     throw InvalidArgument(why);  // not reached: the ranks agree on the failure
+}
+
+std::vector<Index> agree_on_gpus(Context<Host>& ctx, Communicator& comm, const std::function<Index()>& mine) {
+    JointCall call(ctx, comm, RankOperation::Gpus);
+    Index value = 0;
+    call.attempt([&] { value = mine(); });
+    return call.agree({}, value);
 }
 
 }  // namespace quoin

@@ -27,6 +27,7 @@ enum class RankOperation : Index {
     Merge,
     Append,
     FileQr,
+    Gpus,
     Fail
 };
 /// "qr", "r", "form_q", …
