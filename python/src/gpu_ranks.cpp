@@ -17,11 +17,11 @@
 namespace quoin::python {
 namespace {
 
-#define QUOIN_NCCL_FUNCTIONS(DO)                                                                           \
-    DO(ncclGetUniqueId)                                                                                    \
-    DO(ncclCommInitRank)                                                                                   \
-    DO(ncclCommDestroy) DO(ncclCommAbort) DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) \
-        DO(ncclSend) DO(ncclRecv)
+#define QUOIN_NCCL_FUNCTIONS(DO) \
+    DO(ncclGetUniqueId)          \
+    DO(ncclCommInitRank)         \
+    DO(ncclCommDestroy)          \
+    DO(ncclCommAbort) DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv)
 
 struct Nccl {
 #define QUOIN_DECLARE(name) decltype(&::name) name = nullptr;
