@@ -126,8 +126,7 @@ private:
 
     template <class T>
     void measure(const BatchSpec& spec, DType dtype) {
-        const auto [m, n] = spec.shape;
-        const Index count = spec.count, k = std::min(m, n);
+        const Index m = spec.shape.rows, n = spec.shape.cols, count = spec.count, k = std::min(m, n);
         Matrix<T> normal(m, n * count);
         fill_normal(normal, 1);
         // on a GPU several short calls one after the other, as in a program that enqueues its work
