@@ -99,22 +99,11 @@ public:
             T* const m = buffers.mine();
             for_blocks(chunk, [&](Range block) {
                 read(block, m);
-                for (Index i = 0; i < block.size() * n_; ++i) {
-                    const double value = std::abs(static_cast<double>(m[i]));
-                    part.squares += value * value;
-                    part.sum += value;
-                    part.largest = std::max(part.largest, value);
-                }
+                for (Index i = 0; i < block.size() * n_; ++i) add_entry(part, static_cast<double>(m[i]));
             });
             return part;
         });
-        EntryNorms total;
-        for (const EntryNorms& part : parts) {
-            total.squares += part.squares;
-            total.sum += part.sum;
-            total.largest = std::max(total.largest, part.largest);
-        }
-        return total;
+        return joined(parts);
     }
 
     const std::vector<T>& spectrum_of_M(SpectrumNeeds needs) {
@@ -132,7 +121,7 @@ public:
             w_.Y_ = {};
         }
         minus_Vt_.clear();
-        mu_ = mu;
+        w_.mu_ = mu;
         next_sums_ = sweep(flops(30), [&](Range block, T* const* work, PursuitSums& sums) {
             const Index h = block.size();
             read(block, work[m_]);
@@ -183,7 +172,7 @@ public:
         }
         minus_VW_ = negated<T>(VW.view());
         minus_next_Vt_ = negated<T>(next.Vt.view());
-        mu_ = mu;
+        w_.mu_ = mu;
         PursuitSums found = next_sums_;
         const Shrinkage<T> shrink(mu, w_.lambda_), next_shrink(next_mu, w_.lambda_);
         const T step = static_cast<T>(mu);
@@ -232,8 +221,8 @@ public:
     void go_on(double) {
         if (w_.has_Y_) {
             // Y += μ (M − L − S) = μ (X − L) for X = M − S + Y/μ
-            const Shrinkage<T> shrink(mu_, w_.lambda_);
-            const T step = static_cast<T>(mu_);
+            const Shrinkage<T> shrink(w_.mu_, w_.lambda_);
+            const T step = static_cast<T>(w_.mu_);
             Arena::Frame frame(ctx_.state().arena);
             const ThreadBuffers<T> buffers(frame, ctx_.threads(), buffer_size());
             over_chunks<int>(ctx_, RowChunks(rows(), n_), flops(static_cast<double>(6 * w_.next_.rank + 30)),
@@ -387,10 +376,6 @@ private:
     Matrix<double> G_;  // XᵀX
     Matrix<T> X_;       // of the route by QR
     PursuitSums next_sums_;
-    double mu_ = 0;
-
-public:
-    double mu() const { return mu_; }
 };
 
 template <class T>
@@ -438,7 +423,6 @@ auto RobustPcaOfFrames<T>::pursue(Context<Host>& ctx, RobustPcaOptions<T> option
         const PursuitOutcome outcome = iterate(steps, norms, options);
         f.last = outcome.last;
         f.end = outcome.end;
-        mu_ = steps.mu();
     }
     is_pursued_ = true;
     const Index kept = std::min(carried_, n);

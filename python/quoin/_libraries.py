@@ -26,37 +26,26 @@ def _candidates(soname: str) -> Iterator[str]:
             yield f"{folder}/lib64/{soname}"
 
 
-def _load(soname: str) -> None:
-    """With global symbols, among which the dynamic loader finds those of `_core`."""
+def _load(soname: str, mode: int) -> str:
+    """The name that was loaded: as the process has it, or one of the candidates; empty where there is none."""
     try:
-        ctypes.CDLL(soname, ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)  # the process has it
-        return
-    except OSError:
-        pass
-    for path in _candidates(soname):
-        try:
-            ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
-            return
-        except OSError:
-            pass
-
-
-def nccl() -> str:
-    """The name by which NCCL can be loaded: as the process has it, or one of the candidates; empty where there is none."""
-    soname = "libnccl.so.2"
-    try:
-        ctypes.CDLL(soname, os.RTLD_NOLOAD)  # PyTorch's, JAX's or CuPy's
+        ctypes.CDLL(soname, mode | os.RTLD_NOLOAD)  # PyTorch's, JAX's or CuPy's
         return soname
     except OSError:
         pass
     for path in _candidates(soname):
         try:
-            ctypes.CDLL(path)
+            ctypes.CDLL(path, mode)
             return path
         except OSError:
             pass
     return ""
 
 
+def nccl() -> str:
+    """The name by which NCCL can be loaded; empty where there is none."""
+    return _load("libnccl.so.2", ctypes.RTLD_LOCAL)
+
+
 for _soname in SONAMES:
-    _load(_soname)
+    _load(_soname, ctypes.RTLD_GLOBAL)  # global symbols, among which the dynamic loader finds those of `_core`

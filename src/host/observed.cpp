@@ -15,22 +15,12 @@ EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint
         EntryNorms norms;
         for (Index j = 0; j < M.cols; ++j) {
             for (Index i = rows.begin; i < rows.end; ++i) {
-                if (!seen(observed, i, j)) continue;
-                const double x = std::abs(static_cast<double>(M(i, j)));
-                norms.squares += x * x;
-                norms.sum += x;
-                norms.largest = std::max(norms.largest, x);
+                if (seen(observed, i, j)) add_entry(norms, static_cast<double>(M(i, j)));
             }
         }
         return norms;
     });
-    EntryNorms norms;
-    for (const EntryNorms& part : parts) {
-        norms.squares += part.squares;
-        norms.sum += part.sum;
-        norms.largest = std::max(norms.largest, part.largest);
-    }
-    return norms;
+    return joined(parts);
 }
 
 template <class T, class D>

@@ -2,9 +2,12 @@
 
 // Passes over a matrix some of whose entries are not observed, cut into chunks of rows.
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "host/parallel.hpp"
+#include "primitives/elements.hpp"
 
 namespace quoin::host {
 
@@ -20,6 +23,22 @@ std::vector<Value> over_chunks(Context<Host>& ctx, const RowChunks& chunks, doub
 /// Whether m_ij was observed; without a mask all are.
 inline bool seen(MatrixView<const std::uint8_t> observed, Index i, Index j) {
     return !observed.data || observed(i, j) != 0;
+}
+
+inline void add_entry(EntryNorms& norms, double entry) {
+    const double x = std::abs(entry);
+    norms.squares += x * x;
+    norms.sum += x;
+    norms.largest = std::max(norms.largest, x);
+}
+inline EntryNorms joined(const std::vector<EntryNorms>& parts) {
+    EntryNorms norms;
+    for (const EntryNorms& part : parts) {
+        norms.squares += part.squares;
+        norms.sum += part.sum;
+        norms.largest = std::max(norms.largest, part.largest);
+    }
+    return norms;
 }
 
 }  // namespace quoin::host
