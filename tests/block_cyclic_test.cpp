@@ -74,12 +74,7 @@ void expect_law(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclic layout,
     const Matrix<T> QC = whole<T>(ctx, grid, c_layout, std::as_const(QC_mine).view());
     // tau, the same on all ranks of a process column
     const Matrix<T> tau_mine = f.tau(ctx);
-    const CyclicAxis columns{k, layout.col_block, grid.cols(), layout.first_col};
-    ASSERT_EQ(tau_mine.rows(), columns.local_size(grid.col()));
-    Matrix<T> tau = filled<T>(k, 1, T(0));
-    for (Index l = 0; l < tau_mine.rows(); ++l)
-        tau(columns.global(grid.col(), l), 0) = grid.row() == 0 ? tau_mine(l, 0) : T(0);
-    if (k > 0) grid.comm().all_reduce<T>(ctx, tau.view());
+    const Matrix<T> tau = whole_tau<T>(ctx, grid, layout, tau_mine);
     Matrix<T> tau_of_column = copy<T>(std::as_const(tau_mine).view());
     if (tau_mine.rows() > 0) grid.col_comm().broadcast<T>(ctx, tau_of_column.view());
     EXPECT_TRUE(same_bits<T>(tau_of_column.view(), tau_mine.view()));
@@ -95,26 +90,10 @@ void expect_law(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclic layout,
         whole<T>(ctx, grid, q_layout, std::as_const(in_place).view().col_block({0, q_layout.local_cols(grid)}));
 
     if (grid.comm().rank() != 0) return;
-    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
-    EXPECT_TRUE(is_finite<T>(R.view()));
-    EXPECT_TRUE(is_finite<T>(Q.view()));
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i <= std::min(j, k - 1); ++i) ASSERT_EQ(R(i, j), V_R(i, j));
+    if (k > 0) {
+        EXPECT_LE(difference<T>(Q_again.view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "imported";
     }
-    if (k == 0) return;
-    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
-    EXPECT_LE(residual_error<T>(A, Q.view(), R.view()), bound) << "‖A − QR‖";
-    EXPECT_LE(column_residual_error<T>(A, Q.view(), R.view()), bound) << "max ‖a_j − Q r_j‖";
-    // the reflectors that V and tau say are the Q that products use
-    const auto g = from_lapack<T>(ctx, {copy<T>(V_R.view()), copy<T>(tau.view())});
-    EXPECT_LE(difference<T>(g.form_q(ctx).view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "V, tau";
-    EXPECT_LE(difference<T>(Q_again.view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound) << "imported";
-    Matrix<T> X = copy<T>(C.view());
-    g.apply_q(ctx, Side::Left, Op::Transpose, X.view());
-    EXPECT_LE(difference<T>(QtC.view(), X.view(), k, frobenius_norm<T>(C.view())), bound) << "QᵀC";
-    X = copy<T>(C.view());
-    g.apply_q(ctx, Side::Left, Op::None, X.view());
-    EXPECT_LE(difference<T>(QC.view(), X.view(), k, frobenius_norm<T>(C.view())), bound) << "QC";
+    expect_cyclic_law<T>(ctx, A, {R, Q, V_R, tau, C, QtC, QC}, bound);
 }
 
 TEST(CyclicAxis, CountsAsEntryByEntry) {
