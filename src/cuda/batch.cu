@@ -179,17 +179,10 @@ Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, 
         }
         with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
             constexpr int rows = Kernel::rows, group = Kernel::group;
-            const auto choose = [&](auto constant) {
-                if constexpr (forms_q<T>(rows)) {
-                    if (out.form_q) return factor_columns<T, rows, group, constant, true>;
-                }
-                return factor_columns<T, rows, group, constant, false>;
-            };
-            // of many matrices the fewest instructions, of few the shortest program: H200, f32, 4096 32×32 in 0.046 and 0.064 ms, 20
-            // in 0.017 and 0.015
-            const bool many = size.count > 8 * ctx.state().multiprocessors;
-            auto kernel = choose(std::bool_constant<(rows <= 16)>());
-            if constexpr (rows == 32) kernel = many ? choose(std::true_type()) : kernel;
+            auto kernel = factor_columns<T, rows, group, false>;
+            if constexpr (forms_q<T>(rows)) {
+                if (out.form_q) kernel = factor_columns<T, rows, group, true>;
+            }
             kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out,
                                                                                             first_bad);
         });

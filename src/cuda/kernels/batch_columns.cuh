@@ -4,7 +4,8 @@
 //
 // `Group` lanes hold a matrix, lane l its column l. Several matrices a warp.
 // Step j: lane j leaves x = A(j:m, j) in shared memory. All lanes find s_l = Σ_{i>j} x_i a_il, of which s_j is the norm's, then β, τ
-// and 1/(α − β), each for itself, and update.
+// and 1/(α − β), each for itself, and update. Row j of R goes to shared memory and the rows below move up by one register, so that every
+// step has the same instructions.
 //
 // Products with Q (and Q itself, which is Q I) have the same shape: columns of C in place of A's, reflectors from memory.
 // Bound by latency: a column costs a dot product, a square root and a division one after the other.
@@ -13,43 +14,56 @@
 
 namespace quoin::cuda {
 
-/// a := column j of A. One that is not there is that of a unit matrix: zeros would be scaled at every step.
+template <class T>
+struct alignas(16) Words {
+    static constexpr int count = 16 / sizeof(T);
+    T at[count];
+};
+/// work(i, x_i) for 0 <= i < count, 16 bytes at a time; from the last to the first if `Down`.
+template <int count, bool Down = false, class T, class Work>
+__device__ __forceinline__ void for_words(const T* x, Work work) {
+    constexpr int W = Words<T>::count;
+#pragma unroll
+    for (int word = 0; word < count / W; ++word) {
+        const int first = W * (Down ? count / W - 1 - word : word);
+        const auto words = *reinterpret_cast<const Words<T>*>(x + first);
+#pragma unroll
+        for (int i = 0; i < W; ++i) {
+            const int at = Down ? W - 1 - i : i;
+            work(first + at, words.at[at]);
+        }
+    }
+}
+/// The first `count` entries to memory that is aligned to 16 bytes.
+template <int count, class T, int Rows>
+__device__ __forceinline__ void store_words(const T (&a)[Rows], T* to) {
+    constexpr int W = Words<T>::count;
+#pragma unroll
+    for (int i = 0; i < count; i += W) {
+        Words<T> words;
+#pragma unroll
+        for (int w = 0; w < W; ++w) words.at[w] = a[i + w];
+        *reinterpret_cast<Words<T>*>(to + i) = words;
+    }
+}
+/// Whether words hold column j of A, and nothing else.
+template <int Rows, class T>
+__device__ bool in_words(const typename BatchEntries<T>::One& A, const T* column, int m) {
+    return A.row_stride == 1 && m == Rows && reinterpret_cast<std::uintptr_t>(column) % 16 == 0;
+}
+
+/// a := column j of A, zeros if it is not there.
 template <class T, int Rows>
 __device__ void load_column(const typename BatchEntries<const T>::One& A, Index j, int m, bool exists, T (&a)[Rows]) {
-    constexpr int W = 16 / sizeof(T);
     const T* const p = A.data + j * A.col_stride;
-    if (exists && A.row_stride == 1 && m == Rows && Rows % W == 0 && reinterpret_cast<std::uintptr_t>(p) % 16 == 0) {
-        struct alignas(16) Words {
-            T x[W];
-        };
+    if (exists && in_words<Rows, const T>(A, p, m)) return for_words<Rows>(p, [&](int i, T x) { a[i] = x; });
 #pragma unroll
-        for (int i = 0; i + W <= Rows; i += W) {
-            const Words words = *reinterpret_cast<const Words*>(p + i);
-#pragma unroll
-            for (int w = 0; w < W; ++w) a[i + w] = words.x[w];
-        }
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; ++i) a[i] = exists && i < m ? p[i * A.row_stride] : T(!exists && i == j);
+    for (int i = 0; i < Rows; ++i) a[i] = exists && i < m ? p[i * A.row_stride] : T(0);
 }
 template <class T, int Rows>
 __device__ void store_column(const typename BatchEntries<T>::One& A, Index j, int m, const T (&a)[Rows]) {
-    constexpr int W = 16 / sizeof(T);
     T* const p = A.data + j * A.col_stride;
-    if (A.row_stride == 1 && m == Rows && Rows % W == 0 && reinterpret_cast<std::uintptr_t>(p) % 16 == 0) {
-        struct alignas(16) Words {
-            T x[W];
-        };
-#pragma unroll
-        for (int i = 0; i + W <= Rows; i += W) {
-            Words words;
-#pragma unroll
-            for (int w = 0; w < W; ++w) words.x[w] = a[i + w];
-            *reinterpret_cast<Words*>(p + i) = words;
-        }
-        return;
-    }
+    if (in_words<Rows, T>(A, p, m)) return store_words<Rows>(a, p);
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
         if (i < m) p[i * A.row_stride] = a[i];
@@ -67,173 +81,127 @@ __device__ void reflect_own_column(const T* v, T tau, T (&a)[Rows]) {
     for (int i = 0; i < Rows; ++i) a[i] -= w * v[i];
 }
 
-/// Whether row i is known, while compiling, not to be below row j.
-template <int J>
-__device__ constexpr bool never_below(int i, std::integral_constant<int, J>) {
-    return i <= J;
-}
-__device__ constexpr bool never_below(int, int) { return false; }
-
-/// a_j, First <= j < First + 8.
-template <int First, class T, int Rows, class J>
-__device__ __forceinline__ T entry(J j, const T (&a)[Rows]) {
-    T own = 0;
-#pragma unroll
-    for (int i = First; i < First + 8 && i < Rows; ++i) own = i == j ? a[i] : own;
-    return own;
-}
-/// x := column j below row j, from the lane that has it, to shared memory, with zeros above; `behind` behind it.
-template <int First, class T, int Rows, class J>
-__device__ __forceinline__ void publish_column(J j, const T (&a)[Rows], T behind, T* x) {
-#pragma unroll
-    for (int i = First; i < Rows; ++i) x[i] = i > j ? a[i] : T(0);
-    x[Rows] = behind;
-}
-/// x := what was published, 16 bytes at a time.
-template <int First, class T, int Rows>
-__device__ __forceinline__ void read_column(const T* published, T (&x)[Rows]) {
-    constexpr int W = 16 / sizeof(T);
-    struct alignas(16) Words {
-        T x[W];
-    };
-#pragma unroll
-    for (int i = First; i < Rows; i += W) {
-        const Words words = *reinterpret_cast<const Words*>(published + i);
-#pragma unroll
-        for (int w = 0; w < W; ++w) x[i + w] = words.x[w];
-    }
-}
-template <int First, class T, int Rows, class J>
-__device__ __forceinline__ T dot_own_column(J j, const T (&x)[Rows], const T (&a)[Rows]) {
-    T s[4] = {};
-#pragma unroll
-    for (int i = First; i < Rows; ++i) {
-        if (!never_below(i, j)) s[i % 4] += x[i] * a[i];
-    }
-    return (s[0] + s[1]) + (s[2] + s[3]);
+/// What the lanes of a matrix share: column j from row j on, as step j finds it, and row j of R.
+template <class T, int Rows, int Group>
+struct HeldColumns {
+    /// 16 bytes apart from the next column's banks.
+    alignas(16) T x[Group][Rows + 16 / int(sizeof(T))];
+    T r[Group][Group + 1];
+};
+/// Keeps what was read of `Left` numbers out of registers, where there are too few for them.
+template <int Left, class T>
+__device__ __forceinline__ void forget() {
+    if constexpr (Left * sizeof(T) > 256) asm volatile("" ::: "memory");
 }
 
-/// Step j, of those from First to First + 7. tau: of the lane's own column.
-template <int Group, int First, class T, int Rows, class J>
-__device__ __forceinline__ void factor_column(J j, int lane, T (&a)[Rows], T* published, T& tau) {
-    T x[Rows];
+/// Step j. a_i is the lane's entry of row j + i, 0 <= i < Left, and of row j + 1 + i after it; tau and scale are of the lane's own column.
+template <int Left, int Group, class T, int Rows>
+__device__ __forceinline__ void factor_column(int j, int lane, T (&a)[Rows], HeldColumns<T, Rows, Group>& held, T& tau,
+                                              T& scale) {
+    T* const x = held.x[j];
     const auto find_dots = [&] {
-        if (lane == j) publish_column<First>(j, a, entry<First>(j, a), published);
+        if (lane == j) store_words<Left>(a, x);
         __syncwarp();
-        read_column<First>(published, x);
-        return dot_own_column<First>(j, x, a);
+        T s[4] = {};
+        for_words<Left>(x, [&](int i, T x_i) { s[i % 4] += i > 0 ? x_i * a[i] : T(0); });
+        return (s[0] + s[1]) + (s[2] + s[3]);
     };
-    T s = find_dots(), below = __shfl_sync(~0u, s, j, Group), alpha = published[Rows];
+    T s = find_dots(), below = __shfl_sync(~0u, s, j, Group), alpha = x[0];
+    const auto loses_digits = [&] { return fma(alpha, alpha, below) < least_squares_kept<T>(); };
     int e = 0;
-    if (__any_sync(~0u, fma(alpha, alpha, below) < least_squares_kept<T>())) {
-        // 2^-e x in the place of x, where its squares lose digits
+    if (Group == 32 ? loses_digits() : __any_sync(~0u, loses_digits())) {
+        // 2^-e x in the place of x
         T largest = 0;
 #pragma unroll
-        for (int i = First; i < Rows; ++i) largest = i >= j ? max(largest, abs(a[i])) : largest;
-        const bool small = fma(alpha, alpha, below) < least_squares_kept<T>();
-        e = __shfl_sync(~0u, small && largest > 0 ? ilogb(largest) : 0, j, Group);
+        for (int i = 0; i < Left; ++i) largest = max(largest, abs(a[i]));
+        e = __shfl_sync(~0u, loses_digits() && largest > 0 ? ilogb(largest) : 0, j, Group);
         if (lane == j) {
 #pragma unroll
-            for (int i = First; i < Rows; ++i) a[i] = i >= j ? scalbn(a[i], -e) : a[i];
+            for (int i = 0; i < Left; ++i) a[i] = scalbn(a[i], -e);
         }
         __syncwarp();
         s = find_dots();
         below = __shfl_sync(~0u, s, j, Group);
-        alpha = published[Rows];
+        alpha = x[0];
     }
     const Reflector<T> h(alpha, below);
-    const T own = entry<First>(j, a);
-    // w = τ (a_jl + vᵀa_l), a_l −= v w behind column j; v itself in it
-    const T w = lane > j ? h.tau * fma(h.scale, s, own) : T(0), factor = lane == j ? h.scale : -w * h.scale;
-#pragma unroll
-    for (int i = First; i < Rows; ++i) {
-        if (never_below(i, j)) continue;
-        const T base = lane == j && i > j ? T(0) : a[i];
-        a[i] = fma(factor, x[i], base);
-    }
-    const T row = lane == j ? (e == 0 ? h.beta : scalbn(h.beta, e)) : own - w;
-#pragma unroll
-    for (int i = First; i < First + 8 && i < Rows; ++i) a[i] = i == j ? row : a[i];
-    if (lane == j) tau = h.tau;
+    // w = τ (a_j + vᵀa), a −= v w, on the right of column j
+    const T own = a[0], w = lane > j ? h.tau * fma(h.scale, s, own) : T(0), factor = -w * h.scale;
+    forget<Left, T>();
+    for_words<Left>(x, [&](int i, T x_i) {
+        if (i > 0) a[i - 1] = fma(factor, x_i, a[i]);
+    });
+    a[Left - 1] = 0;
+    held.r[j][lane] = lane == j ? (e == 0 ? h.beta : scalbn(h.beta, e)) : own - w;
+    if (lane == j) tau = h.tau, scale = h.scale;
+}
+/// Step j of Q := H_0 ⋯ H_{k−1} I, from the last: c_i is the lane's entry of row j + 1 + i of H_{j+1} ⋯ I, and of row j + i after it.
+template <int Left, int Group, class T, int Rows>
+__device__ __forceinline__ void form_column(int j, int lane, const HeldColumns<T, Rows, Group>& held, T tau, T scale,
+                                            T (&c)[Rows]) {
+    const T* const x = held.x[j];
+    T s[4] = {};
+    for_words<Left>(x, [&](int i, T x_i) { s[i % 4] += i > 0 ? x_i * c[i - 1] : T(0); });
+    // w = τ (c_j + vᵀc), c −= v w
+    const T own = lane == j, scale_j = __shfl_sync(~0u, scale, j, Group),
+            w = __shfl_sync(~0u, tau, j, Group) * fma(scale_j, (s[0] + s[1]) + (s[2] + s[3]), own),
+            factor = -w * scale_j;
+    forget<Left, T>();
+    for_words<Left, true>(x, [&](int i, T x_i) {
+        if (i > 0) c[i] = fma(factor, x_i, c[i - 1]);
+    });
+    c[0] = own - w;
 }
 
-/// step(j) for j from First up to First + 7, below `last`; or down. If `Constant`, each step has instructions of its own, which leave
-/// out what is above its column.
-template <bool Constant, int First, bool Up, class Step>
-__device__ __forceinline__ void for_each_step(int last, Step step) {
-    if constexpr (Constant) {
-        unrolled<8>([&](auto x) {
-            constexpr auto j = std::integral_constant<int, First + (Up ? x : 7 - x)>();
-            if (j < last) step(j);
-        });
-    } else if (Up) {
-        for (int j = First; j < last; ++j) step(j);
-    } else {
-        for (int j = last - 1; j >= First; --j) step(j);
-    }
-}
-/// Two columns in shared memory, for steps to take turns: 16 bytes apart from the next matrix's banks.
-template <class T, int Rows>
-using Published = T[2][Rows + 16 / int(sizeof(T))];
+/// Steps that have as many rows as the first of them.
+inline constexpr int steps_alike = 8;
 
-/// The steps from First on.
-template <int Group, bool Constant, int First, class T, int Rows>
-__device__ __forceinline__ void factor_columns_from(int k, int lane, T (&a)[Rows], Published<T, Rows>& published,
-                                                    T& tau) {
-    if constexpr (First < Group && First < Rows) {
-        for_each_step<Constant, First, true>(
-            min(First + 8, k), [&](auto j) { factor_column<Group, First>(j, lane, a, published[j % 2], tau); });
-        factor_columns_from<Group, Constant, First + 8>(k, lane, a, published, tau);
-    }
+template <int Left, int Group, class T, int Rows>
+__device__ __forceinline__ void factor_columns_from(int k, int lane, T (&a)[Rows], HeldColumns<T, Rows, Group>& held,
+                                                    T& tau, T& scale) {
+    constexpr int first = Rows - Left;
+#pragma unroll 1
+    for (int j = first; j < min(first + steps_alike, k); ++j)
+        factor_column<Left, Group>(j, lane, a, held, tau, scale);
+    if constexpr (Left > steps_alike && first + steps_alike < Group)
+        factor_columns_from<Left - steps_alike, Group>(k, lane, a, held, tau, scale);
 }
-/// c, a column of a unit matrix, := that of Q, by the reflectors from First on.
-template <int Group, bool Constant, int First, class T, int Rows>
-__device__ __forceinline__ void form_columns_from(int k, int lane, const T (&a)[Rows], Published<T, Rows>& published,
-                                                  T tau, T (&c)[Rows]) {
-    if constexpr (First < Group && First < Rows) {
-        form_columns_from<Group, Constant, First + 8>(k, lane, a, published, tau, c);
-        for_each_step<Constant, First, false>(min(First + 8, k), [&](auto j) {
-            T* const shared = published[j % 2];
-            if (lane == j) publish_column<First>(j, a, tau, shared);
-            __syncwarp();
-            T x[Rows];
-            read_column<First>(shared, x);
-            // w = τ (c_j + vᵀc), c −= v w
-            const T own = entry<First>(j, c), w = shared[Rows] * (own + dot_own_column<First>(j, x, c));
-#pragma unroll
-            for (int i = First; i < Rows; ++i) {
-                if (!never_below(i, j)) c[i] = fma(-w, x[i], c[i]);
-                if (i < First + 8 && i == j) c[i] = own - w;
-            }
-        });
-    }
+template <int Left, int Group, class T, int Rows>
+__device__ __forceinline__ void form_columns_from(int k, int lane, const HeldColumns<T, Rows, Group>& held, T tau,
+                                                  T scale, T (&c)[Rows]) {
+    constexpr int first = Rows - Left;
+    if constexpr (Left > steps_alike && first + steps_alike < Group)
+        form_columns_from<Left - steps_alike, Group>(k, lane, held, tau, scale, c);
+#pragma unroll 1
+    for (int j = min(first + steps_alike, k) - 1; j >= first; --j)
+        form_column<Left, Group>(j, lane, held, tau, scale, c);
 }
 
-inline constexpr int column_threads = 128;
+/// Of a block, whose lanes wait for each other only.
+inline constexpr int column_threads = 32;
 
 /// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix. The first output may
 /// be A.
-template <class T, int Rows, int Group, bool Constant, bool FormQ>
+template <class T, int Rows, int Group, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
     factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
-    __shared__ alignas(16) Published<T, Rows> shared[column_threads / Group];
-    auto& published = shared[threadIdx.x / Group];
+    __shared__ HeldColumns<T, Rows, Group> shared[column_threads / Group];
+    auto& held = shared[threadIdx.x / Group];
     const int lane = threadIdx.x % Group;
     const Index b = Index(blockIdx.x) * (column_threads / Group) + threadIdx.x / Group;
-    const bool exists = b < size.count && lane < size.n;
-    T a[Rows], tau = 0;
-    load_column<T, Rows>(A[min(b, size.count - 1)], lane, size.m, exists, a);
+    bool writes = b < size.count && lane < size.n;
+    T a[Rows];
+    // the last matrix again where there is none
+    load_column<T, Rows>(A[min(b, size.count - 1)], lane, size.m, lane < size.n, a);
     T largest = 0, finite = 0;
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
         largest = max(largest, abs(a[i]));
         finite += a[i] * 0;
     }
-    bool writes = exists;
     if (first_bad) {
-        const unsigned bad = __ballot_sync(~0u, !(finite == 0)), mine = ~0u >> (32 - Group)
-                                                                                   << (threadIdx.x % 32 - lane);
-        if (bad & mine) {
+        const unsigned bad = __ballot_sync(~0u, !(finite == 0)), mine = ~0u >> (32 - Group) << (threadIdx.x - lane);
+        if (writes && (bad & mine)) {
             atomicMin(first_bad, static_cast<unsigned long long>(b));
             writes = false;
         }
@@ -243,29 +211,25 @@ __global__ void __launch_bounds__(column_threads)
 #pragma unroll
         for (int i = 0; i < Rows; ++i) a[i] = scalbn(a[i], -e);
     }
-    factor_columns_from<Group, Constant, 0>(size.k, lane, a, published, tau);
+    T tau = 0, scale = 0;
+    factor_columns_from<Rows, Group>(size.k, lane, a, held, tau, scale);
+    __syncwarp();
 
     const bool upper = out.kept == Factor::R;
-    if constexpr (FormQ) {
-        T c[Rows];
 #pragma unroll
-        for (int i = 0; i < Rows; ++i) c[i] = i == lane;
-        __syncwarp();
-        form_columns_from<Group, Constant, 0>(size.k, lane, a, published, tau, c);
-        if (writes && lane < size.k) store_column<T, Rows>(out.second[b], lane, size.m, c);
+    for (int i = 0; i < Rows; ++i) {
+        a[i] = i <= lane ? held.r[min(i, Group - 1)][lane] : upper ? T(0) : scale * held.x[lane][i - lane];
+        if (e != 0 && i <= lane) a[i] = scalbn(a[i], e);
+    }
+    if (writes) store_column<T, Rows>(out.first[b], lane, upper ? size.k : size.m, a);
+    if constexpr (FormQ) {
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) a[i] = 0;
+        form_columns_from<Rows, Group>(size.k, lane, held, tau, scale, a);
+        if (writes && lane < size.k) store_column<T, Rows>(out.second[b], lane, size.m, a);
     } else if (!upper && writes && lane < size.k) {
         out.second[b](lane, 0) = tau;
     }
-    if (!writes) return;
-    if (e != 0) {
-#pragma unroll
-        for (int i = 0; i < Rows; ++i) a[i] = i <= lane ? scalbn(a[i], e) : a[i];
-    }
-    if (upper) {
-#pragma unroll
-        for (int i = 0; i < Rows; ++i) a[i] = i <= lane ? a[i] : T(0);
-    }
-    store_column<T, Rows>(out.first[b], lane, upper ? size.k : size.m, a);
 }
 
 /// C := op(Q) C of p columns, Group at a time; of the unit matrix where `from` has no data.

@@ -96,13 +96,6 @@ __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& 
     return finite == 0;
 }
 
-/// The reflectors of panel i of matrix b in memory.
-template <class S>
-struct StripPanel {
-    using T = typename S::Scalar;
-    const T *image, *t;
-    int first;  ///< the tile of its diagonal block
-};
 template <class S>
 __device__ typename S::Scalar* image_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b,
                                         int piece) {
@@ -113,46 +106,67 @@ __device__ typename S::Scalar* square_of(const StripSize& size, const StripFacto
                                          int panel, int which) {
     return F.squares + ((b * size.panels + panel) * 2 + which) * S::Width * S::Width;
 }
+/// Where a thread finds V and T of a matrix's panels.
 template <class S>
-__device__ StripPanel<S> panel_of(const StripSize& size, const StripFactors<typename S::Scalar>& F, Index b, int i) {
-    return {image_of<S>(size, F, b, i), square_of<S>(size, F, b, i, 1), i * S::H};
-}
-
-/// Starts the copies of this warp's tiles of V in one chunk, zeros above its diagonal block and below A, and with the first of T if
-/// `with_t`. Each warp copies what it reads of V.
-template <class S>
-__device__ void fetch_chunk(StripShared<S>& s, const StripPanel<S>& panel, int tiles, int chunk, bool with_t) {
+struct PanelCopies {
     using T = typename S::Scalar;
-    constexpr int unit = 16 / int(sizeof(T));
+    static constexpr int unit = 16 / int(sizeof(T)), square = S::Width * S::Width;
+
+    __device__ PanelCopies(const StripSize& size, const StripFactors<T>& F, Index b)
+        : squares(square_of<S>(size, F, b, 0, 1)), image(size.tiles * S::tile) {
+        const StripThread<S> me;
+        own = image_of<S>(size, F, b, 0) + me.tile(0) * S::tile + me.lane * unit;
+        past = size.tiles - me.tile(0);
+    }
+    __device__ const T* t(int panel) const { return squares + panel * Index(2 * square); }
+
+    const T *own, *squares;  ///< of panel 0: 16 bytes of the warp's first tile; T
+    int image, past;         ///< entries of a panel's V; tiles from the warp's first one on
+};
+
+/// Starts the copies of this warp's tiles of V in one chunk, a constant, zeros above its diagonal block and below A, and with the first of
+/// T if `with_t`. Each warp copies what it reads of V.
+template <class S, class Chunk>
+__device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies<S>& copies, int panel, Chunk chunk,
+                                            bool with_t) {
+    using T = typename S::Scalar;
+    constexpr int unit = copies.unit, bytes = S::tile * int(sizeof(T));
     const StripThread<S> me;
-    const T* const from = panel.image + Index(me.tile(0)) * S::tile + me.lane * unit;
+    const int first = panel * S::H, above = first - me.tile(0);
+    const T* const from = copies.own + panel * Index(copies.image);
     T* const to = s.V + me.place(0) * S::tile + me.lane * unit;
-    for_active_groups<S>(chunk, panel.first, [&](int start, auto n) {
-#pragma unroll
-        for (int r = start; r < start + n; ++r) {
-            const bool exists = me.tile(r) >= panel.first && me.tile(r) < tiles;
-#pragma unroll
-            for (int x = 0; x < S::tile; x += 32 * unit) {
-                if (S::tile % (32 * unit) == 0 || x + me.lane * unit < S::tile)
-                    copy_async<16>(to + r * S::warps * S::tile + x, from + r * S::all_warps * S::tile + x,
-                                   exists ? unit : 0);
-            }
-        }
-    });
+    const auto copy = [&](auto r, bool exists) {
+        unrolled<(bytes + 511) / 512>([&](auto part) {
+            if (bytes % 512 == 0 || 512 * part + 16 * me.lane < bytes)
+                copy_async_at<bytes * S::warps * r + 512 * part, bytes * S::all_warps * r + 512 * part>(to, from,
+                                                                                                        exists);
+        });
+    };
+    constexpr int start = chunk * S::chunk, last = start + S::chunk - 1;
+    if (start * S::all_warps >= above && last * S::all_warps < copies.past) {
+        unrolled<S::chunk>([&](auto x) { copy(std::integral_constant<int, start + x>(), true); });
+    } else {
+        for_active_groups<S>(chunk, first, [&](auto r, auto n) {
+            unrolled<n>([&](auto x) {
+                constexpr int tile = (r + x) * S::all_warps;
+                copy(std::integral_constant<int, r + x>(), tile >= above && tile < copies.past);
+            });
+        });
+    }
     if (chunk == 0 && with_t) {
 #pragma unroll
-        for (int x = 0; x < StripShared<S>::square; x += S::threads * unit) {
-            if (const int at = x + threadIdx.x * unit; at < StripShared<S>::square)
-                copy_async<16>(s.t + at, panel.t + at, unit);
+        for (int x = 0; x < copies.square; x += S::threads * unit) {
+            if (const int at = x + threadIdx.x * unit; at < copies.square)
+                copy_async<16>(s.t + at, copies.t(panel) + at, unit);
         }
     }
 }
 
 /// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by the last warp, and
-/// may be what brings T; `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
-template <int panels, class S, class Meanwhile, class Next>
+/// may be what brings T; `seen()` by all, after it; `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
+template <int panels, class S, class Meanwhile, class Seen, class Next>
 __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, bool transpose,
-                                            Meanwhile meanwhile, Next next) {
+                                            Meanwhile meanwhile, Seen seen, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     constexpr int Width = S::Width, H = S::H, M = S::M, square = Width * Width;
@@ -162,12 +176,17 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     const int g = me.g, q = me.q;
     {
         // scale W = VᵀC over the rows of this warp
+        T acc[S::sums][M][H * panels][4];
         unrolled<S::chunks>([&](auto chunk) {
+            constexpr int step = Tile::tiles, apart = S::warps * S::tile, past = (chunk + 1) * S::chunk;
+            constexpr bool first_sums = past <= S::summed;
+            if constexpr ((past - S::chunk) % S::summed == 0) {
+#pragma unroll
+                for (int x = 0; x < S::sums * M * H * panels * 4; ++x) (&acc[0][0][0][0])[x] = 0;
+            }
             wait_for_copies<S::chunks - 1 - chunk>();
             __syncwarp();
-            constexpr int step = Tile::tiles, apart = S::warps * S::tile;
-            T acc[S::sums][M][H * panels][4] = {};
-            for_active_groups<S>(chunk, first, [&](int start, auto n) {
+            for_active_groups<S>(chunk, first, [&](auto start, auto n) {
 #pragma unroll
                 for (int r = start; r < start + n; r += step) {
                     const bool pair = step == 2 && r + 1 < start + n;
@@ -203,6 +222,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
                     }
                 }
             });
+            if constexpr (past % S::summed != 0) return;
             // read all, then write all: a read would wait for the write before it
             constexpr int pairs = H * H * panels;
             const auto at = [&](int x) -> Pair<T>& {
@@ -211,7 +231,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
             };
             Pair<T> sums[pairs] = {};
 #pragma unroll
-            for (int x = 0; chunk > 0 && x < pairs; ++x) sums[x] = at(x);
+            for (int x = 0; !first_sums && x < pairs; ++x) sums[x] = at(x);
 #pragma unroll
             for (int x = 0; x < pairs; ++x) {
                 const int h = x % (H * panels), half = x / (H * panels);
@@ -220,7 +240,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
                     T sum = acc[0][half / 2][h][2 * (half % 2) + e];
 #pragma unroll
                     for (int of = 1; of < S::sums; ++of) sum += acc[of][half / 2][h][2 * (half % 2) + e];
-                    sums[x].at[e] = chunk == 0 ? sum : sums[x].at[e] + sum;
+                    sums[x].at[e] = first_sums ? sum : sums[x].at[e] + sum;
                 }
             }
 #pragma unroll
@@ -233,6 +253,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
         if (me.warp == S::warps - 1) meanwhile();
     }
     __syncthreads();
+    seen();
     // −U = −op(T) W, a 16×8 tile a warp
     for (int of = me.warp; of < M * H * panels; of += S::warps) {
         const int mi = of % M, h = of / M;
@@ -481,6 +502,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
         const int first_piece = static_cast<int>(in_group / members) * S::panels,
                   pieces = min(S::panels, size.pieces - first_piece), before = min(first_piece, size.panels);
         T* const images = image_of<S>(size, F, b, first_piece);
+        const PanelCopies<S> copies(size, F, b);
         int ready_v = 0, ready_t = 0;
         bool fetched = false;
         const auto look = [&] {
@@ -498,9 +520,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
                                         images, pieces);
             }
             if (i == before) break;
-            const auto fetch = [&](int panel, int chunk) {
-                fetch_chunk<S>(s, panel_of<S>(size, F, b, panel), size.tiles, chunk, ready_t > panel);
-            };
+            const auto fetch = [&](int panel, auto chunk) { fetch_chunk(s, copies, panel, chunk, ready_t > panel); };
             if (!fetched) {
                 if (ready_v <= i) {
                     __syncthreads();
@@ -526,15 +546,15 @@ __global__ void __launch_bounds__(S::threads, blocks)
                     }
                     if (ready_t > i) return;
                     __syncwarp();
-                    const auto* const t = reinterpret_cast<const uint4*>(panel_of<S>(size, F, b, i).t);
+                    const auto* const t = reinterpret_cast<const uint4*>(copies.t(i));
                     for (int at = threadIdx.x % 32; at < int(sizeof(s.t) / sizeof(*t)); at += 32)
                         reinterpret_cast<uint4*>(s.t)[at] = t[at];
                 },
-                [&](int chunk) {
-                    if (chunk == 0) {
-                        ready_v = s.ready_v, ready_t = s.ready_t;
-                        fetched = i + 1 < before && ready_v > i + 1;
-                    }
+                [&] {
+                    ready_v = s.ready_v, ready_t = s.ready_t;
+                    fetched = i + 1 < before && ready_v > i + 1;
+                },
+                [&](auto chunk) {
                     if (fetched) fetch(i + 1, chunk);
                     commit_copies();
                 });
@@ -548,7 +568,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
             if constexpr (S::panels > 1) {
                 move_panels_left(C, s);
                 apply_panel<S::panels - 1>(
-                    C, s, cluster, panel * S::H, true, [] {}, [](int) {});
+                    C, s, cluster, panel * S::H, true, [] {}, [] {}, [](auto) {});
                 store_r_rows<S::panels - 1>(C, s, panel * S::H, min((panel + 1) * S::H, size.tiles), size.tiles,
                                             images + Index(of_strip + 1) * size.tiles * S::tile, pieces - of_strip - 1);
             }
@@ -569,7 +589,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
     const Index strips = (p + S::columns - 1) / S::columns;
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
-        const Index b = x % size.count, strip = x / size.count, first_col = strip * S::columns;
+        // of a unit matrix the last columns take longest
+        const Index b = x % size.count, strip = strips - 1 - x / size.count, first_col = strip * S::columns;
         S C;
         if (identity) {
             constexpr int e = 7;
@@ -587,17 +608,16 @@ __global__ void __launch_bounds__(S::threads, blocks)
             load_strip(C, s, cluster, from[b], size.m, first_col, p);
         }
         const int panels = identity ? static_cast<int>(min(Index(size.panels), (strip + 1) * S::panels)) : size.panels;
-        const auto fetch = [&](int step, int chunk) {
-            if (step < panels)
-                fetch_chunk<S>(s, panel_of<S>(size, F, b, transpose ? step : panels - 1 - step), size.tiles, chunk,
-                               true);
+        const PanelCopies<S> copies(size, F, b);
+        const auto fetch = [&](int step, auto chunk) {
+            if (step < panels) fetch_chunk(s, copies, transpose ? step : panels - 1 - step, chunk, true);
             commit_copies();
         };
         unrolled<S::chunks>([&](auto chunk) { fetch(0, chunk); });
         for (int step = 0; step < panels; ++step) {
             apply_panel<S::panels>(
-                C, s, cluster, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {},
-                [&](int chunk) { fetch(step + 1, chunk); });
+                C, s, cluster, (transpose ? step : panels - 1 - step) * S::H, transpose, [] {}, [] {},
+                [&](auto chunk) { fetch(step + 1, chunk); });
         }
         const auto target = to[b];
 #pragma unroll

@@ -22,6 +22,15 @@ __device__ __forceinline__ void copy_async(T* to, const T* from, Index valid) {
     }
 }
 
+/// 16 bytes from from + from_offset to to + to_offset, in bytes; zeros unless they exist.
+template <int to_offset, int from_offset, class T>
+__device__ __forceinline__ void copy_async_at(T* to, const T* from, bool exists) {
+    asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, %2;" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(exists ? 16 : 0), "n"(to_offset), "n"(from_offset)
+                 : "memory");
+}
+
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 /// Waits until at most `pending` of this thread's groups are under way.

@@ -93,7 +93,7 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
     T sums[M][H][4] = {};
     unrolled<S::chunks>([&](auto chunk) {
         T acc[parts][M][H][4] = {};
-        for_active_groups<S>(chunk, first, [&](int start, auto n) {
+        for_active_groups<S>(chunk, first, [&](auto start, auto n) {
 #pragma unroll
             for (int r = start; r < start + n; r += step) {
                 Word words[H][parts][2] = {};
@@ -248,7 +248,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
     const StripThread<S> me;
     normalize_columns(C, s, cluster, first);
     store_with_gram(
-        C, s, cluster, first, [](int, auto) {}, [] {});
+        C, s, cluster, first, [](auto, auto) {}, [] {});
     if (me.warp < 2 * chain_warps) factor_gram(s, r_block);
     __syncthreads();
     T growth = 0;
@@ -258,12 +258,12 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
         __syncthreads();  // s.dots takes the place of these sums
         return false;
     }
-    add_product<true, 1>(C, s, first, [](int) {});
+    add_product<true, 1>(C, s, first, [](auto) {});
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
     store_with_gram(
         C, s, cluster, first,
-        [&](int start, auto n) {
+        [&](auto start, auto n) {
             __syncwarp();
 #pragma unroll
             for (int r = start; r < start + n; ++r) {

@@ -29,7 +29,9 @@ struct Strip {
                          tile = 8 * Width;
     /// Tiles whose copies arrive together.
     static constexpr int chunk = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : R, chunks = R / chunk;
-    static_assert(R % chunk == 0 && (Width == 16 || Width == 32));
+    /// Tiles whose products go to one sum of the tensor cores.
+    static constexpr int summed = R < 8 ? R : 8;
+    static_assert(R % chunk == 0 && R % summed == 0 && summed % chunk == 0 && (Width == 16 || Width == 32));
     /// Tiles whose products are one block of instructions, and sums that they go to in turn, the same for any number of panels: what
     /// follows one another must not depend on it.
     static constexpr int group = columns >= 32 ? 2 : chunk, sums = std::is_same_v<T, double> && Width == 16 ? 2 : 1;
@@ -151,14 +153,14 @@ private:
     T first, second;
 };
 
-/// work(r, n) for the slots r, …, r + n − 1 of each group of a chunk that has rows of a V from tile `first` on; n is a constant.
-template <class S, class Work>
-__device__ __forceinline__ void for_active_groups(int chunk, int first, Work work) {
+/// work(r, n), both constants, for the slots r, …, r + n − 1 of each group of a chunk, a constant, that has rows of a V from tile `first` on.
+template <class S, class Chunk, class Work>
+__device__ __forceinline__ void for_active_groups(Chunk, int first, Work work) {
     const StripThread<S> me;
     unrolled<(S::chunk + S::group - 1) / S::group>([&](auto x) {
-        constexpr int start = x * S::group, n = S::chunk - start < S::group ? S::chunk - start : S::group;
-        const int r = chunk * S::chunk + start;
-        if (me.tile(r + n - 1) >= first) work(r, std::integral_constant<int, n>());
+        constexpr int start = x * S::group, n = S::chunk - start < S::group ? S::chunk - start : S::group,
+                      r = Chunk() * S::chunk + start;
+        if (me.tile(r + n - 1) >= first) work(std::integral_constant<int, r>(), std::integral_constant<int, n>());
     });
 }
 
@@ -328,15 +330,19 @@ template <bool replaces, int panels, class S, class Next>
 __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
-    constexpr int M = S::M * panels;
+    constexpr int M = S::M * panels, depths = S::Width / Tile::depth;
     const StripThread<S> me;
+    Operand<T, 4> a[M];
+    const auto load_operands = [&](int kk) {
+#pragma unroll
+        for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk, mi, me.lane);
+    };
+    if (depths == 1) load_operands(0);
     unrolled<S::chunks>([&](auto chunk) {
 #pragma unroll
-        for (int kk = 0; kk < S::Width / Tile::depth; ++kk) {
-            Operand<T, 4> a[M];
-#pragma unroll
-            for (int mi = 0; mi < M; ++mi) a[mi] = s.u.get(kk, mi, me.lane);
-            for_active_groups<S>(chunk, first, [&](int start, auto n) {
+        for (int kk = 0; kk < depths; ++kk) {
+            if (depths > 1) load_operands(kk);
+            for_active_groups<S>(chunk, first, [&](auto start, auto n) {
                 Operand<T, 2> b[n];
 #pragma unroll
                 for (int x = 0; x < n; ++x) b[x] = Tile::right(s.V + me.place(start + x) * S::tile, kk, me.lane);
@@ -360,7 +366,7 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
             });
         }
         __syncwarp();
-        next(static_cast<int>(chunk));
+        next(chunk);
     });
 }
 
