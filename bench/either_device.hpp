@@ -1,18 +1,20 @@
 #pragma once
 
-// What a study on either device needs: the device's context, the time of some work there, and LAPACK's routines one matrix after the
-// other.
+// What a study on either device needs: the device's context, the time of some work there, random matrices, and LAPACK's routines one
+// matrix after the other.
 
 #include <fmt/format.h>
 
 #include "bench.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
+#include "random_matrix.hpp"
 #include "reference_lapack.hpp"
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "cusolver_qr.hpp"
 #include "device.hpp"
+#include "random.hpp"
 #endif
 
 namespace quoin::cli {
@@ -46,6 +48,17 @@ struct Clock<Host> {
         return watch.seconds();
     }
 };
+/// Standard normal entries.
+template <class T>
+void fill(Context<Host>&, Matrix<T>& A) {
+    fill_normal(A, /*seed=*/1);
+}
+template <class T, class D>
+Matrix<T, D> copied(Context<D>& ctx, const Matrix<T, D>& A) {
+    Matrix<T, D> B(ctx, A.rows(), A.cols());
+    copy<T>(ctx, A.view(), B.view());
+    return B;
+}
 /// LAPACK, a matrix after the other.
 template <class T, class D>
 class Loop;
@@ -75,6 +88,10 @@ struct Clock<Cuda> {
     }
     bench::EventTimer timer;
 };
+template <class T>
+void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
+    bench::fill_normal(ctx, A);
+}
 template <class T>
 class Loop<T, Cuda> {
 public:

@@ -1,6 +1,11 @@
-"""numpy.linalg.qr and scipy.linalg.qr with and without libquoin_lapack.so, alternating; run by a Python that uses the
-system's LAPACK:  /usr/bin/python3 bench/lapack_preload.py build/lib/libquoin_lapack.so [MxN ...]"""
+"""Times numpy.linalg.qr and scipy.linalg.qr with and without libquoin_lapack.so, alternating.
 
+    /usr/bin/python3 bench/lapack_preload.py build/lib/libquoin_lapack.so [MxN ...]
+
+Run it by a Python that uses the system's LAPACK.
+"""
+
+import argparse
 import os
 import statistics
 import subprocess
@@ -37,9 +42,13 @@ def seconds(call, m, n, library):
 
 
 def main():
-    library = os.path.abspath(sys.argv[1])
-    shapes = [tuple(map(int, text.split("x"))) for text in sys.argv[2:]]
-    for m, n in shapes or [(1000000, 192), (110592, 100), (1000, 1000), (100, 100)]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library", type=os.path.abspath, help="libquoin_lapack.so")
+    parser.add_argument("shapes", nargs="*", metavar="MxN", default=["1000000x192", "110592x100", "1000x1000", "100x100"],
+                        help="rows and columns (default: 1000000x192 110592x100 1000x1000 100x100)")
+    arguments = parser.parse_args()
+    library = arguments.library
+    for m, n in (map(int, text.split("x")) for text in arguments.shapes):
         for name, call in CALLS.items():
             with_quoin, without = [], []
             for _ in range(3 if m * n > 1e8 else 5):

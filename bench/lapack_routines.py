@@ -1,11 +1,13 @@
-"""Every routine of libquoin_lapack.so against the system's of the same name, alternating in one process, f64:
+"""Times every routine of libquoin_lapack.so and the system's of the same name, alternating in one process, f64.
+
     /usr/bin/python3 bench/lapack_routines.py build/lib/libquoin_lapack.so [SYSTEM_LAPACK.so] [MxN ...] [ROUTINE ...]
 
-One line a call: seconds by the system, by Quoin, their ratio. `p` is the number of columns of C or of right-hand sides."""
+One line a call: seconds by the system, by Quoin, their ratio. `p` is the number of columns of C or of right-hand sides.
+"""
 
+import argparse
 import ctypes
 import os
-import sys
 import time
 
 import numpy as np
@@ -112,7 +114,10 @@ def cases(system, m, n):
 
 
 def main():
-    arguments = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("arguments", nargs="+", metavar="LIBRARY | MxN | ROUTINE",
+                        help="libquoin_lapack.so and, behind it, another LAPACK; shapes; routines (default: all)")
+    arguments = parser.parse_args().arguments
     libraries = [a for a in arguments if os.path.exists(a)]
     names = [a for a in arguments if a not in libraries]
     shapes = [tuple(map(int, a.split("x"))) for a in names if a[0].isdigit()] or SHAPES

@@ -5,7 +5,7 @@
     python3 bench/orthogonality.py docs/pictures/orthogonality.csv docs/pictures/orthogonality.svg
 """
 
-import sys
+import argparse
 
 import matplotlib
 
@@ -63,6 +63,8 @@ def main(source, target):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", help="the CSV file that quoin bench wrote")
+    parser.add_argument("picture", help="the SVG file to write")
+    arguments = parser.parse_args()
+    main(arguments.results, arguments.picture)

@@ -50,9 +50,7 @@ PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
     return {shape, plan.method};
 }
 
-std::string or_dash(double value, const char* unit = "") {
-    return value < 0 ? "−" : fmt::format("{:.4g}{}", value, unit);
-}
+std::string seconds_or_dash(double value) { return value < 0 ? "−" : fmt::format("{:.4g} s", value); }
 
 template <class T>
 class OutOfCoreBench {
@@ -146,12 +144,12 @@ private:
         results_.say(
             "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
             "be\n",
-            "busy:", or_dash(times.in, " s"), or_dash(times.out, " s"), or_dash(times.products, " s"),
-            or_dash(times.panels, " s"), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
+            "busy:", seconds_or_dash(times.in), seconds_or_dash(times.out), seconds_or_dash(times.products),
+            seconds_or_dash(times.panels), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
         if (paper.block > 0) {
             results_.say("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
-                         "the paper, on a V100:", or_dash(paper.in, " s"), or_dash(paper.out, " s"),
-                         or_dash(paper.products, " s"), or_dash(paper.panels, " s"), paper.block);
+                         "the paper, on a V100:", seconds_or_dash(paper.in), seconds_or_dash(paper.out),
+                         seconds_or_dash(paper.products), seconds_or_dash(paper.panels), paper.block);
         }
         JsonLine line;
         line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype_of<T>));

@@ -12,6 +12,7 @@
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
 """
 
+import argparse
 import glob
 import os
 import sys
@@ -378,6 +379,6 @@ def main(directory):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", help="the folder of the CSV files")
+    main(parser.parse_args().directory)

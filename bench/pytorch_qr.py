@@ -8,6 +8,7 @@ tensors and copies A where it must, which counts. Events around the call, the me
 30) after two. Quoin's columns are those that the file holds.
 """
 
+import argparse
 import statistics
 import sys
 
@@ -63,10 +64,11 @@ def seconds_on_gpu(m, n, dtype, op):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", help="results of quoin bench as CSV, to which rows are added")
+    arguments = parser.parse_args()
     import torch
 
-    for path in sys.argv[1:]:
+    for path in arguments.files:
         rows = pytorch_rows(bench_csv.read(path), seconds_on_gpu)
         bench_csv.append(path, rows, f"pytorch: {torch.__version__}")

@@ -8,6 +8,7 @@ brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the s
 of wall time to the tolerance, behind a run of three iterations.
 """
 
+import argparse
 import sys
 import time
 
@@ -98,9 +99,10 @@ def pursuit_on_gpu(m, n, route):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", help="results of quoin bench paper rpca as CSV, to which rows are added")
+    path = parser.parse_args().file
     import torch
 
-    rows = pytorch_rows(bench_csv.read(sys.argv[1]), pursuit_on_gpu)
-    bench_csv.append(sys.argv[1], rows, f"pytorch: {torch.__version__}")
+    rows = pytorch_rows(bench_csv.read(path), pursuit_on_gpu)
+    bench_csv.append(path, rows, f"pytorch: {torch.__version__}")

@@ -7,13 +7,8 @@
 #include <random>
 
 #include "either_device.hpp"
-#include "interrupt.hpp"
 #include "on_device.hpp"
-#include "random_matrix.hpp"
 #include "results.hpp"
-#ifdef QUOIN_HAVE_CUDA
-#include "random.hpp"
-#endif
 
 namespace quoin::cli {
 
@@ -94,12 +89,12 @@ private:
         std::vector<Plan> candidates = plans<T>(shape, operation);
         try {
             Matrix<T, D> A(ctx_, m, n);
-            fill(A);
+            fill(ctx_, A);
             Clock<D> clock;
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
-                    Matrix<T, D> work = copied<T>(A);
+                    Matrix<T, D> work = copied(ctx_, A);
                     Matrix<T, D> R, Q;
                     LapackQR<T, D> factors;
                     return clock(ctx_, [&] {
@@ -130,7 +125,7 @@ private:
             if (against) {
                 lapack.emplace(ctx_, BatchSpec{1, shape});
                 runs.push_back([&] {
-                    Matrix<T, D> work = copied<T>(A);
+                    Matrix<T, D> work = copied(ctx_, A);
                     const BatchView<T, D> one{work.data(), m, n, std::max<Index>(1, m), m * n, 1};
                     return clock(ctx_, [&] {
                         lapack->geqrf(ctx_, one);
@@ -191,23 +186,6 @@ private:
         results_.say("the reference is behind auto in {:.1f}%; its time over auto's is {:.2f} at least\n",
                      share(ratios_, [](double x) { return x >= 1; }),
                      *std::min_element(ratios_.begin(), ratios_.end()));
-    }
-
-    template <class T>
-    void fill(Matrix<T, D>& A) {
-        if constexpr (std::is_same_v<D, Host>) {
-            fill_normal(A, 1);
-        } else {
-#ifdef QUOIN_HAVE_CUDA
-            bench::fill_normal<T>(ctx_, A);
-#endif
-        }
-    }
-    template <class T>
-    Matrix<T, D> copied(const Matrix<T, D>& A) {
-        Matrix<T, D> B(ctx_, A.rows(), A.cols());
-        copy<T>(ctx_, A.view(), B.view());
-        return B;
     }
 
     Context<D>& ctx_;

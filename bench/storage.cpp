@@ -4,24 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 
-#include "bench.hpp"
-#include "interrupt.hpp"
-#include "machine.hpp"
-#include "random_matrix.hpp"
-#include "reference_lapack.hpp"
+#include "either_device.hpp"
 #include "results.hpp"
-#include "stopwatch.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cusolver_qr.hpp"
-#include "device.hpp"
 #include "devices.hpp"
 #include "quoin/study.hpp"
-#include "random.hpp"
 #endif
 
 namespace quoin::cli {
@@ -50,18 +41,6 @@ constexpr Application applications[] = {
 
 constexpr Index block_order = 10000, block_size = 1000;
 
-struct HostTimer {
-    template <class F>
-    double seconds(Context<Host>&, F&& run) {
-        const Stopwatch watch;
-        run();
-        return watch.seconds();
-    }
-};
-template <class T>
-void fill(Context<Host>&, Matrix<T>& A) {
-    fill_normal(A, /*seed=*/1);
-}
 /// cuSOLVER's place on the host is LAPACK's.
 template <class T, class D>
 struct Rival {
@@ -73,36 +52,27 @@ struct Rival {
     ReferenceLapack<T> lapack;
 };
 #ifdef QUOIN_HAVE_CUDA
-template <class D>
-using Timer = std::conditional_t<std::is_same_v<D, Host>, HostTimer, bench::EventTimer>;
-template <class T>
-void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
-    bench::fill_normal(ctx, A);
-}
 template <class T>
 struct Rival<T, Cuda> : bench::CusolverQR<T> {
     static constexpr const char* name = "cusolver";
     using bench::CusolverQR<T>::CusolverQR;
 };
-#else
-template <class D>
-using Timer = HostTimer;
 #endif
 
 template <class D>
 class StorageBench {
 public:
-    StorageBench(const BenchArguments& arguments, Context<D>& ctx)
+    StorageBench(const BenchArguments& arguments, Context<D>& ctx, const std::string& machine)
         : arguments_(arguments),
           ctx_(ctx),
           tracing_(ctx, arguments.common.trace),
           results_(arguments),
           energy_(arguments, on_host || arguments.wants(Reference::Lapack), !on_host) {
-        results_.describe(device());
+        results_.describe(machine);
+        results_.say("{}\n", machine);
     }
 
     void run() {
-        results_.say("{}\n", device());
         if (arguments_.shapes.empty()) {
             const auto of_q = arguments_.dtypes_or({DType::F32, DType::F64});
             for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
@@ -120,12 +90,6 @@ private:
         std::function<double()> run;
     };
 
-    static std::string device() {
-#ifdef QUOIN_HAVE_CUDA
-        if constexpr (!std::is_same_v<D, Host>) return bench::describe_device();
-#endif
-        return fmt::format("{}, {}", describe_machine().cpu, build_info().blas);
-    }
     bool wants_rival() const { return arguments_.wants(on_host ? Reference::Lapack : Reference::Cusolver); }
 
     /// Medians of the runs by name, all of one code's energy on one meter, or none.
@@ -181,16 +145,10 @@ private:
         return options;
     }
     template <class T>
-    Matrix<T, D> copied(const Matrix<T, D>& A) {
-        Matrix<T, D> B(ctx_, A.rows(), A.cols());
-        copy<T>(ctx_, A.view(), B.view());
-        return B;
-    }
-    template <class T>
     double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
-        Matrix<T, D> work = copied(A);
+        Matrix<T, D> work = copied(ctx_, A);
         std::optional<QR<T, D>> f;
-        return timer_.seconds(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
+        return clock_(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
 
     template <class T>
@@ -231,8 +189,8 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
-                                        Matrix<T, D> work = copied(A);
-                                        return timer_.seconds(ctx_, [&] { rival->geqrf(ctx_, work); });
+                                        Matrix<T, D> work = copied(ctx_, A);
+                                        return clock_(ctx_, [&] { rival->geqrf(ctx_, work); });
                                     }});
                 }
                 auto seconds = measure("factor", shape, 0, dtype, runs, on_host ? &energy_.host : &energy_.gpu);
@@ -268,7 +226,7 @@ private:
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
-            original = copied(A);
+            original = copied(ctx_, A);
         } else {
             original = copy_to_host<T>(ctx_, A.view());
         }
@@ -298,7 +256,7 @@ private:
                 std::vector<Named> runs;
                 const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                     runs.push_back({name, [&] {
-                                        return timer_.seconds(ctx_, [&] {
+                                        return clock_(ctx_, [&] {
                                             factorization.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
                                         });
                                     }});
@@ -309,7 +267,7 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     rival->geqrf(ctx_, A);
-                    runs.push_back({"ormqr", [&] { return timer_.seconds(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
+                    runs.push_back({"ormqr", [&] { return clock_(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
                 }
                 auto seconds = measure("apply-qt", application.shape, application.columns, dtype, runs);
                 results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", fmt::format("{}x{}", m, n), application.columns,
@@ -338,7 +296,7 @@ private:
             const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                 runs.push_back({name, [&] {
                                     Matrix<T, D> B;
-                                    return timer_.seconds(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
+                                    return clock_(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
                                 }});
             };
             add_quoin("t", f);
@@ -348,8 +306,8 @@ private:
                 rival.emplace(ctx_, n, n);
                 rival->geqrf(ctx_, A);
                 runs.push_back({"orgqr", [&] {
-                                    Matrix<T, D> work = copied(A);
-                                    return timer_.seconds(ctx_, [&] { rival->orgqr(ctx_, work); });
+                                    Matrix<T, D> work = copied(ctx_, A);
+                                    return clock_(ctx_, [&] { rival->orgqr(ctx_, work); });
                                 }});
             }
             auto seconds = measure("q-block", {n, n}, block_size, dtype, runs);
@@ -366,7 +324,7 @@ private:
     const BenchArguments& arguments_;
     Context<D>& ctx_;
     Tracing<D> tracing_;
-    Timer<D> timer_;
+    Clock<D> clock_;
     Results results_;
     EnergyMeters energy_;
     struct Energy {
@@ -380,13 +338,9 @@ private:
 }  // namespace
 
 void bench_storage(const BenchArguments& arguments) {
-    Context<Host> host = make_context(arguments.common);
-    const InterruptGuard guard(host);
-    if (!arguments.on_device()) return StorageBench<Host>(arguments, host).run();
-#ifdef QUOIN_HAVE_CUDA
-    Context<Cuda> ctx = device_context();
-    StorageBench<Cuda>(arguments, ctx).run();
-#endif
+    on_either_device(arguments, [&]<class D>(Context<D>& ctx, const std::string& machine) {
+        StorageBench<D>(arguments, ctx, machine).run();
+    });
 }
 
 }  // namespace quoin::cli

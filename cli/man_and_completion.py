@@ -6,13 +6,13 @@
 as in share/. If `quoin X` starts a program quoin-X, and that is named too, the two have one page and the same options.
 """
 
+import argparse
 import json
 import os
 import pathlib
 import re
 import shlex
 import subprocess
-import sys
 import time
 
 
@@ -268,9 +268,13 @@ def fish_values(option):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="where the files go")
+    parser.add_argument("programs", nargs="+", help="paths of the programs")
+    arguments = parser.parse_args()
+    folder = arguments.folder
     described, versions = {}, {}
-    for program in sys.argv[2:]:
+    for program in arguments.programs:
         output = subprocess.run([program, "--describe"], check=True, capture_output=True, text=True, encoding="utf-8").stdout
         name = pathlib.Path(program).name
         described[name] = dict(json.loads(output), name=name)

@@ -45,7 +45,7 @@ bool can_stream(Index m, Index n, Method method);
 /// The largest blocks of at least max(n, 64) rows of an m×n matrix for which `available` bytes do, none longer than `enough` rows
 /// unless memory asks for it; nothing where there are none.
 std::optional<RowBlocks> largest_blocks(const StreamingMemory& streaming, Index m, Index n, double available,
-                                        Index enough = std::numeric_limits<Index>::max());
+                                        Index enough);
 
 /// How to factor the matrix of `file` under `cap` bytes: nothing where `in_memory` bytes fit the cap, otherwise the
 /// `largest_blocks` that `streaming` (nothing: not possible) allows. Throws OutOfMemory, with the smallest cap that works,

@@ -1,14 +1,12 @@
-"""Pages for Doxygen (`./run docs`): the Markdown of the repository, and the Python package's reference from its docstrings.
+"""Write pages for Doxygen: the Markdown of the repository, and the Python package's reference from its docstrings.
 
-    python3 docs/pages.py FOLDER
-
-Doxygen knows neither GitHub's anchors of headings nor NumPy's docstrings.
+`./run docs` calls this and then Doxygen, which knows neither GitHub's anchors of headings nor NumPy's docstrings.
 """
 
+import argparse
 import ast
 import pathlib
 import re
-import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 pages = [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted((root / "docs").glob("*.md"))
@@ -143,7 +141,13 @@ def python_reference():
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="example: python3 docs/pages.py build/pages",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=pathlib.Path, help="where the pages go; it is made if it does not exist")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for page in pages:
         (folder / page.name).write_text(markdown(page), encoding="utf-8")

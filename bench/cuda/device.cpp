@@ -56,12 +56,6 @@ std::string pci_bus_id() {
     return id;
 }
 
-double free_device_bytes() {
-    std::size_t free = 0, total = 0;
-    QUOIN_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    return static_cast<double>(free);
-}
-
 namespace {
 
 /// Least time of several runs after one.

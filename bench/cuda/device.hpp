@@ -37,9 +37,6 @@ std::string describe_device();
 /// Of the current device: "0000:3b:00.0".
 std::string pci_bus_id();
 
-/// Bytes of device memory that are free for this process.
-double free_device_bytes();
-
 /// Bytes read and written a second by a large copy on the device. Waits.
 double measure_copy(Context<Cuda>& ctx);
 

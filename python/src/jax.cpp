@@ -125,14 +125,14 @@ ffi::Error run(const Caller<D>& caller, const Stack& A, Work work) {
 
 Options unchecked(QForm q) { return {.q = q, .check_finite = false}; }
 
-/// Whether a matrix is factored by the method that suits it, which on a GPU may wait, and not as a batch of one.
-template <class D>
-bool alone(const Stack& A) {
+/// Whether one matrix is factored by the method that suits it, which on a GPU may wait, and not as a batch of one, in one launch.
+template <class T, class D>
+bool alone(Context<D>& ctx, const Stack& A) {
     if (A.dimensions().size() > 2) return false;
     if constexpr (std::is_same_v<D, Host>) return true;
-    constexpr Index most_rows = 8192, most_entries = Index(1) << 24;  // of what a batch's `qr` factors by one launch
-    const Index m = A.dimensions()[0], n = A.dimensions()[1];
-    return m > most_rows || m * std::min(m, n) > most_entries;
+    Options reflectors = unchecked(QForm::Explicit);
+    reflectors.method = Method::BlockedHouseholder;
+    return !plan_qr<T>(ctx, A.dimensions()[0], A.dimensions()[1], reflectors).one_launch;
 }
 
 template <class D>
@@ -141,7 +141,7 @@ ffi::Error thin_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R) {
         const auto As = matrices<const T, D>(A);
         const auto Qs = matrices<T, D>(*Q), Rs = matrices<T, D>(*R);
         const Options options = unchecked(QForm::Explicit);
-        if (!alone<D>(A)) return qr<T, D>(ctx, As, Qs, Rs, options);
+        if (!alone<T>(ctx, A)) return qr<T, D>(ctx, As, Qs, Rs, options);
         QR<T, D> f = qr<T, D>(ctx, copy_of<T, D>(ctx, As, 0), plan_qr<T>(ctx, As.rows(0), As.cols(0), options));
         put<T, D>(ctx, f.r(ctx).view(), Rs, 0);
         put<T, D>(ctx, std::move(f).take_q(ctx).view(), Qs, 0);

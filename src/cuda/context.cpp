@@ -17,7 +17,7 @@ CurrentDevice::CurrentDevice(int device) {
     cuda::check(found, "cudaGetDevice");
     if (device == before_) return;
     const cudaError_t status = cudaSetDevice(device);
-    if (status != cudaSuccess) cudaGetLastError();  // no failure of what follows on the device that stays current
+    if (status != cudaSuccess) cudaGetLastError();  // or the next call on the current device would seem to fail
     cuda::check(status, "cudaSetDevice");
 }
 CurrentDevice::~CurrentDevice() {

@@ -1,6 +1,6 @@
-// Numbers that the host decides by. They are copied, unless matrices move out beside: behind those, on the one copy engine of that
-// direction, a few bytes would wait 10 ms, and a kernel stores them in pinned memory instead. Without them a copy is quicker: it needs
-// no multiprocessor, and all of those may be at a large product.
+// Numbers that the host decides by. They are copied, which needs no multiprocessor: all of those may be busy with a large product. While
+// matrices are copied out, a few bytes would wait 10 ms behind them for the one copy engine of that direction. Then a kernel stores the
+// numbers in pinned memory.
 
 #include <algorithm>
 

@@ -343,8 +343,7 @@ void finish_copies(Context<Cuda>& ctx) {
     if (Staging* const staging = ctx.state().staging_made()) staging->finish(ctx.stream());
 }
 
-// Pinned memory goes in pieces: the few bytes that a panel's decisions take over the bus, on another stream, would wait for one large
-// copy to end.
+// Pinned memory is copied in pieces: a panel's decision, a few bytes on another stream, would wait for the end of one large copy.
 
 template <class T, class D>
 void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {

@@ -147,16 +147,7 @@ struct Context<Cuda>::State {
         send(p, count);
         return receive<T>();
     }
-    /// What work(p) leaves in *p, a number in pinned memory, which is `first` before it: a kernel writes there seldom. Waits.
-    template <class T, class Work>
-    T written_by(T first, Work work) {
-        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
-        *p = first;
-        work(p);
-        mark_sent();
-        return *static_cast<const T*>(receive_words());
-    }
-    /// The same in two: what is enqueued in between is not waited for. One at a time.
+    /// The same in two steps: `receive` does not wait for what is enqueued after `send`. One pair at a time.
     template <class T>
     void send(const T* p, Index count) {
         static_assert(sizeof(T) % 4 == 0 && alignof(T) >= 4);
@@ -165,6 +156,15 @@ struct Context<Cuda>::State {
     template <class T>
     const T* receive() {
         return static_cast<const T*>(receive_words());
+    }
+    /// *p after work(p), where p is pinned memory and *p = first before: for kernels that rarely write there. Waits.
+    template <class T, class Work>
+    T written_by(T first, Work work) {
+        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
+        *p = first;
+        work(p);
+        mark_sent();
+        return *receive<T>();
     }
 
     std::atomic<double> flops{0};

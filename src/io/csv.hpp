@@ -31,7 +31,7 @@ struct CsvHeader {
 /// A header whose first name is empty has an index below it, as pandas and R write one; there the other names may be 0, 1, 2 …
 ///
 /// Throws UnreadableFile, which names the line, for ragged rows.
-CsvHeader parse_csv_header(std::string_view text, const std::string& path, const CsvOptions& options = {});
+CsvHeader parse_csv_header(std::string_view text, const std::string& path, const CsvOptions& options);
 
 /// The matrix. A number may stand in double quotes; nan and inf are numbers here.
 /// Throws UnreadableFile, which names line and field, and OutOfMemory.
