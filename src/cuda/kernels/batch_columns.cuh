@@ -161,8 +161,7 @@ __device__ __forceinline__ void factor_columns_from(int k, int lane, T (&a)[Rows
                                                     T& tau, T& scale) {
     constexpr int first = Rows - Left;
 #pragma unroll 1
-    for (int j = first; j < min(first + steps_alike, k); ++j)
-        factor_column<Left, Group>(j, lane, a, held, tau, scale);
+    for (int j = first; j < min(first + steps_alike, k); ++j) factor_column<Left, Group>(j, lane, a, held, tau, scale);
     if constexpr (Left > steps_alike && first + steps_alike < Group)
         factor_columns_from<Left - steps_alike, Group>(k, lane, a, held, tau, scale);
 }

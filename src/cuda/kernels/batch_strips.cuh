@@ -288,7 +288,7 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     add_product<false, panels>(C, s, first, next);
 }
 
-/// `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
+/// By the warps that make T, `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
 /// diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
 template <class S>
 __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* to) {
@@ -325,11 +325,11 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
 #pragma unroll
         for (int i = 0; i < 8; ++i) store(first + i, first + c, column[i]);
     } else {
-        for (int x = threadIdx.x - Width; x < Width * Width; x += S::threads - Width) {
+        for (int x = threadIdx.x - Width; x < Width * Width; x += 32 * S::t_warps - Width) {
             if (const int i = x / Width, j = x % Width; i / 8 > j / 8) store(i, j, 0);
         }
     }
-    __syncthreads();
+    wait_for_t_warps<S>();
 #pragma unroll
     for (int half = 8; half < Width; half *= 2) {
         const int x = threadIdx.x, i = x % half, j = x / half % half, first = x / (half * half) * 2 * half,
@@ -342,7 +342,7 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
                 sum[l % 2] = fma(gram(first + i, second + l), t(second + l, second + j), sum[l % 2]);
             product[(first + i) * Width + j] = sum[0] + sum[1];
         }
-        __syncthreads();
+        wait_for_t_warps<S>();
         if (exists) {
             T sum[2] = {};
 #pragma unroll
@@ -350,7 +350,7 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
                 sum[l % 2] = fma(t(first + i, first + l), product[(first + l) * Width + j], sum[l % 2]);
             store(first + i, second + j, -(sum[0] + sum[1]));
         }
-        if (2 * half < Width) __syncthreads();
+        if (2 * half < Width) wait_for_t_warps<S>();
     }
 }
 
@@ -468,10 +468,13 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
             const int i = x / S::Width, j = x % S::Width;
             r_block[x] = i > j ? T(0) : PowerOfTwo<T>(s.exponent[j]) * s.part[2][x];
         }
+        __syncthreads();
     }
-    __syncthreads();
+    // while another warp waits until V is known
+    if (threadIdx.x / 32 >= S::t_warps) return;
+    wait_for_t_warps<S>();
     invert_gram(s, rank == 0, square_of<S>(size, F, b, panel, 1));
-    __syncthreads();
+    wait_for_t_warps<S>();
     if (threadIdx.x == 0 && rank == 0) add_released(done + b, 1);
     if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + panel * S::Width + threadIdx.x] = s.tau[threadIdx.x];
 }

@@ -3,8 +3,8 @@
 // Numbers sent into the shared memory of another block of the cluster, and a wait for all that were announced: one way
 // through the cluster's network, where a barrier of the cluster behind plain stores takes two and a fence.
 //
-// A mailbox is a barrier in shared memory that counts bytes. It is open after `open`, counts what `send` brings, and lets
-// `receive` pass when `bytes` are there; then it is open again, for the next round. No block may send into round i + 1 of a
+// A mailbox is a barrier in shared memory that counts bytes. It counts what `send` brings, and lets `receive` pass when as many are there
+// as `expect` says, which may come first or last; then the next round begins. No block may send into round i + 1 of a
 // mailbox before the receiver has read what round i brought: two mailboxes in turn are enough where every block needs every
 // other block's numbers of a round before it can send into the next: all warps send, and each when it has read the round before.
 //
@@ -24,10 +24,14 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 class Mailbox {
 public:
     /// By one thread, before a barrier of the cluster.
-    __device__ void open(std::uint32_t bytes) {
+    __device__ void open() {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state_)) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        announce(bytes);
+    }
+    /// So many bytes make the round. By one thread.
+    __device__ void expect(std::uint32_t bytes) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
+                     : "memory");
     }
     /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names for them.
     template <class T>
@@ -50,8 +54,8 @@ public:
                 : "memory");
         }
     }
-    /// Waits for round `round` (0, 1, …). By every thread; one of them, `opens`, opens the next round.
-    __device__ void receive(int round, bool opens, std::uint32_t bytes) {
+    /// Waits for round `round` (0, 1, …). By every thread.
+    __device__ void receive(int round) {
         std::uint32_t done = 0;
         while (!done) {
             asm volatile(
@@ -62,14 +66,9 @@ public:
                 : "r"(shared_address(&state_)), "r"(round % 2)
                 : "memory");
         }
-        if (opens) announce(bytes);
     }
 
 private:
-    __device__ void announce(std::uint32_t bytes) {
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
-                     : "memory");
-    }
     std::uint64_t state_;
 };
 

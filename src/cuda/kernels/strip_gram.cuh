@@ -10,7 +10,7 @@
 //
 // T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R. Let columns have norm 1.
 // Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has the factor R + E R⁻¹. So both errors are of
-// order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|. With random E of size ε and μ up to 8 they were at most 90 u in 20 trials each of 48 to 512
+// order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|, and of other columns max_l Σ_i |Λ⁻¹(i, l)| ‖c_i‖. With random E of size ε and μ up to 8 they were at most 90 u in 20 trials each of 48 to 512
 // rows. The E of products is ten times smaller.
 
 #include "cuda/kernels/strip_layout.cuh"
@@ -24,6 +24,12 @@ inline constexpr float most_growth = 8;
 /// no Gram matrix shows.
 template <class T>
 inline constexpr T least_below = std::is_same_v<T, float> ? 0x1p-15 : 0x1p-40;
+/// Of ‖c‖²: other columns are scaled first. In f32 two halves of f16 keep columns of 1/2 <= ‖c‖ <= 2¹² and their Λ⁻¹.
+template <class T>
+__device__ __forceinline__ bool needs_no_scale(T squares) {
+    return std::is_same_v<T, float> ? squares >= T(0x1p-2) && squares <= T(0x1p24)
+                                    : squares >= least_squares_kept<T>() && squares <= std::numeric_limits<T>::max();
+}
 
 /// work(i, j, c) for the entries (i, j) that this thread has of the strip's top, which starts in tile `first`.
 template <class S, class Work>
@@ -41,8 +47,7 @@ __device__ __forceinline__ void for_top(S& C, int first, Work work) {
     }
 }
 
-/// Every column from tile `first` on times a power of two that makes its norm 1/2 to 1, and the power to s.exponent. s.t := the strip's
-/// top, row-major.
+/// Every column from tile `first` on times a power of two that makes its norm 1/2 to 1, and the power to s.exponent.
 template <class S>
 __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Cluster<S>& cluster, int first) {
     using T = typename S::Scalar;
@@ -58,17 +63,12 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Clust
         }
     }
     sum_and_store_dots<S>(squares, s.dots[0], me);
-    for_top(C, first, [&](int i, int j, T c) { s.t[i * S::Width + j] = c; });
-    cluster.join_dots(s.dots[0], Add(), s.t, StripShared<S>::square, me.has(first));
-    const auto exponent = [&](int column) {
-        const T sum = sum_of_warps<S::warps>(s.dots[0][column]);
-        return sum >= least_squares_kept<T>() && sum <= std::numeric_limits<T>::max() ? (ilogb(sum) >> 1) + 1 : 0;
-    };
-    for (int x = threadIdx.x; x < StripShared<S>::square; x += S::threads)
-        s.t[x] = PowerOfTwo<T>(-exponent(x % S::Width)) * s.t[x];
+    cluster.join_dots(s.dots[0], Add());
 #pragma unroll
     for (int h = 0; h < S::H; ++h) {
-        const int e = exponent(me.col(h));
+        const T sum = sum_of_warps<S::warps>(s.dots[0][me.col(h)]);
+        const int e =
+            sum >= least_squares_kept<T>() && sum <= std::numeric_limits<T>::max() ? (ilogb(sum) >> 1) + 1 : 0;
         const PowerOfTwo<T> factor(-e);
         if (me.warp == 0 && me.q == 0) s.exponent[me.col(h)] += e;
 #pragma unroll
@@ -78,11 +78,12 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Clust
             C.c[r][h][1] = factor * C.c[r][h][1];
         }
     }
+    __syncthreads();
 }
 
 /// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there, and
-/// all_stored() when the block has all; s.part[1] := XᵀX, row-major.
-template <class S, class Stored, class AllStored>
+/// all_stored() when the block has all; s.part[1] := XᵀX, row-major, by the warps that make T. If `with_t`, every block gets s.t from the one that has tile `first`.
+template <bool with_t, class S, class Stored, class AllStored>
 __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, Cluster<S>& cluster, int first,
                                                 Stored stored, AllStored all_stored) {
     using T = typename S::Scalar;
@@ -133,14 +134,14 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
     }
     __syncthreads();
     all_stored();
-    sum_parts<1>(s, cluster);
-    __syncthreads();
-    for (int x = threadIdx.x; x < Width * Width; x += S::threads) {
+    sum_parts<1, with_t>(s, cluster, me.has(first));
+    if (me.warp >= S::t_warps) return;
+    wait_for_t_warps<S>();
+    for (int x = threadIdx.x; x < Width * Width; x += 32 * S::t_warps) {
         const int i = x / Width, j = x % Width;
         s.part[1][x] = (s.part[0][square_place<Width>(i, j)] + s.part[0][square_place<Width>(j, i)]) *
                        (1 / (Tile::scale * Tile::scale));
     }
-    __syncthreads();
 }
 
 /// Of G in s.part[1] and C₁ in s.t, row-major: R with its scale to `r_block`, row-major, L below the diagonal of s.part[0], Λ⁻¹ to s.u,
@@ -154,7 +155,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
     const StripThread<S> me;
     const int l = me.lane % Width, warp = me.warp % chain_warps, first = warp * rows;
     const bool writes = me.lane < Width;
-    const auto wait = [] { asm volatile("bar.sync 1, %0;" ::"n"(64 * chain_warps) : "memory"); };
+    const auto wait = [] { wait_for_warps<1, 2 * chain_warps>(); };
     if (me.warp < chain_warps) {
         // r = G(j, ·)/√G(j, j), G := G − rᵀr
         T G[rows];
@@ -229,15 +230,18 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
     for (int k = 0; k < rows; ++k) {
         const int i = first + k;
         inverse[k] *= scale;
-        sum += abs(inverse[k]);
-        s.u.set(i / 16, l / 8, i % 16 / 8 * 2 + l % 2, 4 * (i % 8) + l % 8 / 2, inverse[k]);
+        const T squares = s.part[1][i * (Width + 1)];
+        sum = fma(abs(inverse[k]), squares * reciprocal_root(squares), sum);
+        s.u.set(i / 16, l / 8, i % 16 / 8 * 2 + l % 2, 4 * (i % 8) + l % 8 / 2,
+                inverse[k] * StripShared<S>::Tile::lift);
         s.part[0][i * Width + l] = i > l ? top[k] * scale : T(i == l);
         if (me.rank == 0) r_block[i * Width + l] = unscaled * R[k];
     }
     s.chain.sums[warp][l] = has_below ? sum : std::numeric_limits<T>::max();
 }
 
-/// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, VᵀV to s.part[1], tau to s.tau. Returns false,
+/// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, by the warps that make T VᵀV to s.part[1] and tau
+/// to s.tau. Returns false,
 /// with a strip that has only been scaled, if the columns are too close to collinear.
 template <class S, class VStored>
 __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles,
@@ -246,22 +250,27 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
     using T = typename S::Scalar;
     constexpr int Width = S::Width, unit = 16 / int(sizeof(T));
     const StripThread<S> me;
-    normalize_columns(C, s, cluster, first);
-    store_with_gram(
-        C, s, cluster, first, [](auto, auto) {}, [] {});
+    for (bool scaled = false;; scaled = true) {
+        for_top(C, first, [&](int i, int j, T c) { s.t[i * Width + j] = c; });
+        store_with_gram<true>(
+            C, s, cluster, first, [](auto, auto) {}, [] {});
+        __syncthreads();
+        if (scaled || __all_sync(~0u, needs_no_scale(s.part[1][me.lane % Width * (Width + 1)]))) break;
+        normalize_columns(C, s, cluster, first);
+    }
     if (me.warp < 2 * chain_warps) factor_gram(s, r_block);
     __syncthreads();
     T growth = 0;
 #pragma unroll
     for (int w = 0; w < chain_warps; ++w) growth += s.chain.sums[w][me.lane % Width];
     if (!__all_sync(~0u, growth <= most_growth)) {
-        __syncthreads();  // s.dots takes the place of these sums
+        __syncthreads();  // s.dots takes its place
         return false;
     }
     add_product<true, 1>(C, s, first, [](auto) {});
     for_top(C, first, [&](int i, int j, T& c) { c = s.part[0][i * Width + j]; });
     __syncthreads();
-    store_with_gram(
+    store_with_gram<false>(
         C, s, cluster, first,
         [&](auto start, auto n) {
             __syncwarp();
@@ -276,6 +285,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
             }
         },
         v_stored);
+    if (me.warp < S::t_warps) wait_for_t_warps<S>();
     if (threadIdx.x < Width) s.tau[threadIdx.x] = 2 / s.part[1][threadIdx.x * (Width + 1)];
     return true;
 }

@@ -37,6 +37,8 @@ struct Strip {
     static constexpr int group = columns >= 32 ? 2 : chunk, sums = std::is_same_v<T, double> && Width == 16 ? 2 : 1;
     /// Whether reflectors may be made of Gram matrices (strip_gram.cuh): those of wide strips take longer than their columns one by one.
     static constexpr bool by_gram = Width == 16;
+    /// Warps that make T.
+    static constexpr int t_warps = Width / 4;
 
     T c[R][H * panels][2];  ///< in registers: what takes a strip is inlined
 };
@@ -44,10 +46,9 @@ struct Strip {
 /// Warps of strip_gram.cuh that share the rows of R, and as many those of C₁ and Λ⁻¹.
 inline constexpr int chain_warps = 4;
 
-/// What the blocks of a cluster send to each other, `count` numbers each, in two rounds by turns.
+/// What the blocks of a cluster send to each other, `count` numbers each at most, in two rounds by turns.
 template <class T, int count, int cluster>
 struct ClusterInbox {
-    static constexpr int bytes = cluster * count * int(sizeof(T));
     alignas(16) T from[2][cluster][count];
     Mailbox mailbox[2];
 };
@@ -57,8 +58,7 @@ struct ClusterInbox<T, count, 1> {};
 template <class S>
 struct StripShared {
     using T = typename S::Scalar;
-    static constexpr int Width = S::Width, square = Width * Width,
-                         exchanged = std::max(Width + square, S::panels*square);
+    static constexpr int Width = S::Width, square = Width * Width, exchanged = 2 * square;
     using Tile = ReflectorTile<T, Width>;
     /// So that 16-byte reads of eight columns touch all banks.
     static constexpr int dots_stride = S::warps + 4;
@@ -164,6 +164,17 @@ __device__ __forceinline__ void for_active_groups(Chunk, int first, Work work) {
     });
 }
 
+/// Barrier `barrier`, 1 to 15, of so many of the block's warps.
+template <int barrier, int warps>
+__device__ __forceinline__ void wait_for_warps() {
+    asm volatile("bar.sync %0, %1;" ::"n"(barrier), "n"(32 * warps) : "memory");
+}
+/// Of the warps that make T.
+template <class S>
+__device__ __forceinline__ void wait_for_t_warps() {
+    wait_for_warps<2, S::t_warps>();
+}
+
 /// The blocks of a cluster, which exchange what each has of a sum. Every exchange is called by all threads of all blocks.
 template <class S>
 class Cluster {
@@ -173,7 +184,7 @@ public:
     __device__ explicit Cluster(StripShared<S>& s) : s_(s) {
         if constexpr (S::cluster > 1) {
             if (threadIdx.x == 0) {
-                for (auto& mailbox : s.inbox.mailbox) mailbox.open(s.inbox.bytes);
+                for (auto& mailbox : s.inbox.mailbox) mailbox.open();
             }
             wait_for_all();
         }
@@ -186,21 +197,22 @@ public:
             __syncthreads();
         }
     }
-    /// Of `exchanged` numbers, vector_size a thread: what all blocks have for them, joined in the order of ranks.
-    template <class Join>
+    /// Of 16 bytes each of the first `senders` threads: what all blocks have for them, joined in the order of ranks.
+    template <int senders, class Join>
     __device__ __forceinline__ Vector<T> exchange(const Vector<T>& mine, Join join) {
-        constexpr int N = vector_size<T>, senders = StripShared<S>::exchanged / N;
-        static_assert(S::cluster == 1 || senders <= S::threads);
+        constexpr int N = vector_size<T>;
+        static_assert(S::cluster == 1 || (senders <= S::threads && senders * N <= StripShared<S>::exchanged));
         Vector<T> result = mine;
         if constexpr (S::cluster > 1) {
             auto& inbox = s_.inbox;
             auto& mailbox = inbox.mailbox[round_ % 2];
             auto& from = inbox.from[round_ % 2];
             if (threadIdx.x < senders) {
+                if (threadIdx.x == 0) mailbox.expect(S::cluster * senders * 16);
 #pragma unroll
                 for (int peer = 0; peer < S::cluster; ++peer)
                     mailbox.send(peer, from[cluster_rank<S>()] + N * threadIdx.x, mine);
-                mailbox.receive(round_ / 2, threadIdx.x == 0, inbox.bytes);
+                mailbox.receive(round_ / 2);
                 result = *reinterpret_cast<const Vector<T>*>(from[0] + N * threadIdx.x);
 #pragma unroll
                 for (int peer = 1; peer < S::cluster; ++peer) {
@@ -213,16 +225,16 @@ public:
         }
         return result;
     }
-    /// dots[column], which has a part of each warp, := what all warps of all blocks have, joined, and zeros; the `count` <= Width² numbers
-    /// of `given` := those of the block that has them. Starts and ends with a barrier of the block.
+    /// dots[column], which has a part of each warp, := what all warps of all blocks have, joined, and zeros; if `given`, its Width numbers
+    /// := those of the block that has them. Starts and ends with a barrier of the block.
     template <class Join, int stride>
-    __device__ __forceinline__ void join_dots(T (*dots)[stride], Join join, T* given = nullptr, int count = 0,
+    __device__ __forceinline__ void join_dots(T (*dots)[stride], Join join, T* given = nullptr,
                                               bool has_given = false) {
         __syncthreads();
         if constexpr (S::cluster > 1) {
-            constexpr int N = vector_size<T>;
+            constexpr int N = vector_size<T>, senders = 2 * S::Width / N;
             const int column = N * threadIdx.x, of_given = column - S::Width;
-            const bool of_dots = of_given < 0, exists = !of_dots && of_given < count;
+            const bool of_dots = of_given < 0, exists = !of_dots && of_given < S::Width && given;
             Vector<T> mine = {};
 #pragma unroll
             for (int x = 0; x < N; ++x) {
@@ -233,7 +245,7 @@ public:
                     mine.at[x] = given[of_given + x];
                 }
             }
-            const Vector<T> result = exchange(mine, join);
+            const Vector<T> result = exchange<senders>(mine, join);
 #pragma unroll
             for (int x = 0; x < N; ++x) {
                 if (of_dots) {
@@ -251,9 +263,10 @@ private:
     int round_ = 0;
 };
 
-/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels.
-template <int panels, class S>
-__device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster) {
+/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels; if `with_t`, s.t in every block := that of the
+/// block that has it.
+template <int panels, bool with_t = false, class S>
+__device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster, bool has_t = false) {
     using T = typename S::Scalar;
     // a thread sends 16 bytes; where nothing is sent and there is much, fewer numbers each keep more threads busy
     constexpr int all = panels * StripShared<S>::square,
@@ -276,12 +289,16 @@ __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster
             }
         }
         if constexpr (S::cluster > 1) {
-            Vector<T> of_all;
+            static_assert(!with_t || panels == 1);
+            auto* const t = reinterpret_cast<Vector<T>*>(s.t) + at - count;
+            const bool of_t = with_t && at >= count && at < 2 * count;
+            Vector<T> of_all = of_t && has_t ? *t : Vector<T>{};
 #pragma unroll
-            for (int x = 0; x < N; ++x) of_all.at[x] = sum.at[x];
-            of_all = cluster.exchange(of_all, Add());
+            for (int x = 0; x < N; ++x) of_all.at[x] = at < count ? sum.at[x] : of_all.at[x];
+            of_all = cluster.template exchange < with_t ? 2 * count : count > (of_all, Add());
 #pragma unroll
             for (int x = 0; x < N; ++x) sum.at[x] = of_all.at[x];
+            if (of_t) *t = of_all;
         }
         if (at < count) reinterpret_cast<Some*>(s.part[0])[at] = sum;
     }
@@ -324,13 +341,14 @@ __device__ __forceinline__ T sum_of_warps(const T* dots) {
     return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
 }
 
-/// C := C + V U, or V U if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp has
+/// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp has
 /// done with a chunk of V.
 template <bool replaces, int panels, class S, class Next>
 __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
     using T = typename S::Scalar;
     using Tile = typename StripShared<S>::Tile;
     constexpr int M = S::M * panels, depths = S::Width / Tile::depth;
+    constexpr T factor = 1 / (replaces ? Tile::scale * Tile::lift : Tile::scale);
     const StripThread<S> me;
     Operand<T, 4> a[M];
     const auto load_operands = [&](int kk) {
@@ -359,7 +377,7 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
 #pragma unroll
                         for (int of = 0; of < 4; ++of) {
                             T& c = C.c[start + x][2 * mi + of / 2][of % 2];
-                            c = fma(acc[x][of], 1 / Tile::scale, replaces && kk == 0 ? T(0) : c);
+                            c = fma(acc[x][of], factor, replaces && kk == 0 ? T(0) : c);
                         }
                     }
                 }

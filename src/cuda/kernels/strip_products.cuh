@@ -106,7 +106,8 @@ __device__ __forceinline__ void load_matrices(unsigned (&to)[4], unsigned shared
 }
 
 /// V in tiles of 8 rows and `Width` columns, as it lies in memory: f64 column after column, f32 as 2⁴V in f16, all of hi before all
-/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵.
+/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵. `lift`: by how much Λ⁻¹ (strip_gram.cuh), |Λ⁻¹| <= 2⁵, is larger as an
+/// operand.
 template <class T, int Width>
 struct ReflectorTile;
 
@@ -114,7 +115,7 @@ template <int Width>
 struct ReflectorTile<double, Width> {
     /// Depth of products; tiles that one sums over; words of an entry.
     static constexpr int depth = 8, tiles = 1, parts = 1;
-    static constexpr double scale = 1;
+    static constexpr double scale = 1, lift = 1;
 
     using Word = double;
     /// Rows 2q, 2q + 1 of a column as words of both operands of XᵀX, by parts and depth: of tile `x` of those that are summed over.
@@ -155,7 +156,7 @@ struct ReflectorTile<double, Width> {
 template <int Width>
 struct ReflectorTile<float, Width> {
     static constexpr int depth = 16, tiles = 2, parts = 2;
-    static constexpr float scale = 16;
+    static constexpr float scale = 16, lift = 1024;
 
     using Word = unsigned;
     __device__ __forceinline__ static void split(unsigned (&words)[2][2], int x, float above, float below) {
