@@ -225,7 +225,8 @@ void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run
         common.device = Device::Host;
     }
     const auto bytes = [&](auto& ctx) {
-        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.exponents, common.options);
+        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.options().exponents,
+                               common.options);
     };
     on_device(common, "the matrix of tangent vectors", bytes, [&](auto& ctx, const DeviceInUse& in_use) {
         use = in_use;
