@@ -141,17 +141,16 @@ private:
         Options options = arguments_.common.options;
         // as the references, which look at nothing
         options.check_finite = false;
-        Clock<D> clock;
         Loop<T, D> loop(ctx_, spec);
         const auto reset = [&] {
             for (auto& W : work) copy<T>(ctx_, std::as_const(A).view(), W.view());
         };
         const auto calls = [&](auto call) {
             return std::function<double()>([&, call] {
-                return clock(ctx_,
-                             [&] {
-                                 for (int i = 0; i < several; ++i) call(i);
-                             }) /
+                return seconds_of(ctx_,
+                                  [&] {
+                                      for (int i = 0; i < several; ++i) call(i);
+                                  }) /
                        several;
             });
         };
@@ -166,11 +165,11 @@ private:
         const auto thin_qr = calls([&](int) { qr<T, D>(ctx_, in, q, r, options); });
         const std::function<double()> loop_geqrf = [&] {
             reset();
-            return clock(ctx_, [&] { loop.geqrf(ctx_, out); });
+            return seconds_of(ctx_, [&] { loop.geqrf(ctx_, out); });
         };
         const std::function<double()> loop_thin_qr = [&] {
             reset();
-            return clock(ctx_, [&] {
+            return seconds_of(ctx_, [&] {
                 loop.geqrf(ctx_, out);
                 loop.orgqr(ctx_, out);
             });

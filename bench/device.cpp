@@ -150,7 +150,7 @@ private:
                     bench::CusolverQR<T> cusolver(ctx_, m, n);
                     Matrix<T, Cuda> work(ctx_, m, n);
                     bench::fill_normal(ctx_, work);
-                    return timer_.seconds(ctx_, [&] {
+                    return bench::seconds_of(ctx_, [&] {
                         cusolver.geqrf(ctx_, work);
                         if (thin_q) cusolver.orgqr(ctx_, work);
                     });
@@ -162,13 +162,13 @@ private:
                 references.push_back({Reference::Blas2});
                 runs.push_back([&] {
                     bench::fill_normal(ctx_, of_blas2);
-                    return timer_.seconds(ctx_, [&] { blas2->geqrf(ctx_); });
+                    return bench::seconds_of(ctx_, [&] { blas2->geqrf(ctx_); });
                 });
             }
             std::vector<DeviceRun<T>> quoin;
             for (const auto& [operation, options] : variants)
                 quoin.emplace_back(ctx_, m, n, bench::normal_columns<T>(ctx_), operation, options);
-            for (DeviceRun<T>& run : quoin) runs.push_back([&run, this] { return run.seconds(timer_); });
+            for (DeviceRun<T>& run : quoin) runs.push_back([&run] { return run.seconds(); });
 
             const std::vector<double> medians = medians_of(runs, arguments_.repeat);
             for (std::size_t r = 0; r < references.size(); ++r) references[r].seconds = medians[r];
@@ -180,7 +180,7 @@ private:
             blas2.reset();
             of_blas2 = {};
             for (std::size_t q = 0; q < quoin.size(); ++q) {
-                results.push_back(quoin[q].measurement(timer_, medians[references.size() + q]));
+                results.push_back(quoin[q].measurement(medians[references.size() + q]));
                 results.back().joules = joules[references.size() + q];
             }
             if (uses(Reference::Lapack)) references.push_back(lapack_on_host<T>(shape, thin_q));
@@ -312,7 +312,6 @@ private:
     InterruptGuard guard_;
     Context<Cuda> ctx_;
     Tracing<Cuda> tracing_;
-    bench::EventTimer timer_;
     MachineLimits limits_;
     BenchOutput output_;
     std::optional<EnergyMeters> energy_;

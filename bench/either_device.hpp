@@ -37,17 +37,12 @@ void on_either_device(const BenchArguments& arguments, Run&& run) {
 }
 
 /// Seconds of work on the context's device.
-template <class D>
-struct Clock;
-template <>
-struct Clock<Host> {
-    template <class Work>
-    double operator()(Context<Host>&, Work&& work) {
-        const Stopwatch watch;
-        work();
-        return watch.seconds();
-    }
-};
+template <class Work>
+double seconds_of(Context<Host>&, Work&& work) {
+    const Stopwatch watch;
+    work();
+    return watch.seconds();
+}
 /// Standard normal entries.
 template <class T>
 void fill(Context<Host>&, Matrix<T>& A) {
@@ -80,14 +75,7 @@ private:
     Index count_;
 };
 #ifdef QUOIN_HAVE_CUDA
-template <>
-struct Clock<Cuda> {
-    template <class Work>
-    double operator()(Context<Cuda>& ctx, Work&& work) {
-        return timer.seconds(ctx, work);
-    }
-    bench::EventTimer timer;
-};
+using bench::seconds_of;
 template <class T>
 void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
     bench::fill_normal(ctx, A);

@@ -86,7 +86,7 @@ protected:
         R = {};
         Matrix<T, Cuda> work(ctx_, A.rows(), A.cols());
         copy<T>(ctx_, A.view(), work.view());
-        return timer_.seconds(ctx_, [&] {
+        return bench::seconds_of(ctx_, [&] {
             QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan);
             R = f.r(ctx_);
             Q = std::move(f).take_q(ctx_);
@@ -100,7 +100,7 @@ protected:
         R = {};
         Q = Matrix<T, Cuda>(ctx_, A.rows(), A.cols());
         copy<T>(ctx_, A.view(), Q.view());
-        return timer_.seconds(ctx_, [&] {
+        return bench::seconds_of(ctx_, [&] {
             cusolver.geqrf(ctx_, Q);
             R = bench::upper_trapezoid(ctx_, Q);
             cusolver.orgqr(ctx_, Q);
@@ -111,7 +111,6 @@ protected:
     Context<Host> host_;
     InterruptGuard guard_;
     Context<Cuda> ctx_;
-    bench::EventTimer timer_;
     Results results_;
 };
 
@@ -212,7 +211,7 @@ private:
         throw_if_interrupted();
         const Index n = Q.cols(), stride = std::max<Index>(1, std::min(step_stride, n / 8));
         launch(dots, choice, Q, R, 0);
-        return timer_.seconds(ctx_, [&] {
+        return bench::seconds_of(ctx_, [&] {
             for (Index i = 0; i < n; i += stride) {
                 launch(dots, choice, Q, R, i);
                 flops += 2.0 * static_cast<double>(Q.rows()) * static_cast<double>(n - i);
@@ -238,9 +237,12 @@ private:
             for (const BlockShape shape : some) {
                 const Choice choice{Access::Direct, shape};
                 launch(false, choice, Q, R, size.cols - left - 1);
-                const double seconds = timer_.seconds(ctx_, [&] {
-                    for (int i = 0; i < launches; ++i) launch(false, choice, Q, R, size.cols - left - 1);
-                }) / launches;
+                const double seconds = bench::seconds_of(ctx_,
+                                                         [&] {
+                                                             for (int i = 0; i < launches; ++i)
+                                                                 launch(false, choice, Q, R, size.cols - left - 1);
+                                                         }) /
+                                       launches;
                 results_.say("{:>9.1f}", 1e6 * seconds);
                 report(size, dtype, "orthogonalization", &choice, left, seconds,
                        2e-9 * static_cast<double>(size.rows) * static_cast<double>(left) / seconds);
@@ -261,7 +263,7 @@ private:
                 R = Matrix<T, Cuda>(ctx_, size.cols, size.cols);
                 copy<T>(ctx_, A.view(), Q.view());
                 set_identity<T>(ctx_, size.cols, R.view());
-                return timer_.seconds(ctx_, mgs);
+                return bench::seconds_of(ctx_, mgs);
             };
         };
         const auto by_quoin = [&](Method method, Reorthogonalization reorthogonalization) {

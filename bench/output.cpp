@@ -75,10 +75,7 @@ void BenchOutput::add(const BenchRow& row) {
     line.add("op", to_string(row.operation)).add("method", to_string(row.method));
     line.add_measured("seconds", row.seconds).add_measured("gflops", row.gflops);
     line.add_measured("limit_fraction", row.limit_fraction);
-    if (row.reference.empty())
-        line.add_null("reference");
-    else
-        line.add("reference", row.reference);
+    line.add_known("reference", row.reference);
     line.add_measured("reference_seconds", row.reference_seconds);
     line.add_measured("reference_gflops", row.reference_gflops).add_measured("ratio", row.ratio);
     line.add_measured("required_ratio", row.required_ratio > 0 ? row.required_ratio : -1);

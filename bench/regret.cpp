@@ -90,14 +90,13 @@ private:
         try {
             Matrix<T, D> A(ctx_, m, n);
             fill(ctx_, A);
-            Clock<D> clock;
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
                     Matrix<T, D> work = copied(ctx_, A);
                     Matrix<T, D> R, Q;
                     LapackQR<T, D> factors;
-                    return clock(ctx_, [&] {
+                    return seconds_of(ctx_, [&] {
                         QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
                         if (operation == Operation::Geqrf) {
                             factors = to_lapack(ctx_, std::move(f));
@@ -127,7 +126,7 @@ private:
                 runs.push_back([&] {
                     Matrix<T, D> work = copied(ctx_, A);
                     const BatchView<T, D> one{work.data(), m, n, std::max<Index>(1, m), m * n, 1};
-                    return clock(ctx_, [&] {
+                    return seconds_of(ctx_, [&] {
                         lapack->geqrf(ctx_, one);
                         if (operation == Operation::ThinQr) lapack->orgqr(ctx_, one);
                     });

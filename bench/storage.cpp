@@ -148,7 +148,7 @@ private:
     double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
         Matrix<T, D> work = copied(ctx_, A);
         std::optional<QR<T, D>> f;
-        return clock_(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
+        return seconds_of(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
 
     template <class T>
@@ -190,7 +190,7 @@ private:
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
                                         Matrix<T, D> work = copied(ctx_, A);
-                                        return clock_(ctx_, [&] { rival->geqrf(ctx_, work); });
+                                        return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work); });
                                     }});
                 }
                 auto seconds = measure("factor", shape, 0, dtype, runs, on_host ? &energy_.host : &energy_.gpu);
@@ -256,7 +256,7 @@ private:
                 std::vector<Named> runs;
                 const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                     runs.push_back({name, [&] {
-                                        return clock_(ctx_, [&] {
+                                        return seconds_of(ctx_, [&] {
                                             factorization.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
                                         });
                                     }});
@@ -267,7 +267,7 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     rival->geqrf(ctx_, A);
-                    runs.push_back({"ormqr", [&] { return clock_(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
+                    runs.push_back({"ormqr", [&] { return seconds_of(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
                 }
                 auto seconds = measure("apply-qt", application.shape, application.columns, dtype, runs);
                 results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", fmt::format("{}x{}", m, n), application.columns,
@@ -296,7 +296,7 @@ private:
             const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
                 runs.push_back({name, [&] {
                                     Matrix<T, D> B;
-                                    return clock_(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
+                                    return seconds_of(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
                                 }});
             };
             add_quoin("t", f);
@@ -307,7 +307,7 @@ private:
                 rival->geqrf(ctx_, A);
                 runs.push_back({"orgqr", [&] {
                                     Matrix<T, D> work = copied(ctx_, A);
-                                    return clock_(ctx_, [&] { rival->orgqr(ctx_, work); });
+                                    return seconds_of(ctx_, [&] { rival->orgqr(ctx_, work); });
                                 }});
             }
             auto seconds = measure("q-block", {n, n}, block_size, dtype, runs);
@@ -324,7 +324,6 @@ private:
     const BenchArguments& arguments_;
     Context<D>& ctx_;
     Tracing<D> tracing_;
-    Clock<D> clock_;
     Results results_;
     EnergyMeters energy_;
     struct Energy {

@@ -44,11 +44,7 @@ void print_gpus() {
 
 void add_gpus(JsonLine& line) {
     const GpuSurvey survey = survey_gpus();
-    if (survey.driver.empty())
-        line.add_null("cuda_driver");
-    else
-        line.add("cuda_driver", survey.driver);
-    line.add("gpus", static_cast<std::int64_t>(survey.gpus.size()));
+    line.add_known("cuda_driver", survey.driver).add("gpus", static_cast<std::int64_t>(survey.gpus.size()));
     for (std::size_t i = 0; i < survey.gpus.size(); ++i) {
         const Gpu& gpu = survey.gpus[i];
         const auto key = [&](const char* what) { return fmt::format("gpu{}_{}", i, what); };
@@ -74,10 +70,7 @@ void run_info(const CommonArguments& arguments) {
         for (const Cache& cache : machine.caches) line.add(fmt::format("l{}_bytes", cache.level).c_str(), cache.bytes);
         line.add("memory_bytes", machine.memory_bytes).add("memory_available_bytes", machine.memory_available_bytes);
         line.add("kernels", build.kernels).add("blas", build.blas).add("blas_core", build.blas_core);
-        if (warning.empty())
-            line.add_null("blas_warning");
-        else
-            line.add("blas_warning", warning);
+        line.add_known("blas_warning", warning);
         add_gpus(line);
         line.print();
         return;

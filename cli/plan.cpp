@@ -99,10 +99,7 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.add("device", to_string(device.device));
     add_threads(line, ctx);
     line.add("method", to_string(plan.method));
-    if (plan.fallback == Method::Auto)
-        line.add_null("fallback");
-    else
-        line.add("fallback", to_string(plan.fallback));
+    line.add_known("fallback", plan.fallback == Method::Auto ? "" : to_string(plan.fallback));
     line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
     const FullT full_t = plan.full_t.value_or(FullT{});
     line.add("compact_wy", plan.full_t ? "full" : "panels").add("keep_s", full_t.keep_s);

@@ -45,7 +45,8 @@ function(quoin_link_cuda name)
     target_link_libraries(${name} PRIVATE CUDA::cudart_static)
     if(QUOIN_CUDA_AT_RUN_TIME)
         add_custom_command(TARGET ${name} POST_BUILD VERBATIM
-            COMMAND ${CMAKE_OBJCOPY} --wildcard --weaken-symbol=cublas* --weaken-symbol=cusolver* $<TARGET_FILE:${name}>)
+            COMMAND ${CMAKE_OBJCOPY} --wildcard --weaken-symbol=cublas* --weaken-symbol=cusolver* --weaken-symbol=cufft*
+                $<TARGET_FILE:${name}>)
     else()
         target_link_libraries(${name} PRIVATE ${ARGN})
     endif()

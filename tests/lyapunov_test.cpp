@@ -22,6 +22,7 @@
 #include "gallery.hpp"
 #include "host/kernels/kernels.hpp"
 #include "lyapunov/estimates.hpp"
+#include "lyapunov/etdrk4.hpp"
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/pairs.hpp"
 #include "quoin/dual.hpp"
@@ -366,6 +367,37 @@ TEST(Sum, IsTheDivergenceOfAFlow) {
                  fine = departure_from_divergence(*ks(0.05), 20, 0.1);
     EXPECT_LE(fine, coarse / 8);
     EXPECT_LE(coarse, 1e-2);
+}
+
+// Without a linear part ETDRK4 is the classical method of Runge and Kutta. The means are over terms of at most 4 + 1 + 8e = 27
+// times h on a circle of radius 1, of some eight roundings each.
+TEST(Etdrk4, IsRungeAndKuttasWithoutALinearPart) {
+    const double h = 0.5, expected[] = {1, 1, h / 2, h / 6, h / 3, h / 6};
+    const Matrix<double> weights = etdrk4_weights(h, std::vector<double>{0, 0});
+    for (Index i = 0; i < 2; ++i) {
+        for (Index j = 0; j < 6; ++j) EXPECT_NEAR(weights(i, j), expected[j], 8 * 27 * h * u) << j;
+    }
+}
+
+// Half the step, a sixteenth of the error, where no step times |λ| is large: λ of the last mode is −3.6.
+TEST(Etdrk4, IsOfOrderFour) {
+    Context<Host> ctx;
+    const auto system = tangent_map(KuramotoSivashinsky{.length = 16, .modes = 4});
+    std::vector<double> start = system->initial_state(3);
+    system->advance(ctx, 1000, start, {});
+    const auto after = [&](double step) {
+        const auto finer = tangent_map(KuramotoSivashinsky{.length = 16, .modes = 4, .step = step});
+        std::vector<double> x = start;
+        finer->advance(ctx, static_cast<Index>(std::lround(3.2 / step)), x, {});
+        return x;
+    };
+    const auto difference = [](const std::vector<double>& x, const std::vector<double>& y) {
+        double largest = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(x[i] - y[i]));
+        return largest;
+    };
+    const std::vector<double> coarse = after(0.1), fine = after(0.05), finest = after(0.025);
+    EXPECT_NEAR(difference(coarse, fine) / difference(fine, finest), 16, 2);
 }
 
 // |det DΦ| = b and 1 exactly, so that only the roundings of QR are left: law·n·u for each column of each segment.

@@ -1,3 +1,5 @@
+#include "lyapunov/henon.hpp"
+
 #include <cmath>
 
 #include "lyapunov/map.hpp"
@@ -6,22 +8,6 @@
 
 namespace quoin {
 namespace {
-
-struct HenonEquations {
-    double a, b;
-
-    Index dimension() const { return 2; }
-    void operator()(const double* x, double* y) const {
-        y[0] = 1 - a * x[0] * x[0] + x[1];
-        y[1] = b * x[0];
-    }
-    void jvp(const double* x, MatrixView<const double> X, MatrixView<double> Y) const {
-        for (Index j = 0; j < X.cols; ++j) {
-            Y(0, j) = -2 * a * x[0] * X(0, j) + X(1, j);
-            Y(1, j) = b * X(0, j);
-        }
-    }
-};
 
 class HenonMap final : public DiscreteMap<HenonEquations> {
 public:

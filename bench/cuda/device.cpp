@@ -8,30 +8,6 @@
 
 namespace quoin::bench {
 
-struct EventTimer::Events {
-    cudaEvent_t begin = nullptr, end = nullptr;
-};
-
-EventTimer::EventTimer() : events_(new Events) {
-    QUOIN_CUDA_CHECK(cudaEventCreate(&events_->begin));
-    QUOIN_CUDA_CHECK(cudaEventCreate(&events_->end));
-}
-
-EventTimer::~EventTimer() {
-    cudaEventDestroy(events_->begin);
-    cudaEventDestroy(events_->end);
-}
-
-void EventTimer::start(Context<Cuda>& ctx) { QUOIN_CUDA_CHECK(cudaEventRecord(events_->begin, ctx.stream())); }
-
-double EventTimer::stop(Context<Cuda>& ctx) {
-    QUOIN_CUDA_CHECK(cudaEventRecord(events_->end, ctx.stream()));
-    QUOIN_CUDA_CHECK(cudaEventSynchronize(events_->end));
-    float milliseconds = 0;
-    QUOIN_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_->begin, events_->end));
-    return 1e-3 * milliseconds;
-}
-
 std::string describe_device() {
     int device = 0, runtime = 0;
     cudaDeviceProp properties{};
@@ -61,10 +37,9 @@ namespace {
 /// Least time of several runs after one.
 template <class F>
 double best_seconds(Context<Cuda>& ctx, F&& run) {
-    EventTimer timer;
-    timer.seconds(ctx, run);
-    double best = timer.seconds(ctx, run);
-    for (int i = 0; i < 4; ++i) best = std::min(best, timer.seconds(ctx, run));
+    seconds_of(ctx, run);
+    double best = seconds_of(ctx, run);
+    for (int i = 0; i < 4; ++i) best = std::min(best, seconds_of(ctx, run));
     return best;
 }
 

@@ -1,35 +1,20 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "quoin/cuda.hpp"
+#include "cuda/device.hpp"
 
 namespace quoin::bench {
 
-/// Times work on a context's stream with events.
-class EventTimer {
-public:
-    EventTimer();
-    ~EventTimer();
-    EventTimer(const EventTimer&) = delete;
-    EventTimer& operator=(const EventTimer&) = delete;
-
-    /// Seconds from an idle stream to the end of what `run()` does there, its waits for the device included. Waits.
-    template <class F>
-    double seconds(Context<Cuda>& ctx, F&& run) {
-        ctx.wait();
-        start(ctx);
-        run();
-        return stop(ctx);
-    }
-
-private:
-    void start(Context<Cuda>& ctx);
-    double stop(Context<Cuda>& ctx);
-    struct Events;
-    std::unique_ptr<Events> events_;
-};
+/// Seconds from an idle stream to the end of what `run()` does there, its waits for the device included. Waits.
+template <class F>
+double seconds_of(Context<Cuda>& ctx, F&& run) {
+    ctx.wait();
+    WorkTimer<Cuda> timer(ctx);
+    run();
+    timer.stop();
+    return timer.seconds();
+}
 
 /// "NVIDIA H100 80GB HBM3, 132 multiprocessors, CUDA 13.0, cuBLAS 13.1.0, cuSOLVER 12.0.4"
 std::string describe_device();

@@ -21,17 +21,17 @@ public:
         plan_ = plan_qr<T>(ctx, m, n, options);
     }
 
-    double seconds(bench::EventTimer& timer) {
-        const double seconds = run(timer);
+    double seconds() {
+        const double seconds = run();
         clear();
         return seconds;
     }
 
     /// Orthogonality and residual of one more answer; for Geqrf of the Q that cuSOLVER's orgqr forms of V and tau.
-    Measurement measurement(bench::EventTimer& timer, double seconds) {
+    Measurement measurement(double seconds) {
         Measurement result;
         result.seconds = seconds;
-        run(timer);
+        run();
         result.method = method_;
         if (operation_ != Operation::ROnly) measure_accuracy(result);
         clear();
@@ -39,10 +39,10 @@ public:
     }
 
 private:
-    double run(bench::EventTimer& timer) {
+    double run() {
         Matrix<T, Cuda> work(ctx_, plan_.rows, plan_.cols);
         A_({0, plan_.cols}, work.view());
-        return timer.seconds(ctx_, [&] {
+        return bench::seconds_of(ctx_, [&] {
             QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan_);
             method_ = f.report().method;
             if (operation_ == Operation::Geqrf) {

@@ -33,6 +33,9 @@ JsonLine& JsonLine::add(const char* key, std::int64_t value) { return raw(key, f
 JsonLine& JsonLine::add(const char* key, bool value) { return raw(key, value ? "true" : "false"); }
 JsonLine& JsonLine::add(const char* key, double value) { return raw(key, number(value)); }
 JsonLine& JsonLine::add_measured(const char* key, double value) { return value < 0 ? add_null(key) : add(key, value); }
+JsonLine& JsonLine::add_known(const char* key, const std::string& value) {
+    return value.empty() ? add_null(key) : add(key, value);
+}
 JsonLine& JsonLine::add_null(const char* key) { return raw(key, "null"); }
 
 JsonLine& JsonLine::add(const char* key, const std::vector<double>& values) {

@@ -20,6 +20,8 @@ public:
     JsonLine& add(const char* key, const std::vector<double>& values);
     /// A quantity whose negative values mean "not measured": null then.
     JsonLine& add_measured(const char* key, double value);
+    /// A text that may be unknown: null for "".
+    JsonLine& add_known(const char* key, const std::string& value);
     JsonLine& add_null(const char* key);
     JsonLine& add(const char* key, const JsonLine& object);
     JsonLine& add(const char* key, const std::vector<JsonLine>& objects);

@@ -151,9 +151,10 @@ std::unique_ptr<TangentMap<float>> with_f32_vectors(std::unique_ptr<TangentMap<>
 
 /// Systems whose state and vectors live and are evolved on a GPU: the map of the host's `tangent_map` up to rounding, the
 /// vectors' products in T. A block of vectors stays in shared memory for many steps while it fits there (1100 variables, 2400
-/// particles in three dimensions), and else in the GPU's caches. Particles pass through all pairs, N² distances a step. Of chains
-/// and particles `advance` waits once in 16 steps, for what the steps of the state have found, and throws InvalidArgument where
-/// particles meet; otherwise it does not wait. Throw as the host's.
+/// particles in three dimensions), and else in the GPU's caches. Particles pass through all pairs, N² distances a step. Of
+/// Kuramoto-Sivashinsky a step transforms every vector eight times by cuFFT, at least 3·modes + 1 points each; its plans are made
+/// here. Of chains and particles `advance` waits once in 16 steps, for what the steps of the state have found, and throws
+/// InvalidArgument where particles meet; otherwise it does not wait. Throw as the host's.
 ///
 ///     Context<Cuda> gpu;
 ///     auto fluid = tangent_map<float>(gpu, Particles{.count = 1000});
@@ -161,7 +162,11 @@ std::unique_ptr<TangentMap<float>> with_f32_vectors(std::unique_ptr<TangentMap<>
 template <class T>
 std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Lorenz63&);
 template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Henon&);
+template <class T>
 std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Lorenz96&);
+template <class T>
+std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const KuramotoSivashinsky&);
 template <class T>
 std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const FputBeta&);
 template <class T>

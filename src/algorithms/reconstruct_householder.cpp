@@ -32,7 +32,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
 namespace {
 
 /// Orthonormal A = H R, R about a diagonal of signs, each half from a basis of its own: H = H₁ diag(I, H₂). Fewer columns grow
-/// less, and one not at all: |q₁₁ − s₁| >= 1.
+/// less, and one not at all: |q₁₁ − s₁| >= 1. Halves that are not finite stay as they are, with T = 0.
 template <class T, class D>
 void factor_q_by_halves(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const Range left{0, A.cols / 2}, right{left.end, A.cols};

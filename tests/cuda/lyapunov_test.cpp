@@ -45,9 +45,13 @@ Particles soft(Index count, int dimensions) {
 std::vector<Twins> every_system(Context<Cuda>& ctx) {
     std::vector<Twins> all;
     all.push_back(twins(ctx, "lorenz63", Lorenz63{}));
+    all.push_back(twins(ctx, "henon", Henon{}));
     all.push_back(twins(ctx, "lorenz96", Lorenz96{.size = 37}));
     all.push_back(twins(ctx, "lorenz96 of four", Lorenz96{.size = 4}));
     all.push_back(twins(ctx, "lorenz96 of 300", Lorenz96{.size = 300}));
+    all.push_back(twins(ctx, "waves", KuramotoSivashinsky{.modes = 11, .step = 0.01}));
+    all.push_back(twins(ctx, "one wave", KuramotoSivashinsky{.modes = 1}));
+    all.push_back(twins(ctx, "37 waves", KuramotoSivashinsky{.length = 80, .modes = 37, .step = 0.01}));
     all.push_back(twins(ctx, "fput", FputBeta{.size = 19}));
     all.push_back(twins(ctx, "fput of one", FputBeta{.size = 1}));
     all.push_back(twins(ctx, "fput ring", FputBeta{.size = 12, .periodic = true}));
@@ -146,6 +150,15 @@ protected:
         EXPECT_LE(largest_difference<T>(X.fetch(gpu()).view(), expected.X.view()), growth * expected.vector_change);
     }
 
+    /// x and V after `parts` of steps.
+    std::pair<std::vector<double>, Matrix<T>> ends(TangentMap<T, Cuda>& map, const std::vector<double>& x0,
+                                                   MatrixView<const T> V, const std::vector<Index>& parts) {
+        Matrix<double, Cuda> x = to_gpu(x0);
+        Matrix<T, Cuda> X = copy_to_device<T>(gpu(), V);
+        for (const Index steps : parts) map.advance(gpu(), steps, span(x), X.view());
+        return {from_gpu(x), copy_to_host<T>(gpu(), X.view())};
+    }
+
     LyapunovSpectrum spectrum(TangentMap<T, Cuda>& system, const LyapunovOptions& options) {
         return lyapunov_spectrum(gpu(), system, options);
     }
@@ -170,6 +183,22 @@ TYPED_TEST(GpuLyapunov, LongColumnsToo) {
     this->expect_the_hosts_map(ring, this->state(*ring.host, 30), 5, 7);
     Twins fluid = twins(this->gpu(), "many particles", soft(4000, 2));
     this->expect_the_hosts_map(fluid, this->state(*fluid.host, 30), 2, 5);
+    Twins waves = twins(this->gpu(), "1024 waves", KuramotoSivashinsky{.length = 1400, .modes = 1024});
+    this->expect_the_hosts_map(waves, this->state(*waves.host, 5), 1, 7);
+}
+
+// More vectors than are transformed at once; each has the bits that it has without those before it.
+TYPED_TEST(GpuLyapunov, BlocksOfWavesToo) {
+    using T = TypeParam;
+    Twins waves = twins(this->gpu(), "300 waves", KuramotoSivashinsky{.length = 600, .modes = 300});
+    const std::vector<double> x = this->state(*waves.host, 30);
+    const Index n = waves.host->dimension(), p = 311;
+    this->expect_the_hosts_map(waves, x, 2, p);
+    const Matrix<T> V = random_normal<T>(n, p, 6);
+    const auto whole = this->ends(waves.template gpu<T>(), x, V.view(), {5});
+    const auto last = this->ends(waves.template gpu<T>(), x, V.view().col_block({290, p}), {5});
+    EXPECT_EQ(whole.first, last.first);
+    EXPECT_TRUE(same_bits<T>(whole.second.view().col_block({290, p}), last.second.view()));
 }
 
 // A crowd has more neighbours than the density makes expect: the lists grow, and nothing else changes.
@@ -190,12 +219,8 @@ TYPED_TEST(GpuLyapunov, BitsDependOnNothingElse) {
         const std::vector<double> x0 = this->state(*system.host);
         const Index n = system.host->dimension(), p = 9;
         const Matrix<T> V = random_normal<T>(n, p, 6);
-        TangentMap<T, Cuda>& map = system.template gpu<T>();
         const auto run = [&](std::vector<Index> parts, Range columns) {
-            Matrix<double, Cuda> x = this->to_gpu(x0);
-            Matrix<T, Cuda> X = copy_to_device<T>(this->gpu(), V.view().col_block(columns));
-            for (const Index steps : parts) map.advance(this->gpu(), steps, this->span(x), X.view());
-            return std::pair(this->from_gpu(x), copy_to_host<T>(this->gpu(), X.view()));
+            return this->ends(system.template gpu<T>(), x0, V.view().col_block(columns), parts);
         };
         const auto whole = run({20}, {0, p});
         const auto again = run({20}, {0, p}), in_parts = run({1, 16, 3}, {0, p}), last = run({20}, {5, p}),
@@ -212,9 +237,10 @@ TYPED_TEST(GpuLyapunov, BitsDependOnNothingElse) {
 // As on the host: (Φ(x + εv) − Φ(x − εv))/2ε = DΦ(x)v + O(ε²) + O(u/ε), of the GPU's own Φ.
 TYPED_TEST(GpuLyapunov, TangentVectorsAreDerivatives) {
     using T = TypeParam;
-    const Index steps = 19, p = 3;
+    const Index p = 3;
     for (Twins& system : every_system(this->gpu())) {
         SCOPED_TRACE(system.name);
+        const Index steps = system.host->step() == 1 ? 2 : 19;  // a map stretches by 4 at once
         const std::vector<double> x = this->state(*system.host);
         const Index n = system.host->dimension();
         Matrix<T> V = random_normal<T>(n, p, 5);
@@ -265,7 +291,7 @@ TYPED_TEST(GpuLyapunov, SpectrumIsTheHosts) {
     using T = TypeParam;
     for (Twins& system : every_system(this->gpu())) {
         const Index n = system.host->dimension();
-        if (n > 600) continue;
+        if (n > 600 || system.name == "henon") continue;  // 80 steps of it stretch by e^{34}
         const double h = system.host->step();
         for (const Index p : {n, std::min<Index>(n, 9)}) {
             LyapunovOptions options{
@@ -298,6 +324,28 @@ TYPED_TEST(GpuLyapunov, SpectrumIsTheHosts) {
                 EXPECT_GT(f.tangent_seconds + f.force_seconds, 0);
                 EXPECT_LE(f.qr_seconds + f.tangent_seconds + f.force_seconds, f.seconds);
             }
+        }
+    }
+}
+
+// Where chaos has taken the orbits apart the exponents agree within four standard errors, and the O(1)/T of the vectors' beginning.
+TYPED_TEST(GpuLyapunov, LongRunsAgreeWithinTheirErrors) {
+    std::vector<Twins> systems;
+    systems.push_back(twins(this->gpu(), "henon", Henon{}));
+    systems.push_back(twins(this->gpu(), "waves", KuramotoSivashinsky{}));
+    for (Twins& system : systems) {
+        SCOPED_TRACE(system.name);
+        const bool map = system.name == "henon";
+        const LyapunovOptions options{.exponents = std::min<Index>(system.host->dimension(), 12),
+                                      .time = (map ? 10 : 1) * (quick() ? 200. : 2000.),
+                                      .transient = 200,
+                                      .alignment = 200,
+                                      .steps_per_qr = 5};
+        const LyapunovSpectrum expected = lyapunov_spectrum(this->host, *system.host, options);
+        const LyapunovSpectrum f = this->spectrum(system.template gpu<TypeParam>(), options);
+        for (std::size_t i = 0; i < f.exponents.size(); ++i) {
+            const Estimate a = f.exponents[i], b = expected.exponents[i];
+            EXPECT_LE(std::abs(a.value - b.value), 4 * std::hypot(a.error, b.error) + 1 / options.time) << i;
         }
     }
 }

@@ -145,8 +145,7 @@ auto SystemArguments::with_parameters(F&& f) const {
 namespace {
 
 template <class Parameters>
-constexpr bool has_gpu_code = !std::is_same_v<Parameters, Henon> && !std::is_same_v<Parameters, KuramotoSivashinsky> &&
-                              !std::is_same_v<Parameters, MackeyGlass>;
+constexpr bool has_gpu_code = !std::is_same_v<Parameters, MackeyGlass>;
 
 }  // namespace
 
@@ -164,9 +163,7 @@ template std::unique_ptr<TangentMap<double>> SystemArguments::make(Context<Host>
 
 std::string SystemArguments::refusal_of_gpu() const {
     const bool can = with_parameters([]<class Parameters>(const Parameters&) { return has_gpu_code<Parameters>; });
-    return can ? ""
-               : std::string(to_string(system_)) +
-                     " has no code for a GPU; lorenz63, lorenz96, fput and particles have";
+    return can ? "" : std::string(to_string(system_)) + " has no code for a GPU; all other systems have";
 }
 
 #ifdef QUOIN_HAVE_CUDA

@@ -225,7 +225,8 @@ void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run
         common.device = Device::Host;
     }
     const auto bytes = [&](auto& ctx) {
-        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.exponents, common.options);
+        return bytes_on_gpu<T>(ctx, arguments.system.make<T>(ctx)->dimension(), arguments.options().exponents,
+                               common.options);
     };
     on_device(common, "the matrix of tangent vectors", bytes, [&](auto& ctx, const DeviceInUse& in_use) {
         use = in_use;
@@ -427,10 +428,11 @@ int main(int argc, char** argv) {
         "          quoin lyapunov lorenz63 --covariant --time 1000 --out vectors\n"
         "          quoin lyapunov particles --size 1000 --time 10 --checkpoint fluid.run\n"
         "          quoin lyapunov particles --size 1000 --device cuda --dtype f32 --plot fluid.png\n"
+        "          quoin lyapunov kuramoto-sivashinsky --length 1400 --modes 1024 --exponents 200 --device cuda\n"
         "\n" +
         table_of_defaults() +
         "\n"
-        "lorenz63, lorenz96, fput and particles run on a GPU too; state, vectors and QR then stay in its memory.\n"
+        "All systems but mackey-glass run on a GPU too; state, vectors and QR then stay in its memory.\n"
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, half_widths (of the 95%\n"
         "intervals), sum, divergence (what the sum of all must be), kolmogorov_sinai, kaplan_yorke, positive\n"
