@@ -94,10 +94,19 @@ void expect_law(Context<Cuda>& ctx, const ProcessGrid& grid, BlockCyclic layout,
     const Matrix<T> Q_again =
         whole<T>(host, grid, q_layout, in_place.fetch(ctx).view().col_block({0, q_layout.local_cols(grid)}));
 
+    // V and tau imported with other panels; Q in their memory
+    GpuPadded<T> imported(ctx, V_R_mine.view());
+    const auto taus = copy_to_device<T>(ctx, tau_mine.view());
+    from_lapack<T>(ctx, grid, {layout, imported.view()}, taus.view(), n > 60 ? 40 : 2).form_q_in_place(ctx);
+    const Matrix<T> Q_imported =
+        whole<T>(host, grid, q_layout, imported.fetch(ctx).view().col_block({0, q_layout.local_cols(grid)}));
+
     if (grid.comm().rank() != 0) return;
     if (k > 0) {
         EXPECT_LE(orthogonality_error<T>(Q_again.view(), k), bound) << "‖I − QᵀQ‖ in place";
         EXPECT_LE(residual_error<T>(A, Q_again.view(), R_again.view()), bound) << "‖A − QR‖ in place";
+        EXPECT_LE(difference<T>(Q_imported.view(), Q.view(), k, std::sqrt(static_cast<double>(k))), bound)
+            << "imported";
     }
     expect_cyclic_law<T>(host, A, {R, Q, V_R, tau, C, QtC, QC}, bound);
 }
