@@ -38,23 +38,21 @@ public:
         call_.agree();
         SideWork<D> side(ctx_);
         const Index count = static_cast<Index>(f_.panels.size());
-        if (count > 0) factor_and_share(*reflectors, 0);
+        if (count > 0) {
+            OverlappedWork nothing;
+            if (f_.owns(f_.panels[0])) factor_panel(ctx_, 0, nothing);
+            reflectors->share(0);
+        }
         for (Index s = 0; s < count; ++s) {
             call_.attempt([&] { throw_if_stopped(ctx_); });
             const Index next = s + 1;
-            const bool comes = next < count, owns = comes && f_.owns(f_.panels[next]);
-            const Range trailing{f_.panels[s].cols().end, f_.layout.cols};
-            if (comes && f_.has_whole_panels()) {
-                owns ? factor_beside(*reflectors, side, next) : receive_beside(*reflectors, side, next);
-                continue;
+            if (next == count) {
+                update(*reflectors, s, {f_.panels[s].cols().end, f_.layout.cols});
+            } else if (f_.owns(f_.panels[next])) {
+                factor_beside(*reflectors, side, next);
+            } else {
+                receive_beside(*reflectors, side, next);
             }
-            if (owns) {
-                // the next panel's columns first, and V and T of that panel before the rest of the update
-                update(*reflectors, s, f_.panels[next].cols());
-                factor_and_share(*reflectors, next);
-            }
-            update(*reflectors, s, {owns ? f_.panels[next].cols().end : trailing.begin, trailing.end});
-            if (comes && !owns) reflectors->share(next);
         }
         side.join();
         call_.agree();
@@ -144,62 +142,60 @@ private:
         reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), local));
     }
 
-    void factor_and_share(CyclicReflectors<T, D>& reflectors, Index s) {
-        if (f_.has_whole_panels() && f_.owns(f_.panels[s])) {
-            OverlappedWork nothing;
-            call_.attempt([&] { factor_whole(ctx_, s, nothing); });
-        } else if (f_.owns(f_.panels[s])) {
-            // one of this process column may know of a failure that the others do not
-            Index note = call_.note();
-            auto& host = host_context(ctx_);
-            grid_.col_comm().template all_reduce<Index>(host, {&note, 1, 1}, Reduction::Max);
-            call_.hear(static_cast<int>(note));
-            call_.attempt(
-                [&] {
-                    const Span span(ctx_, "panel", s);
-                    CyclicPanelFactorizer<T, D>(ctx_, f_, s).factor();
-                },
-                JointCall::Of::All);
-        }
-        reflectors.share(s);
-    }
-
-    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T. The rest of the update is beside the
-    /// panel where it takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would
-    /// wait for those of the update.
+    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T; on the host one after the other. The rest
+    /// of the update is beside a panel of several process rows, which waits for messages and decisions. It is beside a whole panel where it
+    /// takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would wait for those of
+    /// the update.
     void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const CyclicPanel& panel = f_.panels[next];
         const Range others{panel.cols().end, f_.layout.cols};
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
         OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
-        const bool beside = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
-        if (beside)
+        const bool whole = f_.has_whole_panels(),
+                   large = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
+        if (whole && large)
             side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
-        call_.attempt([&] { factor_whole(critical, next, beside ? rest : nothing); });
+        factor_panel(critical, next, Tuning<D>::asynchronous && (large || !whole) ? rest : nothing);
         reflectors.share(critical, next);
         reflectors.await(next);
         rest();
     }
 
-    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it
-    /// waits for its sender it takes multiprocessors from the update.
+    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message of a whole panel is received: as
+    /// long as it waits for its sender it takes multiprocessors from the update. With several process rows the sums of the update come
+    /// before it.
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
-        const Index half = all.size() / 2 / 8 * 8;
+        const Index half = f_.has_whole_panels() ? all.size() / 2 / 8 * 8 : 0;
         const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
-        update_local(reflectors, next - 1, {all.begin, middle});
+        if (middle > all.begin) update_local(reflectors, next - 1, {all.begin, middle});
         Context<D>& beside = side.fork();
         update_local(reflectors, next - 1, {middle, all.end});
         reflectors.share(beside, next);
         reflectors.await(next);
     }
 
-    /// A panel that is all on this rank: V, T and R as on one process.
-    void factor_whole(Context<D>& where, Index s, OverlappedWork& overlapped) {
+    /// V, T and R of panel s: as on one process where it is all on this rank, and by the ranks of its process column otherwise.
+    /// `overlapped` is done on the way.
+    void factor_panel(Context<D>& where, Index s, OverlappedWork& overlapped) {
         const CyclicPanel& p = f_.panels[s];
-        factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())), f_.t_of(p),
-                               overlapped);
+        if (f_.has_whole_panels()) {
+            return call_.attempt([&] {
+                factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())),
+                                       f_.t_of(p), overlapped);
+            });
+        }
+        // one of this process column may know of a failure that the others do not
+        Index note = call_.note();
+        grid_.col_comm().template all_reduce<Index>(host_context(where), {&note, 1, 1}, Reduction::Max);
+        call_.hear(static_cast<int>(note));
+        call_.attempt(
+            [&] {
+                const Span span(where, "panel", s);
+                CyclicPanelFactorizer<T, D>(where, f_, s).factor(overlapped);
+            },
+            JointCall::Of::All);
     }
 
     Context<D>& ctx_;
