@@ -183,7 +183,7 @@ BlockCyclicPlan plan_block_cyclic(const Context<D>& ctx, const BlockCyclic& layo
 
 /// Imports what `qr` or pdgeqrf wrote: V_R m×n, and tau of this rank's columns among the first min(m, n). The triangular factors T are
 /// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words.
-/// Every rank calls it.
+/// Every rank calls it. Errors are as of `qr`; InvalidArgument also where tau has another size.
 template <class T, class D>
 BlockCyclicQR<T, D> from_lapack(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> V_R,
                                 View<const T, D> tau, Index panel_width = 0);
