@@ -15,6 +15,7 @@
 #include "checks.hpp"
 #include "gallery.hpp"
 #include "least_squares_law.hpp"
+#include "rank_laws.hpp"
 #include "ranks.hpp"
 #include "svd_law.hpp"
 
@@ -24,11 +25,6 @@ namespace {
 template <class T>
 class DistributedTest : public testing::Test {};
 TYPED_TEST_SUITE(DistributedTest, Scalars);
-
-int levels(int ranks) { return static_cast<int>(std::ceil(std::log2(ranks))); }
-
-/// A tree of d stages has √d times the law of one: the leaf's, and one for each level of ranks.
-double law_over(int ranks) { return law * std::sqrt(1.0 + levels(ranks)); }
 
 /// Factors A, spread over the ranks, and expects the law of R, of the thin Q and of products with it.
 template <class T>
@@ -538,33 +534,8 @@ TYPED_TEST(DistributedTest, MergedStreamsAreThatOfAllRows) {
         for (const int ranks : rank_counts()) {
             for (const Spread& spread : in_turn(spreads, turn++)) {
                 on_ranks(ranks, [&](Communicator& comm) {
-                    SCOPED_TRACE(fmt::format("{} {} of {}", spread.name, comm.rank(), ranks));
                     Context<Host> ctx(1);
-                    const Range rows = spread.rows(m, n, ranks)[comm.rank()];
-                    // two blocks a rank
-                    const Index half = (rows.begin + rows.end) / 2;
-                    StreamingR<T> mine(ctx, n, p);
-                    for (const Range block : {Range{rows.begin, half}, Range{half, rows.end}})
-                        mine.append(ctx, A.view().row_block(block), B.view().row_block(block));
-                    const Matrix<T> before = mine.r(ctx);
-                    const Traffic t = comm.traffic();
-                    const StreamingR<T> all = merge(ctx, comm, mine);
-                    if (comm.rank() == ranks - 1) {
-                        EXPECT_EQ(comm.traffic().messages_sent - t.messages_sent, ranks > 1 ? 2 : 0);
-                    }
-                    EXPECT_TRUE(same_bits<T>(mine.r(ctx).view(), before.view()));
-                    EXPECT_EQ(all.rows(), m);
-                    const Matrix<T> R = all.r(ctx);
-                    EXPECT_TRUE(same_as_on_root<T>(ctx, comm, R.view()));
-                    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
-                    // a row passes two blocks and the levels of ranks
-                    const double bound = law * std::sqrt(2.0 + levels(ranks));
-                    EXPECT_LE(gram_error<T>(A.view(), R.view()), bound) << "AᵀA = RᵀR";
-                    const auto solution = all.solve(ctx);
-                    const auto errors =
-                        least_squares_errors<T>(A.view(), B.view(), solution.X.view(), solution.residual_norms);
-                    EXPECT_LE(errors.gradient, 2 * bound * (n + p) / n);
-                    EXPECT_LE(errors.residual_norm, 2 * bound * (n + p) / n);
+                    expect_merged_law<T>(ctx, comm, spread, A.view(), B.view());
                 });
             }
         }
@@ -575,23 +546,7 @@ TEST(Distributed, MergedStreamsOfFewRowsAndOfOthersThanTheRest) {
     for (const int ranks : rank_counts()) {
         on_ranks(ranks, [&](Communicator& comm) {
             Context<Host> ctx(1);
-            const Index n = 5, last = ranks - 1;
-            // no rows, then one row a rank: a trapezoid until there are n
-            StreamingR<double> mine(ctx, n);
-            EXPECT_EQ(merge(ctx, comm, mine).r(ctx).rows(), 0);
-            const Matrix<double> A = random_normal<double>(ranks, n, 4);
-            mine.append(ctx, A.view().row_block({comm.rank(), comm.rank() + 1}));
-            const StreamingR<double> all = merge(ctx, comm, mine);
-            const Matrix<double> R = all.r(ctx);
-            EXPECT_EQ(R.rows(), std::min<Index>(ranks, n));
-            EXPECT_LE(gram_error<double>(A.view(), R.view()), law_over(ranks)) << "AᵀA = RᵀR";
-            if (ranks == 1) return;
-            const StreamingR<double> other(ctx, n + (comm.rank() == last), 1 - (comm.rank() == last));
-            EXPECT_THROW(merge(ctx, comm, other), InvalidArgument);
-            Context<Host> stopped(1);
-            if (comm.rank() == 0) stopped.request_stop();
-            EXPECT_THROW(merge(stopped, comm, mine), Interrupted);
-            EXPECT_TRUE(same_bits<double>(merge(ctx, comm, mine).r(ctx).view(), R.view()));
+            expect_merge_of_few_rows_and_refusals(ctx, comm);
         });
     }
 }
@@ -600,44 +555,15 @@ TEST(Distributed, MergedStreamsOfFewRowsAndOfOthersThanTheRest) {
 
 TYPED_TEST(DistributedTest, ColumnsAppendedObeyTheLaw) {
     using T = TypeParam;
-    const Index m = 120, n = 20;
     Index turn = 0;
     for (const Gallery matrix_class : gallery()) {
-        const Matrix<T> A = generate<T>(matrix_class, m, n);
+        SCOPED_TRACE(to_string(matrix_class));
+        const Matrix<T> A = generate<T>(matrix_class, 120, 20);
         for (const int ranks : rank_counts()) {
             for (const Spread& spread : in_turn(spreads, turn++)) {
                 on_ranks(ranks, [&](Communicator& comm) {
-                    SCOPED_TRACE(
-                        fmt::format("{} {} {} of {}", to_string(matrix_class), spread.name, comm.rank(), ranks));
                     Context<Host> ctx(1);
-                    const auto rows = spread.rows(m, n, ranks);
-                    const auto mine = A.view().row_block(rows[comm.rank()]);
-                    DistributedGramSchmidt<T> basis(ctx, mine.rows);
-                    for (const Range block : {Range{0, 1}, Range{1, 8}, Range{8, 8}, Range{8, 20}}) {
-                        const Matrix<T> Q = copy<T>(basis.q()), R = copy<T>(basis.r());
-                        try {
-                            basis.append(ctx, comm, mine.col_block(block));
-                        } catch (const NumericalBreakdown& e) {
-                            // |r_jj| of Householder's method is within the law's bound then
-                            const Matrix<T> R_of_a = qr(ctx, A.view()).r(ctx);
-                            const auto r = R_of_a.view().col_block({e.column, e.column + 1});
-                            EXPECT_LE(std::abs(r(e.column, 0)),
-                                      law * static_cast<double>(n) * unit_roundoff<T> * frobenius_norm<T>(r));
-                            return;
-                        }
-                        EXPECT_TRUE(same_bits<T>(basis.q().col_block({0, block.begin}), Q.view())) << "Q has changed";
-                        EXPECT_TRUE(same_bits<T>(basis.r().block({0, block.begin}, {0, block.begin}), R.view()));
-                    }
-                    EXPECT_EQ(basis.cols(), n);
-                    const auto R = basis.r();
-                    EXPECT_TRUE(same_as_on_root<T>(ctx, comm, R));
-                    EXPECT_TRUE(is_upper_trapezoidal<T>(R));
-                    const Matrix<T> Q = gather<T>(ctx, comm, rows, basis.q());
-                    if (comm.rank() != 0) return;
-                    // two projections, and two factorizations over the levels of ranks
-                    const double bound = law * std::sqrt(2.0 * (2 + levels(ranks)));
-                    EXPECT_LE(orthogonality_error<T>(Q.view(), n), bound) << "‖I − QᵀQ‖";
-                    EXPECT_LE(column_residual_error<T>(A.view(), Q.view(), R), bound) << "max ‖a_j − Q r_j‖";
+                    expect_appended_law<T>(ctx, comm, spread, A.view(), {{0, 1}, {1, 8}, {8, 8}, {8, 20}});
                 });
             }
         }
@@ -648,34 +574,7 @@ TEST(Distributed, AppendRefusesOnAllRanksAndChangesNothing) {
     for (const int ranks : rank_counts()) {
         on_ranks(ranks, [&](Communicator& comm) {
             Context<Host> ctx(1);
-            const Index m = 6;
-            const Range rows = spreads[0].rows(m, 4, ranks)[comm.rank()];
-            Matrix<double> A = random_normal<double>(m, 4, 2);
-            const auto mine = [&](const Matrix<double>& X) { return X.view().row_block(rows); };
-            DistributedGramSchmidt<double> basis(ctx, rows.size());
-            basis.append(ctx, comm, mine(A));
-            const Matrix<double> Q = copy<double>(basis.q()), R = copy<double>(basis.r());
-            const auto unchanged = [&] {
-                return same_bits<double>(basis.q(), Q.view()) && same_bits<double>(basis.r(), R.view());
-            };
-            EXPECT_THROW(basis.append(ctx, comm, mine(random_normal<double>(m, 3, 5))), InvalidArgument);
-            // a column of zeros whose q_j is e_1, which is a column of Q already
-            DistributedGramSchmidt<double> unit(ctx, rows.size());
-            const Matrix<double> E = copy<double>(identity<double>(m).view().col_block({0, 3})),
-                                 zero = filled<double>(m, 1, 0.0);
-            unit.append(ctx, comm, mine(E));
-            EXPECT_THROW(unit.append(ctx, comm, mine(zero)), NumericalBreakdown);
-            EXPECT_EQ(unit.cols(), 3);
-            A(m - 1, 1) = std::numeric_limits<double>::infinity();
-            EXPECT_THROW(basis.append(ctx, comm, mine(A).col_block({0, 2})), NonFiniteEntry);
-            const int last = ranks - 1;
-            const auto few = mine(A).col_block({2, 3}).row_block({comm.rank() == last, rows.size()});
-            if (spreads[0].rows(m, 4, ranks)[last].size() > 0) {
-                EXPECT_THROW(basis.append(ctx, comm, few), InvalidArgument);
-            }
-            EXPECT_TRUE(unchanged());
-            basis.append(ctx, comm, mine(random_normal<double>(m, 1, 5)));
-            EXPECT_EQ(basis.cols(), 5);
+            expect_append_refuses(ctx, comm);
         });
     }
 }

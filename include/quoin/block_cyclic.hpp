@@ -183,10 +183,10 @@ BlockCyclicPlan plan_block_cyclic(const Context<D>& ctx, const BlockCyclic& layo
 
 /// Imports what `qr` or pdgeqrf wrote: V_R m×n, and tau of this rank's columns among the first min(m, n). The triangular factors T are
 /// rebuilt, V is used where it is: its memory must outlive the factorization. mkw flops for panels of w columns, and sums of w² words.
-/// Every rank calls it.
-template <class T>
-BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<T> V_R,
-                             View<const T, Host> tau, Index panel_width = 0);
+/// Every rank calls it. Errors are as of `qr`; InvalidArgument also where tau has another size.
+template <class T, class D>
+BlockCyclicQR<T, D> from_lapack(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> V_R,
+                                View<const T, D> tau, Index panel_width = 0);
 
 /// B := A, for the same matrix as rows in blocks in the order of the ranks (`rows` are this rank's, any number) and block-cyclic. Every
 /// rank calls it. Each rank sends what it has to each other rank in one message: mn/P words in all. An error is thrown on all ranks.

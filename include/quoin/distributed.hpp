@@ -134,7 +134,7 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A, bool vect
 /// tree of ranks by `StreamingR::merge`, and R_ext goes to all. `mine` stays as it is.
 ///
 /// A triangle of n + p columns up and one down along each edge of the tree, and 2L(n + p)³ flops on the longest path. Bounds as those of
-/// `StreamingR`, and `qr` above about ranks and errors: other n and p throw InvalidArgument. The report is that of this rank's rows. On CPUs.
+/// `StreamingR`, and `qr` above about ranks and errors: other n and p throw InvalidArgument. The report is that of this rank's rows.
 ///
 ///     StreamingR<double> stream(ctx, n);
 ///     while (read(block)) stream.append(ctx, block.view());
@@ -154,7 +154,7 @@ StreamingR<T, D> merge(Context<D>& ctx, Communicator& comm, const StreamingR<T, 
 ///
 /// and again up to 5 times for columns that depend on those before them to working precision: r_jj is of that order then, and q_j is made
 /// of rounding errors; where those lie in the span of Q it is a NumericalBreakdown. ‖I − QᵀQ‖ is O(ku) for every A, and ‖a_j − Q r_j‖
-/// O(ku)‖a_j‖. Every rank calls `append`, and errors are as of `qr`. On CPUs.
+/// O(ku)‖a_j‖. Every rank calls `append`, and errors are as of `qr`.
 ///
 ///     DistributedGramSchmidt<double> basis(ctx, h);  // h: this rank's rows
 ///     basis.append(ctx, comm, A.view());

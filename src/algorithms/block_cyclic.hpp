@@ -260,14 +260,14 @@ public:
         }
     }
     void share(Index s) { share(ctx_, s); }
-    /// use(s) of every panel after `share`, from the first or from the last one on. A whole panel is on its way while the one before it is
-    /// used.
+    /// use(s) of every panel after `share`, from the first or from the last one on. On a device that computes beside its host a panel is on
+    /// its way while the one before it is used.
     template <class F>
     void for_each_panel(bool from_first, F use) {
         const Index count = static_cast<Index>(f_.panels.size());
         const auto panel = [&](Index i) { return from_first ? i : count - 1 - i; };
         SideWork<D> side(ctx_);
-        const bool ahead = f_.has_whole_panels();
+        constexpr bool ahead = Tuning<D>::asynchronous;
         if (ahead && count > 0) share(side.fork(), panel(0));
         for (Index i = 0; i < count; ++i) {
             if (!ahead) share(panel(i));

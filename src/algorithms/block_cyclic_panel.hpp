@@ -28,8 +28,9 @@ public:
         options_.check_finite = false;
     }
 
-    /// A := V below the diagonal and R above it, and T.
-    void factor() {
+    /// A := V below the diagonal and R above it, and T. `overlapped`, which may have messages of its own along the process column, is done
+    /// before the first decision, or the QR of rows over ranks, that the host waits for.
+    void factor(OverlappedWork& overlapped) {
         const Index w = panel_.width;
         const Plan plan = plan_over_ranks<T>(ctx_, f_.layout.rows - panel_.first, w, options_);
         call_.attempt([&] {
@@ -45,8 +46,9 @@ public:
             packed_ = Matrix<S, D>(ctx_, packed_size(w, w), 2);
         });
         call_.agree();
-        if (!is_cholesky(plan.method) || !by_gram()) {
+        if (!is_cholesky(plan.method) || !by_gram(overlapped)) {
             const Range all{0, w};
+            overlapped();
             orthonormalize();
             if (!in_one_step(all)) by_columns(all);
             store_r();
@@ -72,7 +74,7 @@ private:
     ///     Q₁ᵀQ₁ − I = UᵀP + PᵀU,   P = X U + LᵀS,   X + Xᵀ = VᵀV,   X upper triangular.
     /// Up to nu/2 V is final: 3mw² flops. Otherwise R₂ = chol(Q₁ᵀQ₁), Q₁R₂⁻¹ = V'U' + [S'; 0] and V' = V (U'R₂U⁻¹)⁻¹: 4mw² flops. False
     /// where a certificate is refused: A is as it was then, up to a backward error of O(nu) in each column.
-    bool by_gram() {
+    bool by_gram(OverlappedWork& overlapped) {
         const Index n = panel_.width;
         const int root = owner(0);
         const bool is_root = ranks().rank() == root;
@@ -91,6 +93,7 @@ private:
         collect_top({0, n}, A1, Q1.view());
         call_.attempt([&] { solve_and_gram<T>(ctx_, A_, {}, {}, G); });
         sum_gram(root);
+        overlapped();
         Step step = decide(root, [&] {
             const GramPrecision known = gram_precision<T>(ctx_, f_.layout.rows - panel_.first, n);
             const GramDemands demands{.step = 0, .most_condition = most_gram_condition(n, known)};

@@ -38,23 +38,21 @@ public:
         call_.agree();
         SideWork<D> side(ctx_);
         const Index count = static_cast<Index>(f_.panels.size());
-        if (count > 0) factor_and_share(*reflectors, 0);
+        if (count > 0) {
+            OverlappedWork nothing;
+            if (f_.owns(f_.panels[0])) factor_panel(ctx_, 0, nothing);
+            reflectors->share(0);
+        }
         for (Index s = 0; s < count; ++s) {
             call_.attempt([&] { throw_if_stopped(ctx_); });
             const Index next = s + 1;
-            const bool comes = next < count, owns = comes && f_.owns(f_.panels[next]);
-            const Range trailing{f_.panels[s].cols().end, f_.layout.cols};
-            if (comes && f_.has_whole_panels()) {
-                owns ? factor_beside(*reflectors, side, next) : receive_beside(*reflectors, side, next);
-                continue;
+            if (next == count) {
+                update(*reflectors, s, {f_.panels[s].cols().end, f_.layout.cols});
+            } else if (f_.owns(f_.panels[next])) {
+                factor_beside(*reflectors, side, next);
+            } else {
+                receive_beside(*reflectors, side, next);
             }
-            if (owns) {
-                // the next panel's columns first, and V and T of that panel before the rest of the update
-                update(*reflectors, s, f_.panels[next].cols());
-                factor_and_share(*reflectors, next);
-            }
-            update(*reflectors, s, {owns ? f_.panels[next].cols().end : trailing.begin, trailing.end});
-            if (comes && !owns) reflectors->share(next);
         }
         side.join();
         call_.agree();
@@ -65,7 +63,6 @@ public:
                 };
             };
             f_.for_each_block_of_r(f_.A, restore(Part::All), restore(Part::Upper));
-            if (chosen_.rows() > 0) ctx_.wait();
         }
         return std::move(f_);
     }
@@ -113,7 +110,7 @@ private:
         if (f_.arithmetic != Arithmetic::Native) {
             if constexpr (corrected_products<T, D>) choose_norm_exponents();
         } else if (std::any_of(found.begin(), found.end(), [](Index flag) { return flag != 0; })) {
-            choose_exponents<T, D>(ctx_, call_, grid_.col_comm(), A_.local, chosen_, exponents_.view());
+            choose_exponents<T, D>(ctx_, call_, grid_.col_comm(), A_.local, exponents_.view());
         } else {
             return;
         }
@@ -133,7 +130,7 @@ private:
             ctx_.wait();
             for (Index j = 0; j < mine.rows(); ++j) mine(j, 0) = A_.local.rows > 0 ? found(j, 0) : no_exponent;
         });
-        agree_on_exponents(ctx_, call_, grid_.col_comm(), mine, chosen_, exponents_.view());
+        agree_on_exponents(ctx_, call_, grid_.col_comm(), mine, exponents_.view());
     }
 
     /// A(:, cols) := HᵀA(:, cols) of panel s.
@@ -145,62 +142,60 @@ private:
         reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), local));
     }
 
-    void factor_and_share(CyclicReflectors<T, D>& reflectors, Index s) {
-        if (f_.has_whole_panels() && f_.owns(f_.panels[s])) {
-            OverlappedWork nothing;
-            call_.attempt([&] { factor_whole(ctx_, s, nothing); });
-        } else if (f_.owns(f_.panels[s])) {
-            // one of this process column may know of a failure that the others do not
-            Index note = call_.note();
-            auto& host = host_context(ctx_);
-            grid_.col_comm().template all_reduce<Index>(host, {&note, 1, 1}, Reduction::Max);
-            call_.hear(static_cast<int>(note));
-            call_.attempt(
-                [&] {
-                    const Span span(ctx_, "panel", s);
-                    CyclicPanelFactorizer<T, D>(ctx_, f_, s).factor();
-                },
-                JointCall::Of::All);
-        }
-        reflectors.share(s);
-    }
-
-    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T. The rest of the update is beside the
-    /// panel where it takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would
-    /// wait for those of the update.
+    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T; on the host one after the other. The rest
+    /// of the update is beside a panel of several process rows, which waits for messages and decisions. It is beside a whole panel where it
+    /// takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would wait for those of
+    /// the update.
     void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const CyclicPanel& panel = f_.panels[next];
         const Range others{panel.cols().end, f_.layout.cols};
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
         OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
-        const bool beside = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
-        if (beside)
+        const bool whole = f_.has_whole_panels(),
+                   large = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
+        if (whole && large)
             side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
-        call_.attempt([&] { factor_whole(critical, next, beside ? rest : nothing); });
+        factor_panel(critical, next, Tuning<D>::asynchronous && (large || !whole) ? rest : nothing);
         reflectors.share(critical, next);
         reflectors.await(next);
         rest();
     }
 
-    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it
-    /// waits for its sender it takes multiprocessors from the update.
+    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message of a whole panel is received: as
+    /// long as it waits for its sender it takes multiprocessors from the update. With several process rows the sums of the update come
+    /// before it.
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
-        const Index half = all.size() / 2 / 8 * 8;
+        const Index half = f_.has_whole_panels() ? all.size() / 2 / 8 * 8 : 0;
         const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
-        update_local(reflectors, next - 1, {all.begin, middle});
+        if (middle > all.begin) update_local(reflectors, next - 1, {all.begin, middle});
         Context<D>& beside = side.fork();
         update_local(reflectors, next - 1, {middle, all.end});
         reflectors.share(beside, next);
         reflectors.await(next);
     }
 
-    /// A panel that is all on this rank: V, T and R as on one process.
-    void factor_whole(Context<D>& where, Index s, OverlappedWork& overlapped) {
+    /// V, T and R of panel s: as on one process where it is all on this rank, and by the ranks of its process column otherwise.
+    /// `overlapped` is done on the way.
+    void factor_panel(Context<D>& where, Index s, OverlappedWork& overlapped) {
         const CyclicPanel& p = f_.panels[s];
-        factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())), f_.t_of(p),
-                               overlapped);
+        if (f_.has_whole_panels()) {
+            return call_.attempt([&] {
+                factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())),
+                                       f_.t_of(p), overlapped);
+            });
+        }
+        // one of this process column may know of a failure that the others do not
+        Index note = call_.note();
+        grid_.col_comm().template all_reduce<Index>(host_context(where), {&note, 1, 1}, Reduction::Max);
+        call_.hear(static_cast<int>(note));
+        call_.attempt(
+            [&] {
+                const Span span(where, "panel", s);
+                CyclicPanelFactorizer<T, D>(where, f_, s).factor(overlapped);
+            },
+            JointCall::Of::All);
     }
 
     Context<D>& ctx_;
@@ -212,7 +207,6 @@ private:
     std::optional<MatrixView<T, D>> in_place_;
     BlockCyclicFactorization<T, D> f_;
     Matrix<int, D> exponents_;
-    Matrix<int> chosen_;
     bool is_scaled_ = false;
 };
 
@@ -451,30 +445,32 @@ BlockCyclicQR<T, D> qr_in_place(Context<D>& ctx, const ProcessGrid& grid, BlockC
     return InsideCyclic::hold(CyclicFactorizer<T, D>(ctx, grid, A, panel_width, A.local).factor());
 }
 
-template <class T>
-BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<T> V_R,
-                             View<const T, Host> tau, Index panel_width) {
-    BlockCyclicFactorization<T, Host> f;
+template <class T, class D>
+BlockCyclicQR<T, D> from_lapack(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<T, D> V_R,
+                                View<const T, D> tau, Index panel_width) {
+    using S = Sum<T, D>;
+    BlockCyclicFactorization<T, D> f;
     f.grid = &grid;
     f.layout = V_R.layout;
-    JointCall call(ctx, grid.comm(), RankOperation::FromLapack);
+    JointCall call(host_context(ctx), grid.comm(), RankOperation::FromLapack);
     call.attempt([&] {
-        check_cyclic<T, Host>(grid, V_R);
+        check_cyclic<T, D>(grid, V_R);
         check_width(panel_width);
     });
     agree_on<T>(call, f.layout, grid, {"the width of a panel", panel_width});
     lay_out(f, panel_width);
-    Matrix<T> G, part;
-    std::optional<CyclicReflectors<T, Host>> reflectors;
+    Matrix<S, D> G, part;
+    Matrix<T, D> VtV;
+    std::optional<CyclicReflectors<T, D>> reflectors;
     call.attempt([&] {
         if (tau.rows != f.cols_before(f.k()) || tau.cols != 1) {
             throw InvalidArgument(fmt::format("from_lapack: tau is {} x {}, and this rank has {} columns of V",
                                               tau.rows, tau.cols, f.cols_before(f.k())));
         }
         f.A = V_R.local;
-        f.Tf = Matrix<T>(f.width, tau.rows);
-        G = Matrix<T>(f.width, f.width);
-        part = Matrix<T>(f.width, f.width);
+        f.Tf = Matrix<T, D>(ctx, f.width, tau.rows);
+        for (Matrix<S, D>* sum : {&G, &part}) *sum = Matrix<S, D>(ctx, f.width, f.width);
+        VtV = Matrix<T, D>(ctx, f.width, f.width);
         reflectors.emplace(ctx, f, call, 0);
     });
     call.agree();
@@ -482,49 +478,34 @@ BlockCyclicQR<T> from_lapack(Context<Host>& ctx, const ProcessGrid& grid, BlockC
         const CyclicPanel& p = f.panels[s];
         if (!f.owns(p)) continue;
         const Index w = p.width;
-        const MatrixView<T> VtV(G.data(), w, w);
-        // T⁻¹ = the upper triangle of VᵀV, tau_j⁻¹ on its diagonal (Puglisi 1992); row and column j of T are 0 where tau_j is
+        const MatrixView<S, D> G_p(G.data(), w, w), part_p(part.data(), w, w);
         call.attempt([&] {
             const auto rows = f.A.block(f.rows_from(p.first), f.local_cols(p.cols()));
             const auto V1 = reflectors->v(static_cast<Index>(s)).top;
             const Index top = V1.rows;
-            const MatrixView<T> below(part.data(), w, w);
             copy<T>(ctx, rows.row_block({0, top}), V1);
             reflectors->set_unit_rows(ctx, p, {0, w}, V1);
-            solve_and_gram<T>(ctx, V1, {}, {}, VtV);
-            solve_and_gram<T>(ctx, rows.row_block({top, rows.rows}), {}, {}, below);
-            add<T>(ctx, below, VtV);
+            solve_and_gram<T>(ctx, V1, {}, {}, G_p);
+            solve_and_gram<T>(ctx, rows.row_block({top, rows.rows}), {}, {}, part_p);
+            add<S>(ctx, part_p, G_p);
         });
-        sum_on_all<T, Host>(ctx, call, grid.col_comm(), VtV, {part.data(), w, w});
+        sum_on_all<S, D>(ctx, call, grid.col_comm(), G_p, part_p);
         call.attempt([&] {
-            const auto Tf = f.t_of(p);
-            const auto tau_p = tau.row_block(f.local_cols(p.cols()));
-            set_zero(ctx, Tf);
-            for (Index j = 0; j < w; ++j) {
-                const bool is_unit = tau_p(j, 0) == 0;
-                if (is_unit) {
-                    for (Index l = 0; l < w; ++l) VtV(j, l) = 0;
-                }
-                VtV(j, j) = is_unit ? T(1) : 1 / tau_p(j, 0);
-                Tf(j, j) = is_unit ? T(0) : T(1);
-            }
-            solve_triangle<T>(ctx, Triangle::Upper, Op::None, VtV, Tf);
+            const MatrixView<T, D> VtV_p(VtV.data(), w, w);
+            multiply_upper<S, T>(ctx, {}, G_p, VtV_p);
+            compact_wy_from_gram<T>(ctx, VtV_p, tau.row_block(f.local_cols(p.cols())), f.t_of(p));
         });
     }
     call.agree();
     return InsideCyclic::hold(std::move(f));
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                         \
-    template BlockCyclicQR<T, D> from_lapack<T>(Context<D>&, const ProcessGrid&, BlockCyclicView<T, D>, \
-                                                MatrixView<const T, D>, Index);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
-#undef QUOIN_INSTANTIATE
-
-#define QUOIN_INSTANTIATE(T, D)                                                                                 \
-    template class BlockCyclicQR<T, D>;                                                                         \
-    template BlockCyclicQR<T, D> qr<T, D>(Context<D>&, const ProcessGrid&, BlockCyclicView<const T, D>, Index); \
-    template BlockCyclicQR<T, D> qr_in_place<T, D>(Context<D>&, const ProcessGrid&, BlockCyclicView<T, D>, Index);
+#define QUOIN_INSTANTIATE(T, D)                                                                                    \
+    template class BlockCyclicQR<T, D>;                                                                            \
+    template BlockCyclicQR<T, D> qr<T, D>(Context<D>&, const ProcessGrid&, BlockCyclicView<const T, D>, Index);    \
+    template BlockCyclicQR<T, D> qr_in_place<T, D>(Context<D>&, const ProcessGrid&, BlockCyclicView<T, D>, Index); \
+    template BlockCyclicQR<T, D> from_lapack<T, D>(Context<D>&, const ProcessGrid&, BlockCyclicView<T, D>,         \
+                                                   MatrixView<const T, D>, Index);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -17,8 +17,8 @@ struct CyclicTuning {
     /// Columns of half an update from which on the half comes before the next panel is received: less keeps the multiprocessors busy for a
     /// shorter time than the panel takes.
     static constexpr Index least_half = 1024;
-    /// Columns of the rest of an update, on the rank that factors the next panel, up to which it waits for the panel. The update takes up to
-    /// three times as long then, by 95 TFLOP/s and 2 ms for a panel of 32 768 × 512.
+    /// Columns of the rest of an update, on the rank that factors the next panel alone, up to which it waits for the panel. The update takes
+    /// up to three times as long then, by 95 TFLOP/s and 2 ms for a panel of 32 768 × 512.
     static constexpr Index most_behind_a_panel = 8192;
 };
 

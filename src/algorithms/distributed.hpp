@@ -78,24 +78,27 @@ void sum_on_all(Context<D>& ctx, JointCall& call, Communicator& comm, View<T, D>
     call.hear(comm.broadcast<T>(ctx, A, 0, call.note()));
 }
 
-/// e_j := the largest of the ranks' `mine`, 0 where none of them is above `no_exponent`. `chosen` receives them too, and must stay as it is
-/// until the context has been waited for. The call's ranks agree.
+/// e_j := the largest of the ranks' `mine`, 0 where none of them is above `no_exponent`. The call's ranks agree. Waits.
 inline constexpr Index no_exponent = std::numeric_limits<int>::min();
 template <class D>
-void agree_on_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matrix<Index>& mine, Matrix<int>& chosen,
+void agree_on_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matrix<Index>& mine,
                         MatrixView<int, D> exponents) {
+    Matrix<int> chosen;
     call.attempt([&] { chosen = Matrix<int>(mine.rows(), 1); });
     call.hear(comm.all_reduce<Index>(host_context(ctx), mine.view(), Reduction::Max, call.note()));
     call.agree();
     for (Index j = 0; j < mine.rows(); ++j) chosen(j, 0) = mine(j, 0) == no_exponent ? 0 : static_cast<int>(mine(j, 0));
-    start_copy_from_host<int>(ctx, chosen.view(), exponents);
-    finish_copies(ctx);
+    call.attempt([&] {
+        start_copy_from_host<int>(ctx, chosen.view(), exponents);
+        finish_copies(ctx);
+        ctx.wait();
+    });
 }
 
 /// The same of the exponents of the largest entry of each column, 0 for a column of zeros; `rows` are this rank's.
 template <class T, class D>
 void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, MatrixView<const T, D> rows,
-                      Matrix<int>& chosen, MatrixView<int, D> exponents) {
+                      MatrixView<int, D> exponents) {
     Matrix<Index> largest(rows.cols, 1);
     call.attempt([&] {
         for (Index j = 0; j < rows.cols; ++j) {
@@ -103,7 +106,7 @@ void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matr
             largest(j, 0) = entry == 0 ? no_exponent : std::isfinite(entry) ? std::ilogb(entry) : 0;
         }
     });
-    agree_on_exponents(ctx, call, comm, largest, chosen, exponents);
+    agree_on_exponents(ctx, call, comm, largest, exponents);
 }
 
 /// Levels of the tree of ranks.

@@ -44,7 +44,6 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
     JointCall call(host_context(ctx), comm, RankOperation::Append);
     Matrix<T, D> W, H1, H2, part, R;
     Matrix<int, D> exponents;
-    Matrix<int> chosen;
     call.attempt([&] {
         check_matrix(A);
         if (A.rows != rows())
@@ -66,7 +65,7 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
     if (const Index m = std::accumulate(heights.begin(), heights.end(), Index{0}); k + p > m)
         throw InvalidArgument(fmt::format("append: {} columns after {} are more than the {} rows", p, k, m));
     // columns of order 1, so that no product overflows
-    choose_exponents<T, D>(ctx, call, comm, A, chosen, exponents.view());
+    choose_exponents<T, D>(ctx, call, comm, A, exponents.view());
     call.attempt([&] { scale_columns<T>(ctx, exponents.view(), -1, Part::All, W.view()); });
 
     const auto project = [&](MatrixView<T, D> H) {
@@ -117,7 +116,7 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class DistributedGramSchmidt<T, D>;
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -48,7 +48,6 @@ public:
                 scale_columns<T>(ctx_, exponents_.view(), 1, Part::Upper, f_.R.view());
             }
         }
-        if (chosen_.rows() > 0) ctx_.wait();  // a copy may still read it
         f_.report.seconds = wall_seconds<D>(start);
         return std::move(f_);
     }
@@ -111,7 +110,7 @@ private:
             return;
         }
         call_.attempt([&] { copy_rows(); });
-        choose_exponents<T, D>(ctx_, call_, *f_.comm, rows(), chosen_, exponents_.view());
+        choose_exponents<T, D>(ctx_, call_, *f_.comm, rows(), exponents_.view());
         scale_columns<T>(ctx_, exponents_.view(), -1, Part::All, X_.view());
     }
 
@@ -281,7 +280,6 @@ private:
     Matrix<T, D> X_;            // this rank's rows, until they are lent or held
     Matrix<T, D> R1_;           // of Gram passes whose Q₁ is factored once more
     Matrix<int, D> exponents_;  // of the scaling, if any
-    Matrix<int> chosen_;        // the same on the host
     Matrix<T, D> packed_;       // a triangle of the tree, as a message
     Matrix<S, D> sum_, part_;   // of Gram passes: a triangle and a certificate, and a triangle
     Matrix<Certificate, D> certificate_;

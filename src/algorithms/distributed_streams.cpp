@@ -56,7 +56,7 @@ StreamingR<T, D> merge(Context<D>& ctx, Communicator& comm, const StreamingR<T, 
 
 #define QUOIN_INSTANTIATE(T, D) \
     template StreamingR<T, D> merge<T, D>(Context<D>&, Communicator&, const StreamingR<T, D>&);
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -239,13 +239,19 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     Arena::Frame frame(ctx);
     const auto G = frame.matrix<T>(V.cols, V.cols);
     form_gram<T>(ctx, V, G);
+    compact_wy_from_gram<T>(ctx, G, tau, Tf);
+}
+
+template <class T, class D>
+void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
+    if (G.cols == 0) return;
     set_zero<T>(ctx, Tf);
-    diagonal_t<T><<<static_cast<unsigned>((V.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
+    diagonal_t<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
     check_launch("diagonal_t");
     join_t<T>(ctx, t_width, G, Tf);
 }
 
 QUOIN_IMPLEMENT(Cuda, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
-                compact_wy)
+                compact_wy, compact_wy_from_gram)
 
 }  // namespace quoin

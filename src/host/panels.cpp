@@ -278,12 +278,17 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
         }
     }
     sum_parts(ctx, k, k, chunks.count, parts, G, k);
-    fill_zero(k, k, Tf.data, Tf.ld);
-    for (Index j = 0; j < k; ++j) extend_t(j, tau(j, 0), G + j * k, Tf.data, Tf.ld);
+    compact_wy_from_gram<T>(ctx, {G, k, k}, tau, Tf);
     ctx.state().add_flops(flops);
 }
 
+template <class T, class D>
+void compact_wy_from_gram(Context<D>&, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
+    fill_zero(G.cols, G.cols, Tf.data, Tf.ld);
+    for (Index j = 0; j < G.cols; ++j) extend_t(j, tau(j, 0), G.at(0, j), Tf.data, Tf.ld);
+}
+
 QUOIN_IMPLEMENT(Host, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
-                compact_wy)
+                compact_wy, compact_wy_from_gram)
 
 }  // namespace quoin

@@ -47,5 +47,8 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf);
 /// T of given reflectors: T⁻¹ + T⁻ᵀ = VᵀV (Puglisi 1992), column by column as larft; tau n×1. mn² flops.
 template <class T, class D>
 void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf);
+/// The same from G = VᵀV, whose upper triangle is read: n³/3 flops.
+template <class T, class D>
+void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf);
 
 }  // namespace quoin

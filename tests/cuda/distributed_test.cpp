@@ -12,6 +12,7 @@
 #include "gallery.hpp"
 #include "gpu_ranks.hpp"
 #include "least_squares_law.hpp"
+#include "rank_laws.hpp"
 #include "ranks.hpp"
 #include "svd_law.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 
 using Precisions = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuRanks, Precisions);
+using GpuRanksOnce = GpuRanks<double>;
 
 /// Factors A, spread over the ranks, and expects the law of R, of the thin Q and of products with it.
 template <class T>
@@ -217,6 +219,50 @@ TYPED_TEST(GpuRanks, LeastSquaresAndSvdObeyTheLaw) {
                 expect_svd_law<T>(A.view(), on_host);
             });
         }
+    }
+}
+
+TYPED_TEST(GpuRanks, MergedStreamsAreThatOfAllRows) {
+    using T = TypeParam;
+    const std::vector<int> counts = gpu_rank_counts();
+    Index turn = 0;
+    for (const Gallery matrix_class : {Gallery::RandomNormal, Gallery::GradedColumnsDown, Gallery::Banded}) {
+        // up to 32 columns a tree, beyond a CAQR
+        for (const Index n : {7, 45}) {
+            const Matrix<T> A = generate<T>(matrix_class, 600, n), B = random_normal<T>(600, 2, 3);
+            for (const Spread& spread : spreads) {
+                on_gpus(counts[turn++ % counts.size()], [&](Context<Cuda>& ctx, Communicator& comm) {
+                    expect_merged_law<T>(ctx, comm, spread, A.view(), B.view());
+                });
+            }
+        }
+    }
+}
+
+TEST_F(GpuRanksOnce, MergedStreamsOfFewRowsAndOfOthersThanTheRest) {
+    for (const int ranks : gpu_rank_counts()) {
+        on_gpus(ranks,
+                [](Context<Cuda>& ctx, Communicator& comm) { expect_merge_of_few_rows_and_refusals(ctx, comm); });
+    }
+}
+
+TYPED_TEST(GpuRanks, ColumnsAppendedObeyTheLaw) {
+    using T = TypeParam;
+    const std::vector<int> counts = gpu_rank_counts();
+    Index turn = 0;
+    for (const Gallery matrix_class : gallery()) {
+        SCOPED_TRACE(to_string(matrix_class));
+        const Matrix<T> A = generate<T>(matrix_class, 500, 60);
+        const Spread& spread = spreads[static_cast<std::size_t>(turn) % std::size(spreads)];
+        on_gpus(counts[turn++ % counts.size()], [&](Context<Cuda>& ctx, Communicator& comm) {
+            expect_appended_law<T>(ctx, comm, spread, A.view(), {{0, 1}, {1, 8}, {8, 8}, {8, 20}, {20, 60}});
+        });
+    }
+}
+
+TEST_F(GpuRanksOnce, AppendRefusesOnAllRanksAndChangesNothing) {
+    for (const int ranks : gpu_rank_counts()) {
+        on_gpus(ranks, [](Context<Cuda>& ctx, Communicator& comm) { expect_append_refuses(ctx, comm); });
     }
 }
 
