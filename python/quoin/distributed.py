@@ -258,7 +258,7 @@ class _Ranks:
 
 
 def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
-    """call(place, *more, *ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
+    """call(place, *more, ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
     ranks = _Ranks(comm)
     try:
         try:
@@ -269,7 +269,7 @@ def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any])
                 _core.fail_distributed(*ranks.host, str(refusal))
             except InvalidArgument:
                 raise refusal from None
-        return call(place, *prepared, *ranks.at(place))
+        return call(place, *prepared, ranks.at(place))
     except CommunicationFailure:
         ranks.failed()
         raise
@@ -616,8 +616,8 @@ def factor(
         rows, place = _rows(spread.local(a), "distributed.factor")
         return place, place.operand(rows), _options(method, q, check_finite), on_all, place.where(threads_number(threads))
 
-    def call(place: Place, rows: Any, options: Any, on_all: bool, where: Any, *ranks: Any) -> Factorization:
-        core = place.core.distributed_factor(rows, options, on_all, where, *ranks)
+    def call(place: Place, rows: Any, options: Any, on_all: bool, where: Any, ranks: tuple) -> Factorization:
+        core = place.core.distributed_factor(rows, options, on_all, where, ranks)
         return Factorization(core, place, threads_number(threads), spread, on_all or ranks[1] == 0)
 
     spread = _spread(a, comm, "distributed.factor")

@@ -17,12 +17,12 @@ Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
 
 /// (this rank's rows of Q, or None; R).
 template <class T, class D>
-nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Where<D>& where, const nb::object& engine,
-                         int rank, int size, const nb::object& link) {
+nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Where<D>& where,
+                         const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     const bool with_q = options.q != QForm::None;
     Matrix<T, D> Q, R;
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     run_released(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
@@ -44,10 +44,9 @@ nb::tuple solution_of(const Home<D>& home, const Where<D>& where, LeastSquares<T
 
 template <class T, class D>
 nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, double rcond, const Options& options,
-                            const Where<D>& where, const nb::object& engine, int rank, int size,
-                            const nb::object& link) {
+                            const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     return solution_of(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
                            const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
@@ -60,9 +59,9 @@ nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, double r
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
 template <class T, class D>
 nb::tuple distributed_svd(const Array<T, D>& a, bool vectors, const Options& options, const Where<D>& where,
-                          const nb::object& engine, int rank, int size, const nb::object& link) {
+                          const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     auto f = result_of(home, where, 6.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
@@ -82,23 +81,23 @@ struct FactorsOfRanks {
 
 /// What `work(ctx, f, ranks)` returns, over the ranks of one call.
 template <class T, class D, class Work>
-auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::object& engine, int rank, int size,
-                const nb::object& link, const Where<D>& where, Index columns, Work&& work) {
+auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, const Where<D>& where, Index columns,
+                Work&& work) {
     DistributedQR<T, D>& f = held.object.f;
-    RanksOfCall<D> ranks(engine, rank, size, link);
-    return result_of(held.home, where, 4.0 * f.rows() / size * f.cols() * columns, [&](Context<D>& ctx) {
-        f.over(ranks.all());
-        auto found = work(ctx, f, ranks);
-        ranks.finish(ctx);
-        return found;
-    });
+    RanksOfCall<D> ranks(of_call);
+    return result_of(held.home, where, 4.0 * f.rows() / ranks.control().size() * f.cols() * columns,
+                     [&](Context<D>& ctx) {
+                         f.over(ranks.all());
+                         auto found = work(ctx, f, ranks);
+                         ranks.finish(ctx);
+                         return found;
+                     });
 }
 
 /// `DistributedQR`.
 template <class T, class D>
 void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
     using F = Held<FactorsOfRanks<T, D>, D>;
-    using nb::object;
     nb::class_<F>(module, ("DistributedFactorization" + suffix).c_str())
         .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.f.rows(), f.object.f.cols()); })
         .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.f.plan()); })
@@ -109,41 +108,36 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
                                  [&](Context<D>& ctx) { return own_copy<T, D>(ctx, f.object.R.view()); });
              })
         .def("q",
-             [](F& f, const Where<D>& where, const object& engine, int rank, int size, const object& link) {
+             [](F& f, const Where<D>& where, const nb::tuple& of_call) {
                  return to_array(f.home, where,
-                                 over_ranks<T, D>(f, engine, rank, size, link, where, f.object.f.cols(),
+                                 over_ranks<T, D>(f, of_call, where, f.object.f.cols(),
                                                   [](auto& ctx, auto& f, auto&) { return f.form_q(ctx); }));
              })
         .def("apply_thin",
-             [](F& f, const Array<T, D>& c, bool transpose, const Where<D>& where, const object& engine, int rank,
-                int size, const object& link) {
+             [](F& f, const Array<T, D>& c, bool transpose, const Where<D>& where, const nb::tuple& of_call) {
                  const StridedMatrix<T, D> C = matrix_of<T, D>(c);
-                 return to_array(
-                     f.home, where,
-                     over_ranks<T, D>(f, engine, rank, size, link, where, C.cols, [&](auto& ctx, auto& f, auto& ranks) {
-                         const RowsOfRank<T, D> mine(ctx, ranks.control(), C);
-                         const Op op = transpose ? Op::Transpose : Op::None;
-                         return f.apply_thin_q(ctx, op, mine.view());
-                     }));
+                 return to_array(f.home, where,
+                                 over_ranks<T, D>(f, of_call, where, C.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                     const RowsOfRank<T, D> mine(ctx, ranks.control(), C);
+                                     const Op op = transpose ? Op::Transpose : Op::None;
+                                     return f.apply_thin_q(ctx, op, mine.view());
+                                 }));
              })
-        .def("lstsq", [](F& f, const Array<T, D>& b, double rcond, const Where<D>& where, const object& engine,
-                         int rank, int size, const object& link) {
+        .def("lstsq", [](F& f, const Array<T, D>& b, double rcond, const Where<D>& where, const nb::tuple& of_call) {
             const StridedMatrix<T, D> B = matrix_of<T, D>(b);
-            return solution_of(
-                f.home, where,
-                over_ranks<T, D>(f, engine, rank, size, link, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
-                    const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
-                    return least_squares<T, D>(ctx, f, mine.view(), rcond);
-                }));
+            return solution_of(f.home, where,
+                               over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                   const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
+                                   return least_squares<T, D>(ctx, f, mine.view(), rcond);
+                               }));
         });
 }
 
 template <class T, class D>
 Held<FactorsOfRanks<T, D>, D> distributed_factor(const Array<T, D>& a, const Options& options, bool r_on_all,
-                                                 const Where<D>& where, const nb::object& engine, int rank, int size,
-                                                 const nb::object& link) {
+                                                 const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     return {home, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
                 const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
@@ -157,13 +151,12 @@ Held<FactorsOfRanks<T, D>, D> distributed_factor(const Array<T, D>& a, const Opt
 /// The state of a StreamingR, as its class gives it, of the rows of all ranks.
 template <class T, class D>
 nb::tuple distributed_merge(Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
-                            double flops, const Where<D>& where, const nb::object& engine, int rank, int size,
-                            const nb::object& link) {
+                            double flops, const Where<D>& where, const nb::tuple& of_call) {
     typename StreamingR<T, D>::State state{n, rows, {}, {}};
     state.report.method = parse_method(method);
     state.report.seconds = seconds;
     state.report.flops = flops;
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     run_released(home, where, 0, [&](Context<D>& ctx) {
         state.R = copy_of<T>(ctx, matrix_of<T, D>(r));
@@ -185,10 +178,9 @@ void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix
                                               [&](Context<D>& ctx) { return DistributedGramSchmidt<T, D>(ctx, h); })};
              })
         .def("append",
-             [](G& g, const Array<T, D>& a, const Where<D>& where, const nb::object& engine, int rank, int size,
-                const nb::object& link) {
+             [](G& g, const Array<T, D>& a, const Where<D>& where, const nb::tuple& of_call) {
                  const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-                 RanksOfCall<D> ranks(engine, rank, size, link);
+                 RanksOfCall<D> ranks(of_call);
                  const double flops = 8.0 * A.rows * A.cols * (g.object.cols() + A.cols);
                  run_released(g.home, where, flops, [&](Context<D>& ctx) {
                      const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
