@@ -1,6 +1,7 @@
 """QR of rows over ranks: threads with an engine of queues, and mpi4py under mpiexec."""
 
 import copy
+import doctest
 import os
 import queue
 import shutil
@@ -391,6 +392,11 @@ def test_an_engine_that_fails():
 
     with pytest.raises(quoin.CommunicationFailure, match="the line is down"):
         quoin.distributed.qr(np.ones((3, 1)), Broken())
+
+
+def test_docstrings():
+    result = doctest.testmod(quoin.distributed, extraglobs={"np": np, "quoin": quoin})
+    assert result.attempted > 20 and result.failed == 0
 
 
 SCRIPT = """
