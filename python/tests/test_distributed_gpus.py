@@ -194,20 +194,54 @@ def test_a_factorization_of_ranks_that_share_a_gpu(rng, dtype, size, method):
 
 
 @one_gpu
-def test_streams_and_columns_on_the_host_alone(rng):
-    """Until the library has them for GPUs; a stream beside a GPU gives its state on the host."""
-    put, get, _ = putter("torch")
-    A = rng.standard_normal((400, 9))
-    if not hasattr(_core.cuda, "distributed_merge"):
-        with pytest.raises(TypeError, match="distributed.merge computes on the host, and this array lies on GPU 0"):
-            quoin.distributed.merge(quoin.StreamingR().partial_fit(put(A)), Alone())
-    if not hasattr(_core.cuda, "DistributedGramSchmidt64"):
-        with pytest.raises(TypeError, match="GramSchmidt.append computes on the host, and this array lies on GPU 0"):
-            quoin.distributed.GramSchmidt(400, Alone()).append(put(A))
-    merged = on_ranks(2, lambda r: quoin.distributed.merge(quoin.StreamingR(device="cuda").partial_fit(A[r.rank::2]), r))
-    R = merged[0].R
-    assert isinstance(R, np.ndarray) and np.array_equal(R, merged[1].R) and merged[0].n_rows == 400
-    assert np.linalg.norm(R.T @ R - A.T @ A) <= 2 * laws.bound(A) * np.linalg.norm(A) ** 2
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_streams_and_columns(rng, dtype, size):
+    """Refused until the library has them for GPUs; a stream beside a GPU gives its state on the host."""
+    put, get, kind = putter("torch")
+    A, b = rng.standard_normal((400, 9)).astype(dtype), rng.standard_normal(400).astype(dtype)
+    rows = np.array_split(np.arange(400), [0, 150][: size - 1])  # the first rank of several has no rows
+
+    def merged(r, **options):
+        of_rank, of_b = A[rows[r.rank]], b[rows[r.rank]]
+        on = np.asarray if options else put
+        return quoin.distributed.merge(quoin.StreamingR(**options).partial_fit(on(of_rank), on(of_b)), r)
+
+    def appended(r):
+        mine = A[rows[r.rank]]
+        basis = quoin.distributed.GramSchmidt(len(mine), r, dtype)
+        basis.append(put(mine[:, 0]))
+        basis.append(put(mine[:, 1:]))
+        return basis
+
+    def expect_r_of_all(streams):
+        R = get(streams[0].R) if isinstance(streams[0].R, kind) else streams[0].R
+        gram = laws.wide(A).T @ laws.wide(A)
+        assert np.abs(laws.wide(R).T @ laws.wide(R) - gram).max() <= 2 * laws.bound(A) * np.linalg.norm(A.astype(float)) ** 2
+        laws.assert_upper(R)
+        for stream in streams:
+            assert stream.n_rows == 400 and stream.solve().x.shape == (9,)
+            assert np.array_equal(get(stream.R) if isinstance(stream.R, kind) else stream.R, R)
+
+    beside = on_ranks(size, lambda r: merged(r, device="cuda"))
+    assert all(isinstance(stream.R, np.ndarray) for stream in beside)
+    expect_r_of_all(beside)
+    for call, name in ((merged, "distributed_merge"), (appended, "DistributedGramSchmidt64")):
+        if not hasattr(_core.cuda, name):
+            for e in on_ranks(size, call):
+                assert isinstance(e, (TypeError, quoin.InvalidArgument)), e
+                assert "computes on the host, and this array lies on GPU 0" in str(e)
+    if hasattr(_core.cuda, "distributed_merge"):
+        streams = on_ranks(size, merged)
+        assert all(isinstance(stream.R, kind) for stream in streams)
+        expect_r_of_all(streams)
+    if hasattr(_core.cuda, "DistributedGramSchmidt64"):
+        bases = on_ranks(size, appended)
+        Q, R = np.concatenate([get(basis.Q) for basis in bases]), get(bases[0].R)
+        laws.assert_orthonormal(Q)
+        laws.assert_product(Q, R, A)
+        laws.assert_upper(R)
+        assert all(np.array_equal(get(basis.R), R) for basis in bases)
 
 
 @one_gpu
