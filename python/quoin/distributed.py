@@ -533,8 +533,8 @@ class Factorization:
         Parameters
         ----------
         C : array_like, or DTensor of a DTensor's factorization
-            With `trans` this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p) or (K,), K = min(M, N),
-            the same on every rank, or a replicated DTensor. Converted to the type of the factorization; not changed.
+            With `trans` this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p) or (K,),
+            K = min(M, N), the same on every rank, or a replicated DTensor. Converted to the type of the factorization; not changed.
 
         Returns
         -------
@@ -782,7 +782,8 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
 class GramSchmidt:
     """A = QR whose columns are appended and whose rows are spread over ranks; existing Q and R do not change.
 
-    Classical Gram-Schmidt, reorthogonalised always. Every rank calls `append`, with its own rows of the same columns.
+    Classical Gram-Schmidt, reorthogonalised always. Every rank makes one, together, and calls `append` with its own rows of the same
+    columns. An error of one rank is raised on all.
 
     Parameters
     ----------
