@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,8 @@ void expect_law_over_ranks(Communicator& comm, MatrixView<const T> A, const Spre
     EXPECT_TRUE(same_bits<T>(mine.view(), A.row_block(rows[comm.rank()]))) << "A has changed";
     EXPECT_EQ(f.rows(), A.rows);
     EXPECT_EQ(f.cols(), n);
+    EXPECT_EQ(f.plan().q, options.q);
+    EXPECT_EQ(f.plan().check_finite, options.check_finite);
 
     const Matrix<T> R = f.r(ctx), R_of_root = f.r(ctx, Ranks::Root);
     ASSERT_EQ(R.rows(), k);
@@ -425,6 +429,28 @@ Traffic traffic_of(Communicator& comm, F&& call) {
             after.messages_received - before.messages_received, after.words_received - before.words_received};
 }
 
+TEST(Distributed, AFactorizationGoesOnOverAnotherCommunicator) {
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            Context<Host> ctx(1);
+            const Matrix<double> A = random_normal<double>(20, 3, 1 + comm.rank());
+            std::vector<int> members(ranks);
+            std::iota(members.begin(), members.end(), 0);
+            auto first = std::make_unique<SubCommunicator>(comm, members);
+            auto f = qr(ctx, *first, A.view(), with(Method::TSQR));
+            const Matrix<double> R = f.r(ctx), Q = f.form_q(ctx);
+            first.reset();
+            f.over(comm);
+            EXPECT_TRUE(same_bits<double>(f.r(ctx).view(), R.view()));
+            EXPECT_TRUE(same_bits<double>(f.form_q(ctx).view(), Q.view()));
+            SubCommunicator alone(comm, {comm.rank()});
+            if (ranks > 1) {
+                EXPECT_THROW(f.over(alone), InvalidArgument);
+            }
+        });
+    }
+}
+
 TEST(Distributed, SendsOneTriangleALevel) {
     const Index m = 700;
     for (const int ranks : rank_counts()) {
@@ -600,6 +626,13 @@ TYPED_TEST(DistributedTest, LeastSquaresObeysTheLaw) {
                         const auto s = least_squares<T, Host>(ctx, comm, A_mine.view(), B_mine.view(), 0, with(method));
                         EXPECT_TRUE(same_as_on_root<T>(ctx, comm, s.X.view()));
                         EXPECT_TRUE(same_as_on_root<T>(ctx, comm, MatrixView<const T>(s.residual_norms.data(), p, 1)));
+                        if (matrix_class != Gallery::NearOverflow) {
+                            const auto f = qr(ctx, comm, A_mine.view(), with(method));
+                            const auto again = least_squares<T, Host>(ctx, f, B_mine.view(), 0);
+                            EXPECT_TRUE(same_bits<T>(again.X.view(), s.X.view()));
+                            EXPECT_EQ(again.residual_norms, s.residual_norms);
+                            EXPECT_EQ(again.condition, s.condition);
+                        }
                         if (comm.rank() != 0) continue;
                         const auto errors = least_squares_errors<T>(A.view(), B.view(), s.X.view(), s.residual_norms);
                         const double bound = least_squares_law * law_over(ranks) / law;
@@ -651,7 +684,11 @@ TYPED_TEST(DistributedTest, TheRangeIsThatOfTheWholeRightHandSide) {
                 Matrix<T> mine = copy<T>(B.view().row_block(rows));
                 const bool is_large = comm.rank() == ranks - 1;
                 for (Index i = 0; i < mine.rows(); ++i) mine(i, 0) = is_large ? std::scalbn(mine(i, 0), scale) : T(0);
-                return least_squares<T, Host>(ctx, comm, A.view().row_block(rows), mine.view());
+                const auto f = qr<T, Host>(ctx, comm, A.view().row_block(rows));
+                const auto again = least_squares<T, Host>(ctx, f, mine.view());
+                auto s = least_squares<T, Host>(ctx, comm, A.view().row_block(rows), mine.view());
+                EXPECT_TRUE(same_bits<T>(again.X.view(), s.X.view()));
+                return s;
             };
             const auto s = solve(e), s0 = solve(0);
             for (Index j = 0; j < n; ++j) EXPECT_EQ(s.X(j, 0), std::scalbn(s0.X(j, 0), e));
@@ -939,6 +976,15 @@ TEST(DistributedFaults, WhatTheMatrixAsAWholeDoesNotHave) {
                 least_squares<double, Host>(ctx, comm, no_rows, B.view().row_block({0, no_rows.rows}));
             });
             EXPECT_TRUE(contains(wide, "least_squares over ranks needs at least as many rows as columns")) << wide;
+            Context<Host> own(1);
+            const auto f = qr<double, Host>(own, comm, no_rows), none = qr(own, comm, A.view(), {.q = QForm::None});
+            const auto again = expect_throw_on_all<InvalidArgument>(comm, [&](Context<Host>& ctx) {
+                least_squares<double, Host>(ctx, f, B.view().row_block({0, no_rows.rows}));
+            });
+            EXPECT_EQ(again, wide);
+            const auto needs = expect_throw_on_all<InvalidArgument>(
+                comm, [&](Context<Host>& ctx) { least_squares<double, Host>(ctx, none, B.view()); });
+            EXPECT_TRUE(contains(needs, "least_squares needs Q")) << needs;
             const auto of_svd = expect_throw_on_all<InvalidArgument>(
                 comm, [&](Context<Host>& ctx) { svd<double, Host>(ctx, comm, no_rows); });
             EXPECT_TRUE(contains(of_svd, "svd over ranks needs at least as many rows as columns")) << of_svd;

@@ -18,7 +18,7 @@ struct DistributedFactorization;
 ///
 /// **All ranks call `r`, `form_q`, `take_q` and `apply_thin_q` together**, in the same order, each with its own context. A call blocks
 /// until the other ranks have done their part, and throws one error on all ranks, as `qr` does. The Communicator must outlive the
-/// factorization.
+/// factorization, or `over` names another one.
 ///
 /// Q is held as reflectors, whose tree has the ranks as its top levels, or explicitly, each rank its rows.
 template <class T, class D = Host>
@@ -45,6 +45,10 @@ public:
     /// 4hnp flops for h rows, and np words along each edge of the tree. Backward stable as `QR::apply_q`. Throws InvalidArgument on
     /// other shapes and with QForm::None.
     Matrix<T, D> apply_thin_q(Context<D>& ctx, Op op, MatrixView<const T, D> C) const;
+
+    /// From now on over `comm`, which has the same ranks, in place of the Communicator so far: that one may end before the
+    /// factorization does. Sends nothing. Throws InvalidArgument for another number of ranks.
+    void over(Communicator& comm);
 
     /// m, the rows of all ranks, and n.
     Index rows() const;
@@ -117,6 +121,12 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                  Options options = {}) {
     return least_squares<T, D>(ctx, comm, MatrixView<const T, D>(A), B, rcond, options);
 }
+
+/// The same with the factorization of A (m >= n) that the ranks have, B (h×p) being this rank's rows: 4hnp + n²p flops. Every rank
+/// calls it. Throws InvalidArgument for m < n and with QForm::None, and NumericalBreakdown where R overflows.
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& factorization,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
 
 /// A = U diag(s) Vᵀ for a matrix of m >= n rows, A (h×n) being this rank's: `U` has this rank's rows, s and Vᵀ are the same on every
 /// rank. As `svd` on one process, and `qr` above about ranks and errors; a broadcast of U₁ and V of R = U₁ΣVᵀ. Throws

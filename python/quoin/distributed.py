@@ -12,8 +12,8 @@ A DTensor of PyTorch that is sharded by rows has its ranks with it, and Q comes 
 >>> A = distribute_tensor(a, init_device_mesh("cpu", (4,)), [Shard(0)])  # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A)                              # doctest: +SKIP
 
-`qr`, `lstsq` and `svd` take arrays on GPUs too, PyTorch's, CuPy's or JAX's, one GPU a rank. NCCL connects them; what the host has to
-say goes by the same communicator.
+`qr`, `factor`, `lstsq` and `svd` take arrays on GPUs too, PyTorch's, CuPy's or JAX's, one GPU a rank. NCCL connects them; what the host
+has to say goes by the same communicator.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ import numpy as np
 
 from . import _core, _libraries
 from ._arguments import flag, float_type, integer, one_of, rcond_number, shown, threads_number
-from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, on_host, require_one_place, to_float
+from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
-from ._results import LstsqResult, QRResult, SVDResult
+from ._results import LstsqResult, Plan, QRResult, Report, SVDResult
 from ._streaming import StreamingR
 
-__all__ = ["Engine", "GramSchmidt", "lstsq", "merge", "qr", "svd"]
+__all__ = ["Engine", "Factorization", "GramSchmidt", "factor", "lstsq", "merge", "qr", "svd"]
 
 _LARGEST_MESSAGE = 1 << 30
 
@@ -258,7 +258,7 @@ class _Ranks:
 
 
 def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
-    """call(place, *more, *ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
+    """call(place, *more, ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
     ranks = _Ranks(comm)
     try:
         try:
@@ -269,7 +269,7 @@ def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any])
                 _core.fail_distributed(*ranks.host, str(refusal))
             except InvalidArgument:
                 raise refusal from None
-        return call(place, *prepared, *ranks.at(place))
+        return call(place, *prepared, ranks.at(place))
     except CommunicationFailure:
         ranks.failed()
         raise
@@ -290,6 +290,8 @@ class _Arrays:
             raise TypeError(f"quoin.{self._function}: either all arrays are DTensors, or none is")
         return a
 
+    same = local
+
     def sharded(self, rows: Any) -> Any:
         return rows
 
@@ -307,15 +309,24 @@ class _DTensors:
         self.comm = self._mesh.get_group()
 
     def local(self, a: Any) -> Any:
-        if not _is_dtensor(a):
-            raise TypeError(f"quoin.{self._function}: either all arrays are DTensors, or none is")
         from torch.distributed.tensor import Shard
 
-        if a.device_mesh.ndim != 1 or a.placements != (Shard(0),):
+        return self._local(a, Shard(0), "sharded by rows", "Shard(0)")
+
+    def same(self, a: Any) -> Any:
+        """What every rank has."""
+        from torch.distributed.tensor import Replicate
+
+        return self._local(a, Replicate(), "replicated", "Replicate()")
+
+    def _local(self, a: Any, placement: Any, kind: str, name: str) -> Any:
+        if not _is_dtensor(a):
+            raise TypeError(f"quoin.{self._function}: either all arrays are DTensors, or none is")
+        if a.device_mesh.ndim != 1 or a.placements != (placement,):
             raise InvalidArgument(
-                f"quoin.{self._function} takes a DTensor sharded by rows over a one-dimensional mesh, and this one has placements "
+                f"quoin.{self._function} takes a DTensor {kind} over a one-dimensional mesh, and this one has placements "
                 f"{a.placements} on a mesh of {a.device_mesh.ndim} dimensions; on such a mesh "
-                "redistribute(placements=[Shard(0)]) gives it"
+                f"redistribute(placements=[{name}]) gives it"
             )
         if a.device_mesh != self._mesh:
             raise InvalidArgument(f"quoin.{self._function}: the DTensors are on different meshes")
@@ -329,7 +340,8 @@ class _DTensors:
     def sharded(self, rows: Any) -> Any:
         from torch.distributed.tensor import Shard
 
-        return self._from_local(rows, Shard(0), shape=(self._rows, rows.shape[1]), stride=(1, max(1, self._rows)))
+        shape, stride = (self._rows, *rows.shape[1:]), (1, max(1, self._rows))
+        return self._from_local(rows, Shard(0), shape=shape, stride=stride[: rows.ndim])
 
     def replicated(self, array: Any) -> Any:
         from torch.distributed.tensor import Replicate
@@ -349,6 +361,18 @@ def _spread(a: Any, comm: Any, function: str) -> _Arrays | _DTensors:
 def _rows(a: Any, function: str) -> tuple[Any, Place]:
     rows, place = located(a)
     return to_float(exactly_2d(rows), function), place
+
+
+def _options(method: str, q: str, check_finite: bool) -> Any:
+    """Of the extension module: made before the ranks meet, so that they are told what it refuses."""
+    return _core.options_over_ranks(method, q, flag("check_finite", check_finite))
+
+
+def _offered(place: Place, name: str, function: str) -> Any:
+    """The function or class of the extension module for arrays there."""
+    if not hasattr(place.core, name):
+        raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}")
+    return getattr(place.core, name)
 
 
 @overload
@@ -435,16 +459,178 @@ def qr(
     def prepare() -> tuple:
         with_q = one_of("mode", mode, "reduced", "r") == "reduced"
         rows, place = _rows(spread.local(a), "distributed.qr")
-        choices = method, place.where(threads_number(threads)), flag("check_finite", check_finite)
-        return place, place.operand(rows), with_q, choices
+        options = _options(method, "explicit" if with_q else "none", check_finite)
+        return place, place.operand(rows), options, place.where(threads_number(threads))
 
-    def call(place: Place, rows: Any, with_q: bool, choices: tuple, *ranks: Any) -> Any:
-        Q, R, _ = place.core.distributed_qr(rows, *ranks, with_q, *choices)
+    def call(place: Place, *arguments: Any) -> Any:
+        Q, R = place.core.distributed_qr(*arguments)
         R = spread.replicated(place.give_back(R))
-        return QRResult(spread.sharded(place.give_back(Q)), R) if with_q else R
+        return R if Q is None else QRResult(spread.sharded(place.give_back(Q)), R)
 
     spread = _spread(a, comm, "distributed.qr")
     return _together(spread.comm, prepare, call)
+
+
+class Factorization:
+    """A = QR of a matrix whose rows are spread over ranks, with Q held implicitly; made by `factor`.
+
+    All ranks call `q`, `apply_thin` and `lstsq` together. What else it has is this rank's own, and sends nothing.
+    """
+
+    def __init__(self, core: Any, place: Place, threads: int, spread: _Arrays | _DTensors, has_r: bool):
+        self._f, self._place, self._threads, self._spread, self._has_r = core, place, threads, spread, has_r
+        self._lock = threading.Lock()
+
+    def _where(self) -> Any:
+        return self._place.where(self._threads)
+
+    def _operand(self, array: Any, function: str) -> Any:
+        """A vector or a matrix in the type of the factorization, whose place must be the factorization's."""
+        array, place = located(array)
+        require_one_place(f"distributed.Factorization.{function}", self._place, place)
+        return to_float(array, f"distributed.Factorization.{function}").astype(self.plan.dtype, copy=False)
+
+    def _together(self, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
+        with self._lock:
+            return _together(self._spread.comm, lambda: (self._place, *prepare(), self._where()), lambda _, *arguments: call(*arguments))
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"<quoin.distributed.Factorization of a {m}x{n} matrix by {self.report.method}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a quoin.distributed.Factorization cannot be copied or pickled; keep Q and R instead")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, N) of A, M being the rows of all ranks."""
+        return self._f.shape
+
+    @property
+    def R(self) -> Any:
+        """R, shape (min(M, N), N), the same bits on every rank, a new array at each call; None where `factor` gave it to rank 0 alone."""
+        if not self._has_r:
+            return None
+        return self._spread.replicated(self._place.give_back(self._f.r(self._where())))
+
+    @property
+    def report(self) -> Report:
+        """What was done, the same on every rank but for `seconds`."""
+        return Report(**self._f.report)
+
+    @property
+    def plan(self) -> Plan:
+        """What was planned for the matrix of all ranks."""
+        return Plan(**self._f.plan)
+
+    def q(self) -> Any:
+        """This rank's rows of the thin Q, (h, min(M, N)). Every rank calls it."""
+        return self._spread.sharded(self._place.give_back(self._together(lambda: (), self._f.q)))
+
+    def apply_thin(self, C: Any, trans: bool = False) -> Any:
+        """Q₁C, or Q₁ᵀC with `trans`, for the thin Q₁, which is not formed. Every rank calls it.
+
+        Parameters
+        ----------
+        C : array_like, or DTensor of a DTensor's factorization
+            With `trans` this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p) or (K,),
+            K = min(M, N), the same on every rank, or a replicated DTensor. Converted to the type of the factorization; not changed.
+
+        Returns
+        -------
+        array or DTensor
+            With `trans` (K, p) or (K,), the same on every rank; otherwise this rank's rows, (h, p) or (h,).
+
+        Examples
+        --------
+        >>> class Alone:
+        ...     rank, size = 0, 1
+        >>> A = np.arange(10.0).reshape(5, 2) ** 2
+        >>> f = quoin.distributed.factor(A, Alone())
+        >>> bool(np.allclose(f.apply_thin(f.R), A) and np.allclose(f.apply_thin(A, trans=True), f.R))
+        True
+        """
+        spread = self._spread
+
+        def prepare() -> tuple:
+            transposed = flag("trans", trans)
+            array = self._operand(spread.local(C) if transposed else spread.same(C), "apply_thin")
+            return array.ndim, self._place.operand(_columns(array)), transposed
+
+        def call(ndim: int, C: Any, transposed: bool, *where: Any) -> Any:
+            product = self._f.apply_thin(C, transposed, *where)
+            product = self._place.give_back(product[:, 0] if ndim == 1 else product)
+            return spread.replicated(product) if transposed else spread.sharded(product)
+
+        return self._together(prepare, call)
+
+    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N), b being this rank's rows; as `lstsq`. Every rank calls it."""
+
+        def prepare() -> tuple:
+            array = self._operand(self._spread.local(b), "lstsq")
+            return array.ndim, self._place.operand(_columns(array)), rcond_number(rcond)
+
+        def call(ndim: int, *arguments: Any) -> LstsqResult:
+            return _solution(self._place, self._spread, ndim, self._f.lstsq(*arguments))
+
+        return self._together(prepare, call)
+
+
+def factor(
+    a: Any,
+    comm: Any = None,
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    q: str = "any",
+    r: Literal["all", "root"] = "all",
+) -> Factorization:
+    """Factor A = QR over ranks and keep Q as it was found: as reflectors in the tree of ranks, or each rank its rows.
+
+    Parameters
+    ----------
+    a, comm, method, threads, check_finite
+        As for `qr`.
+    q : {'any', 'explicit', 'none'}
+        How to keep Q: as it was found, each rank its rows of the thin Q, or not.
+    r : {'all', 'root'}
+        Which ranks have R: all, or rank 0.
+
+    Returns
+    -------
+    Factorization
+        Its calls go over `comm`, which it keeps. Of a DTensor its arrays are DTensors.
+
+    Examples
+    --------
+    >>> class Alone:
+    ...     rank, size = 0, 1
+    >>> f = quoin.distributed.factor(np.eye(5, 2), Alone())
+    >>> f.shape, f.R.shape, f.q().shape, f.lstsq(np.ones(5)).x
+    ((5, 2), (2, 2), (5, 2), array([1., 1.]))
+    """
+
+    def prepare() -> tuple:
+        on_all = one_of("r", r, "all", "root") == "all"
+        rows, place = _rows(spread.local(a), "distributed.factor")
+        return place, place.operand(rows), _options(method, q, check_finite), on_all, place.where(threads_number(threads))
+
+    def call(place: Place, rows: Any, options: Any, on_all: bool, where: Any, ranks: tuple) -> Factorization:
+        core = place.core.distributed_factor(rows, options, on_all, where, ranks)
+        return Factorization(core, place, threads_number(threads), spread, on_all or ranks[1] == 0)
+
+    spread = _spread(a, comm, "distributed.factor")
+    return _together(spread.comm, prepare, call)
+
+
+def _solution(place: Place, spread: _Arrays | _DTensors, ndim: int, found: tuple) -> LstsqResult:
+    """For right-hand sides of `ndim` dimensions."""
+    X, norms, condition = found
+    if ndim == 1:
+        X, norms = X[:, 0], norms.reshape(())
+    X, norms = (spread.replicated(place.give_back(part)) for part in (X, norms))
+    return LstsqResult(X, norms, condition, None)
 
 
 def lstsq(
@@ -494,15 +680,11 @@ def lstsq(
         of_b = to_float(of_b, "distributed.lstsq")
         dtype = np.promote_types(rows.dtype, of_b.dtype)
         A, B = (place.operand(array.astype(dtype, copy=False)) for array in (rows, _columns(of_b)))
-        choices = rcond_number(rcond), method, place.where(threads_number(threads)), flag("check_finite", check_finite)
-        return place, A, B, of_b.ndim, choices
+        choices = rcond_number(rcond), _options(method, "any", check_finite), place.where(threads_number(threads))
+        return place, of_b.ndim, A, B, *choices
 
-    def call(place: Place, A: Any, B: Any, ndim: int, choices: tuple, *ranks: Any) -> LstsqResult:
-        X, norms, condition = place.core.distributed_lstsq(A, B, *ranks, *choices)
-        if ndim == 1:
-            X, norms = X[:, 0], norms.reshape(())
-        X, norms = (spread.replicated(place.give_back(part)) for part in (X, norms))
-        return LstsqResult(X, norms, condition, None)
+    def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
+        return _solution(place, spread, ndim, place.core.distributed_lstsq(*arguments))
 
     spread = _spread(a, comm, "distributed.lstsq")
     return _together(spread.comm, prepare, call)
@@ -541,13 +723,13 @@ def svd(
 
     def prepare() -> tuple:
         rows, place = _rows(spread.local(a), "distributed.svd")
-        choices = method, place.where(threads_number(threads)), flag("check_finite", check_finite)
-        return place, place.operand(rows), flag("compute_uv", compute_uv), choices
+        vectors, options = flag("compute_uv", compute_uv), _options(method, "any", check_finite)
+        return place, place.operand(rows), vectors, options, place.where(threads_number(threads))
 
-    def call(place: Place, rows: Any, vectors: bool, choices: tuple, *ranks: Any) -> Any:
-        U, S, Vh = place.core.distributed_svd(rows, *ranks, vectors, *choices)
+    def call(place: Place, *arguments: Any) -> Any:
+        U, S, Vh = place.core.distributed_svd(*arguments)
         S = spread.replicated(place.give_back(S))
-        if not vectors:
+        if U is None:
             return S
         return SVDResult(spread.sharded(place.give_back(U)), S, spread.replicated(place.give_back(Vh)))
 
@@ -585,13 +767,13 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
         merged = copy.copy(stream)
         merged._fitted()
         state, _, place = merged._operands(merged._save())
-        require_one_place("distributed.merge", ON_HOST, place)
-        return ON_HOST, merged, state
+        if isinstance(place, OnHost):  # a stream beside a GPU gives its state on the host
+            place = ON_HOST
+        return place, merged, _offered(place, "distributed_merge", "distributed.merge"), *state, place.where(merged._threads)
 
-    def call(_: Place, merged: StreamingR, state: list, *ranks: Any) -> StreamingR:
-        place = merged._place
-        n, rows, R, *report = _core.distributed_merge(*state, *ranks[:3], place.where(merged._threads))
-        merged._restore([n, rows, place.give_back(R), *report])
+    def call(place: Place, merged: StreamingR, merge: Any, *arguments: Any) -> StreamingR:
+        n, rows, R, *report = merge(*arguments)
+        merged._restore([n, rows, merged._place.give_back(R), *report])
         return merged
 
     return _together(comm, prepare, call)
@@ -600,7 +782,8 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
 class GramSchmidt:
     """A = QR whose columns are appended and whose rows are spread over ranks; existing Q and R do not change.
 
-    Classical Gram-Schmidt, reorthogonalised always. Every rank calls `append`, with its own rows of the same columns.
+    Classical Gram-Schmidt, reorthogonalised always. Every rank makes one, together, and calls `append` with its own rows of the same
+    columns. An error of one rank is raised on all.
 
     Parameters
     ----------
@@ -622,32 +805,56 @@ class GramSchmidt:
     """
 
     def __init__(self, m: int, comm: Any, dtype: Any = np.float64, threads: int | None = None):
-        self._comm, self._dtype, self._threads = comm, float_type("dtype", dtype), threads_number(threads)
-        self._lock = threading.Lock()
-        kind = _core.DistributedGramSchmidt32 if self._dtype == _FLOAT32 else _core.DistributedGramSchmidt64
-        self._basis = kind(integer("m", m, 0))
+        self._comm, self._lock = comm, threading.Lock()
+
+        def prepare() -> tuple:
+            self._dtype, self._threads = float_type("dtype", dtype), threads_number(threads)
+            self._begin(integer("m", m, 0), ON_HOST, "distributed.GramSchmidt")
+            return self._operands(np.empty((self.shape[0], 0), self._dtype), ON_HOST)
+
+        # no columns: the ranks agree on the type
+        _together(comm, prepare, self._append)
+
+    def _begin(self, m: int, place: Place, function: str) -> None:
+        kind = "DistributedGramSchmidt" + ("32" if self._dtype == _FLOAT32 else "64")
+        self._basis = _offered(place, kind, function)(m, place.where(self._threads))
+        self._place = place
+
+    def _operands(self, A: Any, place: Place) -> tuple:
+        return place, place.operand(A), place.where(self._threads)
+
+    def _append(self, _: Place, *arguments: Any) -> None:
+        self._basis.append(*arguments)
 
     @property
-    def Q(self) -> np.ndarray:
+    def shape(self) -> tuple[int, int]:
+        """(M, K): this rank's rows, and K columns so far."""
+        return self._basis.rows, self._basis.cols
+
+    @property
+    def Q(self) -> Any:
         """This rank's rows of Q, shape (M, K), a new array at each call."""
         with self._lock:
-            return self._basis.q()
+            return self._place.give_back(self._basis.q(self._place.where(self._threads)))
 
     @property
-    def R(self) -> np.ndarray:
+    def R(self) -> Any:
         """R, shape (K, K), the same bits on every rank, a new array at each call."""
         with self._lock:
-            return self._basis.r()
+            return self._place.give_back(self._basis.r(self._place.where(self._threads)))
 
     def append(self, columns: Any) -> None:
         """Append columns (M, P), or one, (M,), of this rank's rows. After an exception, which all ranks raise, the state is unchanged."""
 
         def prepare() -> tuple:
             name = "distributed.GramSchmidt.append"
-            return ON_HOST, _columns(to_float(on_host(columns, name)[0], name).astype(self._dtype, copy=False))
-
-        def call(_: Place, A: np.ndarray, *ranks: Any) -> None:
-            self._basis.append(A, *ranks[:3], self._threads)
+            array, place = located(columns)
+            A = _columns(to_float(array, name).astype(self._dtype, copy=False))
+            m, k = self.shape
+            if k == 0 and str(place) != str(self._place):
+                self._begin(m, place, name)  # where the first columns lie
+            require_one_place(name, self._place, place)
+            return self._operands(A, place)
 
         with self._lock:
-            _together(self._comm, prepare, call)
+            _together(self._comm, prepare, self._append)

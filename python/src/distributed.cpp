@@ -8,55 +8,60 @@
 namespace quoin::python {
 namespace {
 
-/// (this rank's rows of Q, or None; R; the method).
 template <class T, class D>
-nb::tuple distributed_qr(const Array<T, D>& a, const nb::object& engine, int rank, int size, const nb::object& link,
-                         bool with_q, const nb::object& method, const Where<D>& where, bool check_finite) {
+Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    copy<T>(ctx, A, B.view());
+    return B;
+}
+
+/// (this rank's rows of Q, or None; R).
+template <class T, class D>
+nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Where<D>& where,
+                         const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    Options options = options_of(method, check_finite);
-    options.q = with_q ? QForm::Explicit : QForm::None;
+    const bool with_q = options.q != QForm::None;
     Matrix<T, D> Q, R;
-    Method taken{};
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     run_released(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
         auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
-        taken = f.report().method;
         R = f.r(ctx);
         if (with_q) Q = std::move(f).take_q(ctx);
         ranks.finish(ctx);
     });
     return nb::make_tuple(with_q ? to_array(home, where, std::move(Q)) : nb::none(),
-                          to_array(home, where, std::move(R)), to_string(taken));
+                          to_array(home, where, std::move(R)));
 }
 
 /// (X, the norms of the residuals, the condition).
 template <class T, class D>
-nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, const nb::object& engine, int rank, int size,
-                            const nb::object& link, double rcond, const nb::object& method, const Where<D>& where,
-                            bool check_finite) {
+nb::tuple solution_of(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& found) {
+    return nb::make_tuple(to_array(home, where, std::move(found.X)), to_vector(home, where, found.residual_norms),
+                          found.condition);
+}
+
+template <class T, class D>
+nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, double rcond, const Options& options,
+                            const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
-    const Options options = options_of(method, check_finite);
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
-    auto solution = result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
-        const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
-        auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
-        ranks.finish(ctx);
-        return found;
-    });
-    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
-                          solution.condition);
+    return solution_of(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+                           const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
+                           auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
+                           ranks.finish(ctx);
+                           return found;
+                       }));
 }
 
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
 template <class T, class D>
-nb::tuple distributed_svd(const Array<T, D>& a, const nb::object& engine, int rank, int size, const nb::object& link,
-                          bool vectors, const nb::object& method, const Where<D>& where, bool check_finite) {
+nb::tuple distributed_svd(const Array<T, D>& a, bool vectors, const Options& options, const Where<D>& where,
+                          const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    const Options options = options_of(method, check_finite);
-    RanksOfCall<D> ranks(engine, rank, size, link);
+    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     auto f = result_of(home, where, 6.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
@@ -67,41 +72,131 @@ nb::tuple distributed_svd(const Array<T, D>& a, const nb::object& engine, int ra
     return to_tuple(home, where, std::move(f), vectors);
 }
 
+/// A := QR over ranks, and R where this rank has it.
+template <class T, class D>
+struct FactorsOfRanks {
+    DistributedQR<T, D> f;
+    Matrix<T, D> R;
+};
+
+/// What `work(ctx, f, ranks)` returns, over the ranks of one call.
+template <class T, class D, class Work>
+auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, const Where<D>& where, Index columns,
+                Work&& work) {
+    DistributedQR<T, D>& f = held.object.f;
+    RanksOfCall<D> ranks(of_call);
+    return result_of(held.home, where, 4.0 * f.rows() / ranks.control().size() * f.cols() * columns,
+                     [&](Context<D>& ctx) {
+                         f.over(ranks.all());
+                         auto found = work(ctx, f, ranks);
+                         ranks.finish(ctx);
+                         return found;
+                     });
+}
+
+/// `DistributedQR`.
+template <class T, class D>
+void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
+    using F = Held<FactorsOfRanks<T, D>, D>;
+    nb::class_<F>(module, ("DistributedFactorization" + suffix).c_str())
+        .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.f.rows(), f.object.f.cols()); })
+        .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.f.plan()); })
+        .def_prop_ro("report", [](const F& f) { return to_dict(f.object.f.report()); })
+        .def("r",
+             [](const F& f, const Where<D>& where) {
+                 return array_of(f.home, where, 0,
+                                 [&](Context<D>& ctx) { return own_copy<T, D>(ctx, f.object.R.view()); });
+             })
+        .def("q",
+             [](F& f, const Where<D>& where, const nb::tuple& of_call) {
+                 return to_array(f.home, where,
+                                 over_ranks<T, D>(f, of_call, where, f.object.f.cols(),
+                                                  [](auto& ctx, auto& f, auto&) { return f.form_q(ctx); }));
+             })
+        .def("apply_thin",
+             [](F& f, const Array<T, D>& c, bool transpose, const Where<D>& where, const nb::tuple& of_call) {
+                 const StridedMatrix<T, D> C = matrix_of<T, D>(c);
+                 return to_array(f.home, where,
+                                 over_ranks<T, D>(f, of_call, where, C.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                     const RowsOfRank<T, D> mine(ctx, ranks.control(), C);
+                                     const Op op = transpose ? Op::Transpose : Op::None;
+                                     return f.apply_thin_q(ctx, op, mine.view());
+                                 }));
+             })
+        .def("lstsq", [](F& f, const Array<T, D>& b, double rcond, const Where<D>& where, const nb::tuple& of_call) {
+            const StridedMatrix<T, D> B = matrix_of<T, D>(b);
+            return solution_of(f.home, where,
+                               over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                   const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
+                                   return least_squares<T, D>(ctx, f, mine.view(), rcond);
+                               }));
+        });
+}
+
+template <class T, class D>
+Held<FactorsOfRanks<T, D>, D> distributed_factor(const Array<T, D>& a, const Options& options, bool r_on_all,
+                                                 const Where<D>& where, const nb::tuple& of_call) {
+    const StridedMatrix<T, D> A = matrix_of<T, D>(a);
+    RanksOfCall<D> ranks(of_call);
+    const Home<D> home(where);
+    return {home, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+                const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
+                auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
+                Matrix<T, D> R = f.r(ctx, r_on_all ? Ranks::All : Ranks::Root);
+                ranks.finish(ctx);
+                return FactorsOfRanks<T, D>{std::move(f), std::move(R)};
+            })};
+}
+
 /// The state of a StreamingR, as its class gives it, of the rows of all ranks.
-template <class T>
-nb::tuple distributed_merge(Index n, Index rows, const Array<T>& r, const nb::object& method, double seconds,
-                            double flops, const nb::object& engine, int rank, int size, int threads) {
-    typename StreamingR<T>::State state{n, rows, {}, {}};
+template <class T, class D>
+nb::tuple distributed_merge(Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
+                            double flops, const Where<D>& where, const nb::tuple& of_call) {
+    typename StreamingR<T, D>::State state{n, rows, {}, {}};
     state.report.method = parse_method(method);
     state.report.seconds = seconds;
     state.report.flops = flops;
-    PythonCommunicator comm(engine, rank, size);
-    run_released(Home<Host>(threads), threads, 0, [&](Context<Host>& ctx) {
-        state.R = copy_of<T>(ctx, matrix_of<T, Host>(r));
-        state = merge(ctx, comm, StreamingR<T>(std::move(state))).state(ctx);
+    RanksOfCall<D> ranks(of_call);
+    const Home<D> home(where);
+    run_released(home, where, 0, [&](Context<D>& ctx) {
+        state.R = copy_of<T>(ctx, matrix_of<T, D>(r));
+        state = merge(ctx, ranks.all(), StreamingR<T, D>(std::move(state))).state(ctx);
+        ranks.finish(ctx);
     });
-    return nb::make_tuple(state.n, state.rows, to_numpy(std::move(state.R)), method, seconds, flops);
+    return nb::make_tuple(state.n, state.rows, to_array(home, where, std::move(state.R)), method, seconds, flops);
 }
 
 /// `DistributedGramSchmidt`.
-template <class T>
-void bind_gram_schmidt_over_ranks(nb::module_& module, const char* name) {
-    using G = DistributedGramSchmidt<T>;
-    nb::class_<G>(module, name)
+template <class T, class D>
+void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix) {
+    using G = Held<DistributedGramSchmidt<T, D>, D>;
+    nb::class_<G>(module, ("DistributedGramSchmidt" + suffix).c_str())
         .def("__init__",
-             [](G* self, Index h) {
-                 run_released(Home<Host>(1), 1, 0, [&](Context<Host>& ctx) { new (self) G(ctx, h); });
+             [](G* self, Index h, const Where<D>& where) {
+                 const Home<D> home(where);
+                 new (self) G{home, result_of(home, where, 0,
+                                              [&](Context<D>& ctx) { return DistributedGramSchmidt<T, D>(ctx, h); })};
              })
         .def("append",
-             [](G& g, const Array<T>& a, const nb::object& engine, int rank, int size, int threads) {
-                 const StridedMatrix<T> A = matrix_of<T, Host>(a);
-                 PythonCommunicator comm(engine, rank, size);
-                 run_released(Home<Host>(threads), threads, 8.0 * A.rows * A.cols * (g.cols() + A.cols),
-                              [&](Context<Host>& ctx) { g.append(ctx, comm, ColumnMajor<T, Host>(ctx, A).view); });
+             [](G& g, const Array<T, D>& a, const Where<D>& where, const nb::tuple& of_call) {
+                 const StridedMatrix<T, D> A = matrix_of<T, D>(a);
+                 RanksOfCall<D> ranks(of_call);
+                 const double flops = 8.0 * A.rows * A.cols * (g.object.cols() + A.cols);
+                 run_released(g.home, where, flops, [&](Context<D>& ctx) {
+                     const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
+                     g.object.append(ctx, ranks.all(), mine.view());
+                     ranks.finish(ctx);
+                 });
              })
-        .def_prop_ro("rows", &G::rows)
-        .def("q", [](const G& g) { return to_numpy(copied<T>(g.q())); })
-        .def("r", [](const G& g) { return to_numpy(copied<T>(g.r())); });
+        .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
+        .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })
+        .def("q",
+             [](const G& g, const Where<D>& where) {
+                 return array_of(g.home, where, 0, [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.q()); });
+             })
+        .def("r", [](const G& g, const Where<D>& where) {
+            return array_of(g.home, where, 0, [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.r()); });
+        });
 }
 
 /// In place of one of these, on a rank whose arguments are wrong.
@@ -113,21 +208,23 @@ void fail_distributed(const nb::object& engine, int rank, int size, const std::s
 }  // namespace
 
 void bind_distributed(nb::module_& module) {
-    using namespace nb::literals;
-    for_each_type(module, [](auto scalar, auto device, nb::module_& its, const std::string&) {
-        using T = decltype(scalar);
-        using D = decltype(device);
-        its.def("distributed_qr", &distributed_qr<T, D>, "a"_a, "engine"_a, "rank"_a, "size"_a, "link"_a.none(),
-                "with_q"_a, "method"_a, "where"_a, "check_finite"_a);
-        its.def("distributed_lstsq", &distributed_lstsq<T, D>, "a"_a, "b"_a, "engine"_a, "rank"_a, "size"_a,
-                "link"_a.none(), "rcond"_a, "method"_a, "where"_a, "check_finite"_a);
-        its.def("distributed_svd", &distributed_svd<T, D>, "a"_a, "engine"_a, "rank"_a, "size"_a, "link"_a.none(),
-                "vectors"_a, "method"_a, "where"_a, "check_finite"_a);
+    // parsed before the ranks meet: what cannot be an option is an error that they are told
+    nb::class_<Options>(module, "OptionsOverRanks");
+    module.def("options_over_ranks", [](const nb::object& method, const nb::object& q, bool check_finite) {
+        return options_of(method, q, check_finite);
     });
-    module.def("distributed_merge", &distributed_merge<float>);
-    module.def("distributed_merge", &distributed_merge<double>);
-    bind_gram_schmidt_over_ranks<float>(module, "DistributedGramSchmidt32");
-    bind_gram_schmidt_over_ranks<double>(module, "DistributedGramSchmidt64");
+    for_each_type(module, []<class T, class D>(T, D, nb::module_& its, const std::string& suffix) {
+        its.def("distributed_qr", &distributed_qr<T, D>);
+        its.def("distributed_lstsq", &distributed_lstsq<T, D>);
+        its.def("distributed_svd", &distributed_svd<T, D>);
+        its.def("distributed_factor", &distributed_factor<T, D>);
+        bind_factors_over_ranks<T, D>(its, suffix);
+        // quoin.distributed looks for these in the module of an array's device
+        if constexpr (std::is_same_v<D, Host>) {
+            its.def("distributed_merge", &distributed_merge<T, D>);
+            bind_gram_schmidt_over_ranks<T, D>(its, suffix);
+        }
+    });
     module.def("fail_distributed", &fail_distributed);
 }
 

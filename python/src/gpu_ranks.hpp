@@ -39,8 +39,9 @@ private:
 template <>
 class RanksOfCall<Cuda> {
 public:
-    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& link)
-        : control_(engine, rank, size), link_(link.is_none() ? nullptr : nb::cast<GpuLink*>(link)) {}
+    explicit RanksOfCall(const nb::tuple& ranks)
+        : control_(ranks[0], nb::cast<int>(ranks[1]), nb::cast<int>(ranks[2])),
+          link_(ranks[3].is_none() ? nullptr : nb::cast<GpuLink*>(ranks[3])) {}
 
     Communicator& control() { return control_; }
     Communicator& all() {

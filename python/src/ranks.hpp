@@ -7,10 +7,10 @@
 namespace quoin::python {
 
 /// The ranks of a Python object with `send(data, to, note)` and `receive(data, source)`, which returns the note; data is a
-/// memoryview of bytes. Called without the GIL.
+/// memoryview of bytes. Called without the GIL, made and destroyed with it.
 class PythonCommunicator final : public Communicator {
 public:
-    PythonCommunicator(const nb::object& engine, int rank, int size) : Communicator(rank, size), engine_(engine) {}
+    PythonCommunicator(nb::object engine, int rank, int size) : Communicator(rank, size), engine_(std::move(engine)) {}
 
 private:
     static nb::object memory(void* data, Index bytes, int flags) {
@@ -37,15 +37,15 @@ private:
         return call([&] { return nb::cast<int>(engine_.attr("receive")(memory(data, bytes, PyBUF_WRITE), from)); });
     }
 
-    const nb::object& engine_;
+    nb::object engine_;
 };
 
-/// The ranks of one call on D. `link`, what connects their GPUs, is None on a host.
+/// The ranks of one call on D: the engine, this rank, their number, and what connects their GPUs, None on a host.
 template <class D>
 class RanksOfCall {
 public:
-    RanksOfCall(const nb::object& engine, int rank, int size, const nb::object& /*link*/)
-        : control_(engine, rank, size) {}
+    explicit RanksOfCall(const nb::tuple& ranks)
+        : control_(ranks[0], nb::cast<int>(ranks[1]), nb::cast<int>(ranks[2])) {}
 
     /// For messages of the host's memory.
     Communicator& control() { return control_; }

@@ -1,5 +1,7 @@
 """QR of rows over ranks: threads with an engine of queues, and mpi4py under mpiexec."""
 
+import copy
+import doctest
 import os
 import queue
 import shutil
@@ -48,6 +50,25 @@ def on_ranks(size, call):
     for thread in threads:
         thread.join()
     return results
+
+
+def raised(call):
+    try:
+        call()
+    except Exception as e:
+        return e
+
+
+def expect_faults(size, bad, cases):
+    """`cases(engine, whether this is rank `bad`)` are texts and calls. Each raises on all ranks what rank `bad` raises, whom it names."""
+    found = on_ranks(size, lambda ranks: [(text, raised(call)) for text, call in cases(ranks, ranks.rank == bad)])
+    assert all(isinstance(of_rank, list) for of_rank in found), found
+    for of_case in zip(*found):
+        own = str(of_case[bad][1])
+        for text, e in of_case:
+            assert isinstance(e, Exception) and not isinstance(e, quoin.CommunicationFailure), (text, e)
+            assert text in str(e) and str(e) in (own, f"rank {bad}: {own}")
+        assert any(f"rank {bad}" in str(e) for _, e in of_case)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -108,10 +129,10 @@ def test_the_svd_is_that_of_the_whole(rng, dtype, size):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_merged_streams_are_those_of_all_rows(rng, dtype, size):
     A, b = rng.standard_normal((90, 5)).astype(dtype), rng.standard_normal(90).astype(dtype)
-    cuts = [40, 40][: size - 1]
+    cuts = [40, 40, 90][: size - 1]
     parts = list(zip(np.split(A, cuts), np.split(b, cuts)))
     streams = [quoin.StreamingR().partial_fit(rows[:20], of_b[:20]).partial_fit(rows[20:], of_b[20:]) for rows, of_b in parts]
     before = [stream.n_rows for stream in streams]
@@ -137,10 +158,10 @@ def test_merged_streams_are_those_of_all_rows(rng, dtype, size):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_appended_columns_obey_the_law(rng, dtype, size):
     A = rng.standard_normal((90, 8)).astype(dtype)
-    rows = np.split(A, [50, 50][: size - 1])
+    rows = np.split(A, [50, 50, 90][: size - 1])
 
     def append(ranks):
         mine = rows[ranks.rank]
@@ -153,6 +174,7 @@ def test_appended_columns_obey_the_law(rng, dtype, size):
         bad[:1] = np.nan if ranks.rank == 0 else 1
         with pytest.raises(quoin.NonFiniteEntry, match="rank 0"):
             basis.append(bad)
+        assert basis.shape == (len(mine), 8)
         return basis
 
     bases = on_ranks(size, append)
@@ -163,8 +185,178 @@ def test_appended_columns_obey_the_law(rng, dtype, size):
     assert R.dtype == Q.dtype == dtype and all(np.array_equal(basis.R, R) for basis in bases)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("method, q", [("auto", "any"), ("tsqr", "any"), ("tsqr", "explicit"), ("cholesky-qr2", "any")])
+def test_a_factorization_obeys_the_law(rng, dtype, size, method, q):
+    A, B = rng.standard_normal((100, 7)).astype(dtype), rng.standard_normal((100, 2)).astype(dtype)
+    cuts = np.sort(rng.integers(0, 101, size - 1))
+    cuts[:1] = 0  # the first rank has no rows
+    rows, of_b = np.split(A, cuts), np.split(B, cuts)
+    W = np.asfortranarray(rng.standard_normal((7, 3)))  # float64 for either type
+
+    def use(ranks):
+        mine, b = rows[ranks.rank], of_b[ranks.rank]
+        f = quoin.distributed.factor(mine, ranks, method=method, q=q)
+        assert f.shape == (100, 7) and f.plan.rows == 100 and f.report.method in repr(f)
+        assert np.array_equal(f.lstsq(b[:, 1]).x, f.lstsq(np.ascontiguousarray(b[:, 1:])).x[:, 0])
+        of_R, vector = f.apply_thin(f.R), f.apply_thin(f.R[:, 0])
+        assert vector.shape == (len(mine),) and np.abs(vector - of_R[:, 0]).max(initial=0) <= laws.bound(A) * np.linalg.norm(A)
+        assert f.apply_thin(b[:, 0], trans=True).shape == (7,)
+        again = quoin.distributed.lstsq(mine, b, ranks, method=method)
+        return f, f.q(), of_R, f.apply_thin(mine, trans=True), f.apply_thin(W), f.lstsq(b), again
+
+    results = on_ranks(size, use)
+    fs, Qs, of_Rs, of_As, of_Ws, solutions, again = zip(*results)
+    Q, R = np.concatenate(Qs), fs[0].R
+    laws.assert_orthonormal(Q)
+    laws.assert_product(Q, R, A)
+    laws.assert_upper(R)
+    assert R is not fs[0].R and all(np.array_equal(f.R, R) for f in fs)
+    size_of_A, bound = np.linalg.norm(A.astype(float)), laws.bound(A)
+    assert np.linalg.norm(laws.wide(np.concatenate(of_Rs)) - laws.wide(A)) <= bound * size_of_A
+    for product in of_As:
+        assert np.array_equal(product, of_As[0]) and np.linalg.norm(laws.wide(product) - laws.wide(R)) <= bound * size_of_A
+    of_W = np.concatenate(of_Ws)
+    assert of_W.dtype == Q.dtype == R.dtype == dtype
+    assert np.linalg.norm(laws.wide(of_W) - laws.wide(Q) @ laws.wide(W)) <= bound * np.linalg.norm(W)
+    for solution, other in zip(solutions, again):
+        x = laws.wide(solution.x)
+        residual = laws.wide(B) - laws.wide(A) @ x
+        scale = size_of_A * np.linalg.norm(x) + np.linalg.norm(B)
+        assert np.linalg.norm(laws.wide(A).T @ residual) <= bound * size_of_A * scale
+        assert np.abs(solution.residual_norms - np.linalg.norm(residual, axis=0)).max() <= bound * scale
+        assert np.array_equal(solution.x, solutions[0].x) and solution.report is None and solution.condition >= 1
+        if q == "any":
+            assert np.array_equal(solution.x, other.x) and solution.condition == other.condition
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_factorization_has_r_where_it_was_asked_for(rng, size):
+    A = rng.standard_normal((4, 6))
+    rows = np.split(A, [3, 3][: size - 1])
+
+    def use(ranks):
+        f = quoin.distributed.factor(rows[ranks.rank], ranks, r="root", q="explicit")
+        of_r = quoin.distributed.factor(rows[ranks.rank], ranks, q="none")
+        for call in (of_r.q, lambda: of_r.apply_thin(np.ones((4, 1))), lambda: of_r.lstsq(np.ones(len(rows[ranks.rank])))):
+            with pytest.raises(quoin.InvalidArgument, match="asked for R alone"):
+                call()
+        with pytest.raises(quoin.InvalidArgument, match="at least as many rows as columns"):
+            f.lstsq(np.ones(len(rows[ranks.rank])))
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            copy.copy(f)
+        return f.q(), f.R, of_r.R
+
+    Qs, Rs, of_r = zip(*on_ranks(size, use))
+    laws.assert_orthonormal(np.concatenate(Qs))
+    laws.assert_product(np.concatenate(Qs), Rs[0], A)
+    assert all(R is None for R in Rs[1:]) and all(np.array_equal(R, of_r[0]) for R in of_r) and of_r[0].shape == (4, 6)
+
+
+@pytest.mark.parametrize("function", ["qr", "factor", "lstsq", "svd"])
+@pytest.mark.parametrize("size, bad", [(2, 0), (2, 1), (3, 2)])
+def test_a_fault_of_one_rank_is_that_of_all(rng, function, size, bad):
+    A = rng.standard_normal((10, 3))
+    spoiled = A.copy()
+    spoiled[4, 1] = np.nan
+
+    def cases(ranks, is_bad):
+        def of(rows=A, **options):
+            rows, options = (rows, options) if is_bad else (A, {})
+            more = (np.ones(len(rows), rows.dtype),) if function == "lstsq" else ()
+            return lambda: getattr(quoin.distributed, function)(rows, *more, ranks, **options)
+
+        yield "complex128", of(A.astype(complex))
+        yield "two-dimensional", of(A[0])
+        yield "the number of columns", of(A[:, :2])
+        yield "the size of an element", of(A.astype(np.float32))
+        yield "row 4, column 1", of(spoiled)
+        yield "method must be", of(method="gram")
+        yield "and is 3", of(method=3)
+        yield "over ranks", of(method="mgs")
+        yield "Options::method", of(method="cholesky-qr2")
+        yield "check_finite must be", of(check_finite=1)
+        yield "Options::check_finite", of(check_finite=False)
+        yield "threads must be", of(threads=0)
+        if function == "factor":
+            yield "LAPACK's format", of(q="reflectors")
+            yield "q must be", of(q="thin")
+            yield "Options::q", of(q="none")
+            yield "r must be", of(r="some")
+            yield "which ranks get R", of(r="root")
+        if function == "lstsq":
+            yield "rcond must be", of(rcond=2)
+            yield "rcond must be", of(rcond="1")
+            yield "rcond (its bits)", of(rcond=0.5)
+
+    expect_faults(size, bad, cases)
+
+
+@pytest.mark.parametrize("size, bad", [(2, 0), (2, 1), (3, 2)])
+def test_a_fault_of_one_rank_with_a_factorization(rng, size, bad):
+    A, b = rng.standard_normal((10, 3)), rng.standard_normal(10)
+    spoiled = np.where(np.arange(10) == 4, np.inf, b)
+
+    def cases(ranks, is_bad):
+        f = quoin.distributed.factor(A, ranks)
+        R, Q = f.R, f.q()
+
+        def of(good, other=None):
+            return other if is_bad and other else good
+
+        for other, text in ((R[:2], "C has 2 rows"), (R[:, :2], "the number of columns of C"), (R.astype(complex), "complex128"),
+                            (R[None], "one-dimensional or two-dimensional")):
+            yield text, of(lambda: f.apply_thin(R), lambda: f.apply_thin(other))
+        yield "trans must be", of(lambda: f.apply_thin(R), lambda: f.apply_thin(R, "no"))
+        yield "op is", of(lambda: f.apply_thin(R), lambda: f.apply_thin(A, trans=True))
+        for other, text in ((b[:9], "B has 9 rows"), (A, "the number of columns of B"), (spoiled, "row 4, column 0"),
+                            (b.astype(complex), "complex128")):
+            yield text, of(lambda: f.lstsq(b), lambda: f.lstsq(other))
+        for rcond, text in ((-0.5, "rcond must be"), (2, "rcond must be"), ("1", "rcond must be"), (0.5, "rcond (its bits)")):
+            yield text, of(lambda: f.lstsq(b), lambda: f.lstsq(b, rcond))
+        yield "form_q", of(lambda: f.lstsq(b), f.q)
+        assert np.array_equal(f.q(), Q) and np.array_equal(f.R, R)
+
+    expect_faults(size, bad, cases)
+
+
+@pytest.mark.parametrize("size, bad", [(2, 0), (3, 2)])
+def test_a_fault_of_one_rank_with_streams_and_columns(rng, size, bad):
+    A = rng.standard_normal((10, 3))
+
+    def cases(ranks, is_bad):
+        def merged(stream, good=None):
+            stream = stream if is_bad else good or quoin.StreamingR().partial_fit(A)
+            return lambda: quoin.distributed.merge(stream, ranks)
+
+        yield "takes a StreamingR", merged(A)
+        yield "no rows yet", merged(quoin.StreamingR())
+        yield "the number of columns", merged(quoin.StreamingR().partial_fit(A[:, :2]))
+        yield "the number of right-hand sides", merged(quoin.StreamingR().partial_fit(A, A[:, 0]))
+        yield "the size of an element", merged(quoin.StreamingR().partial_fit(A.astype(np.float32)))
+
+        def basis(m=10, **options):
+            m, options = (m, options) if is_bad else (10, {})
+            return lambda: quoin.distributed.GramSchmidt(m, ranks, **options)
+
+        yield "m must be", basis(-1)
+        yield "m must be", basis(1.5)
+        yield "dtype must be", basis(dtype=complex)
+        yield "the size of an element", basis(dtype=np.float32)
+        yield "threads must be", basis(threads=0)
+        of = quoin.distributed.GramSchmidt(10, ranks)
+        of.append(A[:, :1])
+        for other, text in ((A[:9, 1:], "A has 9 rows"), (A[:, 1:2], "the number of columns of A"), (A.astype(complex), "complex128"),
+                            (A[None], "one-dimensional or two-dimensional")):
+            yield text, lambda: of.append(other if is_bad else A[:, 1:])
+        assert of.shape == (10, 1)
+
+    expect_faults(size, bad, cases)
+
+
 def test_the_ranks_are_an_argument(rng):
-    for call in (quoin.distributed.qr, quoin.distributed.svd, lambda A: quoin.distributed.lstsq(A, A)):
+    for call in (quoin.distributed.qr, quoin.distributed.factor, quoin.distributed.svd, lambda A: quoin.distributed.lstsq(A, A)):
         with pytest.raises(TypeError, match="needs comm"):
             call(rng.standard_normal((5, 2)))
 
@@ -202,6 +394,11 @@ def test_an_engine_that_fails():
         quoin.distributed.qr(np.ones((3, 1)), Broken())
 
 
+def test_docstrings():
+    result = doctest.testmod(quoin.distributed, extraglobs={"np": np, "quoin": quoin})
+    assert result.attempted > 20 and result.failed == 0
+
+
 SCRIPT = """
 import numpy as np
 from mpi4py import MPI
@@ -213,6 +410,21 @@ Q, R = quoin.distributed.qr(A, comm)
 gram = comm.allreduce(Q.T @ Q)
 assert np.abs(gram - np.eye(6)).max() < 1e-13
 assert A.shape[0] == 0 or np.abs(Q @ R - A).max() < 1e-13
+f = quoin.distributed.factor(A, comm, method="tsqr")
+assert np.abs(f.apply_thin(f.R) - A).max(initial=0) < 1e-13
+x = np.arange(6.0)
+assert np.abs(f.lstsq(A @ x).x - x).max() < 1e-13
+try:
+    f.apply_thin(np.ones((6 + (comm.rank == 1), 2)))
+except quoin.InvalidArgument as e:
+    assert str(e) == "rank 1: apply_thin_q: C has 7 rows instead of 6", e
+else:
+    raise AssertionError
+basis = quoin.distributed.GramSchmidt(len(A), comm)
+basis.append(A)
+assert np.abs(comm.allreduce(basis.Q.T @ basis.Q) - np.eye(6)).max() < 1e-13
+R = quoin.distributed.merge(quoin.StreamingR().partial_fit(A), comm).R
+assert np.abs(np.abs(R) - np.abs(basis.R)).max() < 1e-13
 try:
     quoin.distributed.qr(np.full((9, 2), np.inf if comm.rank == comm.size - 1 else 1.0), comm)
 except quoin.NonFiniteEntry as e:

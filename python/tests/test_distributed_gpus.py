@@ -55,6 +55,17 @@ def test_a_connection_lives_as_long_as_the_communicator():
     assert not keep(number, (id(number), 0), first) and (id(number), 0) not in links
 
 
+def test_streams_and_columns_are_refused_where_the_library_has_none():
+    class Place:
+        core = None
+
+        def __str__(self):
+            return "GPU 0"
+
+    with pytest.raises(TypeError, match=r"quoin.distributed.merge computes on the host, and this array lies on GPU 0$"):
+        quoin.distributed._offered(Place(), "distributed_merge", "distributed.merge")
+
+
 def test_nccl_is_looked_for():
     assert isinstance(_libraries.nccl(), str)
 
@@ -115,6 +126,19 @@ def test_one_rank(rng, library, dtype, method):
     laws.assert_product(get(U) * get(S), get(Vh), A)
     S_alone = get(quoin.distributed.svd(put(A), Alone(), compute_uv=False, method=method))
     assert np.linalg.norm(S_alone - get(S)) <= 60 * u * get(S)[0]
+    for q in ("any", "explicit"):
+        f = quoin.distributed.factor(put(A), Alone(), method=method, q=q)
+        assert all(isinstance(array, kind) for array in (f.q(), f.R, f.apply_thin(put(x)), f.apply_thin(put(A), trans=True)))
+        Q, R = get(f.q()), get(f.R)
+        laws.assert_orthonormal(Q)
+        laws.assert_product(Q, R, A)
+        size_of_A = np.linalg.norm(A)
+        assert np.linalg.norm(get(f.apply_thin(f.R)) - A) <= 10 * 6 * u * size_of_A
+        assert np.linalg.norm(get(f.apply_thin(put(A), trans=True)) - R) <= 10 * 6 * u * size_of_A
+        assert f.apply_thin(put(x)).shape == (500,) and f.apply_thin(put(A[:, 0]), trans=True).shape == (6,)
+        assert np.linalg.norm(get(f.lstsq(put(A @ x)).x) - x) <= 100 * 6 * u * np.linalg.norm(x)
+        with pytest.raises(TypeError, match="needs its arrays in one place"):
+            f.lstsq(A @ x)
 
 
 @one_gpu
@@ -134,6 +158,90 @@ def test_ranks_that_share_a_gpu(rng, dtype, size):
     laws.assert_orthonormal(Q)
     laws.assert_product(Q, R, A)
     laws.assert_upper(R)
+
+
+@one_gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("method", ["tsqr", "cholesky-qr2"])
+def test_a_factorization_of_ranks_that_share_a_gpu(rng, dtype, size, method):
+    put, get, kind = putter("torch")
+    A, b = rng.standard_normal((400, 9)).astype(dtype), rng.standard_normal(400).astype(dtype)
+    cuts = [0, 150][: size - 1]  # the first rank has no rows
+    rows, of_b = np.split(A, cuts), np.split(b, cuts)
+
+    def use(r):
+        mine = put(rows[r.rank])
+        f = quoin.distributed.factor(mine, r, method=method)
+        with pytest.raises(quoin.InvalidArgument, match=f"rank {size - 1}: .* C has 8 rows"):
+            f.apply_thin(f.R[:8] if r.rank == size - 1 else f.R)
+        return f.q(), f.R, f.apply_thin(f.R), f.apply_thin(mine, trans=True), f.lstsq(put(of_b[r.rank])).x
+
+    results = on_ranks(size, use)
+    for result in results:
+        assert not isinstance(result, Exception), result
+    Qs, Rs, of_Rs, of_As, xs = ([get(part) for part in parts] for parts in zip(*results))
+    laws.assert_orthonormal(np.concatenate(Qs))
+    laws.assert_product(np.concatenate(Qs), Rs[0], A)
+    laws.assert_upper(Rs[0])
+    allowed = laws.bound(A) * np.linalg.norm(A)
+    assert np.linalg.norm(np.concatenate(of_Rs) - A) <= allowed
+    x = laws.wide(xs[0])
+    gradient = laws.wide(A).T @ (laws.wide(b) - laws.wide(A) @ x)
+    assert np.linalg.norm(gradient) <= allowed * (np.linalg.norm(A) * np.linalg.norm(x) + np.linalg.norm(b))
+    for R, of_A, one in zip(Rs, of_As, xs):
+        assert np.array_equal(R, Rs[0]) and np.array_equal(one, xs[0]) and np.linalg.norm(of_A - R) <= allowed
+
+
+@one_gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_streams_and_columns(rng, dtype, size):
+    """Refused until the library has them for GPUs; a stream beside a GPU gives its state on the host."""
+    put, get, kind = putter("torch")
+    A, b = rng.standard_normal((400, 9)).astype(dtype), rng.standard_normal(400).astype(dtype)
+    rows = np.array_split(np.arange(400), [0, 150][: size - 1])  # the first rank of several has no rows
+
+    def merged(r, **options):
+        of_rank, of_b = A[rows[r.rank]], b[rows[r.rank]]
+        on = np.asarray if options else put
+        return quoin.distributed.merge(quoin.StreamingR(**options).partial_fit(on(of_rank), on(of_b)), r)
+
+    def appended(r):
+        mine = A[rows[r.rank]]
+        basis = quoin.distributed.GramSchmidt(len(mine), r, dtype)
+        basis.append(put(mine[:, 0]))
+        basis.append(put(mine[:, 1:]))
+        return basis
+
+    def expect_r_of_all(streams):
+        R = get(streams[0].R) if isinstance(streams[0].R, kind) else streams[0].R
+        gram = laws.wide(A).T @ laws.wide(A)
+        assert np.abs(laws.wide(R).T @ laws.wide(R) - gram).max() <= 2 * laws.bound(A) * np.linalg.norm(A.astype(float)) ** 2
+        laws.assert_upper(R)
+        for stream in streams:
+            assert stream.n_rows == 400 and stream.solve().x.shape == (9,)
+            assert np.array_equal(get(stream.R) if isinstance(stream.R, kind) else stream.R, R)
+
+    beside = on_ranks(size, lambda r: merged(r, device="cuda"))
+    assert all(isinstance(stream.R, np.ndarray) for stream in beside)
+    expect_r_of_all(beside)
+    for call, name in ((merged, "distributed_merge"), (appended, "DistributedGramSchmidt64")):
+        if not hasattr(_core.cuda, name):
+            for e in on_ranks(size, call):
+                assert isinstance(e, (TypeError, quoin.InvalidArgument)), e
+                assert "computes on the host, and this array lies on GPU 0" in str(e)
+    if hasattr(_core.cuda, "distributed_merge"):
+        streams = on_ranks(size, merged)
+        assert all(isinstance(stream.R, kind) for stream in streams)
+        expect_r_of_all(streams)
+    if hasattr(_core.cuda, "DistributedGramSchmidt64"):
+        bases = on_ranks(size, appended)
+        Q, R = np.concatenate([get(basis.Q) for basis in bases]), get(bases[0].R)
+        laws.assert_orthonormal(Q)
+        laws.assert_product(Q, R, A)
+        laws.assert_upper(R)
+        assert all(np.array_equal(get(basis.R), R) for basis in bases)
 
 
 @one_gpu
@@ -203,7 +311,7 @@ def in_a_group(rank, size, port, backend):
         except kind as e:
             assert text in str(e), str(e)
         else:
-            raise AssertionError(f"no {kind.__name__}")
+            raise AssertionError(f"no {kind}")
 
     rng = np.random.default_rng(rank)
     for dtype in DTYPES:
@@ -217,6 +325,11 @@ def in_a_group(rank, size, port, backend):
                 laws.assert_orthonormal(whole_Q)
                 laws.assert_product(whole_Q, all_R[0], whole)
                 laws.assert_upper(all_R[0])
+            f = quoin.distributed.factor(mine, world)
+            allowed = laws.bound(whole) * np.linalg.norm(whole)
+            assert np.linalg.norm(gathered(f.apply_thin(f.R)) - whole) <= allowed
+            assert np.linalg.norm(f.apply_thin(mine, trans=True).cpu().numpy() - f.R.cpu().numpy()) <= allowed
+            laws.assert_orthonormal(gathered(f.q()))
     links = quoin.distributed._links
     assert len(links) == 1, links
     link = next(iter(links.values()))
@@ -224,6 +337,8 @@ def in_a_group(rank, size, port, backend):
     A, x = torch.randn(700, 6, dtype=torch.float64, device="cuda"), torch.arange(6.0, dtype=torch.float64, device="cuda")
     solution = quoin.distributed.lstsq(A, A @ x, world)
     assert (solution.x - x).norm() < 1e-11
+    f = quoin.distributed.factor(A, world)
+    assert (f.lstsq(A @ x).x - x).norm() < 1e-11
     U, S, Vh = quoin.distributed.svd(A, world)
     laws.assert_orthonormal(gathered(U))
     assert (U * S @ Vh - A).norm() < 1e-12 * A.norm() * 10
@@ -236,6 +351,8 @@ def in_a_group(rank, size, port, backend):
     expect_error(quoin.InvalidArgument, "the number of columns", lambda: qr(A[:, :5] if last else A, world))
     expect_error(quoin.InvalidArgument, "the size of an element", lambda: qr(A.float() if last else A, world))
     expect_error(quoin.InvalidArgument, "a function of arrays on GPUs", lambda: qr(A.cpu() if last else A, world))
+    expect_error(quoin.InvalidArgument, f"rank {size - 1}", lambda: f.lstsq(A[: 699 if last else 700, 0]))
+    expect_error((TypeError, quoin.InvalidArgument), "needs its arrays in one place", lambda: f.lstsq(A[:, 0].cpu() if last else A[:, 0]))
     # the ranks go on together, with the connection that they have
     qr(A, world)
     assert next(iter(links.values())).number == link.number
@@ -248,6 +365,10 @@ def in_a_group(rank, size, port, backend):
     assert Q.to_local().is_cuda and Q.shape == (501, 8)
     laws.assert_orthonormal(gathered(Q.to_local()))
     laws.assert_product(gathered(Q.to_local()), R.to_local().cpu().numpy(), gathered(B.to_local()))
+    f = quoin.distributed.factor(B)
+    of_R = f.apply_thin(f.R)
+    assert (of_R.placements, f.R.placements) == ((tensors.Shard(0),), (tensors.Replicate(),))
+    assert (of_R.to_local() - mine).norm() <= 1e-13 * mine.norm()
     dist.barrier()
     dist.destroy_process_group()
 

@@ -282,6 +282,10 @@ def in_a_group(rank, size, port):
     assert all(torch.equal(part, R) for part in parts)
     x = torch.arange(6, dtype=F64)
     assert (quoin.distributed.lstsq(A, A @ x, world).x - x).abs().max() < 1e-11
+    f = quoin.distributed.factor(A, world)
+    product = f.apply_thin(f.R)
+    assert isinstance(product, torch.Tensor) and (rank == 0 or (product - A).abs().max() < 1e-13)
+    assert f.q().shape == A.shape and (f.lstsq(A @ x).x - x).abs().max() < 1e-11
     U, S, Vh = quoin.distributed.svd(A, world)
     assert rank == 0 or (U * S @ Vh - A).abs().max() < 1e-12
     with pytest.raises(quoin.NonFiniteEntry, match=f"rank {size - 1}"):
@@ -305,7 +309,7 @@ def in_a_mesh(rank, size, port):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
     mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
     by_rows, everywhere = (tensors.Shard(0),), (tensors.Replicate(),)
-    qr, lstsq, svd = quoin.distributed.qr, quoin.distributed.lstsq, quoin.distributed.svd
+    qr, lstsq, svd, factor = quoin.distributed.qr, quoin.distributed.lstsq, quoin.distributed.svd, quoin.distributed.factor
 
     def expect_law(A):
         """A, a DTensor; its Q and R."""
@@ -322,6 +326,12 @@ def in_a_mesh(rank, size, port):
         assert all(torch.equal(part, parts[0]) for part in parts)
         # an operation of PyTorch's on what comes back
         assert ((Q @ R).full_tensor() - whole).norm() <= 1e-4 * whole.norm()
+        f = factor(A)
+        of_R, of_A = f.apply_thin(f.R), f.apply_thin(A, trans=True)
+        assert (f.q().placements, f.R.placements, of_R.placements, of_A.placements) == (by_rows, everywhere, by_rows, everywhere)
+        assert_orthonormal(host(f.q().full_tensor()))
+        allowed = 10 * k * torch.finfo(whole.dtype).eps * whole.norm()
+        assert (of_R.full_tensor() - whole).norm() <= allowed and (of_A.to_local() - f.R.to_local()).norm() <= allowed
 
     torch.manual_seed(7)
     # even and uneven shards, empty ones, fewer rows than columns
@@ -339,6 +349,16 @@ def in_a_mesh(rank, size, port):
         assert solution.x.placements == solution.residual_norms.placements == everywhere
         assert solution.x.shape == (6, *b.shape[1:]) and solution.condition >= 1
         assert (solution.x.to_local().reshape(6) - x).abs().max() < 1e-11
+        again = factor(A).lstsq(tensors.distribute_tensor(b, mesh, by_rows))
+        assert again.x.placements == everywhere and torch.equal(again.x.to_local(), solution.x.to_local())
+    f = factor(A)
+    product = f.apply_thin(tensors.distribute_tensor(x, mesh, everywhere))
+    assert (product.placements, product.shape) == (by_rows, (100,))
+    assert (product.full_tensor() - f.q().full_tensor() @ x).abs().max() < 1e-13
+    with pytest.raises(quoin.InvalidArgument, match=r"redistribute\(placements=\[Replicate\(\)\]\)"):
+        f.apply_thin(A)
+    with pytest.raises(TypeError, match="either all arrays are DTensors, or none is"):
+        f.apply_thin(x)
     U, S, Vh = svd(A)
     assert (U.placements, S.placements, Vh.placements) == (by_rows, everywhere, everywhere)
     assert (U.full_tensor() * S.to_local() @ Vh.to_local() - A.full_tensor()).norm() < 1e-12
@@ -351,7 +371,7 @@ def in_a_mesh(rank, size, port):
     grid = dist.device_mesh.init_device_mesh("cpu", (1, size))
     for other in (A.redistribute(placements=everywhere), A.redistribute(placements=[tensors.Shard(1)]),
                   tensors.distribute_tensor(A.full_tensor(), grid, [tensors.Replicate(), tensors.Shard(0)])):
-        for call in (qr, svd, lambda B: lstsq(A, B), lambda B: lstsq(B, A)):
+        for call in (qr, factor, svd, lambda B: lstsq(A, B), lambda B: lstsq(B, A)):
             with pytest.raises(quoin.InvalidArgument, match=r"redistribute\(placements=\[Shard\(0\)\]\)"):
                 call(other)
     with pytest.raises(TypeError, match="leave comm out"):

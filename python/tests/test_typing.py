@@ -16,6 +16,7 @@ PROGRAM = """
 import numpy as np
 
 import quoin
+import quoin.distributed
 
 A = np.random.default_rng(0).standard_normal((20, 4))
 Q, R = quoin.qr(A)
@@ -28,6 +29,16 @@ U, S, Vh = quoin.svd(A)
 plan: quoin.Plan = quoin.plan(100, 4)
 print(solution.x, plan.method, quoin.info()["threads"], quoin.__version__)
 stream: quoin.StreamingR = quoin.StreamingR().partial_fit(A)
+
+
+class Alone:
+    rank, size = 0, 1
+
+
+of_rows: quoin.distributed.Factorization = quoin.distributed.factor(A, Alone(), r="root")
+print(of_rows.R, of_rows.q(), of_rows.apply_thin(A, trans=True), of_rows.plan.method, of_rows.lstsq(A).x)
+basis = quoin.distributed.GramSchmidt(20, Alone())
+print(basis.shape, quoin.distributed.merge(stream, Alone()).R)
 try:
     quoin.qr(A, mode="q")  # type: ignore[call-overload]
 except (quoin.InvalidArgument, quoin.NonFiniteEntry) as error:

@@ -57,7 +57,12 @@ Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
         const Plan plan = plan_qr<T>(ctx, m, n, options);
         if (is_cholesky(plan.method)) return plan;
     }
-    if (wide) return plan_reflectors<T>(ctx, m, n);
+    if (wide) {
+        Plan plan = plan_reflectors<T>(ctx, m, n);
+        plan.q = options.q;
+        plan.check_finite = options.check_finite;
+        return plan;
+    }
     options.method = TSQR{options.method.tree()};
     return plan_qr<T>(ctx, m, n, options);
 }

@@ -460,6 +460,14 @@ template <class T, class D>
 DistributedQR<T, D>::~DistributedQR() = default;
 
 template <class T, class D>
+void DistributedQR<T, D>::over(Communicator& comm) {
+    if (const auto ranks = inside_->layout.rows.size(); comm.size() != static_cast<int>(ranks))
+        throw InvalidArgument(
+            fmt::format("over: a factorization over {} ranks, and a communicator of {}", ranks, comm.size()));
+    inside_->comm = &comm;
+}
+
+template <class T, class D>
 Index DistributedQR<T, D>::rows() const {
     return inside_->plan.rows;
 }

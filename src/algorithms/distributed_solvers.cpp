@@ -42,38 +42,30 @@ struct RankQRInRange {
     }
 };
 
-}  // namespace
-
+/// What the ranks agree on about B before they solve: finite entries, if asked, and the largest of this rank's.
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
-    const Index n = A.cols, p = B.cols;
-    if (options.q == QForm::None) options.q = QForm::Any;
-    Context<Host>& host = host_context(ctx);
-    JointCall call(host, comm, RankOperation::LeastSquares);
-    Matrix<double> largest(1, 1);
-    call.attempt([&] {
-        rcond = rank_tolerance<T>(rcond);
-        check_matrix(A);
-        check_matrix(B);
-        if (A.rows != B.rows)
-            throw InvalidArgument(fmt::format("least_squares: B has {} rows, and A {}", B.rows, A.rows));
-        if (options.check_finite) require_finite<T>(ctx, B, "B");
-        largest(0, 0) = entry_norms<T>(ctx, B, {}).largest;
-    });
-    const auto heights = call.agree({{"the number of columns of A", n},
-                                     {"the number of columns of B", p},
-                                     {"the size of an element", sizeof(T)},
-                                     {"Options::check_finite", options.check_finite},
-                                     {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
-                                    A.rows);
-    const Index m = std::accumulate(heights.begin(), heights.end(), Index{0});
-    require_tall("least_squares", m, n);
-    comm.all_reduce<double>(host, largest.view(), Reduction::Max);
+double largest_of_rank(Context<D>& ctx, MatrixView<const T, D> B, Index rows, bool check_finite) {
+    check_matrix(B);
+    if (rows != B.rows) throw InvalidArgument(fmt::format("least_squares: B has {} rows, and A {}", B.rows, rows));
+    if (check_finite) require_finite<T>(ctx, B, "B");
+    return entry_norms<T>(ctx, B, {}).largest;
+}
 
-    const RankQRInRange<T, D> factored(ctx, comm, A, options, largest(0, 0));
-    const int e = factored.exponent;
-    const auto& f = InsideRanks::of(factored.factors);
+/// The largest of the ranks' `mine`.
+template <class D>
+double largest_of_all(Context<D>& ctx, Communicator& comm, double mine) {
+    Matrix<double> largest(1, 1);
+    largest(0, 0) = mine;
+    comm.all_reduce<double>(host_context(ctx), largest.view(), Reduction::Max);
+    return largest(0, 0);
+}
+
+/// min ‖AX − 2^-e B‖ for A = QR over ranks, m >= n; the residual norms are those of 2^e times that.
+template <class T, class D>
+LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const DistributedFactorization<T, D>& f,
+                                    MatrixView<const T, D> B, int e, double rcond) {
+    Context<Host>& host = host_context(ctx);
+    const Index p = B.cols;
     LeastSquares<T, D> solution;
     std::optional<ThinProduct<T, D>> product;
     Matrix<T, D> X;
@@ -90,15 +82,15 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
     const int root = f.layout.root();
     call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
     norms(p, 0) = 0;
-    reduce_entries<T>(comm, host, norms.view(), part.view(), root, call.note(),
+    reduce_entries<T>(call.comm(), host, norms.view(), part.view(), root, call.note(),
                       [](T a, T b) { return std::hypot(a, b); });
     if (f.is_root()) {
         call.attempt(
             [&] {
                 const double condition =
-                    require_full_rank<T, D>(ctx, factored.R.view(), m, n, rcond, options.check_finite);
+                    require_full_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, rcond, f.plan.check_finite);
                 norms(p, 0) = static_cast<T>(condition);
-                solve_triangle<T>(ctx, Triangle::Upper, Op::None, factored.R.view(), solution.X.view());
+                solve_triangle<T>(ctx, Triangle::Upper, Op::None, f.R.view(), solution.X.view());
             },
             JointCall::Of::All);
     }
@@ -106,7 +98,50 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
     call.share<T>(host, norms.view(), root);
     for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
     solution.condition = static_cast<double>(norms(p, 0));
-    solution.report = factored.factors.report();
+    solution.report = f.report;
+    return solution;
+}
+
+}  // namespace
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+    if (options.q == QForm::None) options.q = QForm::Any;
+    JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
+    double largest = 0;
+    call.attempt([&] {
+        rcond = rank_tolerance<T>(rcond);
+        check_matrix(A);
+        largest = largest_of_rank<T, D>(ctx, B, A.rows, options.check_finite);
+    });
+    const auto heights = call.agree({{"the number of columns of A", A.cols},
+                                     {"the number of columns of B", B.cols},
+                                     {"the size of an element", sizeof(T)},
+                                     {"Options::check_finite", options.check_finite},
+                                     {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
+                                    A.rows);
+    require_tall("least_squares", std::accumulate(heights.begin(), heights.end(), Index{0}), A.cols);
+    const RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
+    return solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, rcond);
+}
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& factorization,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond) {
+    const auto& f = InsideRanks::of(factorization);
+    JointCall call(host_context(ctx), *f.comm, RankOperation::LeastSquares);
+    double largest = 0;
+    call.attempt([&] {
+        rcond = rank_tolerance<T>(rcond);
+        f.require_q("least_squares");
+        largest = largest_of_rank<T, D>(ctx, B, f.own_rows(), f.plan.check_finite);
+    });
+    call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(rcond)}});
+    require_tall("least_squares", f.plan.rows, f.plan.cols);
+    const int e = std::max(0, least_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
+    LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, rcond);
+    if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
     return solution;
 }
 
@@ -155,9 +190,11 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                         \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, \
-                                                    MatrixView<const T, D>, double, Options);           \
+#define QUOIN_INSTANTIATE(T, D)                                                                                      \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>,              \
+                                                    MatrixView<const T, D>, double, Options);                        \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const DistributedQR<T, D>&, MatrixView<const T, D>, \
+                                                    double);                                                         \
     template SVD<T, D> svd<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, bool, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -37,6 +37,8 @@ void expect_law_over_gpus(Context<Cuda>& ctx, Communicator& comm, MatrixView<con
     GpuPadded<T> mine(ctx, mine_of(A));
     const auto f = qr<T, Cuda>(ctx, comm, mine.view(), options);
     EXPECT_TRUE(same_bits<T>(mine.fetch(ctx).view(), mine_of(A))) << "A has changed";
+    EXPECT_EQ(f.plan().q, options.q);
+    EXPECT_EQ(f.plan().check_finite, options.check_finite);
     const auto fetched = [&](const Matrix<T, Cuda>& B) { return copy_to_host<T>(ctx, B.view()); };
     const Matrix<T> R = fetched(f.r(ctx));
     EXPECT_EQ(f.r(ctx, Ranks::Root).rows(), comm.rank() == 0 ? k : 0);
@@ -205,6 +207,9 @@ TYPED_TEST(GpuRanks, LeastSquaresAndSvdObeyTheLaw) {
                 const auto solution = least_squares<T, Cuda>(ctx, comm, A_mine.view(), B_mine.view());
                 const Matrix<T> X = copy_to_host<T>(ctx, solution.X.view());
                 EXPECT_TRUE(same_as_on_root<T>(host, comm, X.view()));
+                const auto again = least_squares<T, Cuda>(ctx, qr<T, Cuda>(ctx, comm, A_mine.view()), B_mine.view());
+                EXPECT_TRUE(same_bits<T>(copy_to_host<T>(ctx, again.X.view()).view(), X.view()));
+                EXPECT_EQ(again.residual_norms, solution.residual_norms);
                 const auto f = svd<T, Cuda>(ctx, comm, A_mine.view());
                 const Matrix<T> U = gather<T>(host, comm, rows, copy_to_host<T>(ctx, f.U.view()).view());
                 if (comm.rank() != 0) return;
