@@ -368,13 +368,6 @@ def _options(method: str, q: str, check_finite: bool) -> Any:
     return _core.options_over_ranks(method, q, flag("check_finite", check_finite))
 
 
-def _offered(place: Place, name: str, function: str) -> Any:
-    """The function or class of the extension module for arrays there."""
-    if not hasattr(place.core, name):
-        raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}")
-    return getattr(place.core, name)
-
-
 @overload
 def qr(
     a: Any,
@@ -769,7 +762,7 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
         state, _, place = merged._operands(merged._save())
         if isinstance(place, OnHost):  # a stream beside a GPU gives its state on the host
             place = ON_HOST
-        return place, merged, _offered(place, "distributed_merge", "distributed.merge"), *state, place.where(merged._threads)
+        return place, merged, place.core.distributed_merge, *state, place.where(merged._threads)
 
     def call(place: Place, merged: StreamingR, merge: Any, *arguments: Any) -> StreamingR:
         n, rows, R, *report = merge(*arguments)
@@ -809,15 +802,15 @@ class GramSchmidt:
 
         def prepare() -> tuple:
             self._dtype, self._threads = float_type("dtype", dtype), threads_number(threads)
-            self._begin(integer("m", m, 0), ON_HOST, "distributed.GramSchmidt")
+            self._begin(integer("m", m, 0), ON_HOST)
             return self._operands(np.empty((self.shape[0], 0), self._dtype), ON_HOST)
 
         # no columns: the ranks agree on the type
         _together(comm, prepare, self._append)
 
-    def _begin(self, m: int, place: Place, function: str) -> None:
+    def _begin(self, m: int, place: Place) -> None:
         kind = "DistributedGramSchmidt" + ("32" if self._dtype == _FLOAT32 else "64")
-        self._basis = _offered(place, kind, function)(m, place.where(self._threads))
+        self._basis = getattr(place.core, kind)(m, place.where(self._threads))
         self._place = place
 
     def _operands(self, A: Any, place: Place) -> tuple:
@@ -852,7 +845,7 @@ class GramSchmidt:
             A = _columns(to_float(array, name).astype(self._dtype, copy=False))
             m, k = self.shape
             if k == 0 and str(place) != str(self._place):
-                self._begin(m, place, name)  # where the first columns lie
+                self._begin(m, place)  # where the first columns lie
             require_one_place(name, self._place, place)
             return self._operands(A, place)
 

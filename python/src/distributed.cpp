@@ -219,11 +219,8 @@ void bind_distributed(nb::module_& module) {
         its.def("distributed_svd", &distributed_svd<T, D>);
         its.def("distributed_factor", &distributed_factor<T, D>);
         bind_factors_over_ranks<T, D>(its, suffix);
-        // quoin.distributed looks for these in the module of an array's device
-        if constexpr (std::is_same_v<D, Host>) {
-            its.def("distributed_merge", &distributed_merge<T, D>);
-            bind_gram_schmidt_over_ranks<T, D>(its, suffix);
-        }
+        its.def("distributed_merge", &distributed_merge<T, D>);
+        bind_gram_schmidt_over_ranks<T, D>(its, suffix);
     });
     module.def("fail_distributed", &fail_distributed);
 }

@@ -55,17 +55,6 @@ def test_a_connection_lives_as_long_as_the_communicator():
     assert not keep(number, (id(number), 0), first) and (id(number), 0) not in links
 
 
-def test_streams_and_columns_are_refused_where_the_library_has_none():
-    class Place:
-        core = None
-
-        def __str__(self):
-            return "GPU 0"
-
-    with pytest.raises(TypeError, match=r"quoin.distributed.merge computes on the host, and this array lies on GPU 0$"):
-        quoin.distributed._offered(Place(), "distributed_merge", "distributed.merge")
-
-
 def test_nccl_is_looked_for():
     assert isinstance(_libraries.nccl(), str)
 
@@ -197,7 +186,7 @@ def test_a_factorization_of_ranks_that_share_a_gpu(rng, dtype, size, method):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_streams_and_columns(rng, dtype, size):
-    """Refused until the library has them for GPUs; a stream beside a GPU gives its state on the host."""
+    """A stream beside a GPU gives its state on the host."""
     put, get, kind = putter("torch")
     A, b = rng.standard_normal((400, 9)).astype(dtype), rng.standard_normal(400).astype(dtype)
     rows = np.array_split(np.arange(400), [0, 150][: size - 1])  # the first rank of several has no rows
@@ -226,22 +215,15 @@ def test_streams_and_columns(rng, dtype, size):
     beside = on_ranks(size, lambda r: merged(r, device="cuda"))
     assert all(isinstance(stream.R, np.ndarray) for stream in beside)
     expect_r_of_all(beside)
-    for call, name in ((merged, "distributed_merge"), (appended, "DistributedGramSchmidt64")):
-        if not hasattr(_core.cuda, name):
-            for e in on_ranks(size, call):
-                assert isinstance(e, (TypeError, quoin.InvalidArgument)), e
-                assert "computes on the host, and this array lies on GPU 0" in str(e)
-    if hasattr(_core.cuda, "distributed_merge"):
-        streams = on_ranks(size, merged)
-        assert all(isinstance(stream.R, kind) for stream in streams)
-        expect_r_of_all(streams)
-    if hasattr(_core.cuda, "DistributedGramSchmidt64"):
-        bases = on_ranks(size, appended)
-        Q, R = np.concatenate([get(basis.Q) for basis in bases]), get(bases[0].R)
-        laws.assert_orthonormal(Q)
-        laws.assert_product(Q, R, A)
-        laws.assert_upper(R)
-        assert all(np.array_equal(get(basis.R), R) for basis in bases)
+    streams = on_ranks(size, merged)
+    assert all(isinstance(stream.R, kind) for stream in streams)
+    expect_r_of_all(streams)
+    bases = on_ranks(size, appended)
+    Q, R = np.concatenate([get(basis.Q) for basis in bases]), get(bases[0].R)
+    laws.assert_orthonormal(Q)
+    laws.assert_product(Q, R, A)
+    laws.assert_upper(R)
+    assert all(np.array_equal(get(basis.R), R) for basis in bases)
 
 
 @one_gpu
