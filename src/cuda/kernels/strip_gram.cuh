@@ -8,10 +8,10 @@
 //                                       of R(j, ·) makes |Λ(j, j)| = |C₁(j, j)| + |R(j, j)|
 //     T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, τ_j = 2/‖v_j‖²
 //
-// T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R. Let columns have norm 1.
-// Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has the factor R + E R⁻¹. So both errors are of
-// order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|, and of other columns max_l Σ_i |Λ⁻¹(i, l)| ‖c_i‖. With random E of size ε and μ up to 8 they were at most 90 u in 20 trials each of 48 to 512
-// rows. The E of products is ten times smaller.
+// T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R. Let columns have
+// norm 1. Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has the factor R + E R⁻¹. So both errors are
+// of order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|, for other columns max_l Σ_i |Λ⁻¹(i, l)| ‖c_i‖. With random E of size ε and μ up to 8 they were at
+// most 90 u in 20 trials each of 48 to 512 rows. The E of products is ten times smaller.
 
 #include "cuda/kernels/strip_layout.cuh"
 
