@@ -48,9 +48,9 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
             }
         }
     }
-    std::vector<float> levels = window_means<float>(format, 2, squares);
-    for (float& level : levels) level = std::sqrt(level);
-    return levels;
+    return window_means<float>(
+        format, 2, [&](Index i) { return squares[static_cast<std::size_t>(i)]; },
+        [](float mean) { return std::sqrt(mean); });
 }
 
 template std::vector<float> noise_levels<float>(const FrameFormat&, Index,
