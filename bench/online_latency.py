@@ -3,6 +3,7 @@
 it has come out of its standard output.
 
     bench/online_latency.py [--rate 30] [--frames 300] [--size 640x480] [-- build/bin/quoin-rpca - --out -]
+    bench/online_latency.py --rate 60 --size 1920x1080 -- build/bin/quoin-rpca - --out - --device cuda
 
 The frames are a still scene with noise and a square that moves, as Y4M in grey. Frame k is due k/rate seconds after the program
 was started, whether or not the program is ready for it. Prints the delay of the first 40 frames and of the others, in milliseconds
@@ -10,6 +11,8 @@ and frames, and CPU time a frame.
 """
 
 import argparse
+import contextlib
+import fcntl
 import random
 import resource
 import statistics
@@ -19,24 +22,26 @@ import threading
 import time
 
 
-def scene(width, height, count=30):
-    """Some frames, which repeat."""
+def scene(width, height, count=30, variants=16):
+    """Some frames, which repeat. Each of their rows is one of some with other noise."""
     random.seed(1)
-    noise = [random.gauss(0, 3) for _ in range(1 << 16)]
+    texture = [[bytes(int(120 + (x * 5 + y * 3) % 90 + random.gauss(0, 3)) & 255 for x in range(width))
+                for _ in range(variants)] for y in range(30)]
     frames = []
     for k in range(count):
-        at = random.randrange(1 << 15)
-        frame = bytearray(width * height)
-        for y in range(height):
-            shift = at + 31 * y
-            for x in range(width):
-                frame[y * width + x] = int(120 + (x * 5 + y * 3) % 90 + noise[(shift + x) & 65535]) & 255
+        frame = bytearray(b"".join(random.choice(texture[y % 30]) for y in range(height)))
         side = height // 4
         left = k * (width - side) // count
         for y in range(side, 2 * side):
             frame[y * width + left:y * width + left + side] = b"\xe6" * side
         frames.append(bytes(frame))
     return frames
+
+
+def widen(pipe):
+    """A pipe of 1 MiB where the system has them: frames pass in fewer pieces."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def main():
@@ -51,6 +56,8 @@ def main():
     width, height = map(int, arguments.size.split("x"))
     frames, count = scene(width, height), arguments.frames
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    widen(process.stdin)
+    widen(process.stdout)
     start = time.time()
 
     def feed():

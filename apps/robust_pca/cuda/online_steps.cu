@@ -6,10 +6,10 @@
 //   row_quantiles     medians and quantiles of the first columns: a thread a row, Batcher's network in workspace where
 //                     neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
-// Bound by memory. A column reads U 11 times (1 + 2·2 products and clippings, 1 in separate_column, 2·2 in remove_projection, 1 to
-// rotate) and writes it twice, by way of workspace, and reads or writes about 40 columns of m. For 1920×1080 in f32 a column of m
-// is 8.3 MB: r = 4 takes 13·33 MB + 40·8.3 MB = 0.77 GB, 0.25 ms at 3 TB/s; r = 50 takes 5.7 GB, 1.9 ms. A frame of 60 a second has
-// 16.7 ms. 25 launches take 0.1 ms where the device waits for them.
+// Bound by memory. A column makes 14 passes over U: 1 + 2·2 for products and clippings, 1 in separate_column, 2·2 in
+// remove_projection, and 4 to rotate by way of workspace. It reads or writes 35 columns of m; each product of more than 8 columns of U
+// reads its x again. For 1920×1080 in f32, 8.3 MB a column, that is 0.75 GB with r = 4, 0.25 ms at 3 TB/s, and 6.4 GB with r = 50, 2.1
+// ms. A frame of 60 a second has 16.7 ms.
 
 #include <algorithm>
 #include <cmath>
