@@ -110,7 +110,7 @@ private:
         constexpr void operator()(Index low, Index high) const {
             const T a = data[low * apart], b = data[high * apart];
             data[low * apart] = b < a ? b : a;
-            data[high * apart] = b < a ? a : b;
+            data[high * apart] = a < b ? b : a;
         }
     };
 };

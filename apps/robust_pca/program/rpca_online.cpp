@@ -93,6 +93,7 @@ public:
     }
 
     void run() {
+        if (beside_gpu) load_steps();
         if (arguments_.out == "-") {
             stream_.emplace(STDOUT_FILENO, comparison(frame_[0].pictures).format, frames_.rate());
         } else {
@@ -110,7 +111,6 @@ public:
             decisions_path_ = directory_->file("decisions.svg");
             directory_->refuse_leftovers(every_rpca_output);
         }
-        if (beside_gpu) load_steps();
         const Stopwatch watch;
         try {
             // beside a GPU most of the host's cores write a frame while the next one is read and separated
