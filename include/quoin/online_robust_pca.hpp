@@ -37,7 +37,7 @@ using ColumnOf = std::conditional_t<std::is_same_v<D, Host>, std::span<T>, Matri
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
 /// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with the median of all
 /// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead.
-/// Memory: m×(2·max_rank + 8), and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
+/// Memory: m×(2·max_rank + 8), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
 /// any number of threads. For one thread at a time.
 ///
 /// For D = Cuda everything is in a GPU's memory, and small numbers alone reach the host, once a column: `next` waits for l and s, and not

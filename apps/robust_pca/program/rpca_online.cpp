@@ -161,6 +161,8 @@ private:
     /// CUDA loads kernels at their first use, which takes longer than a frame may: all that a stream needs, on few pixels.
     void load_steps() {
         const Stopwatch loading;
+        Trace* const trace = ctx_.trace();
+        ctx_.attach(nullptr);
         constexpr Index columns = 256;  // at the last of which U is made orthonormal anew
         OnlineRobustPca<T, D> pca(std::min<Index>(format_.bytes(), 1 << 16), {.start = 4});
         std::vector<std::uint8_t> m(static_cast<std::size_t>(pca.rows())), l(m.size()), s(m.size());
@@ -168,6 +170,7 @@ private:
             for (std::size_t i = 0; i < m.size(); ++i) m[i] = static_cast<std::uint8_t>(i % 97 + i * i % 41 * (t % 3));
             pca.next_frame(ctx_, m, l, s);
         }
+        ctx_.attach(trace);
         device_.start_up_seconds += loading.seconds();
     }
 
