@@ -204,7 +204,8 @@ void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
     start_from_factors<T>(ctx, M, scaled_basis(ctx).view(), Vt.view().row_block({0, rank()}), records());
 }
 
-/// [U p] [diag(βσ) c; 0 ρ] = [U diag(βσ)  U c + ρ p], where ρ p is what is left of e behind U, and ρ = `left`. `noise`: ‖z‖ of a column.
+/// [U p] [diag(βσ) c; 0 ρ] = [U diag(βσ)  U c + ρ p], where ρ p, the column behind U, is what is left of e, and ρ = `left`. `noise`:
+/// ‖z‖ of a column.
 template <class T, class D>
 void OnlineRobustPca<T, D>::update(Context<D>& ctx, std::span<const double> c, double left, double noise) {
     const Index r = rank();

@@ -18,6 +18,7 @@ struct OnlineRobustPcaOptions {
     Index start = 32;  ///< columns that are kept to start with
 };
 
+/// Quoin's own use.
 template <class T, class D>
 struct RowRecords;
 
@@ -37,11 +38,11 @@ using ColumnOf = std::conditional_t<std::is_same_v<D, Host>, std::span<T>, Matri
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
 /// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with the median of all
 /// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead.
-/// Memory: m×(2·max_rank + 8), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
-/// any number of threads. For one thread at a time.
+/// Memory: m×(2·max_rank + 8), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The
+/// result has the same bits for any number of threads. For one thread at a time.
 ///
-/// For D = Cuda everything is in a GPU's memory, and small numbers alone reach the host, once a column: `next` waits for l and s, and not
-/// for the update of U that follows. Columns up to `start`, and every 256th, wait more often.
+/// For D = Cuda all of this is in a GPU's memory. `next` waits once, for l, s and the few numbers by which the host decides U's
+/// update, and not for the update itself. Columns up to `start`, and every 256th, wait more often.
 ///
 ///     OnlineRobustPca<float> pca(m);
 ///     while (read(frame)) pca.next(ctx, frame, background, foreground);
