@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <optional>
 #include <type_traits>
@@ -22,8 +21,8 @@
 #include "stopwatch.hpp"
 #include "video/mask_score.hpp"
 #include "video/motion_mask.hpp"
+#include "video/noise_level.hpp"
 #include "video/stream_writer.hpp"
-#include "video/window_sum.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
 #include "window_journal.hpp"
@@ -207,11 +206,7 @@ private:
         SeparatedFrame& pictures = frame.pictures;
         std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
-            const auto square = [&](Index i) {
-                const float deviation = frame.noise[static_cast<std::size_t>(i)];
-                return deviation * deviation;
-            };
-            noise = video::window_means<float>(format_, 2, square, [](float mean) { return std::sqrt(mean); });
+            noise = video::smoothed_noise(format_, frame.noise);
             video::set_motion_mask<T>(format_, frame.residual, noise, arguments_.threshold, pictures.mask.pixels);
         } else {
             video::set_raw_mask<T>(format_, frame.sparse, arguments_.threshold, pictures.mask.pixels);
