@@ -92,7 +92,7 @@ void bench_on_device(const BenchArguments& arguments);
 /// A table of Anderson, Ballard, Demmel and Keutzer, on a GPU.
 struct PaperTable;
 void bench_paper_table(const BenchArguments& arguments, const PaperTable& paper);
-/// Their Table II: iterations of robust PCA a second, on either device.
+/// Their Table II: iterations of robust PCA a second; and frames of a stream, online. On either device.
 void bench_robust_pca(const BenchArguments& arguments);
 /// Table 1 of Benner, Köhler and Penke, products with Qᵀ, and a block of Q, on either device.
 void bench_storage(const BenchArguments& arguments);

@@ -192,7 +192,8 @@ const Study papers[] = {
     {"table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, paper_table<0>},
     {"figure8", "Their Figure 8.", of_2011, paper_table<1>},
     {"figure9", "Their Figure 9.", of_2011, paper_table<2>},
-    {"rpca", "Their Table II: iterations of robust PCA a second.", AnyDevice | Timeline | Csv, robust_pca},
+    {"rpca", "Their Table II: iterations of robust PCA a second; and online, frames of a stream.",
+     AnyDevice | Timeline | Csv, robust_pca},
     {"storage",
      "Table 1 of Benner, Köhler and Penke: V, R and one T.\n\n"
      "Without SHAPE also products with Qᵀ and a block of Q.",

@@ -3,13 +3,17 @@
 it has come out of its standard output.
 
     bench/online_latency.py [--rate 30] [--frames 300] [--size 640x480] [-- build/bin/quoin-rpca - --out -]
+    bench/online_latency.py --rate 60 --size 1920x1080 --learn 40 -- build/bin/quoin-rpca - --out - --device cuda
 
 The frames are a still scene with noise and a square that moves, as Y4M in grey. Frame k is due k/rate seconds after the program
-was started, whether or not the program is ready for it. Prints the delay of the first 40 frames and of the others, in milliseconds
+was started, whether or not the program is ready for it. With --learn N the first N frames are given at once, and the clock starts
+once they have come out: a GPU takes seconds to start. Prints the delay of the first 40 frames and of the others, in milliseconds
 and frames, and CPU time a frame.
 """
 
 import argparse
+import contextlib
+import fcntl
 import random
 import resource
 import statistics
@@ -19,24 +23,26 @@ import threading
 import time
 
 
-def scene(width, height, count=30):
-    """Some frames, which repeat."""
+def scene(width, height, count=30, variants=16):
+    """Some frames, which repeat. Each of their rows is one of some with other noise."""
     random.seed(1)
-    noise = [random.gauss(0, 3) for _ in range(1 << 16)]
+    texture = [[bytes(int(120 + (x * 5 + y * 3) % 90 + random.gauss(0, 3)) & 255 for x in range(width))
+                for _ in range(variants)] for y in range(30)]
     frames = []
     for k in range(count):
-        at = random.randrange(1 << 15)
-        frame = bytearray(width * height)
-        for y in range(height):
-            shift = at + 31 * y
-            for x in range(width):
-                frame[y * width + x] = int(120 + (x * 5 + y * 3) % 90 + noise[(shift + x) & 65535]) & 255
+        frame = bytearray(b"".join(random.choice(texture[y % 30]) for y in range(height)))
         side = height // 4
         left = k * (width - side) // count
         for y in range(side, 2 * side):
             frame[y * width + left:y * width + left + side] = b"\xe6" * side
         frames.append(bytes(frame))
     return frames
+
+
+def widen(pipe):
+    """A pipe of 1 MiB where the system has them: frames pass in fewer pieces."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def main():
@@ -47,21 +53,29 @@ def main():
     parser.add_argument("--rate", type=int, default=30)
     parser.add_argument("--frames", type=int, default=300)
     parser.add_argument("--size", default="640x480")
+    parser.add_argument("--learn", type=int, default=0, metavar="N")
     arguments = parser.parse_args(own)
     width, height = map(int, arguments.size.split("x"))
     frames, count = scene(width, height), arguments.frames
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    start = time.time()
+    widen(process.stdin)
+    widen(process.stdout)
+    start, total, arrivals = time.time(), 0, []
 
     def feed():
+        nonlocal start
         process.stdin.write(f"YUV4MPEG2 W{width} H{height} F{arguments.rate}:1 Ip A1:1 Cmono\n".encode())
         for k in range(count):
-            time.sleep(max(0, start + k / arguments.rate - time.time()))
+            if 0 < k == arguments.learn:
+                while not arrivals or time.time() - arrivals[-1][0] < 3:
+                    time.sleep(0.01)
+                start = time.time() - k / arguments.rate
+            if k >= arguments.learn:
+                time.sleep(max(0, start + k / arguments.rate - time.time()))
             process.stdin.write(b"FRAME\n" + frames[k % len(frames)])
         process.stdin.close()
 
     threading.Thread(target=feed, daemon=True).start()
-    total, arrivals = 0, []
     while part := process.stdout.read(1 << 20):
         total += len(part)
         arrivals.append((time.time(), total))
@@ -73,8 +87,8 @@ def main():
         while arrivals[next_arrival][1] < 0.999 * total * (k + 1) / count:
             next_arrival += 1
         delays.append(arrivals[next_arrival][0] - start - k / arguments.rate)
-    for name, part in (("first 40", delays[:40]), ("others", delays[40:])):
-        if not part:
+    for name, part in (("first 40", delays[:40]), ("others", delays[max(40, arguments.learn):])):
+        if not part or (name == "first 40" and arguments.learn):
             continue
         for what, value in (("median", statistics.median(part)), ("longest", max(part))):
             print(f"{name:10}{what:8}{1e3 * value:8.1f} ms{arguments.rate * value:8.2f} frames")

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "bench.hpp"
 #include "machine.hpp"
 #include "on_device.hpp"
+#include "quoin/online_robust_pca.hpp"
 #include "quoin/robust_pca.hpp"
 #include "results.hpp"
+#include "stopwatch.hpp"
 #include "video/synthetic_scene.hpp"
 
 namespace quoin::cli {
@@ -62,6 +65,53 @@ PursuitRow run_pursuit(Context<D>& ctx, MatrixView<const float, D> M, Pursuit pu
     return row;
 }
 
+/// Frames of the stream that `quoin rpca --online` separates, and those that are drawn: they come forward and back.
+constexpr video::FrameFormat stream{1920, 1080, 1};
+constexpr Index drawn = 12;
+
+/// A stream of bytes, whose parts come back as bytes.
+struct OnlineRow {
+    Index frames, rank = 0;
+    double seconds = 0, longest = 0;  ///< of the frames after those that the background is learned from
+
+    double rate() const { return static_cast<double>(frames) / seconds; }
+};
+
+template <class D>
+OnlineRow run_online(Context<D>& ctx, Index timed) {
+    const video::SyntheticScene scene(stream);
+    const auto n = static_cast<std::size_t>(stream.bytes());
+    std::vector<std::vector<std::uint8_t>> frames(drawn, std::vector<std::uint8_t>(n));
+    std::vector<std::uint8_t> background(n), foreground(n);
+    for (Index j = 0; j < drawn; ++j) scene.frame(j, frames[static_cast<std::size_t>(j)], foreground);
+    const OnlineRobustPcaOptions options;
+    OnlineRobustPca<float, D> pca(stream.bytes(), options);
+    OnlineRow row{timed};
+    for (Index t = 0; t < options.start + timed; ++t) {
+        const Index k = t % (2 * drawn - 2);
+        const Stopwatch since_it_came;
+        pca.next_frame(ctx, frames[static_cast<std::size_t>(std::min(k, 2 * drawn - 2 - k))], background, foreground);
+        const double seconds = since_it_came.seconds();
+        if (t < options.start) continue;
+        row.seconds += seconds;
+        row.longest = std::max(row.longest, seconds);
+    }
+    row.rank = pca.rank();
+    return row;
+}
+
+JsonLine line_of(const OnlineRow& row) {
+    JsonLine json;
+    json.add("rows", stream.bytes()).add("cols", row.frames).add("dtype", "f32").add("code", "quoin");
+    json.add("method", "online").add("route", "").add("iterations", row.frames);
+    json.add("iterations_per_second", row.rate());
+    json.add_measured("seconds_to_1e-3", -1).add_measured("seconds_to_1e-5", -1);
+    json.add_measured("residual", -1).add("rank", row.rank).add_measured("objective", -1);
+    json.add_measured("latency", row.seconds / static_cast<double>(row.frames));
+    json.add_measured("longest_latency", row.longest);
+    return json;
+}
+
 JsonLine line_of(const PursuitRow& row) {
     JsonLine json;
     json.add("rows", width * height).add("cols", frames).add("dtype", "f32").add("code", "quoin");
@@ -69,6 +119,7 @@ JsonLine line_of(const PursuitRow& row) {
     json.add("iterations", row.last.iteration).add("iterations_per_second", row.rate());
     json.add_measured("seconds_to_1e-3", row.seconds_to(0)).add_measured("seconds_to_1e-5", row.seconds_to(1));
     json.add("residual", row.last.residual).add("rank", row.last.rank).add("objective", row.last.objective);
+    json.add_measured("latency", -1).add_measured("longest_latency", -1);
     return json;
 }
 
@@ -124,6 +175,18 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
         "at most {} iterations. The paper's iteration is that with constant μ by QR; its video was another one of the\n"
         "same size, and took over 500.\n",
         most_iterations);
+    // beyond the frame at which the basis is made orthonormal anew
+    const Index timed = on_gpu ? 300 : 30;
+    if (on_gpu) run_online(ctx, timed);
+    const OnlineRow online = run_online(ctx, timed);
+    results.add(line_of(online));
+    results.say(
+        "\nOnline, {}x{} in grey, bytes in and out: {:.1f} frames/s, rank {}; latency {:.2f} ms, at most {:.2f} ms = "
+        "{:.2f}\n"
+        "frames at 60/s, after the first {}\n",
+        stream.width, stream.height, online.rate(), online.rank,
+        1e3 * online.seconds / static_cast<double>(online.frames), 1e3 * online.longest, 60 * online.longest,
+        OnlineRobustPcaOptions().start);
 }
 
 }  // namespace

@@ -301,6 +301,27 @@ TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
     EXPECT_GE(json_number(outcome.out, "f"), 0.95) << outcome.out;
 }
 
+TEST_F(RpcaOnGpu, SeparatesAStreamAsTheHostDoes) {
+    const std::string command = "rpca --synthetic --online --scale 161x120 --frames 90 --json --out ";
+    const Outcome on_gpu = quoin_run(command + "g --device cuda"), on_host = quoin_run(command + "h");
+    ASSERT_EQ(on_gpu.exit_code, 0) << on_gpu.err;
+    EXPECT_EQ(json_value(on_gpu.out, "device"), "\"cuda\"");
+    EXPECT_EQ(json_value(on_host.out, "device"), "\"host\"");
+    for (const char* key : {"frames", "rank", "scored_frames"})
+        EXPECT_EQ(json_number(on_gpu.out, key), json_number(on_host.out, key)) << key;
+    EXPECT_NEAR(json_number(on_gpu.out, "f"), json_number(on_host.out, "f"), 0.002);
+    EXPECT_EQ(names_in("g"), names_in("h"));
+    for (const char* film : {"background", "mask"})
+        EXPECT_EQ(
+            json_number(quoin_run(fmt::format("rpca g/{}.mp4 --iterations 1 --out e --json", film)).out, "frames"), 90);
+
+    const Outcome stream = quoin_run("rpca - --out - --masks raw --device cuda", "g/background.mp4");
+    ASSERT_EQ(stream.exit_code, 0) << stream.err;
+    EXPECT_NE(stream.err.find("90 frames of 161x120"), std::string::npos) << stream.err;
+    EXPECT_NE(stream.err.find("device "), std::string::npos) << stream.err;
+    EXPECT_NE(stream.err.find("latency "), std::string::npos) << stream.err;
+}
+
 TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
     using T = TypeParam;
     const std::string dtype = std::is_same_v<T, float> ? " --dtype f32" : " --dtype f64";

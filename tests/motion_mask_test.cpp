@@ -155,8 +155,13 @@ TEST(WindowSums, HaveTheChannelsApartAndEndAtTheSides) {
     const FrameFormat format{4, 3, 3};
     std::vector<float> entries(static_cast<std::size_t>(format.bytes()));
     for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<float>(i * i % 17);
-    const auto sums = window_sums<float, float>(format, 1, entries);
-    const auto means = window_means<float>(format, 1, entries);
+    const auto entry = [&](Index i) { return entries[static_cast<std::size_t>(i)]; };
+    std::vector<float> sums(entries.size());
+    for_window_sums<float>(format, 1, entry, [&](Index y, std::span<const float> row) {
+        std::copy(row.begin(), row.end(), sums.begin() + y * 12);
+    });
+    const auto means = window_means<float>(format, 1, entry, [](float mean) { return mean; });
+    const auto noise = smoothed_noise(format, std::vector<float>(entries.size(), 0.02f));
     for (Index i = 0; i < format.bytes(); ++i) {
         float sum = 0, pixels = 0;
         for (Index k = 0; k < format.bytes(); ++k) {
@@ -166,6 +171,7 @@ TEST(WindowSums, HaveTheChannelsApartAndEndAtTheSides) {
         }
         EXPECT_EQ(sums[static_cast<std::size_t>(i)], sum) << i;
         EXPECT_FLOAT_EQ(means[static_cast<std::size_t>(i)], sum / pixels) << i;
+        EXPECT_FLOAT_EQ(noise[static_cast<std::size_t>(i)], 0.02f) << i;
     }
 }
 

@@ -185,6 +185,40 @@ TYPED_TEST(OnlineRobustPcaTest, HasTheSameBitsForAnyNumberOfThreads) {
     EXPECT_EQ(one, last_columns(4));
 }
 
+TYPED_TEST(OnlineRobustPcaTest, FramesOfBytesAreColumns) {
+    using T = TypeParam;
+    OnlineRobustPca<T> pca(300, {.start = 4}), same(300, {.start = 4});
+    EXPECT_TRUE(pca.noise().empty());
+    std::vector<std::uint8_t> bytes(300), l(300, 7), s(300, 7), untouched(300, 7);
+    std::vector<T> m(300);
+    const auto byte_of = [](T x) {
+        return static_cast<std::uint8_t>(std::lround(255 * std::min(1.0, std::abs(static_cast<double>(x)))));
+    };
+    for (std::size_t t = 0; t < 8; ++t) {
+        for (std::size_t i = 0; i < m.size(); ++i) {
+            const bool object = i / 20 == t;
+            bytes[i] = static_cast<std::uint8_t>(object ? 250 - 240 * (t % 2) : 80 + i * i % 50);
+            m[i] = static_cast<T>(bytes[i]) / T(255);
+        }
+        this->next(same, m);
+        pca.next_frame(this->ctx, bytes, l, {});
+        for (std::size_t i = 0; i < m.size(); ++i) {
+            ASSERT_EQ(pca.frame_low_rank()[i], this->l[i]);
+            ASSERT_EQ(pca.frame_sparse()[i], this->s[i]);
+            ASSERT_EQ(pca.residual()[i], m[i] - this->l[i]);
+            ASSERT_EQ(l[i], byte_of(this->l[i]));
+        }
+        EXPECT_EQ(s, untouched) << "not asked for";
+    }
+    this->next(same, m);
+    pca.next_frame(this->ctx, bytes, {}, s);
+    for (std::size_t i = 0; i < m.size(); ++i) ASSERT_EQ(s[i], byte_of(this->s[i]));
+    EXPECT_THROW(pca.next_frame(this->ctx, std::span(bytes).first(299), l, s), InvalidArgument);
+    EXPECT_THROW(pca.next_frame(this->ctx, bytes, std::span(l).first(1), s), InvalidArgument);
+    EXPECT_THROW(pca.next_frame(this->ctx, bytes, l, std::span(s).first(1)), InvalidArgument);
+    EXPECT_EQ(pca.columns(), 9);
+}
+
 TYPED_TEST(OnlineRobustPcaTest, RefusesWhatIsOutOfRange) {
     using T = TypeParam;
     using Pca = OnlineRobustPca<T>;

@@ -38,6 +38,7 @@ void check(const std::vector<std::vector<FrameView>>& rows, const std::vector<st
 /// Copies a frame, grey or RGB, to (x, y).
 void place(const FrameView& frame, Image& sheet, Index x, Index y) {
     const FrameFormat& f = frame.format;
+#pragma omp parallel for schedule(static)
     for (Index i = 0; i < f.height; ++i) {
         const std::uint8_t* from = frame.pixels.data() + i * f.width * f.channels;
         std::uint8_t* to = sheet.pixels.data() + 3 * ((y + i) * sheet.format.width + x);

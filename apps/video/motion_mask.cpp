@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "video/window_sum.hpp"
@@ -18,82 +19,76 @@ constexpr Index radius = 2;  // of a vote
 
 /// 1 where most of the pixels about are 1.
 std::vector<std::uint8_t> majority(const FrameFormat& format, std::span<const std::uint8_t> votes) {
-    std::vector<std::uint8_t> won = window_sums<std::uint8_t, std::uint8_t>(format, radius, votes);
+    std::vector<std::uint8_t> won(votes.size());
     const std::vector<Index> widths = window_sizes(radius, format.width);
-    for (Index y = 0; y < format.height; ++y) {
-        const Index height = window_size(y, radius, format.height);
-        std::uint8_t* const row = won.data() + y * format.width;
-        for (Index x = 0; x < format.width; ++x) row[x] = 2 * row[x] > widths[static_cast<std::size_t>(x)] * height;
-    }
+    for_window_sums<std::uint8_t>(
+        format, radius, [&](Index i) { return votes[static_cast<std::size_t>(i)]; },
+        [&](Index y, std::span<const std::uint8_t> sums) {
+            const Index height = window_size(y, radius, format.height);
+            std::uint8_t* const row = won.data() + y * format.width;
+            for (Index x = 0; x < format.width; ++x) {
+                const auto at = static_cast<std::size_t>(x);
+                row[x] = 2 * sums[at] > widths[at] * height;
+            }
+        });
     return won;
 }
 
-/// The pixels that are connected to `start` by sides or corners for which `belongs`, which must be false of those that `visit`
-/// has been called for.
-template <class Belongs, class Visit>
-void flood(const FrameFormat& format, Index start, Belongs belongs, Visit visit) {
-    if (!belongs(start)) return;
-    std::vector<Index> edge{start};
-    visit(start);
-    while (!edge.empty()) {
-        const Index pixel = edge.back(), x = pixel % format.width, y = pixel / format.width;
-        edge.pop_back();
-        for (Index v = std::max<Index>(0, y - 1); v <= std::min(format.height - 1, y + 1); ++v) {
-            for (Index u = std::max<Index>(0, x - 1); u <= std::min(format.width - 1, x + 1); ++u) {
-                const Index next = v * format.width + u;
-                if (!belongs(next)) continue;
-                visit(next);
-                edge.push_back(next);
-            }
-        }
-    }
-}
+/// Pixels of one value that lie side by side in a row, and the piece that they belong to.
+struct Run {
+    Index row, begin, end;
+    std::size_t piece;  // the first run of the piece
+    Index pixels;       // of the piece, where this is its first run
+    bool marked;        // too: whether a run of it is
+};
 
-/// Makes foreground of the background that is connected to no side of the frame, in pieces of at most `most` pixels.
-void fill_holes(const FrameFormat& format, Index most, std::span<std::uint8_t> mask) {
-    // runs of background in rows, joined where they touch those of the row before
-    struct Run {
-        Index row, begin, end;
-        std::size_t piece;  // a run of the same piece before it, or itself
-        Index pixels;       // of the piece, where `piece` is this run
-        bool open;
-    };
+/// The runs of `value`, joined into pieces where they touch by sides or, if `corners`, by corners. All other pixels are `other`.
+template <class Marks>
+std::vector<Run> runs_of(const FrameFormat& format, std::span<const std::uint8_t> pixels, std::uint8_t value,
+                         std::uint8_t other, bool corners, Marks marks) {
     std::vector<Run> runs;
-    const auto piece_of = [&](std::size_t k) {
+    const auto first_of = [&](std::size_t k) {
         while (runs[k].piece != k) k = runs[k].piece = runs[runs[k].piece].piece;
         return k;
     };
+    const Index reach = corners ? 1 : 0;
     std::size_t above = 0, above_end = 0;
     for (Index y = 0; y < format.height; ++y) {
-        const std::uint8_t* const row = mask.data() + y * format.width;
+        const std::uint8_t* const row = pixels.data() + y * format.width;
+        const auto next = [&](Index x, std::uint8_t wanted) {
+            const void* const at = std::memchr(row + x, wanted, static_cast<std::size_t>(format.width - x));
+            return at ? static_cast<const std::uint8_t*>(at) - row : format.width;
+        };
         const std::size_t first = runs.size();
-        for (Index x = 0; x < format.width;) {
-            if (row[x] != 0) {
-                ++x;
-                continue;
-            }
+        for (Index x = next(0, value); x < format.width; x = next(x, value)) {
             const Index begin = x;
-            while (x < format.width && row[x] == 0) ++x;
+            x = next(x, other);
             const std::size_t k = runs.size();
-            runs.push_back(
-                {y, begin, x, k, x - begin, y == 0 || y == format.height - 1 || begin == 0 || x == format.width});
-            while (above < above_end && runs[above].end <= begin) ++above;
-            for (std::size_t other = above; other < above_end && runs[other].begin < x; ++other) {
-                const std::size_t p = piece_of(other), q = piece_of(k);
+            runs.push_back({y, begin, x, k, x - begin, marks(y, begin, x)});
+            while (above < above_end && runs[above].end + reach <= begin) ++above;
+            for (std::size_t near = above; near < above_end && runs[near].begin < x + reach; ++near) {
+                const std::size_t p = first_of(near), q = first_of(k);
                 if (p == q) continue;
                 Run &kept = runs[std::min(p, q)], &joined = runs[std::max(p, q)];
                 joined.piece = std::min(p, q);
                 kept.pixels += joined.pixels;
-                kept.open = kept.open || joined.open;
+                kept.marked = kept.marked || joined.marked;
             }
         }
         above = first;
         above_end = runs.size();
     }
-    for (std::size_t k = 0; k < runs.size(); ++k) {
-        const Run& piece = runs[piece_of(k)];
-        if (piece.open || piece.pixels > most) continue;
-        std::fill_n(mask.begin() + runs[k].row * format.width + runs[k].begin, runs[k].end - runs[k].begin, 255);
+    for (std::size_t k = 0; k < runs.size(); ++k) runs[k].piece = first_of(k);
+    return runs;
+}
+
+/// Makes foreground of the runs whose piece is `wanted`.
+template <class Wanted>
+void fill(const FrameFormat& format, const std::vector<Run>& runs, std::span<std::uint8_t> mask, Wanted wanted) {
+    for (const Run& run : runs) {
+        if (wanted(runs[run.piece]))
+            std::fill(mask.begin() + run.row * format.width + run.begin,
+                      mask.begin() + run.row * format.width + run.end, std::uint8_t{255});
     }
 }
 
@@ -110,6 +105,7 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<
     std::vector<std::uint8_t> grows(mask.size()), starts(mask.size());
     const double least = threshold / 2;
     const Bounds above = format.channels == 3 ? of_color : of_grey;
+#pragma omp parallel for schedule(static)
     for (std::size_t i = 0; i < mask.size(); ++i) {
         double squares = 0;
         for (std::size_t c = 0; c < static_cast<std::size_t>(format.channels); ++c) {
@@ -123,14 +119,17 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<
     grows = majority(grey, grows);
     starts = majority(grey, starts);
     std::fill(mask.begin(), mask.end(), std::uint8_t{0});
-    for (std::size_t start = 0; start < mask.size(); ++start) {
-        if (starts[start] == 0) continue;
-        flood(
-            grey, static_cast<Index>(start),
-            [&](Index i) { return grows[static_cast<std::size_t>(i)] != 0 && mask[static_cast<std::size_t>(i)] == 0; },
-            [&](Index i) { mask[static_cast<std::size_t>(i)] = 255; });
-    }
-    fill_holes(grey, grey.bytes() / 100, mask);
+    // what is connected to a start
+    const std::vector<Run> grown = runs_of(grey, grows, 1, 0, /*corners=*/true, [&](Index y, Index begin, Index end) {
+        return std::memchr(starts.data() + y * grey.width + begin, 1, static_cast<std::size_t>(end - begin)) != nullptr;
+    });
+    fill(grey, grown, mask, [](const Run& piece) { return piece.marked; });
+    // background that is connected to no side of the frame
+    const std::vector<Run> holes = runs_of(grey, mask, 0, 255, /*corners=*/false, [&](Index y, Index begin, Index end) {
+        return y == 0 || y == grey.height - 1 || begin == 0 || end == grey.width;
+    });
+    const Index most = grey.bytes() / 100;
+    fill(grey, holes, mask, [=](const Run& piece) { return !piece.marked && piece.pixels <= most; });
 }
 
 template <class T>

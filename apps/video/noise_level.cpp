@@ -19,7 +19,20 @@ float quantile(std::vector<float>& values, double q) {
     return *at;
 }
 
+/// √ of the means of square(i) over 5×5 pixels.
+template <class Square>
+std::vector<float> root_of_means(const FrameFormat& format, Square square) {
+    return window_means<float>(format, 2, square, [](float mean) { return std::sqrt(mean); });
+}
+
 }  // namespace
+
+std::vector<float> smoothed_noise(const FrameFormat& format, std::span<const float> noise) {
+    return root_of_means(format, [&](Index i) {
+        const float deviation = noise[static_cast<std::size_t>(i)];
+        return deviation * deviation;
+    });
+}
 
 template <class T>
 std::vector<float> noise_levels(const FrameFormat& format, Index frames,
@@ -48,9 +61,7 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
             }
         }
     }
-    std::vector<float> levels = window_means<float>(format, 2, squares);
-    for (float& level : levels) level = std::sqrt(level);
-    return levels;
+    return root_of_means(format, [&](Index i) { return squares[static_cast<std::size_t>(i)]; });
 }
 
 template std::vector<float> noise_levels<float>(const FrameFormat&, Index,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "quoin/matrix.hpp"
@@ -18,5 +19,8 @@ namespace quoin::video {
 template <class T>
 std::vector<float> noise_levels(const FrameFormat& format, Index frames,
                                 const std::function<void(Range rows, MatrixView<T> R)>& residuals);
+
+/// The noise of each entry with its square averaged over 5×5 pixels, as `noise_levels` has it.
+std::vector<float> smoothed_noise(const FrameFormat& format, std::span<const float> noise);
 
 }  // namespace quoin::video

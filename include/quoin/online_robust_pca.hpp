@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "quoin/robust_pca.hpp"
@@ -17,6 +18,14 @@ struct OnlineRobustPcaOptions {
     Index start = 32;  ///< columns that are kept to start with
 };
 
+/// Quoin's own use.
+template <class T, class D>
+struct RowRecords;
+
+/// Entries of a column in D's memory: a span on the host, a view of one column on a device.
+template <class T, class D>
+using ColumnOf = std::conditional_t<std::is_same_v<D, Host>, std::span<T>, MatrixView<T, D>>;
+
 /// Robust PCA of columns that come one by one, without end: m_t = l_t + s_t + z_t with l_t in a subspace U that follows them, s_t
 /// sparse and z_t noise.
 ///
@@ -29,57 +38,73 @@ struct OnlineRobustPcaOptions {
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
 /// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with the median of all
 /// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead.
-/// Memory: m×(2·max_rank + 8), and at first m×(5·start). A column costs about 20 m·max_rank flops. The result has the same bits for
-/// any number of threads. For one thread at a time.
+/// Memory: m×(2·max_rank + 8), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The
+/// result has the same bits for any number of threads. For one thread at a time.
+///
+/// For D = Cuda all of this is in a GPU's memory. `next` waits once, for l, s and the few numbers by which the host decides U's
+/// update, and not for the update itself. Columns up to `start`, and every 256th, wait more often.
 ///
 ///     OnlineRobustPca<float> pca(m);
 ///     while (read(frame)) pca.next(ctx, frame, background, foreground);
-template <class T>
+template <class T, class D = Host>
 class OnlineRobustPca {
 public:
     /// Throws InvalidArgument (a size or a choice out of range, naming it).
     explicit OnlineRobustPca(Index rows, OnlineRobustPcaOptions options = {});
 
-    /// Takes the next column m and gives its l and s, each of `rows` entries. Blocks until done.
-    /// Throws InvalidArgument (another size), NonFiniteEntry, OutOfMemory, Interrupted.
-    void next(Context<Host>& ctx, std::span<const T> m, std::span<T> l, std::span<T> s);
+    /// Takes the next column m and gives its l and s, each of `rows` entries in D's memory. Blocks until they are there.
+    /// Throws InvalidArgument (another size), NonFiniteEntry (nothing of the column is taken), OutOfMemory, Interrupted.
+    void next(Context<D>& ctx, ColumnOf<const T, D> m, ColumnOf<T, D> l, ColumnOf<T, D> s);
+    /// The same of a frame of bytes in host memory, m = bytes/255. The pictures of l and |s|, bytes too, are made where they are
+    /// asked for: by spans that are not empty. To a GPU a frame goes as bytes, and the pictures come back as bytes.
+    void next_frame(Context<D>& ctx, std::span<const std::uint8_t> m, std::span<std::uint8_t> l,
+                    std::span<std::uint8_t> s);
 
     Index rows() const { return rows_; }
     /// Columns taken so far.
     Index columns() const { return columns_; }
     /// U, rows×rank, orthonormal.
-    MatrixView<const T> basis() const { return U_.view().col_block({0, rank()}); }
+    MatrixView<const T, D> basis() const { return U_.view().col_block({0, rank()}); }
     /// Of the columns so far as they are remembered, descending.
     const std::vector<double>& singular_values() const { return sigma_; }
     Index rank() const { return static_cast<Index>(sigma_.size()); }
-    /// The standard deviation of each row's noise, as far as it is known.
-    std::span<const float> noise() const { return noise_; }
+    /// The standard deviation of each row's noise, as far as it is known. Empty before the first column, as the following.
+    ColumnOf<const float, D> noise() const { return column(noise_); }
+    /// m − l of the last column.
+    ColumnOf<const T, D> residual() const { return column(last_); }
+    /// l and s of the last `next_frame`.
+    ColumnOf<const T, D> frame_low_rank() const { return column(l_); }
+    ColumnOf<const T, D> frame_sparse() const { return column(s_); }
 
 private:
-    void begin(Context<Host>& ctx);
-    double begin_with_median(Context<Host>& ctx);
-    void begin_with_pursuit(Context<Host>& ctx);
-    void follow(std::span<const T> m);
-    void project(Context<Host>& ctx, std::span<const T> m, std::span<T> l);
-    struct Classes {
-        double sparse = 0, noise = 0;  // entries of S; Σ noise²
-    };
-    /// Tells S from noise.
-    Classes classify(Context<Host>& ctx, std::span<const T> m, std::span<const T> l, std::span<T> s);
-    void update(Context<Host>& ctx, double noise);
-    void orthonormalize(Context<Host>& ctx);
-    std::vector<double> products(Context<Host>& ctx, std::span<const T> x) const;
+    template <class X>
+    static ColumnOf<const X, D> column(const Matrix<X, D>& x) {
+        if constexpr (std::is_same_v<D, Host>) {
+            return {x.data(), static_cast<std::size_t>(x.rows())};
+        } else {
+            return x.view();
+        }
+    }
+    void take(Context<D>& ctx, MatrixView<const T, D> m, MatrixView<T, D> l, MatrixView<T, D> s);
+    void begin(Context<D>& ctx, Index t);
+    double begin_with_median(Context<D>& ctx, Index t);
+    void begin_with_pursuit(Context<D>& ctx, Index t);
+    void update(Context<D>& ctx, std::span<const double> c, double left, double noise);
+    void orthonormalize(Context<D>& ctx);
+    Matrix<T, D> scaled_basis(Context<D>& ctx);
+    RowRecords<T, D> records();
 
     Index rows_, columns_ = 0;
     OnlineRobustPcaOptions options_;
-    Matrix<T> U_;                // rows×(max_rank + 1)
+    Matrix<T, D> U_;             // rows×(max_rank + 1); behind U one column of workspace
     std::vector<double> sigma_;  // its singular values
-    std::vector<double> c_;      // of the last column
-    Matrix<T> first_;            // the columns up to `start`
-    std::vector<T> e_, last_;    // m − l − s; m − l of the last column
-    std::vector<float> size_, change_,
-        noise_;                      // tracked median of |r| and 90% quantile of |r − r'|; what follows from them
-    std::vector<std::int32_t> age_;  // columns for which an entry has kept its difference from l
+    Matrix<T, D> first_;         // the columns up to `start`
+    Matrix<T, D> last_;          // m − l of the last column
+    Matrix<float, D> size_, change_,
+        noise_;                    // tracked median of |r| and 90% quantile of |r − r'|; what follows from them
+    Matrix<std::int32_t, D> age_;  // columns for which an entry has kept its difference from l
+    Matrix<double, D> numbers_;    // of the last column: online_steps.hpp
+    Matrix<T, D> m_, l_, s_;       // of the last frame
 };
 
 }  // namespace quoin

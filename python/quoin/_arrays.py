@@ -8,6 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core
+from ._arguments import gpu_number
 from ._cuda import Arithmetic, GpuArray, OnGpu
 from ._errors import InvalidArgument
 
@@ -102,6 +103,20 @@ def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
     if not isinstance(place, OnHost):
         raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}")
     return array, place
+
+
+def located_for(device: str | None, array: Any, function: str) -> tuple[Any, Place]:
+    """As `located`; with a device the array lies in host memory, and a GPU of that name computes on it."""
+    array, place = located(array)
+    if device is None:
+        return array, place
+    if not isinstance(place, OnHost):
+        raise TypeError(f"quoin.{function} with device={device!r} takes blocks in host memory, and this one lies on {place}")
+    gpu = gpu_number(device)
+    if gpu is None:
+        return array, place
+    _core.cuda.require(gpu)
+    return array, BesideGpu(gpu, place.give_back)
 
 
 def require_one_place(function: str, one: Place, other: Place) -> None:

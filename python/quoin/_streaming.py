@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import _core
 from ._arguments import gpu_number, rcond_number, shown, threads_number
 from ._arrays import (
     _FLOAT32,
     ON_HOST,
-    BesideGpu,
-    OnHost,
     Place,
     columns,
     exactly_2d,
-    located,
+    located_for,
     require_one_place,
     to_float,
 )
@@ -40,18 +37,7 @@ class _Stream(Pickled):
         self._place: Place = ON_HOST
 
     def _located(self, rows: Any) -> tuple[Any, Place]:
-        array, place = located(rows)
-        if self._device is None:
-            return array, place
-        if not isinstance(place, OnHost):
-            raise TypeError(
-                f"quoin.{type(self).__name__} with device={self._device!r} takes blocks in host memory, and this one lies on {place}"
-            )
-        gpu = gpu_number(self._device)
-        if gpu is None:
-            return array, place
-        _core.cuda.require(gpu)
-        return array, BesideGpu(gpu, place.give_back)
+        return located_for(self._device, rows, type(self).__name__)
 
     def _operands(self, saved: list[Any]) -> tuple[list[Any], Any, Place]:
         """What `_save` gave, as the extension module takes it; one of its arrays, and their place."""

@@ -1,64 +1,102 @@
+#include "quoin/online_robust_pca.hpp"
+
 #include <nanobind/stl/vector.h>
 
-#include <span>
 #include <utility>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
-#include "quoin/online_robust_pca.hpp"
+#include "devices.hpp"
 
 namespace quoin::python {
 namespace {
 
-/// `OnlineRobustPca`, which is on the host alone.
-template <class T>
-void bind_online(nb::module_& module, const char* name) {
-    using namespace nb::literals;
-    using P = Held<OnlineRobustPca<T>, Host>;
-    nb::class_<P>(module, name)
-        .def(
-            "__init__",
-            [](P* self, Index rows, Index max_rank, double forget, double threshold, Index start, int threads) {
-                const Home<Host> home(threads);
-                new (self)
-                    P{home, result_of(home, threads, 0, [&](Context<Host>&) {
-                          return OnlineRobustPca<T>(
-                              rows, {.max_rank = max_rank, .forget = forget, .threshold = threshold, .start = start});
-                      })};
-            },
-            "rows"_a, "max_rank"_a, "forget"_a, "threshold"_a, "start"_a, "threads"_a)
-        .def("next",
-             [](P& p, const Array<T, Host>& m, int threads) {
-                 const StridedMatrix<T, Host> M = matrix_of<T, Host>(m);
-                 Matrix<T> L, S;
-                 const double flops = 100.0 * M.rows * M.cols;
-                 run_released(p.home, threads, flops, [&](Context<Host>& ctx) {
-                     const ColumnMajor<T, Host> columns(ctx, M);
-                     L = Matrix<T>(M.rows, M.cols);
-                     S = Matrix<T>(M.rows, M.cols);
-                     const auto n = static_cast<std::size_t>(M.rows);
-                     for (Index j = 0; j < M.cols; ++j) {
-                         p.object.next(ctx, std::span<const T>(columns.view.at(0, j), n),
-                                       std::span<T>(L.view().at(0, j), n), std::span<T>(S.view().at(0, j), n));
-                     }
-                 });
-                 return nb::make_tuple(to_array(p.home, threads, std::move(L)),
-                                       to_array(p.home, threads, std::move(S)));
-             })
-        .def_prop_ro("columns", [](const P& p) { return p.object.columns(); })
-        .def_prop_ro("singular_values", [](const P& p) { return p.object.singular_values(); })
-        .def("basis", [](const P& p) { return to_array(p.home, 0, copied<T>(p.object.basis())); })
-        .def("noise", [](const P& p) {
-            const std::span<const float> noise = p.object.noise();
-            return std::vector<float>(noise.begin(), noise.end());
+template <class T, class D>
+using Online = Held<OnlineRobustPca<T, D>, D>;
+
+/// Column j of a matrix as a column of D.
+template <class T, class D>
+ColumnOf<T, D> column_of(MatrixView<T, D> A, Index j) {
+    if constexpr (std::is_same_v<D, Host>) {
+        return {A.at(0, j), static_cast<std::size_t>(A.rows)};
+    } else {
+        return A.col_block({j, j + 1});
+    }
+}
+template <class X, class D>
+MatrixView<X, D> view_of(ColumnOf<X, D> x) {
+    if constexpr (std::is_same_v<D, Host>) {
+        return {x.data(), static_cast<Index>(x.size()), 1};
+    } else {
+        return x;
+    }
+}
+template <class X, class D>
+Matrix<X, D> copy_for_caller(Context<D>& ctx, MatrixView<const X, D> A) {
+    Matrix<X, D> B(ctx, A.rows, A.cols);
+    copy<X>(ctx, A, B.view());
+    return B;
+}
+
+/// Rows that lie on P, D itself or the host: l and s of each, as columns.
+template <class T, class D, class P>
+void bind_next(nb::class_<Online<T, D>>& of) {
+    of.def("next", [](Online<T, D>& p, const Array<T, P>& rows, const Where<D>& where) {
+        const StridedMatrix<T, P> M = matrix_of<T, P>(rows).transposed();
+        Matrix<T, D> L, S;
+        run_released(p.home, where, 100.0 * M.rows * M.cols, [&](Context<D>& ctx) {
+            L = Matrix<T, D>(ctx, M.rows, M.cols);
+            S = Matrix<T, D>(ctx, M.rows, M.cols);
+            const auto take = [&](MatrixView<const T, D> columns) {
+                for (Index j = 0; j < M.cols; ++j) {
+                    p.object.next(ctx, column_of(columns, j), column_of(L.view(), j), column_of(S.view(), j));
+                }
+            };
+            if constexpr (std::is_same_v<P, D>) {
+                take(ColumnMajor<T, D>(ctx, M).view);
+            } else {
+                Context<Host> host;
+                const Matrix<T, D> columns = copy_to_device<T>(ctx, ColumnMajor<T, Host>(host, M).view);
+                take(columns.view());
+            }
         });
+        return nb::make_tuple(to_array(p.home, where, std::move(L)), to_array(p.home, where, std::move(S)));
+    });
 }
 
 }  // namespace
 
 void bind_online_robust_pca(nb::module_& module) {
-    bind_online<double>(module, "OnlineRobustPca64");
-    bind_online<float>(module, "OnlineRobustPca32");
+    using namespace nb::literals;
+    for_each_type(module, []<class T, class D>(T, D, nb::module_& module, const std::string& suffix) {
+        using P = Online<T, D>;
+        nb::class_<P> of(module, ("OnlineRobustPca" + suffix).c_str());
+        of.def(
+              "__init__",
+              [](P* self, Index rows, Index max_rank, double forget, double threshold, Index start,
+                 const Where<D>& where) {
+                  const Home<D> home(where);
+                  new (self)
+                      P{home, result_of(home, where, 0, [&](Context<D>&) {
+                            return OnlineRobustPca<T, D>(
+                                rows, {.max_rank = max_rank, .forget = forget, .threshold = threshold, .start = start});
+                        })};
+              },
+              "rows"_a, "max_rank"_a, "forget"_a, "threshold"_a, "start"_a, "where"_a)
+            .def_prop_ro("columns", [](const P& p) { return p.object.columns(); })
+            .def_prop_ro("singular_values", [](const P& p) { return p.object.singular_values(); })
+            .def("basis",
+                 [](const P& p, const Where<D>& where) {
+                     return array_of(p.home, where, 0,
+                                     [&](Context<D>& ctx) { return copy_for_caller<T, D>(ctx, p.object.basis()); });
+                 })
+            .def("noise", [](const P& p, const Where<D>& where) {
+                return array_of(p.home, where, 0, [&](Context<D>& ctx) {
+                    return copy_for_caller<float, D>(ctx, view_of<const float, D>(p.object.noise()));
+                });
+            });
+        bind_next<T, D, D>(of);
+        if constexpr (!std::is_same_v<D, Host>) bind_next<T, D, Host>(of);
+    });
 }
 
 }  // namespace quoin::python

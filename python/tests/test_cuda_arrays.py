@@ -743,6 +743,52 @@ def test_robust_pcas_errors_and_empty_arrays(rng, library):
         assert library.get(result.L).shape == shape and result.iterations == 0 and not library.get(result.L).any()
 
 
+def frames(rng, count, dtype):
+    """A background, noise of 0.005 and an object of 20 entries that moves by 31 a frame."""
+    X = 0.2 + 0.6 * rng.random(600) + 0.005 * rng.standard_normal((count, 600))
+    for t in range(count):
+        X[t, (31 * t + np.arange(20)) % 600] += 0.4
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_online_robust_pca(rng, library, dtype):
+    X = frames(rng, 60, dtype)
+    expected = quoin.OnlineRobustPCA(start=8).partial_fit(X)
+    pca = quoin.OnlineRobustPCA(start=8)
+    single = quoin.OnlineRobustPCA(start=8, device="cuda")
+    for given in library.orders(library.put(X[:5])):
+        quoin.OnlineRobustPCA(start=8).partial_fit(given)
+    pca.partial_fit(library.put(X[:31])).partial_fit(library.put(X[31:]))
+    for row in X:
+        single.partial_fit(row[None])
+    assert type(pca.low_rank_) is type(library.put(X)) and type(single.low_rank_) is np.ndarray
+    assert (pca.n_samples_seen_, pca.n_components_) == (60, expected.n_components_)
+    low, sparse = library.get(pca.low_rank_), library.get(pca.sparse_)
+    np.testing.assert_array_equal(single.low_rank_[0], low[-1])
+    np.testing.assert_array_equal(single.sparse_[0], sparse[-1])
+    np.testing.assert_array_equal(single.components_, library.get(pca.components_))
+    np.testing.assert_array_equal(single.noise_, library.get(pca.noise_))
+    # each sample rounds the basis about ten times
+    unit = 22 * 11 * 60 * np.finfo(dtype).eps
+    np.testing.assert_allclose(low, expected.low_rank_[-29:], rtol=0, atol=unit)
+    assert np.mean((sparse != 0) != (expected.sparse_[-29:] != 0)) <= (0 if dtype == np.float64 else 0.002)
+    np.testing.assert_allclose(pca.singular_values_, expected.singular_values_, rtol=unit)
+    assert library.get(pca.components_).shape == (1, 600) and library.get(pca.noise_).shape == (600,)
+
+
+def test_online_robust_pcas_errors(rng, library):
+    X = frames(rng, 3, np.float64)
+    pca = quoin.OnlineRobustPCA().partial_fit(library.put(X))
+    with pytest.raises(TypeError, match="needs its arrays in one place"):
+        pca.partial_fit(X)
+    with pytest.raises(TypeError, match="takes blocks in host memory"):
+        quoin.OnlineRobustPCA(device="cuda").partial_fit(library.put(X))
+    with pytest.raises(quoin.NonFiniteEntry):
+        pca.partial_fit(library.put(np.full((1, 600), np.nan)))
+    assert pca.n_samples_seen_ == 3
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_robust_pca_on_the_callers_stream(rng, torch, order):
     L, S = mixture(rng, 4000, 30)

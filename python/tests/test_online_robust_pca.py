@@ -68,3 +68,12 @@ def test_refuses_what_is_out_of_range():
     with pytest.raises(quoin.NonFiniteEntry):
         pca.partial_fit(np.full((1, 600), np.nan))
     assert pca.n_samples_seen_ == 3
+
+
+def test_the_device_of_a_stream():
+    X, _ = frames(6)
+    for wrong in ("gpu", "cuda:", 0):
+        with pytest.raises(quoin.InvalidArgument, match="device must be 'cpu', 'cuda' or 'cuda:N'"):
+            quoin.OnlineRobustPCA(device=wrong)
+    there = quoin.OnlineRobustPCA(start=4, device="cpu").partial_fit(X)
+    np.testing.assert_array_equal(there.low_rank_, quoin.OnlineRobustPCA(start=4).partial_fit(X).low_rank_)

@@ -54,7 +54,7 @@ def test_threads(call):
     (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None"),
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
     (quoin.robust_pca, "alm auto None None None 1.5 None 1000 None None None None None None"),
-    (quoin.OnlineRobustPCA, "4 0.01 0.04 32 None"),
+    (quoin.OnlineRobustPCA, "4 0.01 0.04 32 None None"),
     (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None"),
     (quoin.lyapunov, "flow 0.01 None 100 None None 1000.0 None 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
 ])

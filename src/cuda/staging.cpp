@@ -366,9 +366,8 @@ void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
     template void copy_to_host<T>(Context<Cuda>&, MatrixView<const T, Cuda>, MatrixView<T, Host>);
 QUOIN_INSTANTIATE(float)
 QUOIN_INSTANTIATE(double)
+QUOIN_INSTANTIATE(std::uint8_t)
 #undef QUOIN_INSTANTIATE
-template void copy_to_device<std::uint8_t>(Context<Cuda>&, MatrixView<const std::uint8_t, Host>,
-                                           MatrixView<std::uint8_t, Cuda>);
 QUOIN_IMPLEMENT(Cuda, start_copy_from_host, start_copy_to_host, copy_rows_to_device, copy_rows_to_host)
 template decltype(start_copy_from_host<int, Cuda>) start_copy_from_host<int, Cuda>;
 template decltype(start_copy_to_host<int, Cuda>) start_copy_to_host<int, Cuda>;

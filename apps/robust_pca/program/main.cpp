@@ -241,7 +241,9 @@ int main(int argc, char** argv) {
             "--online", arguments.online,
             "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
             "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
-            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given")
+            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given. With --device "
+            "cuda\n"
+            "the GPU separates a frame while the host's cores make the mask of the frame before and write it")
         ->group(of_frames);
     command
         .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
@@ -289,7 +291,7 @@ int main(int argc, char** argv) {
     command.footer(
         "Example:  quoin rpca street.mp4 --scale 384x288 --frames 100 --out parts\n"
         "          quoin rpca --synthetic --out parts\n"
-        "          ffmpeg -f v4l2 -i /dev/video0 -f nut - | quoin rpca - --out - | ffplay -\n"
+        "          ffmpeg -f v4l2 -i /dev/video0 -f nut - | quoin rpca - --out - --device cuda | ffplay -\n"
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"

@@ -1,15 +1,16 @@
 // `quoin rpca --online`: frames are separated as they come.
 
 #include <fmt/format.h>
+#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
-#include <functional>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
+#include "beside.hpp"
 #include "decision_log.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
@@ -20,8 +21,8 @@
 #include "stopwatch.hpp"
 #include "video/mask_score.hpp"
 #include "video/motion_mask.hpp"
+#include "video/noise_level.hpp"
 #include "video/stream_writer.hpp"
-#include "video/window_sum.hpp"
 #include "video_frames.hpp"
 #include "video_outputs.hpp"
 #include "window_journal.hpp"
@@ -44,16 +45,46 @@ constexpr Index part_frames = 250;
 /// Frames that the background is learned from.
 const Index learning_frames = OnlineRobustPcaOptions().start;
 
+/// x in host memory: itself, or a copy in `storage`.
+template <class X>
+std::span<const X> on_host(Context<Host>&, std::span<const X> x, std::vector<X>&) {
+    return x;
+}
+#ifdef QUOIN_HAVE_CUDA
+template <class X>
+std::span<const X> on_host(Context<Cuda>& ctx, MatrixView<const X, Cuda> x, std::vector<X>& storage) {
+    storage.resize(static_cast<std::size_t>(x.rows));
+    copy_to_host<X>(ctx, x, {storage.data(), x.rows, 1});
+    return storage;
+}
+#endif
+
+/// A frame from when it is read until it is written.
 template <class T>
+struct OnlineFrame {
+    explicit OnlineFrame(video::FrameFormat format) : pictures(format) {}
+
+    SeparatedFrame pictures;
+    std::vector<std::uint8_t> labels;
+    std::span<const T> residual, low_rank, sparse;  // as far as they are asked for
+    std::span<const float> noise;
+    std::vector<T> residual_storage, low_rank_storage, sparse_storage;
+    std::vector<float> noise_storage;
+    Index rank = 0;
+    Stopwatch since_it_came;
+};
+
+template <class T, class D>
 class OnlineSeparation {
 public:
-    OnlineSeparation(Context<Host>& ctx, const RpcaArguments& arguments)
+    OnlineSeparation(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& arguments)
         : ctx_(ctx),
+          device_(device),
           arguments_(arguments),
           frames_(arguments),
           format_(frames_.format()),
           pca_(format_.bytes(), online_options(arguments)),
-          frame_(format_),
+          frame_{OnlineFrame<T>(format_), OnlineFrame<T>(format_)},
           decisions_(arguments, format_) {
         if (!(arguments.threshold > 0)) {
             throw InvalidArgument(fmt::format("--threshold must be positive, and is {}", arguments.threshold));
@@ -61,8 +92,9 @@ public:
     }
 
     void run() {
+        if (beside_gpu) load_steps();
         if (arguments_.out == "-") {
-            stream_.emplace(STDOUT_FILENO, comparison(frame_).format, frames_.rate());
+            stream_.emplace(STDOUT_FILENO, comparison(frame_[0].pictures).format, frames_.rate());
         } else {
             directory_.emplace(arguments_.out,
                                arguments_.synthetic ? std::vector<std::string>() : std::vector{arguments_.input});
@@ -79,22 +111,31 @@ public:
             directory_->refuse_leftovers(every_rpca_output);
         }
         const Stopwatch watch;
-        const auto n = static_cast<std::size_t>(format_.bytes());
-        std::vector<std::uint8_t> pixels(n), labels;
-        std::vector<T> m(n), l(n), s(n);
         try {
+            // beside a GPU most of the host's cores write a frame while the next one is read and separated
+            std::optional<Beside> writing;
+            if (beside_gpu) {
+                const int cores = omp_get_max_threads(), for_copies = std::max(1, cores / 4);
+                writing.emplace(std::max(1, cores - for_copies));
+                omp_set_num_threads(for_copies);
+            }
             // a signal ends the input: what there is becomes films
-            while (!interrupted() && frames_.next(pixels, labels)) {
-                const Stopwatch since_it_came;
-                for (std::size_t i = 0; i < n; ++i) m[i] = static_cast<T>(pixels[i]) / T(255);
+            for (Index t = 0; !interrupted(); ++t) {
+                OnlineFrame<T>& frame = frame_[t % 2];
+                if (!frames_.next(frame.pictures.input.pixels, frame.labels)) break;
+                frame.since_it_came = Stopwatch();
                 try {
-                    pca_.next(ctx_, m, l, s);
+                    separate(frame);
                 } catch (const Interrupted&) {
                     break;
                 }
-                write(pixels, m, l, s, labels);
-                note_latency(since_it_came.seconds());
+                if (writing) {
+                    writing->start([this, &frame] { write(frame); });
+                } else {
+                    write(frame);
+                }
             }
+            if (writing) writing->finish();
             seconds_ = watch.seconds();
             if (frames_written_ == 0) throw_if_interrupted();
             if (frames_written_ == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
@@ -114,6 +155,37 @@ public:
     }
 
 private:
+    static constexpr bool beside_gpu = !std::is_same_v<D, Host>;
+
+    /// CUDA loads kernels at their first use, which takes longer than a frame may: all that a stream needs, on few pixels.
+    void load_steps() {
+        const Stopwatch loading;
+        Trace* const trace = ctx_.trace();
+        ctx_.attach(nullptr);
+        constexpr Index columns = 256;  // at the last of which U is made orthonormal anew
+        OnlineRobustPca<T, D> pca(std::min<Index>(format_.bytes(), 1 << 16), {.start = 4});
+        std::vector<std::uint8_t> m(static_cast<std::size_t>(pca.rows())), l(m.size()), s(m.size());
+        for (Index t = 0; t < columns; ++t) {
+            for (std::size_t i = 0; i < m.size(); ++i) m[i] = static_cast<std::uint8_t>(i % 97 + i * i % 41 * (t % 3));
+            pca.next_frame(ctx_, m, l, s);
+        }
+        ctx_.attach(trace);
+        device_.start_up_seconds += loading.seconds();
+    }
+
+    void separate(OnlineFrame<T>& frame) {
+        SeparatedFrame& pictures = frame.pictures;
+        pca_.next_frame(ctx_, pictures.input.pixels, pictures.background.pixels, pictures.foreground.pixels);
+        if (arguments_.masks == Masks::Motion) {
+            frame.residual = on_host(ctx_, pca_.residual(), frame.residual_storage);
+            frame.noise = on_host(ctx_, pca_.noise(), frame.noise_storage);
+        } else {
+            frame.sparse = on_host(ctx_, pca_.frame_sparse(), frame.sparse_storage);
+        }
+        if (films_) frame.low_rank = on_host(ctx_, pca_.frame_low_rank(), frame.low_rank_storage);
+        frame.rank = pca_.rank();
+    }
+
     void end_part() {
         films_->end_part();
         journal_->append(frames_written_);
@@ -130,36 +202,29 @@ private:
         directory_->keep();
     }
 
-    /// Leaves m − l in m.
-    void write(const std::vector<std::uint8_t>& pixels, std::span<T> m, std::span<const T> l, std::span<const T> s,
-               const std::vector<std::uint8_t>& labels) {
-        frame_.input.pixels = pixels;
-        set_levels<T>(l, frame_.background);
-        set_levels<T>(s, frame_.foreground);
+    void write(OnlineFrame<T>& frame) {
+        SeparatedFrame& pictures = frame.pictures;
         std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
-            std::vector<float> squares(pca_.noise().begin(), pca_.noise().end());
-            for (float& value : squares) value *= value;
-            noise = video::window_means<float>(format_, 2, squares);
-            for (float& value : noise) value = std::sqrt(value);
-            std::transform(m.begin(), m.end(), l.begin(), m.begin(), std::minus<T>());
-            video::set_motion_mask<T>(format_, m, noise, arguments_.threshold, frame_.mask.pixels);
+            noise = video::smoothed_noise(format_, frame.noise);
+            video::set_motion_mask<T>(format_, frame.residual, noise, arguments_.threshold, pictures.mask.pixels);
         } else {
-            video::set_raw_mask<T>(format_, s, arguments_.threshold, frame_.mask.pixels);
+            video::set_raw_mask<T>(format_, frame.sparse, arguments_.threshold, pictures.mask.pixels);
         }
-        if (!labels.empty()) score_.add(frame_.mask.pixels, labels);
-        if (stream_) stream_->write(comparison(frame_).pixels);
+        if (!frame.labels.empty()) score_.add(pictures.mask.pixels, frame.labels);
+        if (stream_) stream_->write(comparison(pictures).pixels);
         if (films_) {
-            films_->add(frame_);
-            decisions_.add_background<T>(l);
-            decisions_.add_mask(frame_.mask.pixels);
-            decisions_.settle(pca_.rank(), noise);
+            films_->add(pictures);
+            decisions_.add_background<T>(frame.low_rank);
+            decisions_.add_mask(pictures.mask.pixels);
+            decisions_.settle(frame.rank, noise);
         }
         ++frames_written_;
         if (films_ && frames_written_ % part_frames == 0) end_part();
+        note_latency(frame.since_it_came.seconds());
     }
 
-    /// Of a frame that has left before the next one is read. Those that the background is learned from count apart.
+    /// Of a frame that has left. Those that the background is learned from count apart.
     void note_latency(double seconds) {
         if (frames_written_ <= learning_frames) {
             learning_longest_ = std::max(learning_longest_, seconds);
@@ -188,6 +253,7 @@ private:
         if (timed_frames_ > 0)
             latency.add("mean", mean_latency()).add("longest", latency_longest_).add("cpu", cpu_a_frame());
         json.add("latency", latency);
+        add_device(json, device_, 0, 0);
         json.add("masks", to_string(arguments_.masks)).add("threshold", arguments_.threshold);
         if (score_.frames > 0) {
             json.add("scored_frames", score_.frames).add("precision", score_.precision());
@@ -200,6 +266,8 @@ private:
         fmt::print(to, "{}: {} frames of {}x{}, {}, {}, online\n", frames_.name(), frames_written_, format_.width,
                    format_.height, format_.channels == 3 ? "colour" : "grey", to_string(arguments_.dtype));
         if (const std::string damage = frames_.damage(); !damage.empty()) fmt::print(to, "warning        {}\n", damage);
+        if (arguments_.common.device != Device::Host) fmt::print(to, "device         {}\n", device_.description);
+        if (beside_gpu) fmt::print(to, "start-up       {:.3g} s\n", device_.start_up_seconds);
         fmt::print(to, "L              rank {}\n", pca_.rank());
         fmt::print(to, "seconds        {:.2f}, {:.1f} frames/s\n", seconds_,
                    static_cast<double>(frames_written_) / seconds_);
@@ -218,12 +286,13 @@ private:
             fmt::print(to, "wrote          {}: films, comparison.png, decisions.svg, report.json\n", arguments_.out);
     }
 
-    Context<Host>& ctx_;
+    Context<D>& ctx_;
+    DeviceInUse& device_;
     const RpcaArguments& arguments_;
     VideoFrames frames_;
     video::FrameFormat format_;
-    OnlineRobustPca<T> pca_;
-    SeparatedFrame frame_;
+    OnlineRobustPca<T, D> pca_;
+    OnlineFrame<T> frame_[2];  // one is separated while the other one is written
     DecisionLog decisions_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
@@ -242,9 +311,11 @@ private:
 
 void run_rpca_online(const RpcaArguments& arguments) {
     with_dtype(arguments.dtype, [&]<class T>(T) {
-        Context<Host> ctx(static_cast<int>(arguments.common.threads));
-        const InterruptGuard guard(ctx);
-        OnlineSeparation<T>(ctx, arguments).run();
+        // the size of a stream's frames is not known yet
+        const auto no_bytes = [](const auto&) { return 0.0; };
+        on_device(arguments.common, arguments.input, no_bytes, [&]<class D>(Context<D>& ctx, DeviceInUse& device) {
+            OnlineSeparation<T, D>(ctx, device, arguments).run();
+        });
         throw_if_interrupted();
     });
 }

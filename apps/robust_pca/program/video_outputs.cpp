@@ -23,18 +23,20 @@ constexpr Index widest_column = 960;
 video::Image shrink(const video::Image& image, Index f) {
     const video::FrameFormat& from = image.format;
     video::Image small{{from.width / f, from.height / f, from.channels}, {}};
-    small.pixels.reserve(static_cast<std::size_t>(small.format.bytes()));
+    small.pixels.resize(static_cast<std::size_t>(small.format.bytes()));
+    const Index channels = from.channels, row = small.format.width * channels;
+    const auto area = static_cast<unsigned>(f * f);
+#pragma omp parallel for schedule(static)
     for (Index y = 0; y < small.format.height; ++y) {
-        for (Index x = 0; x < small.format.width; ++x) {
-            for (Index c = 0; c < from.channels; ++c) {
-                Index sum = f * f / 2;
-                for (Index i = 0; i < f * f; ++i) {
-                    const Index pixel = (y * f + i / f) * from.width + x * f + i % f;
-                    sum += image.pixels[static_cast<std::size_t>(pixel * from.channels + c)];
-                }
-                small.pixels.push_back(static_cast<std::uint8_t>(sum / (f * f)));
+        std::vector<unsigned> sums(static_cast<std::size_t>(row), area / 2);
+        for (Index k = 0; k < f * f; ++k) {
+            const std::uint8_t* const pixels = image.pixels.data() + ((y * f + k / f) * from.width + k % f) * channels;
+            for (Index x = 0; x < row; x += channels) {
+                for (Index c = 0; c < channels; ++c) sums[static_cast<std::size_t>(x + c)] += pixels[x * f + c];
             }
         }
+        std::transform(sums.begin(), sums.end(), small.pixels.begin() + y * row,
+                       [=](unsigned sum) { return static_cast<std::uint8_t>(sum / area); });
     }
     return small;
 }

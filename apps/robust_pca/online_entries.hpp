@@ -1,0 +1,92 @@
+#pragma once
+
+// What online robust PCA does to one row, on either device.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "quoin/matrix.hpp"
+
+namespace quoin {
+
+/// Quantiles of |normal| noise: the median, and 90% of differences of two.
+inline constexpr double median_of_size = 0.6744897502, most_of_change = 1.6448536270 * std::numbers::sqrt2;
+/// τ in units of the noise.
+inline constexpr double outlier = 3;
+
+/// The standard deviation by either quantile.
+constexpr float noise_of(float size, float change) {
+    return std::max(size / static_cast<float>(median_of_size), change / static_cast<float>(most_of_change));
+}
+
+/// What is tracked of a row.
+template <class T>
+struct RowRecord {
+    T last;                     // m − l of the last column
+    float size, change, noise;  // median of |r|, 90% quantile of |r − r'|, and what follows from them
+    std::int32_t age;           // columns for which the entry has kept its difference from l
+};
+
+/// Of one column.
+struct EntryRules {
+    double threshold;                                  // the least τ
+    float least_noise;                                 // of the quantiles, too
+    float size_up, size_down, change_up, change_down;  // factors by which the quantiles follow
+    std::int32_t patience;  // columns after which a difference that stays belongs to the background; 0: never
+
+    constexpr double tau(float noise) const { return std::max(threshold, outlier * static_cast<double>(noise)); }
+    /// r clipped to ±τ, or 0 where it is beyond.
+    template <class T>
+    constexpr T clipped(T r, float noise, bool leaves_out) const {
+        const T t = static_cast<T>(tau(noise));
+        return !leaves_out ? std::clamp(r, -t, t) : std::abs(r) > t ? T(0) : r;
+    }
+    /// s = r where |r| > τ, 0 elsewhere; e = r − s, and r where the difference has stood long enough. The noise follows r.
+    /// Whether s is r.
+    template <class T>
+    constexpr bool separate(T r, RowRecord<T>& row, T& s, T& e) const {
+        const auto size = static_cast<float>(std::abs(r)), change = static_cast<float>(std::abs(r - row.last));
+        const auto most = static_cast<float>(tau(row.noise));
+        const bool sparse = size > most;
+        s = sparse ? r : T(0);
+        row.age = sparse && change <= most ? row.age + 1 : 0;
+        e = sparse && (patience == 0 || row.age < patience) ? T(0) : r;
+        row.last = r;
+        // what differs and stays as it is is no noise
+        if (row.age == 0) row.size = std::max(least_noise, row.size * (size > row.size ? size_up : size_down));
+        row.change = std::max(least_noise, row.change * (change > row.change ? change_up : change_down));
+        row.noise = noise_of(row.size, row.change);
+        return sparse;
+    }
+};
+
+/// Calls exchange(low, high) for the pairs of Batcher's odd-even merge sort of n numbers, in order.
+template <class Exchange>
+constexpr void sorting_network(Index n, Exchange exchange) {
+    for (Index p = 1; p < n; p *= 2) {
+        for (Index k = p; k >= 1; k /= 2) {
+            for (Index j = k % p; j + k < n; j += 2 * k) {
+                for (Index c = j; c < std::min(j + k, n - k); ++c) {
+                    // both in one run of 2p
+                    if ((c ^ (c + k)) < 2 * p) exchange(c, c + k);
+                }
+            }
+        }
+    }
+}
+/// Where the quantile q of so many sorted numbers is.
+inline Index quantile_at(double q, Index count) { return std::lround(q * static_cast<double>(count - 1)); }
+
+/// A byte's value in [0, 1], and the byte of a value's size.
+template <class T>
+constexpr T value_of_byte(std::uint8_t byte) {
+    return static_cast<T>(byte) / T(255);
+}
+template <class T>
+constexpr std::uint8_t byte_of_value(T value) {
+    return static_cast<std::uint8_t>(255 * std::clamp(std::abs(static_cast<double>(value)), 0.0, 1.0) + 0.5);
+}
+
+}  // namespace quoin
