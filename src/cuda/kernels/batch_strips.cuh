@@ -112,16 +112,17 @@ struct PanelCopies {
     using T = typename S::Scalar;
     static constexpr int unit = 16 / int(sizeof(T)), square = S::Width * S::Width;
 
-    __device__ PanelCopies(const StripSize& size, const StripFactors<T>& F, Index b)
-        : squares(square_of<S>(size, F, b, 0, 1)), image(size.tiles * S::tile) {
+    __device__ PanelCopies(const StripSize& size_, const StripFactors<T>& F_, Index b_) : size(size_), F(F_), b(b_) {
         const StripThread<S> me;
         own = image_of<S>(size, F, b, 0) + me.tile(0) * S::tile + me.lane * unit;
-        past = size.tiles - me.tile(0);
     }
-    __device__ const T* t(int panel) const { return squares + panel * Index(2 * square); }
+    __device__ const T* v(int panel) const { return own + panel * Index(size.tiles * S::tile); }
+    __device__ const T* t(int panel) const { return square_of<S>(size, F, b, panel, 1); }
 
-    const T *own, *squares;  ///< of panel 0: 16 bytes of the warp's first tile; T
-    int image, past;         ///< entries of a panel's V; tiles from the warp's first one on
+    const StripSize& size;
+    const StripFactors<T>& F;
+    const Index b;
+    const T* own;  ///< of panel 0: 16 bytes of the warp's first tile
 };
 
 /// Starts the copies of this warp's tiles of V in one chunk, a constant, zeros above its diagonal block and below A, and with the first of
@@ -133,7 +134,8 @@ __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies
     constexpr int unit = copies.unit, bytes = S::tile * int(sizeof(T));
     const StripThread<S> me;
     const int first = panel * S::H, above = first - me.tile(0);
-    const T* const from = copies.own + panel * Index(copies.image);
+    const T* const from = copies.v(panel);
+    const int past = copies.size.tiles - me.tile(0);
     T* const to = s.V + me.place(0) * S::tile + me.lane * unit;
     const auto copy = [&](auto r, bool exists) {
         unrolled<(bytes + 511) / 512>([&](auto part) {
@@ -143,13 +145,13 @@ __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies
         });
     };
     constexpr int start = chunk * S::chunk, last = start + S::chunk - 1;
-    if (start * S::all_warps >= above && last * S::all_warps < copies.past) {
+    if (start * S::all_warps >= above && last * S::all_warps < past) {
         unrolled<S::chunk>([&](auto x) { copy(std::integral_constant<int, start + x>(), true); });
     } else {
         for_active_groups<S>(chunk, first, [&](auto r, auto n) {
             unrolled<n>([&](auto x) {
                 constexpr int tile = (r + x) * S::all_warps;
-                copy(std::integral_constant<int, r + x>(), tile >= above && tile < copies.past);
+                copy(std::integral_constant<int, r + x>(), tile >= above && tile < past);
             });
         });
     }
@@ -225,9 +227,12 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
             if constexpr (past % S::summed != 0) return;
             // read all, then write all: a read would wait for the write before it
             constexpr int pairs = H * H * panels;
+            T* row_g[H];  // place(8 half + g, ·) is 8 half rows after place(g, ·)
+#pragma unroll
+            for (int h = 0; h < H; ++h) row_g[h] = s.part[me.warp] + place(g, 8 * h + 2 * q);
             const auto at = [&](int x) -> Pair<T>& {
                 const int h = x % (H * panels), half = x / (H * panels);
-                return reinterpret_cast<Pair<T>&>(s.part[me.warp][place(8 * half + g, 8 * h + 2 * q)]);
+                return reinterpret_cast<Pair<T>&>(row_g[h % H][h / H * square + 8 * half * Width]);
             };
             Pair<T> sums[pairs] = {};
 #pragma unroll

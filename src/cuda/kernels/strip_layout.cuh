@@ -95,10 +95,17 @@ __device__ __forceinline__ int cluster_rank() {
     return rank;
 }
 
+/// x, which the compiler does not ask the hardware for again where registers are few: that takes longer than the products around it.
+__device__ __forceinline__ int kept(int x) {
+    asm("mov.b32 %0, %0;" : "+r"(x));
+    return x;
+}
+
 /// Where a thread is in its strip.
 template <class S>
 struct StripThread {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4, rank = cluster_rank<S>();
+    int number = kept(threadIdx.x), lane = number % 32, warp = number / 32, g = lane / 4, q = lane % 4,
+        rank = cluster_rank<S>();
 
     __device__ int tile(int r) const { return r * S::all_warps + rank * S::warps + warp; }
     /// Where tile(r) is in the block's shared memory.
