@@ -129,21 +129,19 @@ Matrix<T, Cuda> random_matrix(Context<Cuda>& ctx, Shape shape) {
 
 template <class T>
 Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const Options& options) {
-    bench::EventTimer timer;
     bench::CusolverQR<T> cusolver(ctx, A.rows(), A.cols());
     DeviceRun<T> quoin(ctx, A.rows(), A.cols(), bench::columns_of(ctx, A), Operation::ThinQr, options);
     const auto reference_seconds = [&] {
         throw_if_interrupted();
         Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), work.view());
-        return timer.seconds(ctx, [&] {
+        return bench::seconds_of(ctx, [&] {
             cusolver.geqrf(ctx, work);
             cusolver.orgqr(ctx, work);
         });
     };
-    const std::vector<double> medians =
-        medians_of({reference_seconds, [&] { return quoin.seconds(timer); }}, /*repeat=*/0);
-    Measurement result = quoin.measurement(timer, medians[1]);
+    const std::vector<double> medians = medians_of({reference_seconds, [&] { return quoin.seconds(); }}, /*repeat=*/0);
+    Measurement result = quoin.measurement(medians[1]);
     result.reference_seconds = medians[0];
     return result;
 }
