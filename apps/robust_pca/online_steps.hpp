@@ -25,6 +25,8 @@ enum ColumnNumber : Index { BadRow, SparseCount, NoiseSquares, LeftSquares, Firs
 /// On the host. Waits.
 template <class D>
 std::vector<double> read_numbers(Context<D>& ctx, View<const double, D> numbers);
+template <>
+std::vector<double> read_numbers(Context<Host>& ctx, View<const double, Host> numbers);
 
 // ---- The first columns: these wait -----------------------------------------------------------------------------------------
 
