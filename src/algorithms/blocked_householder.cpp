@@ -11,7 +11,8 @@ namespace quoin {
 
 namespace {
 
-/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction.
+/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction; column
+/// by column where one is zero, or beyond what may be squared.
 /// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
@@ -31,7 +32,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), overlapped);
     if (passes.state == State::Certified) return;
     // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
-    if (passes.state == State::Unusable && Tuning<D>::panels_of_any_rows) return factor_panel<T>(ctx, A, Tf);
+    if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);
     ReflectorForest<T, D> tree;
     Plan by_tree = plan;
     by_tree.method = n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;

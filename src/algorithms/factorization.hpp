@@ -342,11 +342,10 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
                               CertificateView<D> certificate);
 
 /// The largest ‖(LU)⁻¹‖ of n columns that is accurate. V and T are those of reflectors up to this norm times the departure of QᵀQ from I.
-/// It is about √n for almost every Q, but may grow as 2ⁿ: beyond a multiple of √n the reflectors are computed, or reconstructed by halves.
+/// It is about √n for almost every Q, but may grow as 2ⁿ: beyond a multiple of √n the reflectors are computed, not reconstructed.
 inline double most_inverse_norm(Index n) { return 8 * std::sqrt(static_cast<double>(n)); }
 
-/// Where reconstruction was refused: A := Q₁ R₂⁻¹ = H R' by reflectors, or by halves where A has the rows of a tall panel; V and T of H,
-/// and R := R' R above V.
+/// Where reconstruction was refused: A := Q₁ R₂⁻¹ = H R' by reflectors, V and T of H, and R := R' R above V.
 template <class T, class D>
 void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);

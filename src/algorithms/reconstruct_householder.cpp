@@ -29,39 +29,13 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
     drop_unit_reflectors<T>(ctx, A, R, Tf, signs, certificate);
 }
 
-namespace {
-
-/// Orthonormal A = H R, R about a diagonal of signs, each half from a basis of its own: H = H₁ diag(I, H₂). Fewer columns grow
-/// less, and one not at all: |q₁₁ − s₁| >= 1. Halves that are not finite stay as they are, with T = 0.
-template <class T, class D>
-void factor_q_by_halves(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, D> Tf) {
-    const Range left{0, A.cols / 2}, right{left.end, A.cols};
-    const auto factor = [&](Range cols) {
-        Matrix<T, D> R(ctx, cols.size(), cols.size());
-        OverlappedWork nothing;
-        factor_by_cholesky<T, D>(ctx, false, A.block({cols.begin, A.rows}, cols), Tf.block(cols, cols), R.view(),
-                                 nothing);
-    };
-    set_zero(ctx, Tf);
-    factor(left);
-    apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
-    factor(right);
-    join_two<T, D>(ctx, A, left, right, Tf);
-}
-
-}  // namespace
-
 template <class T, class D>
 void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf) {
     const Index n = A.cols;
     const auto A_top = A.row_block({0, n});
     if (R2.data) solve_and_gram<T>(ctx, A, std::array<MatrixView<const Sum<T, D>, D>, 1>{R2}, A, {});
-    if (A.rows < Tuning<D>::reconstruct_rows(n, sizeof(T))) {
-        factor_panel<T>(ctx, A, Tf);
-    } else {
-        factor_q_by_halves<T, D>(ctx, A, Tf);
-    }
+    factor_panel<T>(ctx, A, Tf);
     Matrix<T, D> R1(ctx, n, n);
     copy_triangle<T>(ctx, A_top, R1.view());
     multiply_upper<T>(ctx, R1.view(), R, R);

@@ -1,6 +1,7 @@
-// Panels in LAPACK's format, by strips in one launch (batch_strips.hpp); the panel's T is joined from those of the strips by VᵀV. Few
-// reflectors on few columns are applied by kernels/apply_strip.cuh. Other updates are GEMMs with a copy of V that holds its unit
-// triangle, so that V stays as it is.
+// Panels in LAPACK's format: by strips, in one launch (batch_strips.hpp), or, where they have too many rows for that, in blocks of 32
+// columns by kernels/factor_panel.cuh, each applied to the rest of its panel by kernels/apply_strip.cuh. The panel's T is joined from
+// those of its blocks by VᵀV. Updates beyond the panel are GEMMs with a copy
+// of V that holds its unit triangle, so that V stays as it is.
 
 #include "cuda/batch_strips.hpp"
 #include "cuda/blas.hpp"
@@ -8,6 +9,7 @@
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/apply_strip.cuh"
 #include "cuda/kernels/diagonal_t.cuh"
+#include "cuda/kernels/factor_panel.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
@@ -25,6 +27,59 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
     });
 }
 
+/// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
+template <class... Parameters, class... Arguments>
+void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
+                     std::size_t shared, const Arguments&... arguments) {
+    const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
+                            static_cast<unsigned>(blocks)};
+    QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
+}
+
+Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
+
+/// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
+template <class T>
+inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (std::is_same_v<T, float> ? 32 : 16);
+template <class T>
+inline constexpr Index rows_of_narrow_block = 2 * rows_of_wide_block<T>;
+
+/// Columns of the blocks that a panel of m rows is cut into: half as many where that keeps it in registers.
+template <class T>
+Index block_width(Index m) {
+    const bool narrow = m > rows_of_wide_block<T> && m <= rows_of_narrow_block<T>;
+    return narrow ? panel_width / 2 : panel_width;
+}
+
+/// A = H R for at most block_width columns.
+template <class T>
+void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
+    const Index m = A.rows;
+    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send to
+    Index blocks = 2;
+    while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
+    const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
+    const auto launch = [&]<int R, int C, bool streams>() {
+        launch_clusters(
+            ctx, factor_panel_block<T, R, C, streams>, 1, blocks, panel_threads, 0,
+            PanelBlock<T>{m, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, std::max<Index>(h, 32 * R)});
+    };
+    if (h > 64 * most || (h > 32 * most && A.cols > panel_width / 2)) {
+        launch.template operator()<most, 4, true>();
+    } else if (h > 32 * most) {
+        launch.template operator()<2 * most, 2, false>();
+    } else if (h > 32 * most / 2) {
+        launch.template operator()<most, 4, false>();
+    } else if (h > 32 * most / 4) {
+        launch.template operator()<most / 2, 4, false>();
+    } else if (h > 32 * most / 8) {
+        launch.template operator()<most / 4, 4, false>();
+    } else {
+        launch.template operator()<most / 8, 4, false>();
+    }
+}
+
 /// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that is
 /// possible, and more blocks while multiprocessors are idle.
 struct StripGrid {
@@ -34,22 +89,19 @@ struct StripGrid {
                (blocks * chunk < m || (2 * strips * blocks <= ctx.state().multiprocessors && blocks * 128 < m))) {
             blocks *= 2;
         }
-        h = ((m + blocks - 1) / blocks + 31) / 32 * 32;
+        h = round_up((m + blocks - 1) / blocks, 32);
     }
 };
 
-/// C := op(H) C for up to strip_reflectors reflectors, in strips of columns.
+/// C := op(H) C, in strips of columns, with T's diagonal blocks alone.
 template <class T>
 void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                   MatrixView<T, Cuda> C) {
     const Index strips = (C.cols + strip_width - 1) / strip_width;
     const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
-    const LaunchShape shape{static_cast<unsigned>(strips * grid.blocks), strip_threads, sizeof(StripShared<T>),
-                            static_cast<unsigned>(grid.blocks)};
-    const StripOperands<T> operands{
-        V.rows, static_cast<int>(V.cols), V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
-    QUOIN_CUDA_CHECK(
-        launch(op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, shape, ctx.stream(), operands));
+    const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
+    launch_clusters(ctx, op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, strips, grid.blocks,
+                    strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
@@ -107,7 +159,6 @@ void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, Matrix
         if (const Index first = whole * 2 * width; k - first > width) join(first, k - first - width, 1);
     }
 }
-
 /// G := VᵀV of V's unit triangle and what is below it.
 template <class T>
 void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
@@ -119,14 +170,9 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     if (const auto rest = V.row_block({k, V.rows}); rest.rows > 0) multiply_transposed<T>(ctx, rest, rest, G, true);
 }
 
-/// A = H R in one launch, by at most `multiprocessors` of the device.
+/// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
 template <class T>
 void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
-    if (A.empty()) return;
-    if (constexpr Index most = Tuning<Cuda>::most_rows_in_strips(sizeof(T)); A.rows > most) {
-        throw InvalidArgument("on a GPU a panel of more than " + std::to_string(most) +
-                              " rows is reconstructed, and has " + std::to_string(A.rows));
-    }
     const auto size = strips::size_of<T>(1, A.rows, A.cols);
     Arena::Frame frame(ctx);
     const strips::StripFactors<T> F{frame.take<T>(size.image_entries()), frame.take<T>(size.square_entries()),
@@ -134,18 +180,47 @@ void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     strips::factor<T>(ctx, size, {A.data, 1, A.ld}, F, nullptr, multiprocessors);
     strips::unpack<T>(ctx, size, F, Factor::VR, {A.data, 1, A.ld});
     strips::unpack_t<T>(ctx, size, F, Tf);
-    ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
     if (A.cols <= size.width) return;
     const auto G = frame.matrix<T>(A.cols, A.cols);
     form_gram<T>(ctx, A, G);
     join_t<T>(ctx, size.width, G, Tf);
 }
 
+/// The same in blocks of columns, each applied to the rest of the panel.
+template <class T>
+void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    const Index m = A.rows, n = A.cols;
+    set_zero<T>(ctx, Tf);
+    const Index width = block_width<T>(m);
+    for (Index c = 0; c < n; c += width) {
+        const Index end = std::min(n, c + width);
+        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
+        factor_block<T>(ctx, V, Tc);
+        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
+    }
+    if (n <= width) return;
+    Arena::Frame frame(ctx);
+    const auto G = frame.matrix<T>(n, n);
+    form_gram<T>(ctx, A, G);
+    join_t<T>(ctx, width, G, Tf);
+}
+
+template <class T>
+void factor_panel_on(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
+    if (A.empty()) return;
+    if (strips::width_of<T>(A.rows) > 0) {
+        factor_in_strips<T>(ctx, A, Tf, multiprocessors);
+    } else {
+        factor_in_blocks<T>(ctx, A, Tf);
+    }
+    ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
+}
+
 }  // namespace
 
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
-    factor_in_strips<T>(ctx, A, Tf, ctx.state().multiprocessors);
+    factor_panel_on<T>(ctx, A, Tf, ctx.state().multiprocessors);
 }
 
 template <class T, class D>
@@ -158,7 +233,7 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
             return apply_by_halves(ctx, op, V, Tf, C);
         }
     }
-    if (k <= strip_reflectors && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
+    if (k <= t_width && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
         apply_strips<T>(ctx, op, V, Tf, C);
         ctx.state().add_flops(4.0 * V.rows * k * C.cols);
     } else {
@@ -210,8 +285,8 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     wait_for(ctx, side);
     {
         const Span span(side, "panel");
-        factor_in_strips<T>(side, C.block({k, C.rows}, {0, next}), next_Tf,
-                            Tuning<Cuda>::beside_an_update(ctx.state().multiprocessors));
+        factor_panel_on<T>(side, C.block({k, C.rows}, {0, next}), next_Tf,
+                           Tuning<Cuda>::beside_an_update(ctx.state().multiprocessors));
     }
     apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, side);

@@ -151,9 +151,10 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index gram_schmidt_base = 32;
     /// Rows of a panel that one launch holds in registers (batch_strips.cu).
     static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
-    static constexpr bool panels_of_any_rows = false;  ///< `factor_panel` takes those that strips hold
     /// Rows from which on a panel is reconstructed: those that no strips hold.
-    static Index reconstruct_rows(Index, Index element_bytes) { return most_rows_in_strips(element_bytes) + 1; }
+    static Index reconstruct_rows(Index width, Index element_bytes) {
+        return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
+    }
     /// Multiprocessors of the device that strips of the next panel take beside an update. A quarter, half, three quarters and all, 8192²,
     /// panels of 1024 columns in f32 and of 512 in f64: 18.3, 16.5, 16.5 and 17.0 ms; 25.9, 25.1, 26.1 and 26.2.
     static Index beside_an_update(Index multiprocessors) { return multiprocessors / 2; }
@@ -165,7 +166,7 @@ struct Tuning<Cuda> : CommonTuning {
     ///   4096           66 / 67      68 / 75      69 / 84      73 / 102          81 / 75   85 / 83     83 / 89      89 / 123
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
     static bool one_panel(Index m, Index n, Index element_bytes) {
-        if (n >= 16 && n <= 32) return m >= 1024;
+        if (n <= 32) return m >= (n >= 16 ? 1024 : 16384);
         return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n, element_bytes);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies

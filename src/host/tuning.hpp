@@ -116,7 +116,6 @@ struct Tuning<Host> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::MGS;
     /// Columns that modified Gram-Schmidt takes one by one, at the bottom of a panel's recursion.
     static constexpr Index gram_schmidt_base = 8;
-    static constexpr bool panels_of_any_rows = true;  ///< `factor_panel` takes those that are reconstructed too
     /// Rows from which on a panel is reconstructed from an orthonormal basis. Column by column, a panel of at most 512 KiB stays in a
     /// core's cache. V, tau and R of one panel, times of reconstruction over those of column by column, 2 cores of an AMD EPYC 9005:
     ///                   2 columns   4      8      16     24     32        f32: 4      8      16     32

@@ -7,8 +7,7 @@
 
 namespace quoin {
 
-/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops. A GPU takes up to
-/// `Tuning<Cuda>::most_rows_in_strips` rows.
+/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops.
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf);
 /// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops. With

@@ -2,10 +2,7 @@
 
 #include "quoin/qr.hpp"
 
-#include <array>
-
 #include "cases.hpp"
-#include "cuda/tuning.hpp"
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
@@ -165,73 +162,6 @@ protected:
             check<T>(with_condition<T>(16500, 70, kappa).view(), with(Method::BlockedHouseholder));
         }
     }
-    /// Panels of more rows than strips hold, of a wider matrix, and the last of them in strips. The classes of the longest are those that
-    /// CholeskyQR2 and reconstruction refuse.
-    template <class T>
-    void tall_panels_of_every_class() {
-        constexpr Index least = Tuning<Cuda>::most_rows_in_strips(sizeof(T)) + 1;
-        for (auto [m, n, width] :
-             {std::array<Index, 3>{least, 70, 64}, {20011, 50, 33}, {66000, 10, 3}, {200000, 40, 17}})
-            for (Gallery matrix_class : gallery()) {
-                const bool refused =
-                    matrix_class >= Gallery::RankDeficientExact && matrix_class <= Gallery::DuplicateColumns;
-                if (m > 30000 && !refused && matrix_class != Gallery::OrthogonalGrowth) continue;
-                if (quick() && (m > least || !refused)) continue;
-                SCOPED_TRACE(to_string(matrix_class) + " by " + std::to_string(width));
-                Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-                options.method.set_panel_width(width);
-                check<T>(generate<T>(matrix_class, m, n).view(), options);
-            }
-    }
-    /// Columns of zeros at the start, in the middle and at the end, and pairs that are the same bit for bit: V, tau and R for LAPACK.
-    template <class T>
-    void tall_panels_for_lapack() {
-        const Index m = 20011, n = 40;
-        for (Gallery matrix_class : {Gallery::RandomNormal, Gallery::DuplicateColumns, Gallery::OrthogonalGrowth})
-            for (Range zeros : {Range{0, 0}, Range{0, 3}, Range{17, 20}, Range{36, 40}})
-                for (Method method : {Method::BlockedHouseholder, Method::TSQR}) {
-                    if (quick() && (matrix_class != Gallery::DuplicateColumns || zeros.begin != 17)) continue;
-                    SCOPED_TRACE(testing::Message() << to_string(matrix_class) << " " << to_string(method)
-                                                    << ", zeros from " << zeros.begin << " to " << zeros.end);
-                    Matrix<T> A = generate<T>(matrix_class, m, n);
-                    for (Index j = zeros.begin; j < zeros.end; ++j) std::fill_n(A.view().at(0, j), m, T(0));
-                    LapackQR<T, Cuda> factors = to_lapack<T, Cuda>(
-                        gpu(), qr<T, Cuda>(gpu(), copy_to_device<T>(gpu(), A.view()).view(), with(method)));
-                    LapackQR<T> on_host{copy_to_host<T>(gpu(), factors.V_R.view()),
-                                        copy_to_host<T>(gpu(), factors.tau.view())};
-                    for (Index j = zeros.begin; j < zeros.end; ++j) {
-                        for (Index i = 0; i <= j; ++i) EXPECT_EQ(on_host.V_R(i, j), 0) << i << ", " << j;
-                        // nothing is reflected before the first
-                        if (zeros.begin == 0) {
-                            EXPECT_EQ(on_host.tau(j, 0), 0) << j;
-                        }
-                    }
-                    test::expect_law<T>(host, A.view(), from_lapack<T, Host>(host, std::move(on_host)), 4);
-                }
-    }
-    template <class T>
-    void tall_panels_that_are_not_finite() {
-        const Index m = 20011, n = 40, row = 12345;
-        for (T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()})
-            for (Index col : {0, 20, 39}) {
-                if (quick() && col != 20) continue;
-                SCOPED_TRACE(testing::Message() << bad << " in column " << col);
-                Matrix<T> A = random_normal<T>(m, n);
-                A(row, col) = bad;
-                const auto gA = copy_to_device<T>(gpu(), A.view());
-                Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
-                try {
-                    qr<T, Cuda>(gpu(), gA.view(), options);
-                    ADD_FAILURE();
-                } catch (const NonFiniteEntry& error) {
-                    EXPECT_EQ(error.row, row);
-                    EXPECT_EQ(error.col, col);
-                }
-                options.check_finite = false;
-                const QR<T, Cuda> f = qr<T, Cuda>(gpu(), gA.view(), options);
-                EXPECT_FALSE(is_finite<T>(copy_to_host<T>(gpu(), f.form_q(gpu()).view()).view()));
-            }
-    }
     template <class T>
     void bits() {
         for (auto [m, n] : {std::pair<Index, Index>{20011, 23}, {1031, 130}, {300, 300}}) {
@@ -304,12 +234,6 @@ TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
 TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
 TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }
 TEST_F(GpuQr, TallPanelsF64) { tall_panels<double>(); }
-TEST_F(GpuQr, TallPanelsOfEveryClassF32) { tall_panels_of_every_class<float>(); }
-TEST_F(GpuQr, TallPanelsOfEveryClassF64) { tall_panels_of_every_class<double>(); }
-TEST_F(GpuQr, TallPanelsForLapackF32) { tall_panels_for_lapack<float>(); }
-TEST_F(GpuQr, TallPanelsForLapackF64) { tall_panels_for_lapack<double>(); }
-TEST_F(GpuQr, TallPanelsThatAreNotFiniteF32) { tall_panels_that_are_not_finite<float>(); }
-TEST_F(GpuQr, TallPanelsThatAreNotFiniteF64) { tall_panels_that_are_not_finite<double>(); }
 TEST_F(GpuQr, SameBitsTwiceF32) { bits<float>(); }
 TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
