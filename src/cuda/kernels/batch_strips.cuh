@@ -164,8 +164,9 @@ __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies
     }
 }
 
-/// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a chunk. `meanwhile()` is called by the last warp, and
-/// may be what brings T; `seen()` by all, after it; `next(chunk)` by all when this warp has done with a chunk of V, and starts a group.
+/// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a chunk. `meanwhile()` is
+/// called by the last warp, and may be what brings T; `seen()` by all, after it; `next(chunk)` by all when this warp has done with a chunk
+/// of V, and starts a group.
 template <int panels, class S, class Meanwhile, class Seen, class Next>
 __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, bool transpose,
                                             Meanwhile meanwhile, Seen seen, Next next) {
@@ -293,8 +294,8 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     add_product<false, panels>(C, s, first, next);
 }
 
-/// By the warps that make T, `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau: 8×8 blocks on the
-/// diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
+/// By the warps that make T: `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau:
+/// 8×8 blocks on the diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
 template <class S>
 __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* to) {
     using T = typename S::Scalar;

@@ -82,7 +82,8 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Clust
 }
 
 /// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there, and
-/// all_stored() when the block has all; s.part[1] := XᵀX, row-major, by the warps that make T. If `with_t`, every block gets s.t from the one that has tile `first`.
+/// all_stored() when the block has all; s.part[1] := XᵀX, row-major, by the warps that make T. If `with_t`, every block gets s.t from the
+/// one that has tile `first`.
 template <bool with_t, class S, class Stored, class AllStored>
 __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, Cluster<S>& cluster, int first,
                                                 Stored stored, AllStored all_stored) {

@@ -160,7 +160,8 @@ private:
     T first, second;
 };
 
-/// work(r, n), both constants, for the slots r, …, r + n − 1 of each group of a chunk, a constant, that has rows of a V from tile `first` on.
+/// work(r, n), both constants, for the slots r, …, r + n − 1 of each group of a chunk, a constant, that has rows of a V from tile `first`
+/// on.
 template <class S, class Chunk, class Work>
 __device__ __forceinline__ void for_active_groups(Chunk, int first, Work work) {
     const StripThread<S> me;
@@ -270,8 +271,8 @@ private:
     int round_ = 0;
 };
 
-/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels; if `with_t`, s.t in every block := that of the
-/// block that has it.
+/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels; if `with_t`, s.t in every block := that of
+/// the block that has it.
 template <int panels, bool with_t = false, class S>
 __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster, bool has_t = false) {
     using T = typename S::Scalar;
@@ -302,7 +303,8 @@ __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster
             Vector<T> of_all = of_t && has_t ? *t : Vector<T>{};
 #pragma unroll
             for (int x = 0; x < N; ++x) of_all.at[x] = at < count ? sum.at[x] : of_all.at[x];
-            of_all = cluster.template exchange < with_t ? 2 * count : count > (of_all, Add());
+            constexpr int senders = with_t ? 2 * count : count;
+            of_all = cluster.template exchange<senders>(of_all, Add());
 #pragma unroll
             for (int x = 0; x < N; ++x) sum.at[x] = of_all.at[x];
             if (of_t) *t = of_all;
@@ -348,8 +350,8 @@ __device__ __forceinline__ T sum_of_warps(const T* dots) {
     return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
 }
 
-/// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp has
-/// done with a chunk of V.
+/// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp
+/// has done with a chunk of V.
 template <bool replaces, int panels, class S, class Next>
 __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
     using T = typename S::Scalar;
