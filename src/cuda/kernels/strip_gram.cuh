@@ -146,7 +146,8 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
 }
 
 /// Of G in s.part[1] and C₁ in s.t, row-major: R with its scale to `r_block`, row-major, L below the diagonal of s.part[0], Λ⁻¹ to s.u,
-/// Σ|Λ⁻¹(i, l)| over a warp's rows to s.chain.sums, or the largest number if column l has next to nothing below its diagonal entry. By 2 chain_warps warps: lane l has column l.
+/// Σ_i |Λ⁻¹(i, l)| ‖c_i‖ over a warp's rows to s.chain.sums, or the largest number if column l has next to nothing below its diagonal entry.
+/// By 2 chain_warps warps: lane l has column l.
 template <class S>
 __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scalar* r_block) {
     using T = typename S::Scalar;
@@ -241,9 +242,8 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
     s.chain.sums[warp][l] = has_below ? sum : std::numeric_limits<T>::max();
 }
 
-/// R to `r_block`, V to the tiles of `image` and v_stored() when the block's are there, by the warps that make T VᵀV to s.part[1] and tau
-/// to s.tau. Returns false,
-/// with a strip that has only been scaled, if the columns are too close to collinear.
+/// R to `r_block`; V to the tiles of `image`, and v_stored() when the block's are there; by the warps that make T, VᵀV to s.part[1] and tau
+/// to s.tau. Returns false, with a strip that has only been scaled, if the columns are too close to collinear.
 template <class S, class VStored>
 __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles,
                                                typename S::Scalar* image, typename S::Scalar* r_block,

@@ -106,7 +106,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&to)[4], unsigned shared
 }
 
 /// V in tiles of 8 rows and `Width` columns, as it lies in memory: f64 column after column, f32 as 2⁴V in f16, all of hi before all
-/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵. `lift`: by how much Λ⁻¹ (strip_gram.cuh), |Λ⁻¹| <= 2⁵, is larger as an
+/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵. `lift`: by how much Λ⁻¹ (strip_gram.cuh), |Λ⁻¹| <= 2⁴, is larger as an
 /// operand.
 template <class T, int Width>
 struct ReflectorTile;
