@@ -73,10 +73,7 @@ double start_from_column(Context<D>&, View<const T, D> m, float guess, View<T, D
     const double norm = std::sqrt(squares);
     for (Index i = 0; i < m.rows; ++i) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
-        rows.last.data[i] = 0;
-        rows.size.data[i] = rows.change.data[i] = guess;
-        rows.noise.data[i] = 0;
-        rows.age.data[i] = 0;
+        rows.set(i, {0, guess, guess, 0, 0});
     }
     return norm;
 }
@@ -205,15 +202,10 @@ void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> 
         Sums part;
         combine_chunk<T>(U, c, chunk, l.data + chunk.begin);
         for (Index i = chunk.begin; i < chunk.end; ++i) {
-            RowRecord<T> row{rows.last.data[i], rows.size.data[i], rows.change.data[i], rows.noise.data[i],
-                             rows.age.data[i]};
+            RowRecord<T> row = rows.get(i);
             part.sparse += rules.separate(m.data[i] - l.data[i], row, s.data[i], e.data[i]);
             part.noise += static_cast<double>(row.noise) * static_cast<double>(row.noise);
-            rows.last.data[i] = row.last;
-            rows.size.data[i] = row.size;
-            rows.change.data[i] = row.change;
-            rows.noise.data[i] = row.noise;
-            rows.age.data[i] = row.age;
+            rows.set(i, row);
         }
         return part;
     });

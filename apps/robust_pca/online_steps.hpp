@@ -18,6 +18,17 @@ struct RowRecords {
     MatrixView<T, D> last;
     MatrixView<float, D> size, change, noise;
     MatrixView<std::int32_t, D> age;
+
+    constexpr RowRecord<T> get(Index i) const {
+        return {last.data[i], size.data[i], change.data[i], noise.data[i], age.data[i]};
+    }
+    constexpr void set(Index i, const RowRecord<T>& row) const {
+        last.data[i] = row.last;
+        size.data[i] = row.size;
+        change.data[i] = row.change;
+        noise.data[i] = row.noise;
+        age.data[i] = row.age;
+    }
 };
 
 /// The numbers of a column: the first row that is not finite, or −1; entries of s; Σ noise²; ‖e‖² less its projection; c.

@@ -194,11 +194,7 @@ double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<
     const double norm = std::sqrt(entry_norms<T>(ctx, m, {}).squares);
     for_each_element(ctx, m.rows, 1, [=] __device__(Index i, Index) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
-        rows.last.data[i] = 0;
-        rows.size.data[i] = guess;
-        rows.change.data[i] = guess;
-        rows.noise.data[i] = 0;
-        rows.age.data[i] = 0;
+        rows.set(i, {0, guess, guess, 0, 0});
     });
     return norm;
 }
@@ -272,8 +268,7 @@ void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> 
                 const Index i = first + piece * chunk_threads;
                 if (i >= height) continue;
                 const T low = combination<T>(U, c.data, i);
-                RowRecord<T> row{rows.last.data[i], rows.size.data[i], rows.change.data[i], rows.noise.data[i],
-                                 rows.age.data[i]};
+                RowRecord<T> row = rows.get(i);
                 T sparse, left;
                 const bool is_sparse = rules.separate(m.data[i] - low, row, sparse, left);
                 const double noise = static_cast<double>(row.noise);
@@ -281,11 +276,7 @@ void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> 
                 l.data[i] = low;
                 s.data[i] = sparse;
                 e.data[i] = left;
-                rows.last.data[i] = row.last;
-                rows.size.data[i] = row.size;
-                rows.change.data[i] = row.change;
-                rows.noise.data[i] = row.noise;
-                rows.age.data[i] = row.age;
+                rows.set(i, row);
             }
         },
         Add(),
