@@ -124,6 +124,13 @@ def require_one_place(function: str, one: Place, other: Place) -> None:
         raise TypeError(f"quoin.{function} needs its arrays in one place; one lies on {one}, another on {other}")
 
 
+def located_beside(one: Place, array: Any, function: str, dtype: Any) -> tuple[Any, Place]:
+    """`array` in that type, and its place, which must be the one of what is kept there."""
+    array, place = located(array)
+    require_one_place(function, one, place)
+    return to_float(array, function).astype(dtype, copy=False), place
+
+
 def to_float(array: Any, function: str) -> Any:
     """float32 and float64 as they are, in native byte order; integers and booleans as float64; TypeError otherwise."""
     dtype = array.dtype

@@ -16,9 +16,8 @@ from ._arrays import (
     exactly_2d,
     list_of_matrices,
     list_operands,
-    located,
+    located_beside,
     require_one_place,
-    to_float,
 )
 from ._errors import InvalidArgument
 from ._results import LstsqResult, Plan, RawQRResult, Report, solution, solutions, without_columns
@@ -77,9 +76,7 @@ class Factorization:
 
     def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
         """`array` in the type of the factorization, and its place, which must be the factorization's."""
-        array, place = located(array)
-        require_one_place(f"Factorization.{function}", self._place, place)
-        return to_float(array, f"Factorization.{function}").astype(self.plan.dtype, copy=False), place
+        return located_beside(self._place, array, f"Factorization.{function}", self.plan.dtype)
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -203,9 +200,7 @@ class BatchedFactorization:
             matrices, place, vector = list_of_matrices(C, f"BatchedFactorization.{function}", vectors=True)
             require_one_place(f"BatchedFactorization.{function}", self._place, place)
             return list_operands(matrices, place, self._dtype), vector
-        C, place = located(C)
-        require_one_place(f"BatchedFactorization.{function}", self._place, place)
-        C = to_float(C, f"BatchedFactorization.{function}").astype(self._dtype, copy=False)
+        C, place = located_beside(self._place, C, f"BatchedFactorization.{function}", self._dtype)
         return place.operand(broadcast(columns_of_stack(C), self.shape[:-2])), C.ndim == 1
 
     def __len__(self) -> int:

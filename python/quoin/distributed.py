@@ -30,7 +30,7 @@ import numpy as np
 
 from . import _core, _libraries
 from ._arguments import flag, float_type, integer, one_of, rcond_number, shown, threads_number
-from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, require_one_place, to_float
+from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, located_beside, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
 from ._results import LstsqResult, Plan, QRResult, Report, SVDResult
@@ -479,9 +479,7 @@ class Factorization:
 
     def _operand(self, array: Any, function: str) -> Any:
         """A vector or a matrix in the type of the factorization, whose place must be the factorization's."""
-        array, place = located(array)
-        require_one_place(f"distributed.Factorization.{function}", self._place, place)
-        return to_float(array, f"distributed.Factorization.{function}").astype(self.plan.dtype, copy=False)
+        return located_beside(self._place, array, f"distributed.Factorization.{function}", self.plan.dtype)[0]
 
     def _together(self, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
         with self._lock:
