@@ -30,7 +30,7 @@ bool with_columns(Index m, Index n, Work work) {
 bool in_columns(Index m, Index n) {
     return with_columns(m, n, [](auto) {});
 }
-/// Whether there are registers for Q beside V of so many rows.
+/// Whether the kernel that factors forms Q of so many rows too.
 template <class T>
 constexpr bool forms_q(Index rows) {
     return rows * sizeof(T) <= 256;

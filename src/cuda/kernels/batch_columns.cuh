@@ -11,22 +11,18 @@
 // Bound by latency: a column costs a dot product, a square root and a division one after the other.
 
 #include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/column_vectors.cuh"
 
 namespace quoin::cuda {
 
-template <class T>
-struct alignas(16) Words {
-    static constexpr int count = 16 / sizeof(T);
-    T at[count];
-};
 /// work(i, x_i) for 0 <= i < count, 16 bytes at a time; from the last to the first if `Down`.
 template <int count, bool Down = false, class T, class Work>
 __device__ __forceinline__ void for_words(const T* x, Work work) {
-    constexpr int W = Words<T>::count;
+    constexpr int W = vector_size<T>;
 #pragma unroll
     for (int word = 0; word < count / W; ++word) {
         const int first = W * (Down ? count / W - 1 - word : word);
-        const auto words = *reinterpret_cast<const Words<T>*>(x + first);
+        const auto words = *reinterpret_cast<const Vector<T>*>(x + first);
 #pragma unroll
         for (int i = 0; i < W; ++i) {
             const int at = Down ? W - 1 - i : i;
@@ -37,13 +33,13 @@ __device__ __forceinline__ void for_words(const T* x, Work work) {
 /// The first `count` entries to memory that is aligned to 16 bytes.
 template <int count, class T, int Rows>
 __device__ __forceinline__ void store_words(const T (&a)[Rows], T* to) {
-    constexpr int W = Words<T>::count;
+    constexpr int W = vector_size<T>;
 #pragma unroll
     for (int i = 0; i < count; i += W) {
-        Words<T> words;
+        Vector<T> words;
 #pragma unroll
         for (int w = 0; w < W; ++w) words.at[w] = a[i + w];
-        *reinterpret_cast<Words<T>*>(to + i) = words;
+        *reinterpret_cast<Vector<T>*>(to + i) = words;
     }
 }
 /// Whether words hold column j of A, and nothing else.
@@ -85,7 +81,7 @@ __device__ void reflect_own_column(const T* v, T tau, T (&a)[Rows]) {
 template <class T, int Rows, int Group>
 struct HeldColumns {
     /// 16 bytes apart from the next column's banks.
-    alignas(16) T x[Group][Rows + 16 / int(sizeof(T))];
+    alignas(16) T x[Group][Rows + vector_size<T>];
     T r[Group][Group + 1];
 };
 /// Keeps what was read of `Left` numbers out of registers, where there are too few for them.

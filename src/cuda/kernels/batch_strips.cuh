@@ -140,8 +140,8 @@ __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies
     const auto copy = [&](auto r, bool exists) {
         unrolled<(bytes + 511) / 512>([&](auto part) {
             if (bytes % 512 == 0 || 512 * part + 16 * me.lane < bytes)
-                copy_async_at<bytes * S::warps * r + 512 * part, bytes * S::all_warps * r + 512 * part>(to, from,
-                                                                                                        exists);
+                copy_async_at<bytes * S::warps * r + 512 * part, bytes * S::all_warps * r + 512 * part>(
+                    to, from, exists ? 16 : 0);
         });
     };
     constexpr int start = chunk * S::chunk, last = start + S::chunk - 1;

@@ -265,7 +265,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
 #pragma unroll
     for (int w = 0; w < chain_warps; ++w) growth += s.chain.sums[w][me.lane % Width];
     if (!__all_sync(~0u, growth <= most_growth)) {
-        __syncthreads();  // s.dots takes its place
+        __syncthreads();  // s.dots takes the place of these sums
         return false;
     }
     add_product<true, 1>(C, s, first, [](auto) {});
