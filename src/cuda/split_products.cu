@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "cuda/blas.hpp"
+#include "cuda/corrected_product.hpp"
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
 #include "cuda/tuning.hpp"
@@ -319,36 +320,23 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
 void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf,
                      MatrixView<float, Cuda> C) {
     const Form form(Arithmetic::Corrected);
-    const Index m = V.rows, k = V.cols, depth = 3 * run_rows;
-    const Runs runs(m, run_rows, run_rows), side(k, k, 8);
-    const Index ldv = round_up(m, 8), ld_runs = 3 * runs.padded();
-    const Index width = columns_at_a_time(ld_runs, C.cols);
-    const cublasHandle_t blas = ctx.state().blas();
+    const Index m = V.rows, k = V.cols, ldv = round_up(m, 8), width = columns_at_a_time(3 * k, C.cols);
+    const Runs side(k, k, 8);
     Arena::Frame frame(ctx);
-    __half *const V_runs = frame.take<__half>(ld_runs * k), *const V_sides = frame.take<__half>(ldv * 3 * k);
-    __half *const C_runs = frame.take<__half>(ld_runs * width), *const TW_sides = frame.take<__half>(3 * k * width);
-    float* const parts = frame.take<float>(runs.count * k * width);
+    const SplitMatrix V_transposed = split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
+                      T = split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf));
+    __half *const V_sides = frame.take<__half>(ldv * 3 * k), *const TW_sides = frame.take<__half>(3 * k * width);
     const auto W_all = frame.matrix<float>(k, width), TW_all = frame.matrix<float>(k, width);
-
-    make_halves<true>(ctx, form, V, LowSlot::First, nullptr, {V_runs, runs, V_sides, side, ldv});
+    make_halves<true>(ctx, form, V, LowSlot::First, nullptr, {nullptr, side, V_sides, side, ldv});
     for (Index j = 0; j < C.cols; j += width) {
-        const Index p = std::min(width, C.cols - j);
-        const auto C_j = C.col_block({j, j + p});
-        const auto W = W_all.col_block({0, p}), TW = TW_all.col_block({0, p});
-        // W = s² VᵀC
-        make_halves(ctx, form, C_j, LowSlot::Second, nullptr, {C_runs, runs});
-        const float one = 1, zero = 0;
-        check(cublasGemmStridedBatchedEx_64(blas, CUBLAS_OP_T, CUBLAS_OP_N, k, p, depth, &one, V_runs, CUDA_R_16F,
-                                            ld_runs, depth, C_runs, CUDA_R_16F, ld_runs, depth, &zero, parts,
-                                            CUDA_R_32F, k, k * p, runs.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-              "gemmStridedBatchedEx");
-        sum_parts<float, float>(ctx, runs.count, parts, false, false, W);
-        // W := op(T) W / s²
-        gemm<float>(ctx, op, Op::None, std::ldexp(1.0f, -2 * split_exponent), Tf, W, 0, TW);
+        const Range cols{0, std::min(width, C.cols - j)};
+        const auto C_j = C.col_block({j, j + cols.end}), W = W_all.col_block(cols), TW = TW_all.col_block(cols);
+        // W = VᵀC, |w_ij| <= ‖v_i‖‖c_j‖ <= 2√2;  C −= V op(T) W
+        multiply_corrected(ctx, 1, V_transposed, C_j, W);
+        multiply_corrected(ctx, 1, T, W, TW);
         Arena::Frame inner(ctx);
         const unsigned* const largest = find_largest(ctx, inner, TW);
         make_halves(ctx, form, TW, LowSlot::Second, largest, {TW_sides, side});
-        // C −= V W
         subtract_sides(ctx, form, form.slots, side, V_sides, ldv, TW_sides, Scalars(ctx, inner, nullptr, largest, -1),
                        C_j);
     }

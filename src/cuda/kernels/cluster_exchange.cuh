@@ -23,14 +23,25 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 
 class Mailbox {
 public:
-    /// By one thread, before a barrier of the cluster.
-    __device__ void open() {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state_)) : "memory");
+    /// Rounds of so many calls of `expect` or `arrive`. By one thread, before a barrier of the cluster.
+    __device__ void open(std::uint32_t arrivals = 1) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(arrivals)
+                     : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     /// So many bytes make the round. By one thread.
     __device__ void expect(std::uint32_t bytes) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
+                     : "memory");
+    }
+    __device__ void arrive() {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
+    }
+    /// place := so many bytes at `from` in global memory, which count here; both at multiples of 16 bytes. By one thread.
+    __device__ void copy(void* place, const void* from, std::uint32_t bytes) {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                         shared_address(place)),
+                     "l"(from), "r"(bytes), "r"(shared_address(&state_))
                      : "memory");
     }
     /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names for them.

@@ -39,7 +39,7 @@ __device__ __forceinline__ void wait_for_copies() {
 
 /// Whether columns of A can be read 16 bytes at a time.
 template <class T>
-__device__ __forceinline__ bool aligned_16(const T* A, Index lda) {
+__host__ __device__ __forceinline__ bool aligned_16(const T* A, Index lda) {
     return reinterpret_cast<unsigned long long>(A) % 16 == 0 && lda * Index(sizeof(T)) % 16 == 0;
 }
 

@@ -1,10 +1,6 @@
 #pragma once
 
-// A matrix of f32 in numbers of 16 bits for the tensor cores: rounded once, s x = f16(s x) + δ, or as sums of two of f16, laid
-// out for one product where three are meant (Ootomo and Yokota 2022):
-// s x = hi + lo + δ with hi = f16(s x), lo = f16(s x − hi), |δ| <= 2⁻²³|s x| + 2⁻²⁵, and for x = hi + lo, y = hi' + lo'
-//
-//     x y ≈ lo hi' + hi lo' + hi hi'        (lo lo' is below 2⁻²² |x y|)
+// A matrix of f32 in numbers of 16 bits (split_numbers.cuh), laid out for one product of cuBLAS where three are meant.
 //
 //   split_halves  in one or both of two layouts, from one read of f32:
 //
@@ -23,56 +19,17 @@
 //
 // With one slot each run is there once, rounded: the layouts are then those of A, padded.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <type_traits>
-
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/split_numbers.cuh"
 
 namespace quoin::cuda {
 
 /// Which of the three slots holds lo.
 enum class LowSlot { First, Second };
 
-/// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and those of 2⁻²⁰ keep their bits.
-constexpr int split_exponent = 14;
-
-template <class H>
-__device__ __forceinline__ H round_to(float x) {
-    if constexpr (std::is_same_v<H, __half>) {
-        return __float2half_rn(x);
-    } else {
-        return __float2bfloat16_rn(x);
-    }
-}
-
-/// s x in its slots.
 template <class H, int slots>
-struct Split {
-    H hi, lo;
-    __device__ __forceinline__ explicit Split(float x) : hi(round_to<H>(x)), lo(round_to<H>(0.0f)) {
-        if constexpr (slots == 3) lo = __float2half_rn(x - __half2float(hi));
-    }
-    __device__ __forceinline__ H at(int slot, LowSlot low) const {
-        return slots == 3 && slot == static_cast<int>(low) ? lo : hi;
-    }
-};
-
-/// s = 2^split_exponent, or for a `largest` magnitude what brings that between 2^split_exponent and twice it.
-__device__ __forceinline__ int exponent_of_scale(const unsigned* largest) {
-    if (!largest) return split_exponent;
-    const float top = __uint_as_float(*largest);
-    // 2⁻¹⁰⁰ and less are zero to f32's products with anything below 2¹⁰⁰
-    return split_exponent - (top > 0 && top < INFINITY ? max(ilogbf(top), -100) : 0);
-}
-
-/// A's unit lower triangle alone, where `unit_lower`: ones on the diagonal, zeros above.
-template <bool unit_lower>
-__device__ __forceinline__ float entry_of(const MatrixView<const float, Cuda>& A, Index i, Index j) {
-    if (i >= A.rows || j >= A.cols) return 0.0f;
-    if (unit_lower && i <= j) return i == j ? 1.0f : 0.0f;
-    return A.data[i + j * A.ld];
+__device__ __forceinline__ H in_slot(const Split<H, slots>& x, int slot, LowSlot low) {
+    return slots == 3 && slot == static_cast<int>(low) ? x.lo : x.hi;
 }
 
 /// A layout without data is not made.
@@ -109,13 +66,13 @@ __global__ void __launch_bounds__(element_threads)
                 H* const at = parts.data + j * slots * parts.rows + run * (slots - 1) * parts.h + i;
 #pragma unroll
                 for (int s = 0; s < slots; ++s)
-                    *reinterpret_cast<Pair*>(at + s * parts.h) = {x.at(s, low), y.at(s, low)};
+                    *reinterpret_cast<Pair*>(at + s * parts.h) = {in_slot(x, s, low), in_slot(y, s, low)};
             }
             if (sides.data && i < sides.ld) {
                 H* const at = sides.data + i + (j / sides.h * slots * sides.h + j % sides.h) * sides.ld;
 #pragma unroll
                 for (int s = 0; s < slots; ++s) {
-                    *reinterpret_cast<Pair*>(at + s * sides.h * sides.ld) = {x.at(s, low), y.at(s, low)};
+                    *reinterpret_cast<Pair*>(at + s * sides.h * sides.ld) = {in_slot(x, s, low), in_slot(y, s, low)};
                 }
             }
         }

@@ -1,0 +1,74 @@
+// Products by an operand that is split once (kernels/corrected_product.cuh).
+
+#include "cuda/corrected_product.hpp"
+
+#include "cuda/kernels/copy_async.cuh"
+#include "cuda/kernels/corrected_product.cuh"
+#include "cuda/launch.hpp"
+#include "cuda/sum_parts.hpp"
+
+namespace quoin::cuda {
+
+namespace {
+
+using corrected::Image;
+
+Index ceil_div(Index n, Index by) { return (n + by - 1) / by; }
+
+/// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, in as many waves as its blocks need. Parts
+/// are written and read at 4 TB/s, in which time of a tile 3.6 MB go by.
+Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
+    constexpr Index fill = 4, most_parts = 8;
+    constexpr double tile_time_bytes = 3.6e6;
+    const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, corrected::p_block);
+    Index best = tiles;
+    double least = 0;
+    for (Index parts = 1; parts <= std::min(most_parts, tiles); ++parts) {
+        const Index each = ceil_div(tiles, parts), count = ceil_div(tiles, each);
+        const double written = count > 1
+                                   ? 2.0 * double(count) * double(X.n) * double(p) * sizeof(float) / tile_time_bytes
+                                   : 0,
+                     time = double(ceil_div(blocks * count, ctx.state().multiprocessors) * (each + fill)) + written;
+        if (parts > 1 && time >= least) continue;
+        best = each;
+        least = time;
+    }
+    return best;
+}
+
+}  // namespace
+
+SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
+                         MatrixView<const float, Cuda> A, const unsigned* largest) {
+    const bool transpose = op != Op::None;
+    Image X{nullptr, transpose ? A.cols : A.rows, transpose ? A.rows : A.cols};
+    X.data = frame.take<__half>(X.elements());
+    const Index threads = X.elements() / 32;
+    const auto kernel = transpose
+                            ? (unit_lower ? corrected::make_image<true, true> : corrected::make_image<false, true>)
+                            : (unit_lower ? corrected::make_image<true, false> : corrected::make_image<false, false>);
+    kernel<<<static_cast<unsigned>(std::min<Index>(ceil_div(threads, element_threads), 1 << 20)), element_threads, 0,
+             ctx.stream()>>>(A, largest, X);
+    check_launch("make_image");
+    return {X.data, X.n, X.K, largest};
+}
+
+void multiply_corrected(Context<Cuda>& ctx, float factor, const SplitMatrix& X, MatrixView<const float, Cuda> B,
+                        MatrixView<float, Cuda> C) {
+    const Image image{X.data, X.n, X.K};
+    const Index each = tiles_of_part(ctx, image, B.cols), parts = ceil_div(image.col_blocks(), each);
+    Arena::Frame frame(ctx);
+    const MatrixView<float, Cuda> to =
+        parts == 1 ? C : MatrixView<float, Cuda>{frame.take<float>(parts * C.rows * C.cols), C.rows, C.cols, C.rows};
+    const auto kernel =
+        aligned_16(B.data, B.ld) ? corrected::corrected_product<true> : corrected::corrected_product<false>;
+    const LaunchShape shape{dim3(static_cast<unsigned>(image.row_blocks() * ceil_div(B.cols, corrected::p_block)), 1,
+                                 static_cast<unsigned>(parts)),
+                            dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
+    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, static_cast<const unsigned*>(nullptr), factor, each,
+                 to),
+          "corrected_product");
+    if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
+}
+
+}  // namespace quoin::cuda

@@ -1,0 +1,28 @@
+#pragma once
+
+// C := X B in f32, corrected (split_products.hpp), by Hopper's matrix unit, where one X meets many columns.
+
+#include <cuda_fp16.h>
+
+#include "cuda/device.hpp"
+#include "cuda/state.hpp"
+
+namespace quoin::cuda {
+
+/// X n×K as two f16 for each number (kernels/corrected_product.cuh), in a frame's memory.
+struct SplitMatrix {
+    __half* data;
+    Index n, K;
+    const unsigned* largest;  ///< the bits of its largest magnitude, or null: entries are at most 2
+};
+
+/// X := op(A), or of A's unit lower triangle. `largest` as the result has it. 4 bytes an entry, in whole tiles.
+SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
+                         MatrixView<const float, Cuda> A, const unsigned* largest);
+
+/// C := factor X B for B K×p with entries of at most 2√2. Operands are known to 2⁻²³ and 2⁻³⁹ of the largest. The tensor cores cut off
+/// three sums for every 16 terms, in sums of 64, which f32 adds: these are too small by up to 4 ulp, where nothing cancels. 6nKp flops of f16.
+void multiply_corrected(Context<Cuda>& ctx, float factor, const SplitMatrix& X, MatrixView<const float, Cuda> B,
+                        MatrixView<float, Cuda> C);
+
+}  // namespace quoin::cuda

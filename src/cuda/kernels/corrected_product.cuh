@@ -1,0 +1,231 @@
+#pragma once
+
+// C := α X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
+//
+//   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
+//                      before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
+//   corrected_product  a block 128×128 of C, for some or all of K:
+//
+//                      X's image ──bulk copies──▶ shared memory, `stages` tiles ──┐
+//                                                                                 ├──▶ wgmma m64n128k16: Cᵀ += Bᵀ Xᵀ
+//                      B ──▶ registers, a tile ahead; hi and lo are made there ───┘
+//
+//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the other's
+//                      products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once for 128 rows of X.
+//
+// The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are added in f32.
+
+#include "cuda/elementwise.cuh"
+#include "cuda/kernels/batch_entries.cuh"
+#include "cuda/kernels/cluster_exchange.cuh"
+#include "cuda/kernels/split_numbers.cuh"
+
+namespace quoin::cuda::corrected {
+
+inline constexpr int tile_rows = 128, tile_cols = 64, tile = tile_rows * tile_cols,
+                     tile_bytes = 2 * tile * int(sizeof(__half)), tile_alignment = 1024, stages = 6, warpgroup = 128,
+                     threads = 3 * warpgroup, p_block = 128, steps = tile_cols / 16;
+
+/// X's tiles, those of its first 128 rows first.
+struct Image {
+    __half* data;
+    Index n, K;
+    __host__ __device__ Index row_blocks() const { return (n + tile_rows - 1) / tile_rows; }
+    __host__ __device__ Index col_blocks() const { return (K + tile_cols - 1) / tile_cols; }
+    __host__ __device__ Index elements() const { return 2 * tile * row_blocks() * col_blocks(); }
+};
+
+/// Place of 8 neighbouring columns, `group` of a tile's 8, of row `row` of a tile: 128 bytes a row, in an order that has no bank conflicts.
+__device__ __forceinline__ int place_of_group(int row, int group) {
+    return row * tile_cols + ((group ^ (row & 7)) << 3);
+}
+
+/// The image of X = s op(A). Of 16 columns of X lane q of a quad multiplies four: 4q, …, 4q + 3 lie where operands have 2q, 2q + 1, 2q + 8, 2q + 9.
+template <bool unit_lower, bool transpose>
+__global__ void __launch_bounds__(element_threads)
+    make_image(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
+    const float scale = scalbnf(1.0f, exponent_of_scale(largest));
+    const Index groups = 4 * image.col_blocks(), padded = tile_rows * image.row_blocks();
+    const Index total = padded * groups;
+    for (Index x = Index(blockIdx.x) * element_threads + threadIdx.x; x < total;
+         x += Index(gridDim.x) * element_threads) {
+        // neighbouring threads read neighbouring entries of a column of A
+        const Index row = transpose ? x / groups : x % padded, group = transpose ? x % groups : x / padded;
+        const Index K = 16 * group;
+        alignas(16) __half hi[16], lo[16];
+#pragma unroll
+        for (int c = 0; c < 16; ++c) {
+            const float value = transpose ? entry_of<unit_lower>(A, K + c, row) : entry_of<unit_lower>(A, row, K + c);
+            const Split<__half, 3> split(value * scale);
+            const int at = c % 4 / 2 * 8 + c / 4 * 2 + c % 2;
+            hi[at] = split.hi;
+            lo[at] = split.lo;
+        }
+        __half* const to = image.data + 2 * tile * (row / tile_rows * image.col_blocks() + group / steps);
+        const int r = static_cast<int>(row % tile_rows), g = static_cast<int>(group % steps);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int at = place_of_group(r, 2 * g + half);
+            *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(hi + 8 * half);
+            *reinterpret_cast<uint4*>(to + tile + at) = *reinterpret_cast<const uint4*>(lo + 8 * half);
+        }
+    }
+}
+
+struct Shared {
+    alignas(tile_alignment) __half tiles[stages][2 * tile];
+    Mailbox full[stages], empty[stages];
+};
+
+/// What the matrix unit reads: rows of 128 bytes, 8 of them 1024 bytes apart.
+__device__ __forceinline__ std::uint64_t descriptor(const __half* at) {
+    return std::uint64_t(shared_address(at) >> 4 & 0x3fff) | std::uint64_t(1) << 16 | std::uint64_t(64) << 32 |
+           std::uint64_t(1) << 62;
+}
+
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+/// d := (d +) a X for a 64×16 in the warpgroup's registers and X 16×128.
+__device__ __forceinline__ void multiply(float (&d)[64], const unsigned (&a)[4], std::uint64_t X, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
+        "%23, %24, %25, "
+        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, "
+        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, p, 1, 1, "
+        "0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
+          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
+          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
+          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "r"(accumulate));
+}
+
+/// (x, y) of two numbers s x, s y: hi, and lo.
+__device__ __forceinline__ void split_pair(float x, float y, unsigned& hi, unsigned& lo) {
+    const __half2 h = __floats2half2_rn(x, y);
+    const float2 back = __half22float2(h);
+    const __half2 l = __floats2half2_rn(x - back.x, y - back.y);
+    hi = *reinterpret_cast<const unsigned*>(&h);
+    lo = *reinterpret_cast<const unsigned*>(&l);
+}
+
+/// Entries of a column: the four that this thread multiplies of each 16 of a tile. Zeros where there are less than 64 `left`.
+template <bool aligned>
+__device__ __forceinline__ void load_column(const float* column, int left, float (&to)[steps][4]) {
+    if (aligned && left >= tile_cols) {
+#pragma unroll
+        for (int step = 0; step < steps; ++step) {
+            const float4 four = __ldg(reinterpret_cast<const float4*>(column) + 4 * step);
+            to[step][0] = four.x, to[step][1] = four.y, to[step][2] = four.z, to[step][3] = four.w;
+        }
+    } else {
+        const int q = threadIdx.x % 4;
+#pragma unroll
+        for (int x = 0; x < 4 * steps; ++x)
+            to[x / 4][x % 4] = x / 4 * 16 + 4 * q + x % 4 < left ? __ldg(column + x / 4 * 16 + x % 4) : 0.0f;
+    }
+}
+
+/// The tiles of X from `from` on.
+__device__ __forceinline__ void copy_tiles(Shared& s, const __half* from, int count) {
+    if (threadIdx.x != 0) return;
+    for (int i = 0; i < count; ++i) {
+        const int stage = i % stages, round = i / stages;
+        if (round > 0) s.empty[stage].receive(round - 1);
+        s.full[stage].expect(tile_bytes);
+        s.full[stage].copy(s.tiles[stage], from + Index(i) * 2 * tile, tile_bytes);
+    }
+}
+
+/// C := factor X B. `largest_x`, `largest_b`: by which the operands were and are scaled (exponent_of_scale). With several parts each block
+/// has `tiles_each` tiles of X's columns, and each part a C of its own, behind the one before. Blocks that share columns of B follow each
+/// other. `aligned`: columns of B are at multiples of 16 bytes.
+template <bool aligned>
+__global__ void __launch_bounds__(threads, 1)
+    corrected_product(Image X, const unsigned* largest_x, MatrixView<const float, Cuda> B, const unsigned* largest_b,
+                      float factor, Index tiles_each, MatrixView<float, Cuda> C) {
+    extern __shared__ char memory[];
+    auto& s = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) /
+                                         tile_alignment * tile_alignment);
+    const Index row_blocks = X.row_blocks(), row_block = blockIdx.x % row_blocks, first = blockIdx.z * tiles_each;
+    const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < stages; ++i) {
+            s.full[i].open();
+            s.empty[i].open(2);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x < warpgroup) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        return copy_tiles(s, X.data + 2 * tile * (row_block * X.col_blocks() + first), count);
+    }
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    const int lane = threadIdx.x % 32, q = lane % 4, warp = threadIdx.x / 32 - warpgroup / 32;
+    const Index p_first = blockIdx.x / row_blocks * p_block + 16 * warp + lane / 4, p[2] = {p_first, p_first + 8};
+    const float* const from = B.data + first * tile_cols + 4 * q;
+    const float* const column[2] = {from + min(p[0], B.cols - 1) * B.ld, from + min(p[1], B.cols - 1) * B.ld};
+    const int rows = static_cast<int>(min(B.rows - first * tile_cols, Index(count) * tile_cols));
+    const float scale = scalbnf(1.0f, exponent_of_scale(largest_b));
+    float d[64], sums[64] = {}, next[2][steps][4];
+    unsigned hi[steps][4], lo[steps][4];
+    const auto load = [&](int i) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) load_column<aligned>(column[h] + i * tile_cols, rows - i * tile_cols, next[h]);
+    };
+    load(0);
+    for (int i = 0; i < count; ++i) {
+        if (i > 0) {
+            wait_for_products();
+            if (threadIdx.x % warpgroup == 0) s.empty[(i - 1) % stages].arrive();
+#pragma unroll
+            for (int x = 0; x < 64; ++x) sums[x] += d[x];
+        }
+#pragma unroll
+        for (int x = 0; x < 2 * steps; ++x) {
+            const int h = x % 2, step = x / 2;
+            const auto& b = next[h][step];
+            split_pair(scale * b[0], scale * b[1], hi[step][h], lo[step][h]);
+            split_pair(scale * b[2], scale * b[3], hi[step][2 + h], lo[step][2 + h]);
+        }
+        if (i + 1 < count) load(i + 1);
+        s.full[i % stages].receive(i / stages);
+        const std::uint64_t X_tile = descriptor(s.tiles[i % stages]);
+        begin_products();
+#pragma unroll
+        for (int step = 0; step < steps; ++step) {
+            const std::uint64_t X_hi = X_tile + 2 * step, X_lo = X_hi + (tile * sizeof(__half) >> 4);
+            multiply(d, lo[step], X_hi, step > 0);
+            multiply(d, hi[step], X_lo, 1);
+            multiply(d, hi[step], X_hi, 1);
+        }
+        commit_products();
+    }
+    wait_for_products();
+    const float alpha = scalbnf(factor, -exponent_of_scale(largest_x) - exponent_of_scale(largest_b));
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        if (p[h] >= C.cols) continue;
+        float* const to = C.data + (Index(blockIdx.z) * C.cols + p[h]) * C.ld;
+#pragma unroll
+        for (int j = 0; j < tile_rows / 8; ++j) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const Index i = row_block * tile_rows + 8 * j + 2 * q + e;
+                const int x = 4 * j + 2 * h + e;
+                if (i < C.rows) to[i] = alpha * (sums[x] + d[x]);
+            }
+        }
+    }
+}
+
+}  // namespace quoin::cuda::corrected

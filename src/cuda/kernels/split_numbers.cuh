@@ -1,0 +1,54 @@
+#pragma once
+
+// A number of f32 in numbers of 16 bits for the tensor cores: rounded once, s x = f16(s x) + δ, or as a sum of two of f16 (Ootomo and Yokota
+// 2022): s x = hi + lo + δ with hi = f16(s x), lo = f16(s x − hi), |δ| <= 2⁻²³|s x| + 2⁻²⁵, and for x = hi + lo, y = hi' + lo'
+//
+//     x y ≈ lo hi' + hi lo' + hi hi'        (lo lo' is below 2⁻²² |x y|)
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "quoin/cuda.hpp"
+
+namespace quoin::cuda {
+
+/// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and those of 2⁻²⁰ keep their bits.
+constexpr int split_exponent = 14;
+
+template <class H>
+__device__ __forceinline__ H round_to(float x) {
+    if constexpr (std::is_same_v<H, __half>) {
+        return __float2half_rn(x);
+    } else {
+        return __float2bfloat16_rn(x);
+    }
+}
+
+/// s x in its slots.
+template <class H, int slots>
+struct Split {
+    H hi, lo;
+    __device__ __forceinline__ explicit Split(float x) : hi(round_to<H>(x)), lo(round_to<H>(0.0f)) {
+        if constexpr (slots == 3) lo = __float2half_rn(x - __half2float(hi));
+    }
+};
+
+/// s = 2^split_exponent, or for a `largest` magnitude what brings that between 2^split_exponent and twice it.
+__device__ __forceinline__ int exponent_of_scale(const unsigned* largest) {
+    if (!largest) return split_exponent;
+    const float top = __uint_as_float(*largest);
+    // 2⁻¹⁰⁰ and less are zero to f32's products with anything below 2¹⁰⁰
+    return split_exponent - (top > 0 && top < INFINITY ? max(ilogbf(top), -100) : 0);
+}
+
+/// A's unit lower triangle alone, where `unit_lower`: ones on the diagonal, zeros above.
+template <bool unit_lower>
+__device__ __forceinline__ float entry_of(const MatrixView<const float, Cuda>& A, Index i, Index j) {
+    if (i >= A.rows || j >= A.cols) return 0.0f;
+    if (unit_lower && i <= j) return i == j ? 1.0f : 0.0f;
+    return A.data[i + j * A.ld];
+}
+
+}  // namespace quoin::cuda
