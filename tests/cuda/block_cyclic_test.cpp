@@ -156,12 +156,12 @@ TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
 TYPED_TEST(GpuBlockCyclic, PanelsThatRanksShare) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP() << "large";
-    const Index m = CyclicTuning::most_gathered_rows + 777, n = 40;
+    const Index m = CyclicTuning::most_gathered_rows + 777, n = 24;
     const Matrix<T> random = random_normal<T>(m, n, 3), condition = with_condition<T>(m, n, 1e4);
     on_gpu_grids([&](Context<Cuda>& ctx, const ProcessGrid& grid) {
         if (grid.rows() == 1) return;
-        expect_law<T>(ctx, grid, {m, n, 100, 16}, random.view());
-        expect_law<T>(ctx, grid, {m, n, 512, 40}, condition.view(), 24);
+        expect_law<T>(ctx, grid, {m, n, 100, 10}, random.view());
+        expect_law<T>(ctx, grid, {m, n, 512, 24}, condition.view(), 16);
     });
 }
 
