@@ -39,9 +39,10 @@ public:
             ranks().template send<T>(where, rows, root(p), call_.note());
             return;
         }
-        for (int r = 0; r < ranks().size(); ++r) {
-            const auto rows = r == root(p) ? own(p) : message_of(p, r).rows;
-            if (r != root(p)) call_.hear(ranks().template receive<T>(where, rows, r));
+        for (int i = 0; i < ranks().size(); ++i) {
+            const int r = (root(p) + i) % ranks().size();  // its own ones while it waits
+            const auto rows = i == 0 ? own(p) : message_of(p, r).rows;
+            if (i > 0) call_.hear(ranks().template receive<T>(where, rows, r));
             call_.attempt([&] {
                 for_each_run(p, r, [&](Range local, Range place) {
                     copy<T>(where, rows.row_block(local), panel(p).row_block(place));
@@ -69,7 +70,8 @@ public:
             });
             return;
         }
-        for (int r = 0; r < ranks().size(); ++r) {
+        for (int i = 1; i <= ranks().size(); ++i) {
+            const int r = (root(p) + i) % ranks().size();  // its own ones last
             const bool mine = r == root(p);
             const Message part = message_of(p, r);
             call_.attempt([&] {
