@@ -139,7 +139,7 @@ private:
 /// Blocked Householder QR, right-looking, with look-ahead: the ranks of a process column factor a panel by one to three passes of Cholesky QR
 /// with certificates, or by TSQR, and Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen and Solomonik 2014). V and T
 /// go along the process rows while the ranks update by the panel before.
-/// On GPUs one rank factors a panel where its process column has one row, or A has up to 131 072 rows, which go there in one message.
+/// On GPUs one rank factors a panel where there is one process row, or A has up to 131 072 rows: the others send it their rows of the panel.
 ///
 /// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits again. Other grids
 /// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and up to

@@ -13,7 +13,7 @@ struct CyclicTuning {
     /// Columns of a panel with all its rows on one of several GPUs: a block, up to this.
     static constexpr Index whole_width = 1024;
     /// Rows of a matrix on several process rows up to which the rows of a panel go to one GPU, which factors it as one with all rows does:
-    /// 512 columns of 16 384 rows of f32 travel in 0.1 ms over NVLink, and are factored in 0.9 ms. GPUs share the work on taller ones.
+    /// 512 columns of 16 384 rows of f32 take about 0.1 ms over NVLink, and 1 ms to factor. GPUs share the work on taller ones.
     static constexpr Index most_gathered_rows = Index(1) << 17;
     /// Columns of a panel that GPUs of several process rows share: its n×n steps are one kernel each.
     static constexpr Index shared_width = 128;
