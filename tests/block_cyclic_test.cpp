@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "algorithms/block_cyclic_whole_panel.hpp"
 #include "checks.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
@@ -417,6 +418,63 @@ TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
                  both.messages_received - planned.messages_received, both.words_received - planned.words_received},
                 of_q);
             EXPECT_EQ(plan.panel_width, f->panel_width());
+        }
+    });
+}
+
+// What GPUs of several process rows do: the rows of a panel, its blocks ragged and on any ranks, on one of them and back.
+TYPED_TEST(BlockCyclicTest, OneRankFactorsAPanelOfAllRows) {
+    using T = TypeParam;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const int last = grid.rows() - 1;
+        for (const BlockCyclic& layout :
+             {BlockCyclic{23, 9, 3, 4}, BlockCyclic{9, 23, 2, 5, last}, BlockCyclic{40, 8, 64, 8},
+              BlockCyclic{30, 12, 1, 6, last / 2}, BlockCyclic{7, 7, 3, 7}}) {
+            SCOPED_TRACE(fmt::format("{}x{} in blocks of {} rows", layout.rows, layout.cols, layout.row_block));
+            const Matrix<T> A = random_normal<T>(layout.rows, layout.cols, 5);
+            Padded<T> mine(part_of<T>(grid, layout, A.view()).view());
+            BlockCyclicFactorization<T, Host> f;
+            f.grid = &grid;
+            f.layout = layout;
+            lay_out(f, 4);
+            f.A = mine.view();
+            f.Tf = filled<T>(f.width, f.cols_before(f.k()), std::numeric_limits<T>::quiet_NaN());
+            JointCall call(ctx, grid.comm(), RankOperation::Qr);
+            const Plan plan;
+            WholePanels<T, Host> panels(ctx, f, call, plan);
+            for (Index s = 0; s < static_cast<Index>(f.panels.size()); ++s) {
+                if (!f.owns(f.panels[s])) continue;
+                OverlappedWork sum([&] {
+                    Matrix<T> one = filled<T>(1, 1, T(1));
+                    grid.col_comm().template all_reduce<T>(ctx, one.view());
+                    EXPECT_EQ(one(0, 0), static_cast<T>(grid.rows()));
+                });
+                panels.gather(ctx, s);
+                panels.factor(ctx, s, sum);
+                EXPECT_FALSE(sum);
+            }
+            call.agree();
+            EXPECT_TRUE(mine.padding_intact());
+            Matrix<T> tau_mine(f.Tf.cols(), 1);
+            for (const CyclicPanel& p : f.panels) {
+                if (!f.owns(p)) continue;
+                copy_diagonal<T>(ctx, std::as_const(f).t_of(p), tau_mine.view().row_block(f.local_cols(p.cols())));
+                // one T on all ranks of the column
+                Matrix<T> Tf = copy<T>(std::as_const(f).t_of(p)), first = copy<T>(std::as_const(Tf).view());
+                grid.col_comm().template broadcast<T>(ctx, first.view());
+                EXPECT_TRUE(same_bits<T>(Tf.view(), first.view()));
+            }
+            const Matrix<T> V_R = whole<T>(ctx, grid, layout, std::as_const(mine).view());
+            const Matrix<T> tau = whole_tau<T>(ctx, grid, layout, tau_mine);
+            // each panel is the QR of its columns of A
+            for (const CyclicPanel& p : f.panels) {
+                const Range rows{p.first, layout.rows};
+                const auto here = A.view().block(rows, p.cols());
+                const auto g = from_lapack<T>(
+                    ctx, {copy<T>(V_R.view().block(rows, p.cols())), copy<T>(tau.view().row_block(p.cols()))});
+                EXPECT_LE(orthogonality_error<T>(g.form_q(ctx).view(), p.width), law);
+                EXPECT_LE(residual_error<T>(here, g.form_q(ctx).view(), g.r(ctx).view()), law);
+            }
         }
     });
 }

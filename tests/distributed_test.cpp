@@ -162,6 +162,31 @@ TYPED_TEST(CommunicatorTest, MovesViewsOfAnyShape) {
     }
 }
 
+TYPED_TEST(CommunicatorTest, ExchangesViewsAndNotes) {
+    using T = TypeParam;
+    for (const int ranks : rank_counts()) {
+        on_ranks(ranks, [&](Communicator& comm) {
+            const int other = comm.rank() ^ 1;
+            if (other >= ranks) return;
+            Context<Host> ctx(1);
+            for (const Index m : {0, 1, 3}) {
+                Matrix<T> A(5, 2), B(5, 2);
+                std::fill_n(A.data(), 10, static_cast<T>(comm.rank()));
+                std::fill_n(B.data(), 10, T(-1));
+                const Range rows{1, 1 + m};
+                const Traffic before = comm.traffic();
+                EXPECT_EQ(comm.exchange<T>(ctx, A.view().row_block(rows), B.view().row_block(rows), other), 0);
+                for (Index i = 0; i < 5; ++i) EXPECT_EQ(B(i, 1), static_cast<T>(i >= 1 && i < 1 + m ? other : -1));
+                EXPECT_EQ(comm.traffic().words_sent - before.words_sent, 2 * m);
+                EXPECT_EQ(comm.traffic().words_received - before.words_received, 2 * m);
+                // a note of one of them
+                EXPECT_EQ(comm.exchange<T>(ctx, A.view(), B.view(), other, comm.rank() % 2 == 0 ? 7 : 0),
+                          comm.rank() % 2 == 0 ? 0 : 7);
+            }
+        });
+    }
+}
+
 TEST(Communicator, SumsInTheOrderOfTheTreeOfRanks) {
     // 1, u, u, u, …: every order of the sum has other bits
     for (const int ranks : rank_counts()) {
@@ -213,6 +238,7 @@ TEST(Communicator, RefusesRanksThatAreNotThere) {
             for (const int rank : {-1, comm.rank(), ranks}) {
                 EXPECT_THROW(comm.send<double>(ctx, {&x, 1, 1}, rank), InvalidArgument);
                 EXPECT_THROW(comm.receive<double>(ctx, {&x, 1, 1}, rank), InvalidArgument);
+                EXPECT_THROW(comm.exchange<double>(ctx, {&x, 1, 1}, {&x, 1, 1}, rank), InvalidArgument);
             }
             EXPECT_THROW(comm.broadcast<double>(ctx, {&x, 1, 1}, ranks), InvalidArgument);
         });

@@ -139,6 +139,7 @@ private:
 /// Blocked Householder QR, right-looking, with look-ahead: the ranks of a process column factor a panel by one to three passes of Cholesky QR
 /// with certificates, or by TSQR, and Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen and Solomonik 2014). V and T
 /// go along the process rows while the ranks update by the panel before.
+/// On GPUs one rank factors a panel where there is one process row, or A has up to 131 072 rows: the others send it their rows of the panel.
 ///
 /// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits again. Other grids
 /// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and up to
@@ -173,7 +174,7 @@ struct BlockCyclicPlan : RankCosts {
 };
 /// Pure: no rank takes part. For columns whose scales are in range: a panel of w columns of m' rows takes one pass where m' >= 4w², as
 /// independent random numbers do, three where m' >= 4w, and a QR of rows over ranks otherwise. Panels that need two save w² words, those
-/// that a certificate refuses cost another QR. On a GPU of one process row a panel is factored as on one GPU: 3m'w² flops, no messages.
+/// that a certificate refuses cost another QR. On GPUs one rank factors a panel as `qr` says: 3m'w² flops, and m'w words there and back.
 /// `forms_q` adds `form_q`. Throws InvalidArgument for a layout or a grid that is not valid.
 ///
 ///     plan_block_cyclic<double>(ctx, {m, n, 64, 64}, 64, 64).seconds(2e-6, 25e9, 1e12);

@@ -82,6 +82,10 @@ public:
     /// A := what rank `from` has sent. Returns the note; A is as it was where that is not 0.
     template <class T, class D>
     int receive(Context<D>& ctx, View<T, D> A, int from);
+    /// Sends A, or only `note`, to rank `other`, and B := what that one sends: at the same time between GPUs that NCCL connects, and one after
+    /// the other elsewhere. Returns the other's note; B is unspecified where one of them has a note.
+    template <class T, class D>
+    int exchange(Context<D>& ctx, View<const T, D> A, View<T, D> B, int other, int note = 0);
     /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
     template <class T, class D>
     int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
@@ -112,6 +116,10 @@ protected:
     static void enqueue_receive_by(Communicator& other, Context<Cuda>& ctx, void* data, Index bytes, int from) {
         other.enqueue_receive(ctx, data, bytes, from);
     }
+    static void enqueue_exchange_by(Communicator& engine, Context<Cuda>& ctx, const void* sent, void* received,
+                                    Index bytes, int other) {
+        engine.enqueue_exchange(ctx, sent, received, bytes, other);
+    }
 
 private:
     template <class T, class D>
@@ -126,10 +134,12 @@ private:
     virtual void finish_started() {}
     /// Throws CommunicationFailure if a message without a note is not of `bytes`.
     virtual int receive_bytes(void* data, Index bytes, int from) = 0;
-    /// Whether the two after it carry the memory of GPUs, which they enqueue on the context's stream.
+    /// Whether those after it carry the memory of GPUs, which they enqueue on the context's stream.
     virtual bool reaches_gpus() const { return false; }
     virtual void enqueue_send(Context<Cuda>&, const void* /*data*/, Index /*bytes*/, int /*to*/) {}
     virtual void enqueue_receive(Context<Cuda>&, void* /*data*/, Index /*bytes*/, int /*from*/) {}
+    virtual void enqueue_exchange(Context<Cuda>&, const void* /*sent*/, void* /*received*/, Index /*bytes*/,
+                                  int /*other*/) {}
     void require_other_rank(const char* operation, int rank) const;
 
     int rank_, size_;
@@ -153,6 +163,7 @@ private:
     bool reaches_gpus() const override;
     void enqueue_send(Context<Cuda>& ctx, const void* data, Index bytes, int to) override;
     void enqueue_receive(Context<Cuda>& ctx, void* data, Index bytes, int from) override;
+    void enqueue_exchange(Context<Cuda>& ctx, const void* sent, void* received, Index bytes, int other) override;
 
     Communicator& all_;
     std::vector<int> members_;

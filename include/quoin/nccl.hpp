@@ -37,6 +37,7 @@ private:
     bool reaches_gpus() const override { return true; }
     void enqueue_send(Context<Cuda>& ctx, const void* data, Index bytes, int to) override;
     void enqueue_receive(Context<Cuda>& ctx, void* data, Index bytes, int from) override;
+    void enqueue_exchange(Context<Cuda>& ctx, const void* sent, void* received, Index bytes, int other) override;
     void check(ncclResult_t status, const char* operation) const;
     void check_earlier_messages() const;
 

@@ -57,10 +57,15 @@ struct CyclicPanel {
     Range cols() const { return {first, first + width}; }
 };
 
-/// Whether a panel is factored and applied as on one process: where a device computes beside its host and has all rows of the panel.
+/// Whether a panel is applied as on one process: where a device computes beside its host and has all rows of the panel.
 template <class D>
-constexpr bool panels_are_whole(int process_rows) {
+constexpr bool columns_are_whole(int process_rows) {
     return Tuning<D>::asynchronous && process_rows == 1;
+}
+/// Whether one rank factors a panel as on one process: it has all rows of the panel, or they go to it.
+template <class D>
+constexpr bool panels_are_whole(int process_rows, Index rows) {
+    return Tuning<D>::asynchronous && (process_rows == 1 || rows <= CyclicTuning::most_gathered_rows);
 }
 
 /// What a BlockCyclicQR is made of.
@@ -77,7 +82,8 @@ struct BlockCyclicFactorization {
     Arithmetic arithmetic = Arithmetic::Native;  ///< of the updates, whose columns are scaled for it
 
     Index k() const { return std::min(layout.rows, layout.cols); }
-    bool has_whole_panels() const { return panels_are_whole<D>(grid->rows()); }
+    bool has_whole_columns() const { return columns_are_whole<D>(grid->rows()); }
+    bool has_whole_panels() const { return panels_are_whole<D>(grid->rows(), layout.rows); }
     bool owns(const CyclicPanel& p) const { return col_axis.owner(p.first) == grid->col(); }
     /// This rank's rows below row i, and its columns among the first j.
     Index rows_before(Index i) const { return row_axis.before(grid->row(), i); }
@@ -132,9 +138,9 @@ inline bool orthogonal_if_random(Index m, Index w) { return m >= 4 * w * w; }
 template <class T, class D>
 Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_cols) {
     const Index m = layout.rows, k = std::min(m, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
-    if (panels_are_whole<D>(process_rows)) {
-        return process_cols > 1 ? CyclicTuning::whole_width
-                                : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
+    if (panels_are_whole<D>(process_rows, m)) {
+        if (process_cols > 1) return CyclicTuning::whole_width;
+        return process_rows > 1 ? CyclicTuning::block : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
     }
     if (process_cols == 1 && w > 0 && orthogonal_if_random(m, w)) return w;
     // as for more rows than one device holds: ranks factor a panel by trees
@@ -190,9 +196,10 @@ public:
           call_(call),
           arithmetic_(arithmetic),
           travels_(f.grid->cols() > 1),
-          words_((f.width + (travels_ ? f.A.rows : std::min(f.A.rows, f.width))) * f.width),
+          is_copied_(travels_ || (f.has_whole_panels() && !f.has_whole_columns())),
+          words_((f.width + (is_copied_ ? f.A.rows : std::min(f.A.rows, f.width))) * f.width),
           panels_(1 + (f.panels.size() > 1)) {
-        W_ = Matrix<T, D>(ctx, f.width * (f.has_whole_panels() ? f.width : std::max(p, f.width)), 1);
+        W_ = Matrix<T, D>(ctx, f.width * (f.has_whole_columns() ? f.width : std::max(p, f.width)), 1);
         part_ = Matrix<T, D>(ctx, W_.rows(), f.grid->rows() > 1 ? 1 : 0);
         memory_ = Matrix<T, D>(ctx, words_, panels_);
     }
@@ -213,10 +220,10 @@ public:
     VRows<T, D> v(Index s) {
         const auto& p = f_.panels[s];
         const Range rows = f_.rows_from(p.first), top{0, top_rows(s)};
-        const MatrixView<T, D> V(memory_.view().at(f_.width * f_.width, s % panels_), travels_ ? rows.size() : top.end,
-                                 p.width);
-        const auto below = travels_ ? V.row_block({top.end, V.rows})
-                                    : f_.A.block({rows.begin + top.end, rows.end}, f_.local_cols(p.cols()));
+        const MatrixView<T, D> V(memory_.view().at(f_.width * f_.width, s % panels_),
+                                 is_copied_ ? rows.size() : top.end, p.width);
+        const auto below = is_copied_ ? V.row_block({top.end, V.rows})
+                                      : f_.A.block({rows.begin + top.end, rows.end}, f_.local_cols(p.cols()));
         return {V.row_block(top), below};
     }
     MatrixView<T, D> t(Index s) {
@@ -236,7 +243,7 @@ public:
         if (f_.owns(p)) {
             call_.attempt([&] {
                 copy_rows(where, s, v(s).top, 0);
-                if (travels_) copy_rows(where, s, v(s).below, v(s).top.rows);
+                if (is_copied_) copy_rows(where, s, v(s).below, v(s).top.rows);
                 set_unit_rows(where, p, {0, p.width}, v(s).top);
                 copy<T>(where, f_.t_of(p), t(s));
             });
@@ -300,30 +307,32 @@ public:
         // W = op(T) VᵀC
         call_.attempt([&] {
             throw_if_stopped(ctx_);
-            multiply_transposed<T>(ctx_, V.top, C1, W);
-            multiply_transposed<T>(ctx_, V.below, C2, W, true, arithmetic_);
+            if (V.top.rows > 0) multiply_transposed<T>(ctx_, V.top, C1, W);
+            multiply_transposed<T>(ctx_, V.below, C2, W, V.top.rows > 0, arithmetic_);
         });
         sum(W);
         call_.attempt([&] {
             multiply_triangle<T>(ctx_, Side::Left, Triangle::Upper, op, Tf, W);
-            subtract_product<T>(ctx_, V.top, W, C1);
+            if (V.top.rows > 0) subtract_product<T>(ctx_, V.top, W, C1);
             subtract_product<T>(ctx_, V.below, W, C2, arithmetic_);
         });
     }
     /// The same of panel s, after `share`.
     void apply(Index s, Op op, MatrixView<T, D> C) {
-        if (f_.has_whole_panels()) {
-            const CyclicPanel& p = f_.panels[s];
-            const MatrixView<const T, D> sent(v(s).top.data, C.rows, p.width);
+        const CyclicPanel& p = f_.panels[s];
+        const auto V = v(s);
+        const MatrixView<const T, D> copied(V.top.data, C.rows, p.width);
+        if (f_.has_whole_columns()) {
             call_.attempt([&] {
                 throw_if_stopped(ctx_);
-                const auto V = travels_ ? sent : f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols()));
-                apply_panel<T>(ctx_, op, V, t(s), C, arithmetic_);
+                const auto here = is_copied_ ? copied : f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols()));
+                apply_panel<T>(ctx_, op, here, t(s), C, arithmetic_);
             });
-            return;
+        } else if (is_copied_) {
+            apply({copied.row_block({0, 0}), copied}, t(s), op, C);
+        } else {
+            apply({V.top, V.below}, t(s), op, C);
         }
-        const auto V = v(s);
-        apply({V.top, V.below}, t(s), op, C);
     }
 
     /// X := (I − V T Vᵀ) [I; 0] = [I; 0] − V M, M = T V₁ᵀ upper triangular: this rank's rows of the panel's own columns of Q. X may be where
@@ -370,8 +379,8 @@ private:
     const Factors& f_;
     JointCall& call_;
     const Arithmetic arithmetic_;
-    const bool travels_;    // V is sent; otherwise V₂ is used where it is
-    Index words_, panels_;  // of V and T of a panel, and panels in memory
+    const bool travels_, is_copied_;  // V is sent; V is in memory_; otherwise V₂ is used where it is
+    Index words_, panels_;            // of V and T of a panel, and panels in memory
     Matrix<T, D> W_, part_, memory_;
     Event<D> ready_[2];  // V and T of a panel are in memory
 };

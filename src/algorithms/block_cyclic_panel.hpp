@@ -262,7 +262,7 @@ private:
         Matrix<T, D> V;
         call_.attempt([&] { V = unit_v(left); });
         const auto C = rows_from(left.begin).col_block(right);
-        reflectors_->apply({V.view(), {}}, Tf_.block(left, left), Op::Transpose, C);
+        reflectors_->apply({V.view().row_block({0, 0}), V.view()}, Tf_.block(left, left), Op::Transpose, C);
         by_columns(right);
         join(left, right);
     }

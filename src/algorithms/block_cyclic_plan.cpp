@@ -141,7 +141,16 @@ private:
         const auto add_flops = [&](double of_a_row) {
             for (int r = 0; r < ranks.size(); ++r) ranks[r].flops += of_a_row * number(rows_from(r, p.first));
         };
-        if (panels_are_whole<D>(row_axis_.processes)) return add_flops(3 * number(w * w));
+        if (panels_are_whole<D>(row_axis_.processes, layout_.rows)) {
+            ranks[root].flops += 3 * number(m * w * w);
+            for (int r = 0; r < ranks.size(); ++r) {
+                if (r == root) continue;
+                const Index words = rows_from(r, p.first) * w;
+                ranks.message(r, root, words, sizeof(T));
+                ranks.message(root, r, words + w * w, sizeof(T));
+            }
+            return;
+        }
         ranks.sum_on_all(1, sizeof(Index));
         ranks.agree();
         Options options;
@@ -245,10 +254,11 @@ private:
         // A, and V and R, or Q with them; T
         double words = (forms_q ? 3 : 2) * m * n + w * n;
         // V and T of a panel and of the next one; W and a rank's part of its sum
-        words += (panels_.size() > 1 ? 2 : 1) * (w + (col_axis_.processes > 1 ? m : std::min(m, w))) * w;
+        const bool gathered = row_axis_.processes > 1 && panels_are_whole<D>(row_axis_.processes, layout_.rows);
+        words += (panels_.size() > 1 ? 2 : 1) * (w + (gathered || col_axis_.processes > 1 ? m : std::min(m, w))) * w;
         words += (row_axis_.processes > 1 ? 2 : 1) * w * std::max(n, w);
-        // of a panel: its Q and a copy, squares
-        words += 2 * m * w + 8 * w * w;
+        // of a panel: its Q and a copy, squares; all rows of it, what factors them, and a message
+        words += 2 * (gathered ? number(layout_.rows) : m) * w + (gathered ? m * w : 0) + 8 * w * w;
         return words * sizeof(T);
     }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "algorithms/block_cyclic_panel.hpp"
+#include "algorithms/block_cyclic_whole_panel.hpp"
 #include "algorithms/column_scaling.hpp"
 
 namespace quoin {
@@ -34,13 +35,17 @@ public:
             f_.Tf = Matrix<T, D>(ctx_, f_.width, f_.cols_before(f_.k()));
             set_zero(ctx_, f_.Tf.view());
             reflectors.emplace(ctx_, f_, call_, f_.A.cols, f_.arithmetic);
+            if (f_.has_whole_panels()) whole_panels_.emplace(ctx_, f_, call_, plan_);
         });
         call_.agree();
         SideWork<D> side(ctx_);
         const Index count = static_cast<Index>(f_.panels.size());
         if (count > 0) {
             OverlappedWork nothing;
-            if (f_.owns(f_.panels[0])) factor_panel(ctx_, 0, nothing);
+            if (f_.owns(f_.panels[0])) {
+                gather(ctx_, 0);
+                factor_panel(ctx_, 0, nothing);
+            }
             reflectors->share(0);
         }
         for (Index s = 0; s < count; ++s) {
@@ -142,8 +147,8 @@ private:
         reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), local));
     }
 
-    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T; on the host one after the other. The rest
-    /// of the update is beside a panel of several process rows, which waits for messages and decisions. It is beside a whole panel where it
+    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T; on the host one after the other. With
+    /// several process rows the rest of the update is beside the panel, for which all of them wait. With one it is beside the panel where it
     /// takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would wait for those of
     /// the update.
     void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
@@ -152,22 +157,21 @@ private:
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
         OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
-        const bool whole = f_.has_whole_panels(),
-                   large = f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
-        if (whole && large)
+        const bool beside = grid_.rows() > 1 || f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
+        gather(critical, next);
+        if (f_.has_whole_panels() && beside)
             side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
-        factor_panel(critical, next, Tuning<D>::asynchronous && (large || !whole) ? rest : nothing);
+        factor_panel(critical, next, Tuning<D>::asynchronous && beside ? rest : nothing);
         reflectors.share(critical, next);
         reflectors.await(next);
         rest();
     }
 
-    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message of a whole panel is received: as
-    /// long as it waits for its sender it takes multiprocessors from the update. With several process rows the sums of the update come
-    /// before it.
+    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it waits
+    /// for its sender it takes multiprocessors from the update. With several process rows it comes behind the sums of the update.
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
-        const Index half = f_.has_whole_panels() ? all.size() / 2 / 8 * 8 : 0;
+        const Index half = f_.has_whole_columns() ? all.size() / 2 / 8 * 8 : 0;
         const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
         if (middle > all.begin) update_local(reflectors, next - 1, {all.begin, middle});
         Context<D>& beside = side.fork();
@@ -176,16 +180,14 @@ private:
         reflectors.await(next);
     }
 
-    /// V, T and R of panel s: as on one process where it is all on this rank, and by the ranks of its process column otherwise.
-    /// `overlapped` is done on the way.
+    /// The rows of panel s on the rank that factors it, where one rank does.
+    void gather(Context<D>& where, Index s) {
+        if (whole_panels_) whole_panels_->gather(where, s);
+    }
+    /// V, T and R of panel s: as on one process where one rank has it, and by the ranks of its process column otherwise. `overlapped` is
+    /// done on the way.
     void factor_panel(Context<D>& where, Index s, OverlappedWork& overlapped) {
-        const CyclicPanel& p = f_.panels[s];
-        if (f_.has_whole_panels()) {
-            return call_.attempt([&] {
-                factor_one_panel<T, D>(where, plan_, s, f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())),
-                                       f_.t_of(p), overlapped);
-            });
-        }
+        if (whole_panels_) return whole_panels_->factor(where, s, overlapped);
         // one of this process column may know of a failure that the others do not
         Index note = call_.note();
         grid_.col_comm().template all_reduce<Index>(host_context(where), {&note, 1, 1}, Reduction::Max);
@@ -206,6 +208,7 @@ private:
     Plan plan_;  // of whole panels, and of the updates' arithmetic
     std::optional<MatrixView<T, D>> in_place_;
     BlockCyclicFactorization<T, D> f_;
+    std::optional<WholePanels<T, D>> whole_panels_;
     Matrix<int, D> exponents_;
     bool is_scaled_ = false;
 };
@@ -267,7 +270,7 @@ namespace {
 /// The arithmetic of products with a caller's columns, which a rank scales by itself where it has them whole.
 template <class T, class D>
 Arithmetic arithmetic_of_products(const BlockCyclicFactorization<T, D>& f) {
-    return f.has_whole_panels() ? f.arithmetic : Arithmetic::Native;
+    return f.has_whole_columns() ? f.arithmetic : Arithmetic::Native;
 }
 
 /// C := op(Q) C, this rank's part, rows in A's blocks.

@@ -67,7 +67,7 @@ void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<
         if (is_tall_panel(plan, A.rows)) {
             factor_tall_panel(ctx, plan, A, Tf, overlapped);
         } else {
-            factor_panel<T>(ctx, A, Tf);
+            factor_panel<T>(ctx, A, Tf, static_cast<bool>(overlapped));
         }
     }
     overlapped();

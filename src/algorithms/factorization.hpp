@@ -355,6 +355,7 @@ void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 class OverlappedWork {
 public:
     explicit OverlappedWork(std::function<void()> work = {}) : work_(std::move(work)) {}
+    explicit operator bool() const { return static_cast<bool>(work_); }
     void operator()() {
         if (const auto work = std::exchange(work_, {})) work();
     }

@@ -114,6 +114,30 @@ int Communicator::receive(Context<D>& ctx, View<T, D> A, int from) {
 }
 
 template <class T, class D>
+int Communicator::exchange(Context<D>& ctx, View<const T, D> A, View<T, D> B, int other, int note) {
+    require_other_rank("exchange", other);
+    if constexpr (!std::is_same_v<D, Host>) {
+        if (const Index words = A.rows * A.cols; reaches_gpus() && words > 0 && is_contiguous(A) && is_contiguous(B)) {
+            const Span span(ctx, "exchange");
+            if (rank_ < other) send_bytes(nullptr, 0, other, note);
+            const int heard = receive_bytes(nullptr, 0, other);
+            if (rank_ > other) send_bytes(nullptr, 0, other, note);
+            const bool is_data = note == 0 && heard == 0;
+            if (is_data) enqueue_exchange(ctx, A.data, B.data, words * Index{sizeof(T)}, other);
+            traffic_.messages_sent += 1;
+            traffic_.messages_received += 1;
+            traffic_.words_sent += is_data ? words : 0;
+            traffic_.words_received += is_data ? words : 0;
+            return heard;
+        }
+    }
+    if (rank_ < other) send<T, D>(ctx, A, other, note);
+    const int heard = receive<T, D>(ctx, B, other);
+    if (rank_ > other) send<T, D>(ctx, A, other, note);
+    return heard;
+}
+
+template <class T, class D>
 int Communicator::broadcast(Context<D>& ctx, View<T, D> A, int root, int note) {
     if (root < 0 || root >= size_) require_other_rank("broadcast", root);
     const Span span(ctx, "broadcast");
@@ -170,11 +194,15 @@ void SubCommunicator::enqueue_send(Context<Cuda>& ctx, const void* data, Index b
 void SubCommunicator::enqueue_receive(Context<Cuda>& ctx, void* data, Index bytes, int from) {
     enqueue_receive_by(all_, ctx, data, bytes, members_[from]);
 }
+void SubCommunicator::enqueue_exchange(Context<Cuda>& ctx, const void* sent, void* received, Index bytes, int other) {
+    enqueue_exchange_by(all_, ctx, sent, received, bytes, members_[other]);
+}
 
-#define QUOIN_INSTANTIATE(T, D)                                                                  \
-    template void Communicator::send<T, D>(Context<D>&, MatrixView<const T, D>, int, int);       \
-    template void Communicator::start_send<T, D>(Context<D>&, MatrixView<const T, D>, int, int); \
-    template int Communicator::receive<T, D>(Context<D>&, MatrixView<T, D>, int);                \
+#define QUOIN_INSTANTIATE(T, D)                                                                                 \
+    template void Communicator::send<T, D>(Context<D>&, MatrixView<const T, D>, int, int);                      \
+    template void Communicator::start_send<T, D>(Context<D>&, MatrixView<const T, D>, int, int);                \
+    template int Communicator::receive<T, D>(Context<D>&, MatrixView<T, D>, int);                               \
+    template int Communicator::exchange<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<T, D>, int, int); \
     template int Communicator::broadcast<T, D>(Context<D>&, MatrixView<T, D>, int, int);
 QUOIN_INSTANTIATE(float, Host)
 QUOIN_INSTANTIATE(double, Host)

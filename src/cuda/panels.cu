@@ -205,22 +205,18 @@ void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     join_t<T>(ctx, width, G, Tf);
 }
 
-template <class T>
-void factor_panel_on(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
+}  // namespace
+
+template <class T, class D>
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside) {
     if (A.empty()) return;
+    const Index all = ctx.state().multiprocessors;
     if (strips::width_of<T>(A.rows) > 0) {
-        factor_in_strips<T>(ctx, A, Tf, multiprocessors);
+        factor_in_strips<T>(ctx, A, Tf, beside ? Tuning<Cuda>::beside_an_update(all) : all);
     } else {
         factor_in_blocks<T>(ctx, A, Tf);
     }
     ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
-}
-
-}  // namespace
-
-template <class T, class D>
-void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf) {
-    factor_panel_on<T>(ctx, A, Tf, ctx.state().multiprocessors);
 }
 
 template <class T, class D>
@@ -285,8 +281,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     wait_for(ctx, side);
     {
         const Span span(side, "panel");
-        factor_panel_on<T>(side, C.block({k, C.rows}, {0, next}), next_Tf,
-                           Tuning<Cuda>::beside_an_update(ctx.state().multiprocessors));
+        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf, true);
     }
     apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, side);

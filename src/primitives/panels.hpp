@@ -7,9 +7,10 @@
 
 namespace quoin {
 
-/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops.
+/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops. `beside` other work
+/// a GPU leaves multiprocessors to it; the bits are the same.
 template <class T, class D>
-void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf);
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside = false);
 /// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops. With
 /// Corrected arithmetic, which the host does not have, the columns of C must have norms up to 2.
 template <class T, class D>

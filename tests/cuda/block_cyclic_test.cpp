@@ -1,5 +1,5 @@
-// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels of one process row by strips and by reconstruction,
-// corrected products, faults. As cuda_block_cyclic_test all ranks share one GPU; in cuda_nccl_test every rank has one of its own.
+// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels that one GPU factors by strips and by reconstruction,
+// panels that GPUs share, corrected products, faults. As cuda_block_cyclic_test all ranks share one GPU; in cuda_nccl_test every rank has one of its own.
 
 #include "quoin/block_cyclic.hpp"
 
@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "accuracy.hpp"
+#include "algorithms/block_cyclic_tuning.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
 #include "gpu_ranks.hpp"
@@ -144,10 +145,23 @@ TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
     } cases[] = {{tall, 70, 33}, {tall, 200, 140}, {700, 450, 128}, {150, 4700, 100}, {900, 120, 16}, {300, 900, 256}};
     on_gpu_grids([&](Context<Cuda>& ctx, const ProcessGrid& grid) {
         for (const auto& [m, n, block] : cases) {
-            if (m * n > 400000 && (quick() || grid.rows() > 1)) continue;
+            if (m * n > 400000 && quick()) continue;
             const Matrix<T> A = random_normal<T>(m, n, 3);
             expect_law<T>(ctx, grid, {m, n, block, block}, A.view());
         }
+    });
+}
+
+// More rows than go to one GPU: the ranks of a process column factor a panel together.
+TYPED_TEST(GpuBlockCyclic, PanelsThatRanksShare) {
+    using T = TypeParam;
+    if (quick()) GTEST_SKIP() << "large";
+    const Index m = CyclicTuning::most_gathered_rows + 777, n = 24;
+    const Matrix<T> random = random_normal<T>(m, n, 3), condition = with_condition<T>(m, n, 1e4);
+    on_gpu_grids([&](Context<Cuda>& ctx, const ProcessGrid& grid) {
+        if (grid.rows() == 1) return;
+        expect_law<T>(ctx, grid, {m, n, 100, 10}, random.view());
+        expect_law<T>(ctx, grid, {m, n, 512, 24}, condition.view(), 16);
     });
 }
 
@@ -196,6 +210,12 @@ TYPED_TEST(GpuBlockCyclic, SameBitsAgain) {
             const auto A = part_on_gpu<T>(ctx, grid, layout, random_normal<T>(layout.rows, layout.cols, 5).view());
             const auto f = qr_of<T>(ctx, grid, layout, A.view());
             const auto on_host = [&](MatrixView<const T, Cuda> X) { return copy_to_host<T>(ctx, X); };
+            // one tau on the ranks of a process column
+            const Matrix<T> tau = on_host(f.tau(ctx).view());
+            Matrix<T> first = copy<T>(tau.view());
+            Context<Host> host(1);
+            grid.col_comm().template broadcast<T>(host, first.view());
+            EXPECT_TRUE(same_bits<T>(tau.view(), first.view()));
             for (int run = 0; run < 3; ++run) {
                 const auto g = qr_of<T>(ctx, grid, layout, A.view());
                 EXPECT_TRUE(same_bits<T>(on_host(f.v_and_r()).view(), on_host(g.v_and_r()).view()));
@@ -310,8 +330,7 @@ TEST_F(GpuBlockCyclicProducts, CorrectedProductsObeyTheLaw) {
             const BlockCyclic layout{m, n, block, block};
             BlockCyclic r_layout = layout;
             r_layout.rows = n;
-            const auto f = qr_of<float>(ctx, grid, layout, part_on_gpu<float>(ctx, grid, layout, A.view()).view(),
-                                        grid.rows() > 1 ? 256 : 0);
+            const auto f = qr_of<float>(ctx, grid, layout, part_on_gpu<float>(ctx, grid, layout, A.view()).view());
             const auto on_root = [&](const BlockCyclic& of, const Matrix<float, Cuda>& part) {
                 Matrix<float, Cuda> all(ctx, comm.rank() == 0 ? of.rows : 0, of.cols);
                 redistribute<float, Cuda>(ctx, grid, BlockCyclicView<const float, Cuda>(of, part.view()), all.view());

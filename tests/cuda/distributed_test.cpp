@@ -299,6 +299,12 @@ TEST(NcclCommunicator, ConnectsTheGpusOfAControl) {
         if (comm.rank() == 1) comm.send<double>(ctx, on_device.view(), 0);
         if (comm.rank() == 0) comm.receive<double>(ctx, received.view(), 1);
         EXPECT_EQ(copy_to_host<double>(ctx, received.view())(1, 0), comm.rank() == 0 ? 8 : 7 + comm.rank());
+        if (comm.rank() < 2) {
+            const int other = 1 - comm.rank();
+            EXPECT_EQ(comm.exchange<double>(ctx, on_device.view(), received.view(), other), 0);
+            EXPECT_EQ(copy_to_host<double>(ctx, received.view())(1, 0), 7 + other);
+            EXPECT_EQ(comm.exchange<double>(ctx, on_device.view(), received.view(), other, comm.rank()), other);
+        }
         EXPECT_THROW(NcclCommunicator(control, connected(2)[1 - control.rank() % 2]), InvalidArgument);
     });
 }

@@ -67,5 +67,11 @@ void NcclCommunicator::enqueue_receive(Context<Cuda>& ctx, void* data, Index byt
     check_earlier_messages();
     check(ncclRecv(data, static_cast<std::size_t>(bytes), ncclUint8, from, nccl_, ctx.stream()), "ncclRecv");
 }
+void NcclCommunicator::enqueue_exchange(Context<Cuda>& ctx, const void* sent, void* received, Index bytes, int other) {
+    check(ncclGroupStart(), "ncclGroupStart");
+    enqueue_send(ctx, sent, bytes, other);
+    enqueue_receive(ctx, received, bytes, other);
+    check(ncclGroupEnd(), "ncclGroupEnd");
+}
 
 }  // namespace quoin
