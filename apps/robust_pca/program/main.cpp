@@ -165,9 +165,8 @@ int main(int argc, char** argv) {
         "Principal component pursuit, min ‖L‖_* + λ‖S‖₁ with L of low rank and S sparse (Candès, Li, Ma and Wright\n"
         "2011). INPUT is the video of a fixed camera (whatever FFmpeg decodes), a folder or pattern of images, or a\n"
         "matrix (.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]. DIR receives background.mp4,\n"
-        "foreground.mp4 (|S|), mask.mp4, comparison.mp4 and .png, convergence.svg, decisions.svg (rank, thresholds "
-        "and\n"
-        "seams over the frames) and report.json; for a matrix,\n"
+        "foreground.mp4 (|S|), mask.mp4, comparison.mp4 and .png (with the edge of the mask over the input),\n"
+        "convergence.svg, decisions.svg (rank, thresholds and seams over the frames) and report.json; for a matrix,\n"
         "L.npy and S.npy. quoin never replaces an input. It refuses a folder that holds an output of a run with other\n"
         "options, if this run does not write that output.",
         "quoin rpca");
