@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "batches.hpp"
@@ -408,7 +409,7 @@ TYPED_TEST(GpuBatch, AGraphReplaysTheSameBits) {
 
 TYPED_TEST(GpuBatch, EightThreadsWithAStreamEach) {
     using T = TypeParam;
-    constexpr Shape sizes[] = {{3, 3}, {30, 20}, {64, 32}, {100, 64}, {250, 80}, {500, 130}, {1000, 40}, {900, 20}};
+    constexpr Shape sizes[] = {{3, 3}, {30, 20}, {64, 32}, {100, 64}, {250, 80}, {500, 130}, {1000, 40}, {3000, 20}};
     std::vector<Matrix<T>> expected, found[8];
     const auto factor = [&](Context<Cuda>& ctx, const Shape& shape) {
         const auto A = copy_to_device<T>(ctx, random_normal<T>(shape.m, shape.n * 20, shape.m).view());
@@ -426,6 +427,46 @@ TYPED_TEST(GpuBatch, EightThreadsWithAStreamEach) {
     for (auto& thread : threads) thread.join();
     for (int t = 0; t < 8; ++t) {
         for (int i = 0; i < 8; ++i) EXPECT_TRUE(same_bits<T>(expected[(i + t) % 8].view(), found[t][i].view()));
+    }
+}
+
+/// Zeros, but for matrices at both ends and around entry 2³¹, in place and elsewhere. 8.6 GB each.
+class GpuLargeBatch : public OnGpuBatches<float> {};
+TEST_F(GpuLargeBatch, MoreThan2To31Entries) {
+    std::size_t free_bytes = 0, all_bytes = 0;
+    ASSERT_EQ(cudaMemGetInfo(&free_bytes, &all_bytes), cudaSuccess);
+    if (free_bytes < std::size_t{40} << 30) GTEST_SKIP() << "needs 40 GB";
+    for (const auto& [m, n] : {Shape{4, 4}, Shape{16, 8}, Shape{64, 32}, Shape{200, 100}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index each = m * n, middle = (Index(1) << 31) / each, count = middle + 5;
+        const std::vector<Index> places{0, middle - 1, middle, middle + 1, count - 1};
+        Matrix<float, Cuda> A(gpu(), m, n * count);
+        Batch<float, Cuda> tau(gpu(), n, 1, count), R(gpu(), n, n, count);
+        ASSERT_EQ(cudaMemsetAsync(A.data(), 0, static_cast<std::size_t>(each * count) * sizeof(float),
+                                  static_cast<cudaStream_t>(gpu().stream())),
+                  cudaSuccess);
+        std::vector<Matrix<float>> matrices;
+        for (const Index b : places) {
+            matrices.push_back(random_normal<float>(m, n, static_cast<std::uint64_t>(b)));
+            copy_to_device<float>(gpu(), matrices.back().view(), A.view().col_block({b * n, (b + 1) * n}));
+        }
+        const auto copies = on_gpu(matrices);
+        Batch<float, Cuda> V_R(gpu(), m, n, std::ssize(places)), t(gpu(), n, 1, std::ssize(places)),
+            expected = qr<float>(gpu(), of(copies)).r(gpu());
+        qr_lapack<float>(gpu(), of(copies), V_R.view(), t.view());
+        qr<float>(gpu(), in(A, n), BatchView<float, Cuda>(), R.view());
+        const auto found = [&](Index b) { return A.view().col_block({b * n, (b + 1) * n}); };
+        for (Index i = 0; i < std::ssize(places); ++i)
+            EXPECT_TRUE(same_bits<float>(fetched(R[places[i]]).view(), fetched(expected[i]).view())) << places[i];
+        qr_lapack<float, Cuda>(gpu(), BatchView<float, Cuda>(A.data(), m, n, m, each, count), tau.view());
+        for (Index i = 0; i < std::ssize(places); ++i) {
+            EXPECT_TRUE(same_bits<float>(fetched(found(places[i])).view(), fetched(V_R[i]).view())) << places[i];
+            EXPECT_TRUE(same_bits<float>(fetched(tau[places[i]]).view(), fetched(t[i]).view())) << places[i];
+        }
+        for (const Index b : {Index(1), middle - 2, middle + 2}) {
+            const Matrix<float> zeros = fetched(found(b));
+            EXPECT_TRUE(std::all_of(zeros.data(), zeros.data() + each, [](float x) { return x == 0; })) << b;
+        }
     }
 }
 
