@@ -239,10 +239,10 @@ int main(int argc, char** argv) {
         .add_flag(
             "--online", arguments.online,
             "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
-            "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
-            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given. With --device "
-            "cuda\n"
-            "the GPU separates a frame while the host's cores make the mask of the frame before and write it")
+            "So are those of INPUT - (a pipe), of addresses, as rtsp://…, and of cameras, as /dev/video0, until they\n"
+            "end or Ctrl-C. --out - writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not\n"
+            "given. With --device cuda the GPU separates a frame while the host's cores make the mask of the frame\n"
+            "before and write it")
         ->group(of_frames);
     command
         .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
