@@ -195,6 +195,7 @@ private:
         add(spec, dtype, "geqrf", seconds[1], factor_flops, Loop<T, D>::name, by_loop, required);
         add(spec, dtype, "thin-qr", seconds[2], thin_flops, Loop<T, D>::name, thin_by_loop, -1);
         if (seconds.size() > 5) add(spec, dtype, "factor", seconds[0], factor_flops, "cublas", seconds[5], required);
+        if (arguments_.no_accuracy) return;
         for (std::size_t kind = 0; kind <= std::size(kinds); ++kind) check<T>(spec, dtype, kind);
     }
 

@@ -46,7 +46,7 @@ struct BenchArguments {
     std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
     Shape grid{0, 0};                   ///< of processes; none: rows over ranks
     int repeat = 0;
-    bool energy = false;
+    bool energy = false, no_accuracy = false;
     std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize
     std::string files;                     ///< a folder
     Index gpu_memory = Index(16) << 30, block = 0, memory = 0;

@@ -25,7 +25,7 @@ namespace quoin::cli {
 namespace {
 
 /// The cases that Quoin's requirements name.
-std::vector<Case> required_cases() {
+std::vector<Case> required_of_device() {
     using enum Operation;
     struct Requirement {
         Shape shape;
@@ -87,7 +87,7 @@ public:
 private:
     void measure_all() {
         if (paper_) return run_paper(*paper_);
-        for (const Case& c : with_requirements_ ? required_cases() : requested_cases(arguments_)) {
+        for (const Case& c : with_requirements_ ? required_of_device() : requested_cases(arguments_)) {
             const auto& dtypes = arguments_.dtypes;
             if (!dtypes.empty() && std::find(dtypes.begin(), dtypes.end(), c.dtype) == dtypes.end()) continue;
             with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });

@@ -33,7 +33,7 @@ constexpr int most_threads = 1024;
 constexpr Index step_stride = 128;
 /// Of the blocked method over cuBLAS's, from so many columns on.
 constexpr double required_over_blas2 = 5;
-constexpr Index required_from = 8192;
+constexpr Index required_over_blas2_from = 8192;
 
 constexpr Index tensor_sizes[] = {16384, 32768};
 /// Of cuSOLVER's seconds over corrected and reorthogonalised classical Gram-Schmidt's, and over plain FP16's.
@@ -302,7 +302,7 @@ private:
                          fmt::format("{}x{}", size.rows, size.cols), code.text, seconds, gflops(size, seconds),
                          blas2 / seconds, orthogonality, residual);
         }
-        if (size.cols >= required_from)
+        if (size.cols >= required_over_blas2_from)
             results_.say("mgs over cuBLAS: {:.1f}x, required {:g}x\n", blas2 / mgs, required_over_blas2);
     }
 

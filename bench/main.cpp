@@ -247,6 +247,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             .add_option_function<std::vector<std::string>>(
                 "SPEC", set_batches, "Number, rows and columns, such as 640x512x512; any number of batches")
             ->type_name("");
+        command.add_flag("--no-accuracy", arguments.no_accuracy, "Times alone");
     }
     if (has(Types)) add_list(command, "--dtype", "TYPES", arguments.dtypes, parse_dtype, "f32, f64 or f32,f64");
     if (has(Operations))

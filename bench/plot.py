@@ -8,7 +8,8 @@
 *_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
 *_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
 *_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
-*_batched.csv       time of batches over the columns of a matrix, with what was required
+*_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
+*_batch_sizes.csv   the same of several numbers of square matrices
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
 """
 
@@ -317,10 +318,22 @@ def plot_tensor_cores(path, out):
     save(figure, out)
 
 
+# A GPU's bytes/s, and flop/s in f32 and, by tensor cores, in f64, of NVIDIA's data sheets.
+PEAKS = {"H100": (3.35e12, 67e12), "H200": (4.8e12, 67e12)}
+
+
+def batch_floor(count, m, n, dtype, peaks):
+    """Milliseconds to read and write the matrices, or to make the products."""
+    entries, flops = count * m * n, count * bench_csv.flops({"rows": m, "cols": n, "op": "factor"})
+    return 1e3 * max(2 * entries * (4 if dtype == "f32" else 8) / peaks[0], flops / peaks[1])
+
+
 def plot_batched(path, out):
+    peaks = next((peaks for gpu, peaks in PEAKS.items() if gpu in device_of(path)), None)
     rows = [r for r in bench_csv.read(path) if r["op"] == "factor" and r["seconds"]]
     codes = {"quoin": ("Quoin: V, tau, R", BLUE, "o"), "lapack": ("LAPACK in a loop", ORANGE, "P"),
-             "cusolver": ("cuSOLVER geqrf in a loop", VERMILION, "^"), "cublas": ("cuBLAS geqrfBatched", GREEN, "D")}
+             "cusolver": ("cuSOLVER geqrf in a loop", VERMILION, "^"), "cublas": ("cuBLAS geqrfBatched", GREEN, "D"),
+             "pytorch": ("torch.geqrf", PURPLE, "v")}
     dtypes = sorted({r["dtype"] for r in rows})
     figure, panels = plt.subplots(1, len(dtypes), figsize=(7.5 * len(dtypes), 5), squeeze=False, constrained_layout=True)
     for axes, dtype in zip(panels[0], dtypes):
@@ -335,14 +348,24 @@ def plot_batched(path, out):
                 line = sorted((n, ms) for (c, _, n), ms in points.items() if c == count)
                 axes.plot(*zip(*line), color=colour, marker=marker, markersize=5, linewidth=1, label=label)
                 label = None
-            if code == "quoin":
-                for (count, m, n), ms in points.items():
-                    axes.annotate(f"{thousands(count)} of {m} × {n}", (n, ms), (5, -9), textcoords="offset points", fontsize=7)
+                if code != "quoin":
+                    continue
+                if len(line) > 2:
+                    axes.annotate(f"{thousands(count)}", line[-1], (6, -3), textcoords="offset points", fontsize=8)
+                else:
+                    for (c, m, n), ms in points.items():
+                        if c == count:
+                            axes.annotate(f"{thousands(c)} of {m} × {n}", (n, ms), (5, -9), textcoords="offset points", fontsize=7)
+                if peaks:
+                    floor = sorted((n, batch_floor(c, m, n, dtype, peaks)) for c, m, n in points if c == count)
+                    axes.plot(*zip(*floor), "--" if len(floor) > 2 else "x", color=GREY, markersize=5, linewidth=0.8,
+                              label="memory's rate, or peak of products" if count == min(c for c, _, _ in points) else None)
         floors = {(int(r["cols"]), 1e3 * float(r["required_seconds"])) for r in rows if r["dtype"] == dtype and r["required_seconds"]}
         if floors:
             axes.plot(*zip(*sorted(floors)), "_", color="black", markersize=12, label="required")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_ylim(bottom=100 * min(float(r["seconds"]) for r in rows if r["dtype"] == dtype))
         plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
         axes.set_xlabel("columns of a matrix")
         axes.set_ylabel("ms for the batch")
@@ -366,7 +389,7 @@ def main(directory):
             plot_gram_schmidt(path, out)
         elif out.endswith("_tensor_cores"):
             plot_tensor_cores(path, out)
-        elif out.endswith("_batched"):
+        elif out.endswith(("_batched", "_batch_sizes")):
             plot_batched(path, out)
         elif out.endswith("_tree_tuning"):
             plot_tuning(path, out)
@@ -375,7 +398,7 @@ def main(directory):
         drawn += 1
     if drawn == 0:
         sys.exit(f"plot.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv, "
-                 "*_gram_schmidt.csv, *_tensor_cores.csv, *_batched.csv or *_tree_tuning.csv")
+                 "*_gram_schmidt.csv, *_tensor_cores.csv, *_batched.csv, *_batch_sizes.csv or *_tree_tuning.csv")
 
 
 if __name__ == "__main__":

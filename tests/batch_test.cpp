@@ -408,6 +408,42 @@ TYPED_TEST(BatchTest, RowMajorAndOtherStrides) {
     }
 }
 
+/// A list in which each matrix lies before the one listed before it, aligned to its entries alone, and some are empty.
+TYPED_TEST(BatchTest, ListsInAnyOrderOfAddresses) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    Index size = 1;
+    for (const auto& [m, n] : shapes) {
+        for (const auto& [rows, cols] : {std::pair{m, n}, std::pair{Index(0), n}, std::pair{m, n}}) {
+            matrices.push_back(random_normal<T>(rows, cols, static_cast<std::uint64_t>(size)));
+            size += rows * cols + 1;
+        }
+    }
+    const auto expected = qr<T>(this->ctx, this->of(matrices));
+    const Batch<T> R = expected.r(this->ctx);
+    std::vector<T> memory(static_cast<std::size_t>(size));
+    std::vector<MatrixView<T>> views, taus;
+    std::vector<Matrix<T>> tau;
+    T* end = memory.data() + size;
+    for (const auto& A : matrices) {
+        end -= A.rows() * A.cols() + 1;
+        std::copy_n(A.data(), A.rows() * A.cols(), end);
+        views.emplace_back(end, A.rows(), A.cols(), std::max<Index>(1, A.rows()));
+        tau.emplace_back(std::min(A.rows(), A.cols()), 1);
+    }
+    for (auto& t : tau) taus.push_back(t.view());
+    const BatchView<T> list(views);
+    const Batch<T> found = qr<T>(this->ctx, list).r(this->ctx);
+    qr_lapack<T>(this->ctx, list, BatchView<T>(taus));
+    for (Index b = 0; b < std::ssize(matrices); ++b) {
+        SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, matrices[b].rows(), matrices[b].cols()));
+        EXPECT_TRUE(same_bits<T>(found[b], R[b]));
+        for (Index j = 0; j < views[b].cols; ++j) {
+            for (Index i = 0; i <= std::min(j, views[b].rows - 1); ++i) EXPECT_EQ(views[b](i, j), R[b](i, j));
+        }
+    }
+}
+
 TYPED_TEST(BatchTest, ThreadsDoNotChangeBits) {
     using T = TypeParam;
     Context<Host> one(1), four(4);

@@ -51,12 +51,12 @@ class Scripts(unittest.TestCase):
 
             def seconds_of(*case):
                 asked.append(case)
-                return None if case[0] == 2000 else 5e-3
+                return None if case[0] == (2000, 192) else 5e-3
 
             before = bench_csv.read(path)
             bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of), "pytorch: 2")
             after = bench_csv.read(path)
-            self.assertEqual(asked, [(1000, 192, "f32", "geqrf"), (2000, 192, "f32", "thin-qr")])
+            self.assertEqual(asked, [((1000, 192), "f32", "geqrf"), ((2000, 192), "f32", "thin-qr")])
             self.assertEqual(after[:4], before)
             self.assertEqual(len(after), 6)
             for row, of_quoin in zip(after[4:], (before[0], before[2])):
@@ -67,6 +67,17 @@ class Scripts(unittest.TestCase):
                 for column in ("rows", "cols", "dtype", "op", "method", "seconds", "gflops", "orthogonality"):
                     self.assertEqual(row[column], of_quoin[column])
 
+
+    def test_pytorch_adds_a_row_a_batch(self):
+        with tempfile.TemporaryDirectory() as directory:
+            header = "count,rows,cols,dtype,op,matrices,seconds,reference,reference_seconds,ratio,orthogonality_ku"
+            path = write(directory, "h100_batched.csv", f"{header}\n20,8,3,f32,factor,normal,1e-5,cusolver,1e-3,100,\n"
+                         "20,8,3,f32,factor,normal,1e-5,cublas,1e-4,10,\n20,8,3,f32,thin-qr,normal,2e-5,cusolver,2e-3,100,\n"
+                         "20,8,3,f32,thin-qr,banded,,,,,0.5\n")
+            rows = pytorch_qr.pytorch_rows(bench_csv.read(path), lambda shape, dtype, op: {"geqrf": 4e-5}.get(op))
+            bench_csv.append(path, rows, "pytorch: 2")
+            self.assertEqual([",".join(row.values()) for row in bench_csv.read(path)[4:]],
+                             ["20,8,3,f32,factor,normal,1e-5,pytorch,4e-05,4,"])
 
     def test_pytorch_adds_a_row_a_route_of_robust_pca(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -117,13 +128,18 @@ class Pictures(unittest.TestCase):
                   + "\ncount,rows,cols,dtype,op,matrices,seconds,reference,reference_seconds,required_seconds\n"
                   + "".join(f"{count},8,{n},f32,factor,normal,1e-5,{reference},1e-3,{required}\n" for count in (20, 40)
                             for n in (3, 8) for reference, required in (("cusolver", 2e-5), ("cublas", ""))))
+            write(directory, "h100_batch_sizes.csv", HEADER.splitlines()[0]
+                  + "\ncount,rows,cols,dtype,op,matrices,seconds,reference,reference_seconds,required_seconds\n"
+                  + "".join(f"{count},{n},{n},{dtype},factor,normal,{count * n * 1e-7},,,\n" for count in (1, 1000)
+                            for n in (8, 32, 128) for dtype in ("f32", "f64")))
             plot.main(directory)
-            for name in ("batched", "requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
+            for name in ("batched", "batch_sizes", "requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
                 with open(os.path.join(directory, f"h100_{name}.png"), "rb") as png:
                     self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
                 with open(os.path.join(directory, f"h100_{name}.svg")) as svg:
                     text = svg.read()
-                for expected in {"batched": ("V, tau, R", "cuBLAS", "required", "20 of 8"), "requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
+                for expected in {"batched": ("V, tau, R", "cuBLAS", "required", "20 of 8", "peak of products"),
+                                 "batch_sizes": ("V, tau, R", "1000", "peak of products", "f64"), "requirements": ("10×", "CAQR", "required", "f64"), "table1": ("cuSOLVER", "2011"),
                                  "figure8": ("over cuSOLVER",), "figure9": ("CAQR = cuSOLVER", "2000 columns"),
                                  "tree_tuning": ("update", "tree", "panel width"),
                                  "gram_schmidt": ("Quoin mgs", "MGS by cuBLAS", "f64"),

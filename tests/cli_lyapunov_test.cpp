@@ -95,6 +95,8 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
                                                  : std::vector<std::string>{"i", "λᵢ", "λ₁ + … + λᵢ"})
             EXPECT_NE(svg.find(">" + name + "<"), svg.npos) << picture << " names no " << name;
         EXPECT_GE(std::count(svg.begin(), svg.end(), 'L'), 8) << picture;
+        // closed paths: the band of each exponent's interval
+        EXPECT_EQ(std::count(svg.begin(), svg.end(), 'Z'), over_time ? 8 : 0) << picture;
         // every curve is within its panel, which lies below y = 20 and above y = 430
         const std::regex point("[ML]-?[0-9.]+,(-?[0-9.]+)");
         for (auto it = std::sregex_iterator(svg.begin(), svg.end(), point); it != std::sregex_iterator(); ++it) {

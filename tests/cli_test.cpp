@@ -675,6 +675,8 @@ TEST_F(Cli, BenchOfBatches) {
                                                "\"thin-qr\""}));
     EXPECT_EQ(measured.size(), 2 * 9u);
     EXPECT_TRUE(fs::exists("b.csv"));
+    const Outcome times = quoin_run("bench batches 5x4x4 --dtype f32 --repeat 1 --json --against none --no-accuracy");
+    EXPECT_EQ(lines_of(times.out).size(), 3) << times.out << times.err;
 }
 
 TEST_F(Cli, BenchOfGramSchmidt) {

@@ -758,6 +758,29 @@ TEST(Estimates, IntervalsHoldExponents) {
     EXPECT_GE(share(*henon, map, 0, 0.4192), least);
 }
 
+// That of a shorter run.
+TEST(Estimates, IntervalsOverTime) {
+    std::mt19937_64 engine(3);
+    std::normal_distribution<double> normal;
+    BatchSums all(2);
+    std::vector<LyapunovSpectrum> shorter;
+    for (Index k = 1; k <= 200; ++k) {
+        all.add(std::vector<double>{2 + normal(engine), normal(engine)});
+        if (k % 40 == 0) estimate(all, 0.5, false, shorter.emplace_back());
+    }
+    const LyapunovSpectrum& f = shorter.back();
+    ASSERT_EQ(f.times.size(), 200u);  // nothing is discarded
+    for (Index i = 0; i < 2; ++i) {
+        for (Index k = 40; k <= 200; k += 40) {
+            const double expected =
+                shorter[static_cast<std::size_t>(k / 40 - 1)].exponents[static_cast<std::size_t>(i)].half_width;
+            EXPECT_NEAR(half_width_after(f, i, k - 1) / expected, 1, 1e-9) << k;
+        }
+        EXPECT_TRUE(std::isnan(half_width_after(f, i, 14)));
+        EXPECT_FALSE(std::isnan(half_width_after(f, i, 15)));
+    }
+}
+
 // A start that differs is found and left out, and nothing of a stationary series.
 TEST(Estimates, TransientsAreFound) {
     int cut = 0;

@@ -47,6 +47,25 @@ TEST(ContactSheet, PutsEveryFrameInItsPlace) {
     }
 }
 
+TEST(ContactSheet, TheEdgeOfAMaskIsDrawnOverItsFrame) {
+    constexpr FrameFormat format{9, 7, 1};
+    const Pixels frame = noise(format, 1), other = noise(format, 2);
+    Pixels mask(9 * 7, 0);
+    // a block at the corner, whose inner pixels (x < 3, y < 2) have no neighbour outside, and one pixel alone
+    for (std::size_t y = 0; y < 3; ++y) std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(9 * y), 4, 255);
+    mask[9 * 5 + 6] = 255;
+    const Image plain = contact_sheet({{{format, other}, {format, mask}}, {{format, frame}, {format, mask}}}, {"", ""});
+    const Image sheet =
+        contact_sheet({{{format, other}, {format, mask}}, {{format, frame}, {format, mask}}}, {"", ""}, true);
+    for (Index y = 0; y < sheet.format.height; ++y) {
+        for (Index x = 0; x < sheet.format.width; ++x) {
+            const Index row = y % 11;
+            const bool edge = x < 9 && ((x < 4 && row < 3 && (x == 3 || row == 2)) || (x == 6 && row == 5));
+            EXPECT_EQ(pixel(sheet, x, y), edge ? (std::array{255, 32, 32}) : pixel(plain, x, y)) << x << ' ' << y;
+        }
+    }
+}
+
 TEST(ContactSheet, TitlesStayInTheirColumns) {
     for (const Index width : {1, 4, 5, 6, 11, 50, 400}) {
         const FrameFormat format{width, 300, 1};

@@ -11,6 +11,7 @@ extern "C" {
 
 #include "video/av.hpp"
 #include "video/image_list.hpp"
+#include "video/stream_name.hpp"
 #include "video_files.hpp"
 
 namespace quoin::test {
@@ -443,6 +444,10 @@ TEST_F(VideoInputTest, NoInput) {
     expect_unreadable_frames(path("empty"), "holds no image");
     expect_unreadable_frames(write_file("empty.avi", ""), "is empty");
     expect_unreadable_frames("/dev/null", "is not a regular file");
+    // a camera is a stream; without libavdevice the error has the way by a pipe
+    EXPECT_TRUE(video::names_stream("/dev/video0"));
+    EXPECT_FALSE(video::names_stream(path("video0")));
+    expect_unreadable_frames("/dev/video-none", "/dev/video-none");
 }
 
 TEST_F(VideoInputTest, NoPermission) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "lyapunov/mean_error.hpp"
 
@@ -114,6 +115,18 @@ void estimate(const BatchSums& batches, double tau, bool linear_growth, Lyapunov
             result.averages(static_cast<Index>(i), b) = so_far[i] / result.times.back();
         }
     }
+}
+
+double half_width_after(const LyapunovSpectrum& spectrum, Index i, Index b) {
+    const std::vector<double>& times = spectrum.times;
+    if (b + 1 == static_cast<Index>(times.size())) return spectrum.exponents[static_cast<std::size_t>(i)].half_width;
+    std::vector<double> sums;  // of the batches
+    double before = 0;
+    for (Index c = 0; c <= b; ++c) {
+        const double sum = spectrum.averages(i, c) * times[static_cast<std::size_t>(c)];
+        sums.push_back(sum - std::exchange(before, sum));
+    }
+    return error_of_sum(sums, 1).half_width / times[static_cast<std::size_t>(b)];
 }
 
 bool has_known_sum(const LyapunovSpectrum& f) {

@@ -66,6 +66,19 @@ void Figure::curve(const Panel& p, const std::vector<double>& abscissas, const s
         path, color, stroke, color, dots);
 }
 
+void Figure::band(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& lower,
+                  const std::vector<double>& upper, const char* color) {
+    std::string there, back;
+    for (std::size_t k = 0; k < abscissas.size(); ++k) {
+        const auto point = [&](char command, double value) {
+            return fmt::format("{}{:.1f},{:.1f}", command, x(abscissas[k]), p.y(std::clamp(value, p.low, p.high)));
+        };
+        there += point(k == 0 ? 'M' : 'L', lower[k]);
+        back = point('L', upper[k]) + back;
+    }
+    out("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.2\"/>\n", there, back, color);
+}
+
 void Figure::text(double x, double y, const char* anchor, const std::string& what) {
     out("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, what);
 }

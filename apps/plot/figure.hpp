@@ -38,6 +38,9 @@ public:
     /// where a point is not finite and where the abscissas begin anew.
     void curve(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& values,
                const char* color, double stroke = 1.8, std::size_t most_dots = 100);
+    /// The area between two curves, pale, as far as it is in the panel.
+    void band(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& lower,
+              const std::vector<double>& upper, const char* color);
     void text(double x, double y, const char* anchor, const std::string& what);
 
     template <class... Args>

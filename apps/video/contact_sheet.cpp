@@ -12,7 +12,7 @@
 namespace quoin::video {
 namespace {
 
-constexpr Rgb paper{255, 255, 255}, ink{32, 32, 32};
+constexpr Rgb paper{255, 255, 255}, ink{32, 32, 32}, red{255, 32, 32};
 constexpr Index separator = 4;
 
 /// Frames of one format's width and height, a column under each title.
@@ -50,9 +50,26 @@ void place(const FrameView& frame, Image& sheet, Index x, Index y) {
     }
 }
 
+/// Draws the pixels of a mask that have a neighbour outside it over the frame at (x, y).
+void outline(const FrameView& mask, Image& sheet, Index x, Index y) {
+    const FrameFormat& f = mask.format;
+    const auto white = [&](Index i, Index j) {
+        const Index row = std::clamp<Index>(i, 0, f.height - 1), col = std::clamp<Index>(j, 0, f.width - 1);
+        return mask.pixels[(row * f.width + col) * f.channels] >= 128;
+    };
+#pragma omp parallel for schedule(static)
+    for (Index i = 0; i < f.height; ++i) {
+        for (Index j = 0; j < f.width; ++j) {
+            if (!white(i, j) || (white(i - 1, j) && white(i + 1, j) && white(i, j - 1) && white(i, j + 1))) continue;
+            std::copy(red.begin(), red.end(), sheet.pixels.begin() + 3 * ((y + i) * sheet.format.width + x + j));
+        }
+    }
+}
+
 }  // namespace
 
-Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::vector<std::string>& titles) {
+Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::vector<std::string>& titles,
+                    bool outlined) {
     check(rows, titles);
     const Index columns = static_cast<Index>(titles.size()), width = rows[0][0].format.width,
                 height = rows[0][0].format.height;
@@ -74,13 +91,14 @@ Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::
                   ink);
         for (Index i = 0; i < static_cast<Index>(rows.size()); ++i) {
             place(rows[i][j], sheet, x, heading + i * (height + separator));
+            if (outlined && j == 0) outline(rows[i].back(), sheet, x, heading + i * (height + separator));
         }
     }
     return sheet;
 }
 
-Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles) {
-    return contact_sheet({columns}, titles);
+Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined) {
+    return contact_sheet({columns}, titles, outlined);
 }
 
 }  // namespace quoin::video

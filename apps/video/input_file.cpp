@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 extern "C" {
+#ifdef QUOIN_HAVE_CAMERAS
+#include <libavdevice/avdevice.h>
+#endif
 #include <libavutil/dict.h>
 }
 
@@ -18,12 +21,34 @@ extern "C" {
 
 namespace quoin::video {
 
-bool names_stream(const std::string& path) { return path == "-" || path.find("://") != path.npos; }
+bool names_camera(const std::string& path) { return path.starts_with("/dev/video"); }
+bool names_stream(const std::string& path) {
+    return path == "-" || path.find("://") != path.npos || names_camera(path);
+}
+
+namespace {
+
+/// FFmpeg's reader of cameras, for an input that names one.
+const AVInputFormat* camera_format(const std::string& path) {
+#ifdef QUOIN_HAVE_CAMERAS
+    avdevice_register_all();
+    if (const AVInputFormat* format = av_find_input_format("v4l2")) return format;
+#endif
+    throw UnreadableFile(path,
+                         fmt::format("is a camera, and this program was built without FFmpeg's libavdevice; as a pipe: "
+                                     "ffmpeg -f v4l2 -i {} -f nut - | quoin rpca -",
+                                     path));
+}
+
+}  // namespace
 
 InputFile::InputFile(const std::string& path, bool single_image) : path_(path), single_image_(single_image) {
     constexpr int buffer_bytes = 1 << 16;
     const bool stream = names_stream(path), address = stream && path != "-";
     if (!stream) file_.emplace(path);
+    const AVInputFormat* const format = single_image         ? av_find_input_format("image2")
+                                        : names_camera(path) ? camera_format(path)
+                                                             : nullptr;
     av::silence();
     av::take_message();
     AVFormatContext* demuxer = avformat_alloc_context();
@@ -45,8 +70,7 @@ InputFile::InputFile(const std::string& path, bool single_image) : path_(path), 
     if (single_image) av_dict_set(&options, "pattern_type", "none", 0);
     // frees the demuxer where it fails
     demuxer_.release();
-    const int error = avformat_open_input(&demuxer, single_image || address ? path.c_str() : nullptr,
-                                          single_image ? av_find_input_format("image2") : nullptr, &options);
+    const int error = avformat_open_input(&demuxer, single_image || address ? path.c_str() : nullptr, format, &options);
     av_dict_free(&options);
     if (error < 0) {
         throw UnreadableFile(path_, fmt::format("cannot be read as a video or an image: {}", av::reason(error)));

@@ -234,6 +234,10 @@ struct LyapunovSpectrum {
     Matrix<double> averages;
 };
 
+/// Half the width of the 95% interval of `averages(i, b)`, by the first b + 1 batches alone; of the last b that of exponent i. NaN for
+/// b < 15. O(b) flops.
+double half_width_after(const LyapunovSpectrum& spectrum, Index i, Index b);
+
 /// The first p Lyapunov exponents of `system`, λ_i = lim 1/t Σ log|r_ii|, by QR of the tangent vectors every k steps:
 ///
 ///     Z := DΦᵏ(x) Q,   x := Φᵏ(x),   Z = QR,   s_i += log|r_ii|

@@ -61,6 +61,8 @@ class _Torch(Arithmetic):
         return array.contiguous()
 
     def export(self, array: Any, stream: int) -> Any:
+        if stream == _NOTHING_TO_WAIT_FOR and not array.requires_grad and not array.is_sparse:
+            return self._torch.to_dlpack(array)  # 0.3 µs; what __dlpack__ asks of an array before takes 3 to 6
         return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:

@@ -91,7 +91,7 @@ def test_libraries_of_packages_come_before_the_systems(monkeypatch, tmp_path):
     library = tmp_path / "nvidia" / "cu13" / "lib" / "libcublas.so.13"
     library.parent.mkdir(parents=True)
     library.touch()
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     first, *others = _libraries._candidates("libcublas.so.13")
     assert first == str(library) and "libcublas.so.13" in others
 

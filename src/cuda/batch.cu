@@ -30,18 +30,6 @@ bool with_columns(Index m, Index n, Work work) {
 bool in_columns(Index m, Index n) {
     return with_columns(m, n, [](auto) {});
 }
-/// Whether the kernel that factors forms Q of so many rows too.
-template <class T>
-constexpr bool forms_q(Index rows) {
-    return rows * sizeof(T) <= 256;
-}
-/// Whether the kernel that holds m×n matrices writes what is made of their factor, Q too if `form_q`.
-template <class T>
-bool writes_outputs(Index m, Index n, bool form_q) {
-    bool writes = false;
-    with_columns(m, n, [&](auto kernel) { writes = !form_q || forms_q<T>(kernel.rows); });
-    return writes;
-}
 bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
 
 unsigned grid_of(int group, Index count) {
@@ -179,10 +167,8 @@ Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, 
         }
         with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
             constexpr int rows = Kernel::rows, group = Kernel::group;
-            auto kernel = factor_columns<T, rows, group, false>;
-            if constexpr (forms_q<T>(rows)) {
-                if (out.form_q) kernel = factor_columns<T, rows, group, true>;
-            }
+            const auto kernel =
+                out.form_q ? factor_columns<T, rows, group, true> : factor_columns<T, rows, group, false>;
             kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out,
                                                                                             first_bad);
         });
@@ -209,7 +195,7 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    if (writes_outputs<T>(m, n, form_q)) {
+    if (in_columns(m, n)) {
         const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n))};
         return factor_held<T>(ctx, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
@@ -218,13 +204,8 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
     SmallBatch all(ctx, m, n, members.count);
     const Index bad = all.factor(ctx, A, members, check_finite);
     if (bad >= 0) return bad;
-    if (all.in_strips_ && kept == Factor::VR) {
-        strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
-                          Entries<T>(ctx, other, members));
-    } else {
-        all.unpack(ctx, kept, members, B);
-        if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
-    }
+    strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
+                      Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
     if (form_q) all.form_q(ctx, members, other);
     return bad;
 }

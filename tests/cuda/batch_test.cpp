@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "batches.hpp"
@@ -147,6 +148,44 @@ TYPED_TEST(GpuBatch, RowMajorAndManyMatrices) {
                     EXPECT_NEAR(t(j, 0), 2 / squares, 50 * unit_roundoff<T>);
                 }
             }
+        }
+    }
+}
+
+/// A list in which each matrix lies before the one listed before it, aligned to its entries alone, and some are empty.
+TYPED_TEST(GpuBatch, ListsInAnyOrderOfAddresses) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    Index size = 1;
+    for (const auto& [m, n] : shapes) {
+        for (const auto& [rows, cols] : {Shape{m, n}, Shape{0, n}, Shape{m, n}}) {
+            matrices.push_back(random_normal<T>(rows, cols, static_cast<std::uint64_t>(size)));
+            size += rows * cols + 1;
+        }
+    }
+    const auto copies = this->on_gpu(matrices);
+    Batch<T, Cuda> R = qr<T>(this->gpu(), this->of(copies)).r(this->gpu());
+    Matrix<T, Cuda> memory(this->gpu(), size, 1);
+    std::vector<MatrixView<T, Cuda>> views;
+    T* end = memory.data() + size;
+    for (const auto& A : matrices) {
+        end -= A.rows() * A.cols() + 1;
+        views.emplace_back(end, A.rows(), A.cols());
+        copy_to_device<T>(this->gpu(), A.view(), views.back());
+    }
+    const BatchView<T, Cuda> list(views);
+    Batch<T, Cuda> found = qr<T>(this->gpu(), list).r(this->gpu());
+    std::vector<std::pair<Index, Index>> of_tau;
+    for (const auto& A : matrices) of_tau.emplace_back(std::min(A.rows(), A.cols()), 1);
+    Batch<T, Cuda> tau(this->gpu(), of_tau);
+    qr_lapack<T, Cuda>(this->gpu(), list, tau.view());
+    for (Index b = 0; b < std::ssize(matrices); ++b) {
+        SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, matrices[b].rows(), matrices[b].cols()));
+        const Matrix<T> expected = this->fetched(R[b]), V_R = this->fetched(views[b]);
+        EXPECT_TRUE(same_bits<T>(this->fetched(found[b]).view(), expected.view()));
+        if (V_R.rows() > 8192) continue;  // factored alone, by what Auto takes for V, tau and R
+        for (Index j = 0; j < V_R.cols(); ++j) {
+            for (Index i = 0; i <= std::min(j, V_R.rows() - 1); ++i) EXPECT_EQ(V_R(i, j), expected(i, j));
         }
     }
 }
@@ -408,7 +447,7 @@ TYPED_TEST(GpuBatch, AGraphReplaysTheSameBits) {
 
 TYPED_TEST(GpuBatch, EightThreadsWithAStreamEach) {
     using T = TypeParam;
-    constexpr Shape sizes[] = {{3, 3}, {30, 20}, {64, 32}, {100, 64}, {250, 80}, {500, 130}, {1000, 40}, {900, 20}};
+    constexpr Shape sizes[] = {{3, 3}, {30, 20}, {64, 32}, {100, 64}, {250, 80}, {500, 130}, {1000, 40}, {3000, 20}};
     std::vector<Matrix<T>> expected, found[8];
     const auto factor = [&](Context<Cuda>& ctx, const Shape& shape) {
         const auto A = copy_to_device<T>(ctx, random_normal<T>(shape.m, shape.n * 20, shape.m).view());
@@ -426,6 +465,46 @@ TYPED_TEST(GpuBatch, EightThreadsWithAStreamEach) {
     for (auto& thread : threads) thread.join();
     for (int t = 0; t < 8; ++t) {
         for (int i = 0; i < 8; ++i) EXPECT_TRUE(same_bits<T>(expected[(i + t) % 8].view(), found[t][i].view()));
+    }
+}
+
+/// Zeros, but for matrices at both ends and around entry 2³¹, in place and elsewhere. 8.6 GB each.
+class GpuLargeBatch : public OnGpuBatches<float> {};
+TEST_F(GpuLargeBatch, MoreThan2To31Entries) {
+    std::size_t free_bytes = 0, all_bytes = 0;
+    ASSERT_EQ(cudaMemGetInfo(&free_bytes, &all_bytes), cudaSuccess);
+    if (free_bytes < std::size_t{40} << 30) GTEST_SKIP() << "needs 40 GB";
+    for (const auto& [m, n] : {Shape{4, 4}, Shape{16, 8}, Shape{64, 32}, Shape{200, 100}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index each = m * n, middle = (Index(1) << 31) / each, count = middle + 5;
+        const std::vector<Index> places{0, middle - 1, middle, middle + 1, count - 1};
+        Matrix<float, Cuda> A(gpu(), m, n * count);
+        Batch<float, Cuda> tau(gpu(), n, 1, count), R(gpu(), n, n, count);
+        ASSERT_EQ(cudaMemsetAsync(A.data(), 0, static_cast<std::size_t>(each * count) * sizeof(float),
+                                  static_cast<cudaStream_t>(gpu().stream())),
+                  cudaSuccess);
+        std::vector<Matrix<float>> matrices;
+        for (const Index b : places) {
+            matrices.push_back(random_normal<float>(m, n, static_cast<std::uint64_t>(b)));
+            copy_to_device<float>(gpu(), matrices.back().view(), A.view().col_block({b * n, (b + 1) * n}));
+        }
+        const auto copies = on_gpu(matrices);
+        Batch<float, Cuda> V_R(gpu(), m, n, std::ssize(places)), t(gpu(), n, 1, std::ssize(places)),
+            expected = qr<float>(gpu(), of(copies)).r(gpu());
+        qr_lapack<float>(gpu(), of(copies), V_R.view(), t.view());
+        qr<float>(gpu(), in(A, n), BatchView<float, Cuda>(), R.view());
+        const auto found = [&](Index b) { return A.view().col_block({b * n, (b + 1) * n}); };
+        for (Index i = 0; i < std::ssize(places); ++i)
+            EXPECT_TRUE(same_bits<float>(fetched(R[places[i]]).view(), fetched(expected[i]).view())) << places[i];
+        qr_lapack<float, Cuda>(gpu(), BatchView<float, Cuda>(A.data(), m, n, m, each, count), tau.view());
+        for (Index i = 0; i < std::ssize(places); ++i) {
+            EXPECT_TRUE(same_bits<float>(fetched(found(places[i])).view(), fetched(V_R[i]).view())) << places[i];
+            EXPECT_TRUE(same_bits<float>(fetched(tau[places[i]]).view(), fetched(t[i]).view())) << places[i];
+        }
+        for (const Index b : {Index(1), middle - 2, middle + 2}) {
+            const Matrix<float> zeros = fetched(found(b));
+            EXPECT_TRUE(std::all_of(zeros.data(), zeros.data() + each, [](float x) { return x == 0; })) << b;
+        }
     }
 }
 

@@ -415,6 +415,7 @@ protected:
         options.tolerance = with.tolerance;
         options.max_iterations = with.max_iterations;
         options.max_rank = with.max_rank;
+        options.noise = with.noise;
         return options;
     }
     /// Iterations within one, the same rank, objectives to 1e-4, parts to what the residual leaves of them.
@@ -460,6 +461,27 @@ TYPED_TEST(GpuRobustPca, AlternatingDirectionsAreThoseOfTheHost) {
         this->options.route = route;
         this->expect_same(this->pursue(mix.M.view(), this->options),
                           robust_pca<T, Host>(this->host, mix.M.view(), this->for_host(this->options)));
+    }
+}
+
+TYPED_TEST(GpuRobustPca, StablePursuitsAreThoseOfTheHost) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{500, 40}, {40, 500}}) {
+        Mixture<T> mix(m, n, 3, 0.05);
+        const Matrix<T> noise = random_normal<T>(m, n, 9);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) mix.M(i, j) += T(0.02) * noise(i, j);
+        }
+        this->options.pursuit = Pursuit::Stable;
+        this->options.noise = 0.02;
+        this->options.tolerance = 1e-4;
+        for (ThresholdRoute route : {ThresholdRoute::Qr, ThresholdRoute::Gram}) {
+            SCOPED_TRACE(fmt::format("{} x {} {}", m, n, to_string(route)));
+            this->options.route = route;
+            const RobustPca<T, Cuda> f = this->pursue(mix.M.view(), this->options);
+            EXPECT_EQ(f.last.rank, 3);
+            this->expect_same(f, robust_pca<T, Host>(this->host, mix.M.view(), this->for_host(this->options)));
+        }
     }
 }
 

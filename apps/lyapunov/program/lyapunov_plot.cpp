@@ -35,6 +35,21 @@ void zero_line(plot::Figure& figure, const plot::Panel& panel) {
     figure.out("<path d=\"M{:.1f},{:.1f}H{:.1f}\" stroke=\"#666666\"/>\n", figure.left, panel.y(0), figure.right);
 }
 
+/// The 95% intervals of the averages of exponent i, from sixteen batches on.
+void band(plot::Figure& figure, const plot::Panel& panel, const LyapunovSpectrum& spectrum, Index i) {
+    const Index G = static_cast<Index>(spectrum.times.size()), first = 15, points = 32;
+    if (G <= first) return;
+    std::vector<double> times, lower, upper;
+    for (Index k = 0; k <= points; ++k) {
+        const Index b = first + k * (G - 1 - first) / points;
+        const double value = spectrum.averages(i, b), h = half_width_after(spectrum, i, b);
+        times.push_back(spectrum.times[static_cast<std::size_t>(b)]);
+        lower.push_back(std::isfinite(h) ? value - h : value);
+        upper.push_back(std::isfinite(h) ? value + h : value);
+    }
+    figure.band(panel, times, lower, upper, color_of(spectrum.exponents[static_cast<std::size_t>(i)]));
+}
+
 }  // namespace
 
 std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
@@ -50,9 +65,11 @@ std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
     figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "Lyapunov exponents", "#333333", plain);
     zero_line(figure, panel);
     figure.name_abscissa(panel, "time averaged over");
-    const Index curves = std::min(p, most);
-    for (Index c = 0; c < curves; ++c) {
-        const Index i = curves > 1 ? c * (p - 1) / (curves - 1) : 0;
+    std::vector<Index> shown;
+    for (Index c = 0, curves = std::min(p, most); c < curves; ++c)
+        shown.push_back(curves > 1 ? c * (p - 1) / (curves - 1) : 0);
+    for (const Index i : shown) band(figure, panel, spectrum, i);
+    for (const Index i : shown) {
         std::vector<double> values;
         for (std::size_t b = 0; b < spectrum.times.size(); ++b) {
             const double value = spectrum.averages(i, static_cast<Index>(b));

@@ -165,9 +165,8 @@ int main(int argc, char** argv) {
         "Principal component pursuit, min ‖L‖_* + λ‖S‖₁ with L of low rank and S sparse (Candès, Li, Ma and Wright\n"
         "2011). INPUT is the video of a fixed camera (whatever FFmpeg decodes), a folder or pattern of images, or a\n"
         "matrix (.npy, Matrix Market, CSV). Frames become columns of M in [0, 1]. DIR receives background.mp4,\n"
-        "foreground.mp4 (|S|), mask.mp4, comparison.mp4 and .png, convergence.svg, decisions.svg (rank, thresholds "
-        "and\n"
-        "seams over the frames) and report.json; for a matrix,\n"
+        "foreground.mp4 (|S|), mask.mp4, comparison.mp4 and .png (with the edge of the mask over the input),\n"
+        "convergence.svg, decisions.svg (rank, thresholds and seams over the frames) and report.json; for a matrix,\n"
         "L.npy and S.npy. quoin never replaces an input. It refuses a folder that holds an output of a run with other\n"
         "options, if this run does not write that output.",
         "quoin rpca");
@@ -240,10 +239,10 @@ int main(int argc, char** argv) {
         .add_flag(
             "--online", arguments.online,
             "Frames are separated as they come, in bounded memory: the background is a subspace that follows them.\n"
-            "So are those of INPUT - (a pipe) and of addresses, as rtsp://…, until they end or Ctrl-C. --out -\n"
-            "writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not given. With --device "
-            "cuda\n"
-            "the GPU separates a frame while the host's cores make the mask of the frame before and write it")
+            "So are those of INPUT - (a pipe), of addresses, as rtsp://…, and of cameras, as /dev/video0, until they\n"
+            "end or Ctrl-C. --out - writes the comparison as a stream that ffplay shows. --max-rank is 4 then, if not\n"
+            "given. With --device cuda the GPU separates a frame while the host's cores make the mask of the frame\n"
+            "before and write it")
         ->group(of_frames);
     command
         .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")

@@ -79,7 +79,7 @@ SeparatedFrame for_comparison(const SeparatedFrame& frame) {
 }
 
 video::Image comparison(const SeparatedFrame& frame) {
-    return video::side_by_side(columns(for_comparison(frame)), titles);
+    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true);
 }
 
 VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate)
@@ -116,7 +116,7 @@ void VideoOutputs::add(const SeparatedFrame& frame) {
 }
 
 void VideoOutputs::compare(SeparatedFrame compared) {
-    write(films_[3], video::side_by_side(columns(compared), titles));
+    write(films_[3], video::side_by_side(columns(compared), titles, /*outlined=*/true));
     if (count_++ % stride_ != 0) return;
     picked_.push_back(std::move(compared));
     if (picked_.size() <= most_rows) return;
@@ -134,7 +134,7 @@ void VideoOutputs::end_part() {
 void VideoOutputs::finish() {
     std::vector<std::vector<video::FrameView>> rows;
     std::transform(picked_.begin(), picked_.end(), std::back_inserter(rows), columns);
-    const video::Image sheet = video::contact_sheet(rows, titles);
+    const video::Image sheet = video::contact_sheet(rows, titles, /*outlined=*/true);
     video::write_png(sheet_path_, sheet.format, sheet.pixels);
     for (const Film& film : films_) {
         std::vector<std::string> parts;

@@ -32,7 +32,8 @@ void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& i
 /// The image, or where it is wider than 960 pixels a smaller one.
 video::Image for_comparison(const video::Image& image);
 SeparatedFrame for_comparison(const SeparatedFrame& frame);
-/// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each.
+/// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each; the mask's edge is drawn over
+/// the input.
 video::Image comparison(const SeparatedFrame& frame);
 
 /// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`. Until then

@@ -101,10 +101,7 @@ __global__ void __launch_bounds__(panel_threads, 1) factor_panel_block(PanelBloc
         load_column<T, R>(A + first + c * lda, size, aligned, a[s]);
     }
     for (int at = tid; at < t_width * t_width; at += panel_threads) products[at / t_width][at % t_width] = 0;
-    if (tid < 2) {
-        mailboxes[tid].open();
-        mailboxes[tid].expect(bytes);
-    }
+    if (tid < 2) mailboxes[tid].open();
     cluster.sync();
 
     // the lane speaks for this column of its warp, and adds the parts of the blocks peer, peer + group, …
@@ -112,6 +109,7 @@ __global__ void __launch_bounds__(panel_threads, 1) factor_panel_block(PanelBloc
     // C numbers of this warp to every block, and block 0's row j
     const auto exchange = [&](const T(&part)[C], const T(&top)[C]) {
         set = round % 2;
+        if (tid == 0) mailboxes[set].expect(bytes);
         constexpr int messages = slots / v_size;  // to a block
         const int to = lane / messages, from = lane % messages * v_size;
         if (to < blocks) {
@@ -126,7 +124,6 @@ __global__ void __launch_bounds__(panel_threads, 1) factor_panel_block(PanelBloc
             if (rank == 0) mailboxes[set].send(to, &tops[set][warp][from], top_v);
         }
         mailboxes[set].receive(round / 2);
-        if (tid == 0) mailboxes[set].expect(bytes);
         ++round;
     };
     const auto above = [&](int j, int r) { return rank == 0 && r < v_size && lane * v_size + r <= j; };
