@@ -18,7 +18,7 @@ Index ceil_div(Index n, Index by) { return (n + by - 1) / by; }
 /// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, in as many waves as its blocks need. Parts
 /// are written and read at 4 TB/s, in which time of a tile 3.6 MB go by.
 Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
-    constexpr Index fill = 4, most_parts = 8;
+    constexpr Index fill = 4, most_parts = 16;
     constexpr double tile_time_bytes = 3.6e6;
     const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, corrected::p_block);
     Index best = tiles;
@@ -53,7 +53,7 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
     return {X.data, X.n, X.K, largest};
 }
 
-void multiply_corrected(Context<Cuda>& ctx, float factor, const SplitMatrix& X, MatrixView<const float, Cuda> B,
+void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<const float, Cuda> B,
                         MatrixView<float, Cuda> C) {
     const Image image{X.data, X.n, X.K};
     const Index each = tiles_of_part(ctx, image, B.cols), parts = ceil_div(image.col_blocks(), each);
@@ -65,9 +65,7 @@ void multiply_corrected(Context<Cuda>& ctx, float factor, const SplitMatrix& X, 
     const LaunchShape shape{dim3(static_cast<unsigned>(image.row_blocks() * ceil_div(B.cols, corrected::p_block)), 1,
                                  static_cast<unsigned>(parts)),
                             dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
-    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, static_cast<const unsigned*>(nullptr), factor, each,
-                 to),
-          "corrected_product");
+    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product");
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }
 

@@ -20,9 +20,9 @@ struct SplitMatrix {
 SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
                          MatrixView<const float, Cuda> A, const unsigned* largest);
 
-/// C := factor X B for B K×p with entries of at most 2√2. Operands are known to 2⁻²³ and 2⁻³⁹ of the largest. The tensor cores cut off
+/// C := X B for B K×p with entries of at most 2√2. Operands are known to 2⁻²³ and 2⁻³⁹ of the largest. The tensor cores cut off
 /// three sums for every 16 terms, in sums of 64, which f32 adds: these are too small by up to 4 ulp, where nothing cancels. 6nKp flops of f16.
-void multiply_corrected(Context<Cuda>& ctx, float factor, const SplitMatrix& X, MatrixView<const float, Cuda> B,
+void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<const float, Cuda> B,
                         MatrixView<float, Cuda> C);
 
 }  // namespace quoin::cuda

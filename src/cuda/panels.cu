@@ -3,6 +3,8 @@
 // those of its blocks by VᵀV. Updates beyond the panel are GEMMs with a copy
 // of V that holds its unit triangle, so that V stays as it is.
 
+#include <optional>
+
 #include "cuda/batch_strips.hpp"
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
@@ -159,6 +161,13 @@ void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, Matrix
         if (const Index first = whole * 2 * width; k - first > width) join(first, k - first - width, 1);
     }
 }
+/// Whether H of k reflectors is applied to p columns by halves.
+bool applies_by_halves(Arithmetic arithmetic, Index k, Index p) {
+    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_corrected_cols(k);
+}
+
+/// Columns from which on VᵀV of what is below the triangle is a corrected product.
+constexpr Index least_corrected_gram = 256;
 /// G := VᵀV of V's unit triangle and what is below it.
 template <class T>
 void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
@@ -166,8 +175,17 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(k, k);
     copy_unit_lower<T>(ctx, V.row_block({0, k}), L);
-    multiply_transposed<T>(ctx, L, L, G);
-    if (const auto rest = V.row_block({k, V.rows}); rest.rows > 0) multiply_transposed<T>(ctx, rest, rest, G, true);
+    const auto rest = V.row_block({k, V.rows});
+    const auto multiply_rest = [&] {
+        if constexpr (std::is_same_v<T, float>) {
+            if (k >= least_corrected_gram) {
+                return multiply_corrected(ctx, split_matrix(ctx, frame, Op::Transpose, false, rest, nullptr), rest, G);
+            }
+        }
+        multiply_transposed<T>(ctx, rest, rest, G);
+    };
+    if (rest.rows > 0) multiply_rest();
+    multiply_transposed<T>(ctx, L, L, G, rest.rows > 0);
 }
 
 /// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
@@ -225,8 +243,9 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
     if constexpr (std::is_same_v<T, float>) {
-        if (arithmetic == Arithmetic::Corrected && k % 8 == 0 && C.cols >= Tuned::least_corrected_cols(k)) {
-            return apply_by_halves(ctx, op, V, Tf, C);
+        if (applies_by_halves(arithmetic, k, C.cols)) {
+            Arena::Frame frame(ctx);
+            return apply_by_halves(ctx, split_reflectors(ctx, frame, op, V, Tf), C);
         }
     }
     if (k <= t_width && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
@@ -267,13 +286,20 @@ template <class T, class D>
 void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
                            FullTStep<T, D> step, Arithmetic arithmetic) {
     const Index k = V.cols, next = next_Tf.cols;
-    const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
-        if (step.S.data) {
-            apply_and_extend<T>(ctx, V, Tf, columns, also);
-        } else {
-            const Span span(ctx, "update");
-            apply_panel<T>(ctx, Op::Transpose, V, Tf, columns, arithmetic);
+    Arena::Frame frame(ctx);
+    std::optional<SplitReflectors> split;  // once for both updates
+    if constexpr (std::is_same_v<T, float>) {
+        if (!step.S.data && applies_by_halves(arithmetic, k, C.cols)) {
+            split = split_reflectors(ctx, frame, Op::Transpose, V, Tf);
         }
+    }
+    const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
+        if (step.S.data) return apply_and_extend<T>(ctx, V, Tf, columns, also);
+        const Span span(ctx, "update");
+        if constexpr (std::is_same_v<T, float>) {
+            if (split) return apply_by_halves(ctx, *split, columns);
+        }
+        apply_panel<T>(ctx, Op::Transpose, V, Tf, columns, arithmetic);
     };
     apply(C.col_block({0, next}), {step.S, {}, {}});
     Context<Cuda>& side = side_stream(ctx);

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "cuda/blas.hpp"
-#include "cuda/corrected_product.hpp"
 #include "cuda/kernels/split_halves.cuh"
 #include "cuda/sum_parts.hpp"
 #include "cuda/tuning.hpp"
@@ -317,30 +316,36 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     return true;
 }
 
-void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf,
-                     MatrixView<float, Cuda> C) {
+SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
+                                 MatrixView<const float, Cuda> Tf) {
+    const Index k = V.cols, ld = round_up(V.rows, 8);
+    const Runs side(k, k, 8);
+    __half* const V_sides = frame.take<__half>(ld * 3 * k);
+    make_halves<true>(ctx, Form(Arithmetic::Corrected), V, LowSlot::First, nullptr, {nullptr, side, V_sides, side, ld});
+    return {split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
+            split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf)), V_sides, ld};
+}
+
+void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C) {
     const Form form(Arithmetic::Corrected);
-    const Index m = V.rows, k = V.cols, ldv = round_up(m, 8), width = columns_at_a_time(3 * k, C.cols);
+    const Index k = H.T.n, width = columns_at_a_time(3 * k, C.cols);
     const Runs side(k, k, 8);
     Arena::Frame frame(ctx);
-    const SplitMatrix V_transposed = split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
-                      T = split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf));
-    __half *const V_sides = frame.take<__half>(ldv * 3 * k), *const TW_sides = frame.take<__half>(3 * k * width);
+    __half* const TW_sides = frame.take<__half>(3 * k * width);
     const auto W_all = frame.matrix<float>(k, width), TW_all = frame.matrix<float>(k, width);
-    make_halves<true>(ctx, form, V, LowSlot::First, nullptr, {nullptr, side, V_sides, side, ldv});
     for (Index j = 0; j < C.cols; j += width) {
         const Range cols{0, std::min(width, C.cols - j)};
         const auto C_j = C.col_block({j, j + cols.end}), W = W_all.col_block(cols), TW = TW_all.col_block(cols);
         // W = VᵀC, |w_ij| <= ‖v_i‖‖c_j‖ <= 2√2;  C −= V op(T) W
-        multiply_corrected(ctx, 1, V_transposed, C_j, W);
-        multiply_corrected(ctx, 1, T, W, TW);
+        multiply_corrected(ctx, H.V_transposed, C_j, W);
+        multiply_corrected(ctx, H.T, W, TW);
         Arena::Frame inner(ctx);
         const unsigned* const largest = find_largest(ctx, inner, TW);
         make_halves(ctx, form, TW, LowSlot::Second, largest, {TW_sides, side});
-        subtract_sides(ctx, form, form.slots, side, V_sides, ldv, TW_sides, Scalars(ctx, inner, nullptr, largest, -1),
-                       C_j);
+        subtract_sides(ctx, form, form.slots, side, H.V_sides, H.ld, TW_sides,
+                       Scalars(ctx, inner, nullptr, largest, -1), C_j);
     }
-    ctx.state().add_flops(4.0 * m * k * C.cols);
+    ctx.state().add_flops(4.0 * C.rows * k * C.cols);
 }
 
 }  // namespace cuda

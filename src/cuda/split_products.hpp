@@ -2,6 +2,7 @@
 
 // Products of f32 on the tensor cores of 16 bits: at f32's accuracy, or with rounded operands.
 
+#include "cuda/corrected_product.hpp"
 #include "cuda/device.hpp"
 
 namespace quoin::cuda {
@@ -32,15 +33,22 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
 bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
                        MatrixView<float, Cuda> W, MatrixView<float, Cuda> S);
 
-/// C := op(H) C for H = I − V T Vᵀ, V's unit triangle implied, where the columns of C have norms up to 2 (up to a rounding
-/// error of each update): VᵀC and V (T VᵀC) as three products of f16 each, added in f32. V.cols is a multiple of 8.
+/// H = I − V T Vᵀ, or its transpose, V's unit triangle implied, as products by halves take it. In a frame's memory, 10 bytes an entry of V.
+struct SplitReflectors {
+    SplitMatrix V_transposed, T;
+    const __half* V_sides;
+    Index ld;  ///< of V_sides
+};
+/// V.cols is a multiple of 8.
+SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
+                                 MatrixView<const float, Cuda> Tf);
+
+/// C := op(H) C, where the columns of C have norms up to 2 (up to a rounding error of each update): VᵀC, T VᵀC and V (T VᵀC) as three
+/// products of f16 each, added in f32.
 ///
 /// The operands are known to 2u, u = 2⁻²⁴, and 2⁻³⁹. The tensor cores cut sums off instead of rounding them, which makes them
-/// too small by about 16u in VᵀC (24 steps of 16 rows, an ulp at most each, two thirds of the sum on the average), and by
-/// less in the update up to 256 columns: ‖error‖ is up to 16u‖C‖ a column above that of products in f32, and measured beside
-/// that; with 1024 columns, and a C whose products do not cancel, it is 45u where f32 leaves 9u. 4mnp flops counted, 12mnp done
-/// in f16.
-void apply_by_halves(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf,
-                     MatrixView<float, Cuda> C);
+/// too small by about 6u in VᵀC and T W (corrected_product.hpp), and by less in the update up to 256 columns; with 1024 columns, and a C
+/// whose products do not cancel, ‖error‖ is 45u where f32 leaves 9u. 4mnp flops counted, 12mnp done in f16.
+void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C);
 
 }  // namespace quoin::cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-// C := α X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
+// C := X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
 //
 //   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
 //                      before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
@@ -146,13 +146,13 @@ __device__ __forceinline__ void copy_tiles(Shared& s, const __half* from, int co
     }
 }
 
-/// C := factor X B. `largest_x`, `largest_b`: by which the operands were and are scaled (exponent_of_scale). With several parts each block
+/// C := X B, |b_ij| <= 2√2. `largest`: by which X was scaled (exponent_of_scale). With several parts each block
 /// has `tiles_each` tiles of X's columns, and each part a C of its own, behind the one before. Blocks that share columns of B follow each
 /// other. `aligned`: columns of B are at multiples of 16 bytes.
 template <bool aligned>
 __global__ void __launch_bounds__(threads, 1)
-    corrected_product(Image X, const unsigned* largest_x, MatrixView<const float, Cuda> B, const unsigned* largest_b,
-                      float factor, Index tiles_each, MatrixView<float, Cuda> C) {
+    corrected_product(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
+                      MatrixView<float, Cuda> C) {
     extern __shared__ char memory[];
     auto& s = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) /
                                          tile_alignment * tile_alignment);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads, 1)
     const float* const from = B.data + first * tile_cols + 4 * q;
     const float* const column[2] = {from + min(p[0], B.cols - 1) * B.ld, from + min(p[1], B.cols - 1) * B.ld};
     const int rows = static_cast<int>(min(B.rows - first * tile_cols, Index(count) * tile_cols));
-    const float scale = scalbnf(1.0f, exponent_of_scale(largest_b));
+    constexpr float scale = 1 << split_exponent;
     float d[64], sums[64] = {}, next[2][steps][4];
     unsigned hi[steps][4], lo[steps][4];
     const auto load = [&](int i) {
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(threads, 1)
         commit_products();
     }
     wait_for_products();
-    const float alpha = scalbnf(factor, -exponent_of_scale(largest_x) - exponent_of_scale(largest_b));
+    const float alpha = scalbnf(1 / scale, -exponent_of_scale(largest));
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         if (p[h] >= C.cols) continue;
