@@ -18,7 +18,11 @@ struct TallReflector {
                   MatrixView<const T> S = {})
         : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(chunks_of_product(V.rows, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
-        if (p >= V.cols && columns_collide(V.ld)) V_ = apart(ctx, frame, V);
+        if (V.rows <= Tuning<Host>::most_short_rows && p >= Tuning<Host>::least_short_cols && !S.data) {
+            lay_out_short(frame);
+        } else if (p >= V.cols && columns_collide(V.ld)) {
+            V_ = apart(ctx, frame, V);
+        }
     }
 
     /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c.
@@ -63,6 +67,7 @@ struct TallReflector {
     /// C := op(H) C for one tile of columns, by one core, and T₁₂ for it. `buffer` holds `work()` elements.
     void apply(Op op, MatrixView<T> C, T* buffer, MatrixView<T> T12 = {}) const {
         T *TW = buffer, *W = TW + V_.cols * C.cols;
+        if (Vt_) return apply_short(op, C, TW, W);
         inner_pairwise({0, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(chunks.count)))}, C, W);
         extend_t(W, T12);
         multiply(op, C.cols, W, TW);
@@ -73,6 +78,29 @@ struct TallReflector {
     }
 
 private:
+    /// V with its ones and zeros, Vᵀ and Tᵀ, contiguous.
+    void lay_out_short(Arena::Frame& frame) {
+        const Index m = V_.rows, k = V_.cols;
+        T *V = frame.take<T>(m * k), *Tt = frame.take<T>(k * k);
+        Vt_ = frame.take<T>(k * m);
+        copy_block(k, k, L_, k, V, m);
+        copy_block(m - k, k, V_.at(k, 0), V_.ld, V + k, m);
+        transpose_block(m, k, V, m, Vt_, k);
+        transpose_block(k, k, Tf_.data, Tf_.ld, Tt, k);
+        V_ = {V, m, k};
+        Tt_ = Tt;
+    }
+    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers.
+    void apply_short(Op op, MatrixView<T> C, T* TW, T* W) const {
+        const Index m = V_.rows, k = V_.cols, p = C.cols;
+        const bool transpose = op == Op::Transpose;
+        // W = −VᵀC;  TW = −op(T) W;  C −= V TW
+        fill_zero(k, p, W, k);
+        kernels<T>().outer(k, p, m, Vt_, k, C.data, C.ld, W, k);
+        fill_zero(k, p, TW, k);
+        kernels<T>().outer(k, p, k, transpose ? Tt_ : Tf_.data, transpose ? k : Tf_.ld, W, k, TW, k);
+        kernels<T>().outer(m, p, k, V_.data, m, TW, k, C.data, C.ld);
+    }
     /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
     /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
     static bool columns_collide(Index ld) {
@@ -104,6 +132,7 @@ private:
 
     MatrixView<const T> V_, Tf_, S_;
     T* L_;
+    T *Vt_ = nullptr, *Tt_ = nullptr;  // of few rows
 
 public:
     RowChunks chunks;
@@ -134,30 +163,24 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
     if (count == 1 || tiles >= 2 * ctx.threads()) {
-        ThreadBuffers<T> buffers(frame, ctx.threads(), H.work());
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index tile = 0; tile < tiles; ++tile) {
-            H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile));
-        }
+        const int threads = team(ctx, flops);
+        ThreadBuffers<T> buffers(frame, threads, H.work());
+        for_tasks(threads, tiles,
+                  [&](Index tile) { H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile)); });
     } else {
         // The sums over rows are the same, chunk by chunk, as in TallReflector::apply; only who adds them differs.
         T *parts = frame.take<T>(count * k * p), *W = frame.take<T>(k * p), *TW = frame.take<T>(k * p);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index c = 0; c < count; ++c) {
-            for (Index tile = 0; tile < tiles; ++tile) {
-                const auto C_tile = tile_of(C, tile);
-                T* part = parts + (c * p + tile * tile_cols) * k;
-                std::fill_n(part, k * C_tile.cols, T(0));
-                H.inner(c, C_tile, part);
-            }
-        }
+        for_tasks(team(ctx, flops), count, tiles, [&](Index c, Index tile) {
+            const auto C_tile = tile_of(C, tile);
+            T* part = parts + (c * p + tile * tile_cols) * k;
+            std::fill_n(part, k * C_tile.cols, T(0));
+            H.inner(c, C_tile, part);
+        });
         sum_parts(ctx, k, p, count, parts, W, k);
         for (Index tile = 0; tile < tiles; ++tile) H.extend_t(W + tile * tile_cols * k, rows_of_tile(T12, tile));
         H.multiply(op, p, W, TW);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index c = 0; c < count; ++c) {
-            for (Index tile = 0; tile < tiles; ++tile) H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile));
-        }
+        for_tasks(team(ctx, flops), count, tiles,
+                  [&](Index c, Index tile) { H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile)); });
     }
     ctx.state().add_flops(flops);
 }
@@ -203,24 +226,31 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     const double flops = 4.0 * V.rows * k * (C.cols + step.S1.cols) + 3.0 * (C.rows - k) * next * next;
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, C.cols + step.S1.cols, V, Tf, step.S);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(H.work(), factor_work(next)));
-#pragma omp parallel num_threads(team(ctx, flops))
-    {
-#pragma omp single nowait
-        {
-            for (Index tile = 0; tile < tile_count(next); ++tile) {
-                H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
-            }
-            factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), factor_work(next)));
+    const auto factor_next = [&] {
+        for (Index tile = 0; tile < tile_count(next); ++tile) {
+            H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
         }
+        factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+    };
+    const auto update = [&](Index tile) {
+        if (tile < rest) {
+            H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
+        } else {
+            H.apply(Op::Transpose, tile_of(step.S1, tile - rest), buffers.mine(), rows_of_tile(step.T12, tile - rest));
+        }
+    };
+    if (threads == 1) {
+        factor_next();
+        for_tasks(threads, tiles, update);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp single nowait
+            factor_next();
 #pragma omp for schedule(dynamic, 1) nowait
-        for (Index tile = 0; tile < tiles; ++tile) {
-            if (tile < rest) {
-                H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
-            } else {
-                H.apply(Op::Transpose, tile_of(step.S1, tile - rest), buffers.mine(),
-                        rows_of_tile(step.T12, tile - rest));
-            }
+            for (Index tile = 0; tile < tiles; ++tile) update(tile);
         }
     }
     ctx.state().add_flops(flops);
@@ -243,15 +273,15 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     for (Index j = 0; j < k; ++j) A(j, j) = 1;
     kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
     const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
-    ThreadBuffers<T> buffers(frame, ctx.threads(), block_rows<T> * k);
-#pragma omp parallel for schedule(static) num_threads(team(ctx, flops))
-    for (Index b = 0; b < blocks; ++b) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, block_rows<T> * k);
+    for_parts(threads, blocks, [&](Index b) {
         const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);
         T* V2 = buffers.mine();
         copy_block(h, k, A.at(row, 0), A.ld, V2, h);
         fill_zero(h, k, A.at(row, 0), A.ld);
         kernels<T>().outer(h, k, k, V2, h, M, k, A.at(row, 0), A.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -264,8 +294,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     const RowChunks chunks = chunks_of_product(V.rows, k);
     T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
     copy_unit_lower(k, V.data, V.ld, L, k);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) {
+    for_tasks(team(ctx, flops), chunks.count, [&](Index c) {
         T* part = parts + c * k * k;
         std::fill_n(part, k * k, T(0));
         Range r = chunks[c];
@@ -276,7 +305,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
         for (Index i = r.begin; i < r.end; i += gram_rows<T>) {
             kernels<T>().inner_upper(k, std::min(gram_rows<T>, r.end - i), V.at(i, 0), V.ld, part, k);
         }
-    }
+    });
     sum_parts(ctx, k, k, chunks.count, parts, G, k);
     compact_wy_from_gram<T>(ctx, {G, k, k}, tau, Tf);
     ctx.state().add_flops(flops);
