@@ -44,7 +44,8 @@ public:
         }
         for (const DType dtype : arguments_.dtypes_or({DType::F32, DType::F64}))
             for (const Shape shape : shapes)
-                for (const Operation operation : {Operation::ROnly, Operation::Geqrf, Operation::ThinQr, Operation::Factor})
+                for (const Operation operation :
+                     {Operation::ROnly, Operation::Geqrf, Operation::ThinQr, Operation::Factor})
                     with_dtype(dtype, [&]<class T>(T) { measure<T>(shape, operation); });
         summarise();
     }

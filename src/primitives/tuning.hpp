@@ -20,8 +20,7 @@ struct StepTimes {
     StepTime gram;                     ///< AᵀA, mn² flops
     StepTime solve;                    ///< A R⁻¹, mn²
     StepTime square;                   ///< chol(G), its condition and R₂R₁, n³, and n² entries
-    StepTime reconstruct;              ///< V from Q, mn²
-    StepTime signed_lu;                ///< LU and T of its top, n³, and n² entries
+    StepTime signed_lu;                ///< LU of Q's top, and T, n³, and n² entries
     StepTime leaf;                     ///< the leaves of a tree, 2mn²
     StepTime node;                     ///< [R; R] of a tree, (2/3)n³, and n² entries
     StepTime form;                     ///< Q of leaves and panels, 2mn²
