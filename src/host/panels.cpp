@@ -66,40 +66,60 @@ struct TallReflector {
     }
     /// C := op(H) C for one tile of columns, by one core, and T₁₂ for it. `buffer` holds `work()` elements.
     void apply(Op op, MatrixView<T> C, T* buffer, MatrixView<T> T12 = {}) const {
+        if (Vt_) return apply_short(op, C, buffer);
         T *TW = buffer, *W = TW + V_.cols * C.cols;
-        if (Vt_) return apply_short(op, C, TW, W);
         inner_pairwise({0, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(chunks.count)))}, C, W);
         extend_t(W, T12);
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
     Index work() const {
+        if (Vt_) return (2 * Tf_.ld + V_.ld) * tile_cols;
         return (2 + std::bit_width(static_cast<std::uint64_t>(chunks.count - 1))) * V_.cols * tile_cols;
     }
 
 private:
-    /// V with its ones and zeros, Vᵀ and Tᵀ, contiguous.
-    void lay_out_short(Arena::Frame& frame) {
-        const Index m = V_.rows, k = V_.cols;
-        T *V = frame.take<T>(m * k), *Tt = frame.take<T>(k * k);
-        Vt_ = frame.take<T>(k * m);
-        copy_block(k, k, L_, k, V, m);
-        copy_block(m - k, k, V_.at(k, 0), V_.ld, V + k, m);
-        transpose_block(m, k, V, m, Vt_, k);
-        transpose_block(k, k, Tf_.data, Tf_.ld, Tt, k);
-        V_ = {V, m, k};
-        Tt_ = Tt;
+    /// Rows in whole vector registers, the last ones zeros.
+    static Index padded(Index rows) {
+        constexpr Index whole = 64 / sizeof(T);
+        return (rows + whole - 1) / whole * whole;
     }
-    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers.
-    void apply_short(Op op, MatrixView<T> C, T* TW, T* W) const {
-        const Index m = V_.rows, k = V_.cols, p = C.cols;
-        const bool transpose = op == Op::Transpose;
+    /// V with its ones and zeros, Vᵀ, T and Tᵀ, all padded.
+    void lay_out_short(Arena::Frame& frame) {
+        const Index m = V_.rows, k = V_.cols, mp = padded(m), kp = padded(k);
+        T *V = frame.take<T>(mp * k), *Tp = frame.take<T>(kp * k);
+        Vt_ = frame.take<T>(kp * m);
+        Tt_ = frame.take<T>(kp * k);
+        fill_zero(mp - m, k, V + m, mp);
+        fill_zero(kp - k, k, Tp + k, kp);
+        fill_zero(kp - k, m, Vt_ + k, kp);
+        fill_zero(kp - k, k, Tt_ + k, kp);
+        copy_block(k, k, L_, k, V, mp);
+        copy_block(m - k, k, V_.at(k, 0), V_.ld, V + k, mp);
+        copy_block(k, k, Tf_.data, Tf_.ld, Tp, kp);
+        transpose_block(m, k, V, mp, Vt_, kp);
+        transpose_block(k, k, Tp, kp, Tt_, kp);
+        V_ = {V, m, k, mp};
+        Tf_ = {Tp, k, k, kp};
+    }
+    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers. From a copy of C where its
+    /// columns end in a part of a register.
+    void apply_short(Op op, MatrixView<T> C, T* buffer) const {
+        const Index m = V_.rows, k = V_.cols, p = C.cols, kp = Tf_.ld;
+        const bool copied = m % (32 / Index{sizeof(T)}) != 0;
+        T *W = buffer, *TW = W + kp * p;
+        MatrixView<T> B = C;
+        fill_zero(kp, p, W, kp);
+        fill_zero(kp, p, TW, kp);
+        if (copied) {
+            B = {TW + kp * p, V_.ld, p};
+            for (Index j = 0; j < p; ++j) std::fill(std::copy_n(C.at(0, j), m, B.at(0, j)), B.at(B.rows, j), T(0));
+        }
         // W = −VᵀC;  TW = −op(T) W;  C −= V TW
-        fill_zero(k, p, W, k);
-        kernels<T>().outer(k, p, m, Vt_, k, C.data, C.ld, W, k);
-        fill_zero(k, p, TW, k);
-        kernels<T>().outer(k, p, k, transpose ? Tt_ : Tf_.data, transpose ? k : Tf_.ld, W, k, TW, k);
-        kernels<T>().outer(m, p, k, V_.data, m, TW, k, C.data, C.ld);
+        kernels<T>().outer(kp, p, m, Vt_, kp, B.data, B.ld, W, kp);
+        kernels<T>().outer(kp, p, k, op == Op::Transpose ? Tt_ : Tf_.data, kp, W, kp, TW, kp);
+        kernels<T>().outer(B.rows, p, k, V_.data, V_.ld, TW, kp, B.data, B.ld);
+        if (copied) copy_block(m, p, B.data, B.ld, C.data, C.ld);
     }
     /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
     /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
