@@ -5,38 +5,38 @@ namespace quoin {
 namespace {
 
 // By least squares of relative errors. With AVX2: R, V tau R, Q and R, and QᵀC of 50 shapes by each method, 9×2 to 300 000×3 to 5000×420,
-// the fastest of a fifth of a second on one core of an AMD EPYC 7003; half of the modelled times are within 9% of the measured ones.
+// the fastest of a fifth of a second on one core of an AMD EPYC 7003; half of the modelled times are within 8% of the measured ones.
 // With AVX-512: bench/results/xeon_regret.csv, two cores, whose times are taken as 1.8 times those of one; half are within 15%. The times
-// of calls and columns are those of AVX2. Narrower registers take the times of AVX2.
+// of calls and columns are those of AVX2, and A R⁻¹ has its share of what it saved in place since. Narrower registers take the times of AVX2.
 
-constexpr StepTimes avx2_f64 = {.gram = {0.028, 0},
-                                .solve = {0.032, 0.74},
-                                .square = {0.016, 4.4, 68},
-                                .signed_lu = {0.059, 24},
-                                .leaf = {0.026, 1.3, 290},
+constexpr StepTimes avx2_f64 = {.gram = {0.034, 0.27},
+                                .solve = {0.019, 0.081},
+                                .square = {0.033, 3, 100},
+                                .signed_lu = {0.11, 22},
+                                .leaf = {0.026, 1.5, 280},
                                 .node = {0, 5.1},
-                                .form = {0.033, 0.87},
-                                .tree_update = {0.028, 0.57},
-                                .panel = {0.025, 0.4, 320},
-                                .update = {0.027, 0.43},
-                                .scan = 0.87,
-                                .call = 400,
-                                .certificate = 680};
-constexpr StepTimes avx2_f32 = {.gram = {0.043, 0.29},
-                                .solve = {0.011, 0.4},
-                                .square = {0.0082, 7.2, 360},
-                                .signed_lu = {0.046, 24},
-                                .leaf = {0.015, 0.55, 520},
+                                .form = {0.034, 0.68},
+                                .tree_update = {0.028, 0.54},
+                                .panel = {0.027, 0.5, 280},
+                                .update = {0.026, 0.36},
+                                .scan = 0.69,
+                                .call = 480,
+                                .certificate = 480};
+constexpr StepTimes avx2_f32 = {.gram = {0.043, 0.26},
+                                .solve = {0.0086, 0.11},
+                                .square = {0.012, 6.9, 380},
+                                .signed_lu = {0.073, 24},
+                                .leaf = {0.015, 0.58, 520},
                                 .node = {0, 0},
-                                .form = {0.018, 0.37},
-                                .tree_update = {0.014, 0.27},
-                                .panel = {0.016, 0.09, 520},
-                                .update = {0.012, 0.26},
-                                .scan = 0.38,
+                                .form = {0.019, 0.29},
+                                .tree_update = {0.014, 0.25},
+                                .panel = {0.015, 0.17, 500},
+                                .update = {0.013, 0.19},
+                                .scan = 0.37,
                                 .call = 0,
-                                .certificate = 600};
+                                .certificate = 610};
 constexpr StepTimes avx512_f64 = {.gram = {0.013, 0.065},
-                                  .solve = {0.014, 0.98},
+                                  .solve = {0.014, 0.34},
                                   .square = {0, 24, 130},
                                   .signed_lu = {0.023, 52},
                                   .leaf = {0.02, 1.4, 270},
@@ -49,7 +49,7 @@ constexpr StepTimes avx512_f64 = {.gram = {0.013, 0.065},
                                   .call = 540,
                                   .certificate = 720};
 constexpr StepTimes avx512_f32 = {.gram = {0.022, 0.58},
-                                  .solve = {0.0085, 0.45},
+                                  .solve = {0.0085, 0.16},
                                   .square = {0, 36, 360},
                                   .signed_lu = {0, 42},
                                   .leaf = {0.012, 0.55, 450},

@@ -20,7 +20,7 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
-/// Whether a block of A is used where it lies: its columns do not evict each other, being few or at different places of a page.
+/// Whether a block of A, or of X, is used where it lies: its columns do not evict each other, being few or at different places of a page.
 template <class T>
 bool used_in_place(MatrixView<const T> A) {
     constexpr Index page_bytes = 4096;
@@ -47,10 +47,10 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
-    const bool direct = factors.empty() && !X.data && used_in_place<T>(A);
+    const bool in_place = X.data && used_in_place<T>(X), direct = factors.empty() && !X.data && used_in_place<T>(A);
     T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
     const int threads = team(ctx, flops);
-    ThreadBuffers<T> buffers(frame, threads, direct ? 0 : h_max * n);
+    ThreadBuffers<T> buffers(frame, threads, direct || in_place ? 0 : h_max * n);
     for_tasks(threads, chunks.count, [&](Index c) {
         T* part = G.data ? parts + c * n * n : nullptr;
         if (G.data) std::fill_n(part, n * n, T(0));
@@ -59,7 +59,13 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
             const Index h = std::min(h_max, r.end - i);
             const T* block = A.at(i, 0);
             Index ld = A.ld;
-            if (!direct) {
+            if (in_place) {
+                T* const x = X.at(i, 0);
+                if (X.data != A.data) copy_block(h, n, block, ld, x, X.ld);
+                for (const auto& R : factors) solve_block(h, n, x, X.ld, R);
+                block = x;
+                ld = X.ld;
+            } else if (!direct) {
                 T* copy = buffers.mine();
                 copy_block(h, n, block, ld, copy, h);
                 for (const auto& R : factors) solve_block(h, n, copy, h, R);
