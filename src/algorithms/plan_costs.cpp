@@ -115,6 +115,8 @@ double time_of_cholesky(const Plan& plan, const StepTimes& t, double m, double n
     const double one = t.gram(m * n * n, m * n) + t.square(n * n * n, n * n, n);
     return plan.element_bytes == 4 ? one : 2 * one + t.solve(m * n * n, m * n);
 }
+/// The LU of a reconstruction, and T. Its n×n steps have a fixed time too: twice that of a certificate.
+double time_of_lu(const StepTimes& t, double n) { return 2 * t.certificate + t.signed_lu(n * n * n, n * n); }
 
 /// Panels of a plan by blocked Householder or by trees.
 double time_of_panels(const Plan& plan, const StepTimes& t) {
@@ -135,7 +137,7 @@ double time_of_panels(const Plan& plan, const StepTimes& t) {
             one += idle * t.leaf(2 * m * w * w, m * w) + t.leaf(0, 0, (number(tree.leaf_count()) + nodes) * w) +
                    t.node(2.0 / 3 * nodes * w * w * w, nodes * w * w);
         } else if (is_tall_panel(plan, tree.rows)) {
-            one += time_of_cholesky(plan, t, m, w) + t.solve(m * w * w, m * w) + t.signed_lu(w * w * w, w * w);
+            one += t.certificate + time_of_cholesky(plan, t, m, w) + t.solve(m * w * w, m * w) + time_of_lu(t, w);
         } else {
             one += t.panel(3 * m * w * w, m * w, w);
         }
@@ -154,10 +156,11 @@ double modelled_time(const Plan& plan, const StepTimes& t) {
     if (!is_cholesky(plan.method)) return t.call + t.scan * m * n + time_of_panels(plan, t);
     double time = t.call + t.certificate + time_of_cholesky(plan, t, m, n);
     if (plan.q != QForm::None) time += t.solve(m * n * n, m * n);
-    if (plan.q == QForm::Reflectors) time += t.signed_lu(n * n * n, n * n);
+    if (plan.q == QForm::Reflectors) time += time_of_lu(t, n);
     // Q's top block is factored, and C multiplied by Y and Yᵀ
     if (plan.q == QForm::Any)
-        time += t.square(4 * n * n * n, 4 * n * n) + t.update(4 * m * n * columns_of_c(plan), m * n);
+        time +=
+            3 * t.certificate + t.square(4 * n * n * n, 4 * n * n) + t.update(4 * m * n * columns_of_c(plan), m * n);
     return time;
 }
 
