@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "bench.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
@@ -36,12 +39,21 @@ void on_either_device(const BenchArguments& arguments, Run&& run) {
 #endif
 }
 
-/// Seconds of work on the context's device.
+/// Seconds for which the calling thread had a core.
+inline double thread_seconds() {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+/// Seconds of work on the context's device. Of one thread, beyond what the clock itself takes, those in which it had its core: other
+/// programs do not add theirs.
 template <class Work>
-double seconds_of(Context<Host>&, Work&& work) {
+double seconds_of(Context<Host>& ctx, Work&& work) {
+    const double busy = thread_seconds();
     const Stopwatch watch;
     work();
-    return watch.seconds();
+    const double seconds = watch.seconds();
+    return ctx.threads() == 1 && seconds > 1e-4 ? std::min(seconds, thread_seconds() - busy) : seconds;
 }
 /// Standard normal entries.
 template <class T>

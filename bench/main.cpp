@@ -171,8 +171,10 @@ const Study regret = {
     "regret",
     "Time the method that Quoin chooses against its other methods, over shapes at random.\n\n"
     "Rows from 32 to 10 000 000, columns from 2 to 20 000, as far as one run takes about a second. R alone, V, tau\n"
-    "and R, and Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER. Printed are the cases\n"
-    "in which the choice is more than 10% behind the best or behind the reference; --csv has all.",
+    "and R, Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER, and R and QᵀC (factor)\n"
+    "by the methods. The fastest of several runs counts; with --threads 1 the time for which the thread had its\n"
+    "core. Printed are the cases in which the choice is more than 10% behind the best or behind the reference;\n"
+    "--csv has all.",
     Shapes | Types | AnyDevice | References | Csv | Draws, bench_regret};
 
 const Study ranks = {

@@ -44,7 +44,8 @@ public:
         }
         for (const DType dtype : arguments_.dtypes_or({DType::F32, DType::F64}))
             for (const Shape shape : shapes)
-                for (const Operation operation : {Operation::ROnly, Operation::Geqrf, Operation::ThinQr})
+                for (const Operation operation :
+                     {Operation::ROnly, Operation::Geqrf, Operation::ThinQr, Operation::Factor})
                     with_dtype(dtype, [&]<class T>(T) { measure<T>(shape, operation); });
         summarise();
     }
@@ -52,6 +53,9 @@ public:
 private:
     static constexpr Method candidate_methods[] = {Method::BlockedHouseholder, Method::TSQR, Method::CAQR,
                                                    Method::CholeskyQR2};
+
+    /// At most, of C in Qᵀ C.
+    static constexpr Index columns_of_c = 16;
 
     /// Seconds, not minutes, and memory for A, a copy and Q of 8 bytes an entry.
     static bool is_feasible(Index m, Index n) {
@@ -90,11 +94,13 @@ private:
         try {
             Matrix<T, D> A(ctx_, m, n);
             fill(ctx_, A);
+            Matrix<T, D> columns(ctx_, m, operation == Operation::Factor ? std::min(n, columns_of_c) : 0);
+            fill(ctx_, columns);
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
                     Matrix<T, D> work = copied(ctx_, A);
-                    Matrix<T, D> R, Q;
+                    Matrix<T, D> R, Q, C = copied(ctx_, columns);
                     LapackQR<T, D> factors;
                     return seconds_of(ctx_, [&] {
                         QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
@@ -103,6 +109,7 @@ private:
                         } else {
                             R = f.r(ctx_);
                             if (operation == Operation::ThinQr) Q = std::move(f).take_q(ctx_);
+                            if (operation == Operation::Factor) f.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
                         }
                     });
                 });
@@ -119,7 +126,7 @@ private:
                     return true;
                 }
             });
-            const bool against = !arguments_.wants(Reference::None, false);
+            const bool against = operation != Operation::Factor && !arguments_.wants(Reference::None, false);
             std::optional<Loop<T, D>> lapack;
             if (against) {
                 lapack.emplace(ctx_, BatchSpec{1, shape});
@@ -132,7 +139,7 @@ private:
                     });
                 });
             }
-            const std::vector<double> seconds = medians_of(runs, arguments_.repeat);
+            const std::vector<double> seconds = fastest_of(runs, arguments_.repeat);
             const double of_lapack = against ? seconds.back() : -1;
             const auto past = seconds.begin() + static_cast<std::ptrdiff_t>(candidates.size());
             const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), past) - seconds.begin());

@@ -4,13 +4,16 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "algorithms/factorization.hpp"
 #include "algorithms/sampled_sum.hpp"
 #include "cases.hpp"
+#include "host/tuning.hpp"
 #include "quoin/file_qr.hpp"
 #include "quoin/options.hpp"
 #include "quoin/out_of_core.hpp"
@@ -52,22 +55,64 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-// One panel of all columns costs twice the flops of LAPACK's blocked reflectors, and is slower on one core.
-TYPED_TEST(PlanOf, LapacksFormatIsOnePanelOnlyWhereFewColumnsAreVeryTall) {
-    const auto method = [&](Index m, Index n, QForm q) { return this->plan(m, n, {.q = q}).method; };
-    for (auto [m, n] : {std::pair<Index, Index>{8192, 512},
-                        {5000, 300},
-                        {12345, 678},
-                        {20000, 500},
-                        {2000, 64},
-                        {8192, 128},
-                        {1000000, 129}}) {
-        EXPECT_EQ(method(m, n, QForm::Reflectors), Method::BlockedHouseholder) << shape_name(m, n);
-        EXPECT_EQ(method(m, n, QForm::Explicit), Method::CholeskyQR2) << shape_name(m, n);
+/// What `Auto` may take: CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree for LAPACK's format, which
+/// it reaches by forming Q; and for R alone of a large tall matrix what does not copy it.
+bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
+    using Tuned = Tuning<Host>;
+    if (method == Method::CholeskyQR2) return m >= Tuned::tall_aspect * n;
+    if (q == QForm::Reflectors) return method == Method::BlockedHouseholder;
+    const bool large = m >= Tuned::read_aspect * n && bytes > Tuned::most_copied_bytes;
+    return q != QForm::None || !large || method == Method::TSQR;
+}
+
+/// The time is modelled for all that may be taken, and none of them is faster than what is taken.
+TYPED_TEST(PlanOf, AutoTakesTheMethodOfLeastTime) {
+    using T = TypeParam;
+    std::mt19937 random(5);
+    std::uniform_real_distribution<double> rows(0, 23), cols(0, 11);
+    const auto time = [](const Plan& plan) { return modelled_time(plan, Tuning<Host>::step_times(sizeof(T))); };
+    for (int i = 0; i < 300; ++i) {
+        const Index m = Index(std::exp2(rows(random))), n = Index(std::exp2(cols(random)));
+        for (const QForm q : q_forms) {
+            const Plan taken = this->plan(m, n, {.q = q});
+            const Index bytes = m * n * Index(sizeof(T));
+            SCOPED_TRACE(shape_name(m, n) + " " + to_string(q) + ": " + to_string(taken.method));
+            EXPECT_TRUE(may_be_taken(taken.method, m, n, q, bytes));
+            for (const Method method : {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
+                if (!may_be_taken(method, m, n, q, bytes)) continue;
+                EXPECT_LE(time(taken), time(this->plan(m, n, {.method = method, .q = q}))) << to_string(method);
+            }
+        }
     }
-    for (auto [m, n] : {std::pair<Index, Index>{300000, 16}, {20000, 48}, {300000, 128}}) {
-        EXPECT_EQ(method(m, n, QForm::Reflectors), Method::CholeskyQR2) << shape_name(m, n);
-    }
+}
+
+/// With a time of 1 for each flop, and none for entries, columns and calls, the time is the plan's flops. f32 has one Gram pass where the
+/// plan counts two.
+TYPED_TEST(PlanOf, ModelledTimesAreThoseOfTheFlops) {
+    StepTimes times;
+    for (StepTime* step : {&times.gram, &times.solve, &times.leaf, &times.node, &times.form, &times.tree_update,
+                           &times.panel, &times.update})
+        step->flop = 1;
+    times.square.flop = 0.5;
+    times.signed_lu.flop = 2;
+    times.threaded_flops = std::numeric_limits<double>::infinity();
+    for (const auto& [m, n] : {std::pair<Index, Index>{5000, 70}, {700, 600}, {90, 900}, {40000, 20}, {30, 30}})
+        for (const Method method : {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2})
+            for (const QForm q : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
+                if (m < n && method == Method::CholeskyQR2) continue;
+                const bool tree = method == Method::TSQR || method == Method::CAQR;
+                if (q == QForm::Reflectors && tree) continue;
+                SCOPED_TRACE(case_name(m, n, method, q));
+                const Plan plan = this->plan(m, n, {.method = method, .q = q});
+                const double time = modelled_time(plan, times);
+                const bool gram = method == Method::CholeskyQR2 || m >= plan.reconstruct_rows;
+                if (sizeof(TypeParam) == 8 || tree || !gram) {
+                    EXPECT_NEAR(time, plan.flops, 1e-9 * plan.flops);
+                } else {
+                    EXPECT_LE(time, plan.flops);
+                    EXPECT_GE(time, 0.3 * plan.flops);
+                }
+            }
 }
 
 TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {

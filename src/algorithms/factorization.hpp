@@ -206,6 +206,9 @@ std::vector<Panel> panels_of(const Plan& plan);
 
 /// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.
 void count_costs(Plan& plan);
+/// The time that the plan takes by the times of its steps, ns of one core: the factorization, what `q` asks for, and, for QForm::Any,
+/// QᵀC of as many columns as A has, 16 at most.
+double modelled_time(const Plan& plan, const StepTimes& times);
 
 inline bool is_cholesky(Method method) { return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3; }
 

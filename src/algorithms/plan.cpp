@@ -57,20 +57,6 @@ void require_tree(const char* what, Index width) {
                     what, width, Tuning<D>::most_tree_cols));
 }
 
-template <class T, class D>
-Method choose_method(Index m, Index n, const Options& options) {
-    if (options.method != Method::Auto) return options.method;
-    const auto [panel_width, tree] = std::get<Auto>(options.method);
-    if (tree.fan_in > 0 || tree.leaf_rows > 0) {
-        const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
-        return m >= n && one_panel ? Method::TSQR : Method::CAQR;
-    }
-    const bool tall = n > 0 && Tuning<D>::tall(m, n);
-    if (!tall || panel_width > 0) return Method::BlockedHouseholder;
-    if (options.q == QForm::Reflectors && !Tuning<D>::one_panel(m, n, sizeof(T))) return Method::BlockedHouseholder;
-    return options.q == QForm::None ? Tuning<D>::r_only(m, n) : Method::CholeskyQR2;
-}
-
 /// Throws InvalidArgument for the first row that applies to these options and the method chosen for them.
 template <class T, class D>
 void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
@@ -165,17 +151,17 @@ void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
+/// Everything but the method's choice and the costs.
 template <class T, class D>
-Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
+Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
     const Index panel_width = options.method.panel_width();
-    detail::checked_bytes(m, n, sizeof(T));
     const Index k = std::min(m, n);
     Plan plan;
     plan.rows = m;
     plan.cols = n;
     plan.element_bytes = sizeof(T);
     plan.q = options.q;
-    plan.method = choose_method<T, D>(m, n, options);
+    plan.method = method;
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
     plan.full_t = options.q.full_t;
     if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {
@@ -215,10 +201,7 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
             tree_width = plan.panel_width;
             break;
         case Method::ModifiedGramSchmidt:
-        case Method::ClassicalGramSchmidt:
-            choose_gram_schmidt<D>(plan, options.method);
-            count_costs(plan);
-            return plan;
+        case Method::ClassicalGramSchmidt: choose_gram_schmidt<D>(plan, options.method); return plan;
         case Method::TSQR:
             require_tree<D>("the number of columns of tsqr", full);
             plan.panel_width = full;
@@ -229,6 +212,60 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
     choose_tree<D>(plan, tree_width, options.method.tree());
+    return plan;
+}
+
+/// Whether `Auto` may take the method, whatever its time.
+template <class D>
+bool is_admissible(Method method, Index m, Index n, const Options& options, Index element_bytes) {
+    // the more square a matrix is, the fewer of its kind get a certificate
+    if (method == Method::CholeskyQR2) return n > 0 && m >= Tuning<D>::tall_aspect * n;
+    // trees reach LAPACK's format by forming Q first
+    if (options.q == QForm::Reflectors) return method == Method::BlockedHouseholder;
+    // R alone of a tall matrix that is large is not bought with a copy of it
+    const bool reads_only = method == Method::TSQR && m >= n;
+    return options.q != QForm::None || reads_only || m < Tuning<D>::read_aspect * n ||
+           m * n * element_bytes <= Tuning<D>::most_copied_bytes;
+}
+
+/// The method of least modelled time.
+template <class T, class D>
+Method cheapest_method(Index m, Index n, const Options& options) {
+    Method best = Method::BlockedHouseholder;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
+        if (!is_admissible<D>(method, m, n, options, sizeof(T))) continue;
+        const double time =
+            modelled_time(laid_out<T, D>(m, n, options, method, false), Tuning<D>::step_times(sizeof(T)));
+        if (time < least) {
+            least = time;
+            best = method;
+        }
+    }
+    return best;
+}
+
+template <class T, class D>
+Method choose_method(Index m, Index n, const Options& options) {
+    if (options.method != Method::Auto) return options.method;
+    const auto [panel_width, tree] = std::get<Auto>(options.method);
+    if (tree.fan_in > 0 || tree.leaf_rows > 0) {
+        const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
+        return m >= n && one_panel ? Method::TSQR : Method::CAQR;
+    }
+    if (panel_width > 0 || n == 0) return Method::BlockedHouseholder;
+    if constexpr (Tuning<D>::has_step_times) {
+        return cheapest_method<T, D>(m, n, options);
+    } else {
+        const bool one_panel = options.q != QForm::Reflectors || Tuning<D>::one_panel(m, n, sizeof(T));
+        return Tuning<D>::tall(m, n) && one_panel ? Method::CholeskyQR2 : Method::BlockedHouseholder;
+    }
+}
+
+template <class T, class D>
+Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
+    detail::checked_bytes(m, n, sizeof(T));
+    Plan plan = laid_out<T, D>(m, n, options, choose_method<T, D>(m, n, options), panels_on_host);
     count_costs(plan);
     return plan;
 }

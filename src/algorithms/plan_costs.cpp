@@ -107,7 +107,62 @@ double converted_bytes(const Plan& plan) {
            std::min(4 * half * half * number(plan.rows) / number(CommonTuning::corrected_run_rows), most);
 }
 
+/// Columns of C that QForm::Any is for.
+double columns_of_c(const Plan& plan) { return number(std::min<Index>(plan.cols, 16)); }
+
+/// The certified R. In f32 the Gram matrix is in f64, and one pass is enough.
+double time_of_cholesky(const Plan& plan, const StepTimes& t, double m, double n) {
+    const double one = t.gram(m * n * n, m * n) + t.square(n * n * n, n * n, n);
+    return plan.element_bytes == 4 ? one : 2 * one + t.solve(m * n * n, m * n);
+}
+/// The LU of a reconstruction, and T. Its n×n steps have a fixed time too: twice that of a certificate.
+double time_of_lu(const StepTimes& t, double n) { return 2 * t.certificate + t.signed_lu(n * n * n, n * n); }
+
+/// Panels of a plan by blocked Householder or by trees.
+double time_of_panels(const Plan& plan, const StepTimes& t) {
+    const bool by_trees = plan.method != Method::BlockedHouseholder, forms_q = plan.q == QForm::Explicit;
+    const Index k = std::min(plan.rows, plan.cols);
+    double time = 0;
+    for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
+        const double m = number(tree.rows), w = number(tree.width);
+        const double nodes = by_trees ? absorbed(tree) : 0, domains = number(tree.domains());
+        const double idle = by_trees && 2 * m * w * w > t.threaded_flops ? 2 * std::ceil(domains / 2) / domains : 1;
+        const auto update = [&](double p) {
+            if (!by_trees) return t.update(4 * m * w * p, m * p);
+            return t.tree_update(4 * m * w * p, m * p) + t.node(2 * nodes * w * w * p, 0);
+        };
+        const double trailing = number(plan.cols - first - tree.width), trailing_q = number(k - first - tree.width);
+        double one = update(trailing);
+        if (by_trees) {
+            one += idle * t.leaf(2 * m * w * w, m * w) + t.leaf(0, 0, (number(tree.leaf_count()) + nodes) * w) +
+                   t.node(2.0 / 3 * nodes * w * w * w, nodes * w * w);
+        } else if (is_tall_panel(plan, tree.rows)) {
+            one += t.certificate + time_of_cholesky(plan, t, m, w) + t.solve(m * w * w, m * w) + time_of_lu(t, w);
+        } else {
+            one += t.panel(3 * m * w * w, m * w, w);
+        }
+        if (forms_q)
+            one += update(trailing_q) + idle * t.form(2 * m * w * w, m * w) + t.node(2.0 / 3 * nodes * w * w * w, 0);
+        if (plan.q == QForm::Any) one += update(columns_of_c(plan));
+        time += weight * one;
+    });
+    return time;
+}
+
 }  // namespace
+
+double modelled_time(const Plan& plan, const StepTimes& t) {
+    const double m = number(plan.rows), n = number(plan.cols);
+    if (!is_cholesky(plan.method)) return t.call + t.scan * m * n + time_of_panels(plan, t);
+    double time = t.call + t.certificate + time_of_cholesky(plan, t, m, n);
+    if (plan.q != QForm::None) time += t.solve(m * n * n, m * n);
+    if (plan.q == QForm::Reflectors) time += time_of_lu(t, n);
+    // Q's top block is factored, and C multiplied by Y and Yᵀ
+    if (plan.q == QForm::Any)
+        time +=
+            3 * t.certificate + t.square(4 * n * n * n, 4 * n * n) + t.update(4 * m * n * columns_of_c(plan), m * n);
+    return time;
+}
 
 void count_costs(Plan& plan) {
     const double m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);

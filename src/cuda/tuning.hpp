@@ -122,8 +122,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
-    /// R alone of a tall matrix: Gram passes run at the rate of GEMM, a tree's leaves do not.
-    static constexpr Method r_only(Index, Index) { return Method::CholeskyQR2; }
+    static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to so many columns, and several calls of libraries beyond, where reflectors are
     /// faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
     ///                    192 columns    224            257            384            512            1000

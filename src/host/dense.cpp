@@ -30,13 +30,6 @@ Index cholesky_block(Index n, T* G, Index ldg) {
     return -1;
 }
 
-template <class T>
-void transpose_block(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i) B[j + i * ldb] = conjugate(A[i + j * lda]);
-    }
-}
-
 /// G = RᵀR in place, zeros below. The first column whose pivot is not positive and finite, or −1.
 template <class T>
 Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
@@ -49,8 +42,7 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
         if (failed >= 0) return c + failed;
         const Index tiles = (rest + step - 1) / step;
         // X = G₁₂ᵀ R₁₁⁻¹, R₁₂ = Xᵀ
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 2.0 * rest * rest * step))
-        for (Index t = 0; t < tiles; ++t) {
+        for_tasks(team(ctx, 2.0 * rest * rest * step), tiles, [&](Index t) {
             const Index i = t * step, q = std::min(step, rest - i);
             transpose_block(k, q, G.at(c, c + k + i), G.ld, X + i, rest);
             for (Index j = 0; j < k; j += solve_width) {
@@ -59,13 +51,12 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
                 kernels<T>().solve(q, w, X + i + j * rest, rest, G.at(c + j, c + j), G.ld);
             }
             transpose_block(q, k, X + i, rest, G.at(c, c + k + i), G.ld);
-        }
+        });
         // G₂₂ −= X R₁₂, upper triangle
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 2.0 * rest * rest * step))
-        for (Index t = 0; t < tiles; ++t) {
+        for_tasks(team(ctx, 2.0 * rest * rest * step), tiles, [&](Index t) {
             const Index j = t * step, q = std::min(step, rest - j);
             kernels<T>().outer(j + q, q, k, X, rest, G.at(c, c + k + j), G.ld, G.at(c + k, c + k + j), G.ld);
-        }
+        });
     }
     for (Index j = 0; j < n; ++j) std::fill(G.at(j + 1, j), G.at(n, j), T(0));
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
@@ -110,9 +101,9 @@ void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, Vie
     if (!S.data) return copy_triangle<T>(ctx, R, to);
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * R.cols))
-    for (Index t = 0; t < tiles; ++t) {
+    const int threads = team(ctx, 1.0 * n * n * R.cols);
+    ThreadBuffers<T> buffers(frame, threads, n * step);
+    for_tasks(threads, tiles, [&](Index t) {
         const Index j = t * step, q = std::min(step, R.cols - j), rows = std::min(n, j + q);
         T* B = buffers.mine();
         // to(:, tile) = 0 − S (−R(:, tile))
@@ -121,7 +112,7 @@ void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, Vie
         }
         fill_zero(n, q, to.at(0, j), to.ld);
         kernels<T>().outer(rows, q, rows, S.data, S.ld, B, n, to.at(0, j), to.ld);
-    }
+    });
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
 
@@ -140,15 +131,14 @@ void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
                                Q.at(k + 1, k + 1), Q.ld);
         }
         const Index rest = n - end, tiles = (rest + step - 1) / step;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 2.0 * rest * rest * step))
-        for (Index t = 0; t < tiles; ++t) {
+        for_tasks(team(ctx, 2.0 * rest * rest * step), tiles, [&](Index t) {
             const Index j = end + t * step, q = std::min(step, n - j);
             // U₁₂ = L₁₁⁻¹ Q₁₂;  Q₂₂ −= L₂₁ U₁₂
             for (Index k = c; k < end; ++k) {
                 kernels<T>().outer(end - k - 1, q, 1, Q.at(k + 1, k), Q.ld, Q.at(k, j), Q.ld, Q.at(k + 1, j), Q.ld);
             }
             kernels<T>().outer(rest, q, end - c, Q.at(end, c), Q.ld, Q.at(c, j), Q.ld, Q.at(end, j), Q.ld);
-        }
+        });
     }
     ctx.state().add_flops(2.0 / 3.0 * n * n * n);
 }
@@ -184,9 +174,9 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
             B[i + j * n] = unit && i == j ? T(1) : transpose_a ? A(c, r) : conjugate(A(r, c));
         }
     }
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * p))
-    for (Index t = 0; t < tiles; ++t) {
+    const int threads = team(ctx, 1.0 * n * n * p);
+    ThreadBuffers<T> buffers(frame, threads, n * step);
+    for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * step, q = std::min(step, p - first);
         T* Xt = buffers.mine();
         for (Index j = 0; j < q; ++j) {
@@ -200,7 +190,7 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
         for (Index j = 0; j < q; ++j) {
             for (Index i = 0; i < n; ++i) X(at(i), first + j) = Xt[j + i * q];
         }
-    }
+    });
     ctx.state().add_flops(1.0 * n * n * p);
 }
 
@@ -221,9 +211,9 @@ void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpo
             M[i + j * n] = stored ? -(transpose ? conjugate(A(j, i)) : A(i, j)) : T(i == j ? -1 : 0);
         }
     }
-    ThreadBuffers<T> buffers(frame, ctx.threads(), height * (n + solve_width));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * X.rows))
-    for (Index t = 0; t < tiles; ++t) {
+    const int threads = team(ctx, 1.0 * n * n * X.rows);
+    ThreadBuffers<T> buffers(frame, threads, height * (n + solve_width));
+    for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * height, q = std::min(height, X.rows - first);
         T *B = buffers.mine(), *B_c = B + n * q;
         copy_block(q, n, X.at(first, 0), X.ld, B, q);
@@ -238,7 +228,7 @@ void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpo
             outer_blocked(q, k, h, B + i * q, q, M + i + c * n, n, B + c * q, q);
         }
         copy_block(q, n, B, q, X.at(first, 0), X.ld);
-    }
+    });
 }
 
 }  // namespace
@@ -261,9 +251,9 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
             diagonal[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
         }
     }
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * step);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, 1.0 * n * n * X.cols))
-    for (Index t = 0; t < tiles; ++t) {
+    const int threads = team(ctx, 1.0 * n * n * X.cols);
+    ThreadBuffers<T> buffers(frame, threads, n * step);
+    for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * step, q = std::min(step, X.cols - first);
         const auto X_t = X.col_block({first, first + q});
         // X := AᵀB with B = X, or 0 − A B with B = −X
@@ -284,7 +274,7 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
                 inner_blocked(k, q, h, A_c, A.ld, B + i, n, X_t.at(c, 0), X.ld);
             }
         }
-    }
+    });
 }
 
 template decltype(multiply_upper<QUOIN_F32, QUOIN_F32, Host>) multiply_upper<QUOIN_F32, QUOIN_F32, Host>;

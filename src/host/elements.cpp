@@ -36,15 +36,12 @@ template <class T, class D>
 void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
     const Index count = sweeps(A.rows), n = A.cols;
     std::vector<Bits<T>> largest(count * n, 0);
-#pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < n; ++j) {
-        for (Index s = 0; s < count; ++s) {
-            const Range r = sweep(s, A.rows);
-            Bits<T> top = 0;
-            for (Index i = r.begin; i < r.end; ++i) top = std::max(top, magnitude_bits(A(i, j)));
-            largest[j * count + s] = top;
-        }
-    }
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), n, count, [&](Index j, Index s) {
+        const Range r = sweep(s, A.rows);
+        Bits<T> top = 0;
+        for (Index i = r.begin; i < r.end; ++i) top = std::max(top, magnitude_bits(A(i, j)));
+        largest[j * count + s] = top;
+    });
     const Bits<T> inf = magnitude_bits(std::numeric_limits<Real<T>>::infinity());
     Scan result;
     for (Index j = 0; j < n; ++j) {
@@ -68,25 +65,19 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
 
 template <class T, class D>
 void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part part, View<T, D> A) {
-#pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index s = 0; s < sweeps(A.rows); ++s) {
-            const Range r = sweep(s, part == Part::All ? A.rows : std::min(A.rows, j + 1));
-            if (exponents(j, 0) == 0) continue;
-            for (Index i = r.begin; i < r.end; ++i) A(i, j) = times_power_of_two(A(i, j), sign * exponents(j, 0));
-        }
-    }
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+        const Range r = sweep(s, part == Part::All ? A.rows : std::min(A.rows, j + 1));
+        if (exponents(j, 0) == 0) return;
+        for (Index i = r.begin; i < r.end; ++i) A(i, j) = times_power_of_two(A(i, j), sign * exponents(j, 0));
+    });
 }
 
 template <class T, class D>
 void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-#pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index s = 0; s < sweeps(A.rows); ++s) {
-            const Range r = sweep(s, A.rows);
-            std::copy_n(A.at(r.begin, j), r.size(), B.at(r.begin, j));
-        }
-    }
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+        const Range r = sweep(s, A.rows);
+        std::copy_n(A.at(r.begin, j), r.size(), B.at(r.begin, j));
+    });
 }
 
 template <class T, class D>
@@ -101,37 +92,32 @@ void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     constexpr Index tile = Tuning<Host>::transpose_tile;
-#pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index i0 = 0; i0 < A.rows; i0 += tile) {
-        for (Index j0 = 0; j0 < A.cols; j0 += tile) {
-            for (Index i = i0; i < std::min(A.rows, i0 + tile); ++i) {
-                for (Index j = j0; j < std::min(A.cols, j0 + tile); ++j) B(j, i) = A(i, j);
-            }
-        }
-    }
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile,
+              [&](Index I, Index J) {
+                  const Index i0 = I * tile, j0 = J * tile;
+                  for (Index i = i0; i < std::min(A.rows, i0 + tile); ++i) {
+                      for (Index j = j0; j < std::min(A.cols, j0 + tile); ++j) B(j, i) = A(i, j);
+                  }
+              });
 }
 
 template <class T, class D>
 void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < R.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), R.cols, [&](Index j) {
         const Index top = std::min(R.rows, j + 1);
         std::copy_n(A.at(0, j), top, R.at(0, j));
         std::fill(R.at(top, j), R.at(R.rows, j), T(0));
-    }
+    });
 }
 
 template <class T, class D>
 void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
-#pragma omp parallel for collapse(2) schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index s = 0; s < sweeps(A.rows); ++s) {
-            const Range r = sweep(s, A.rows);
-            const Index diagonal = j - first_col;
-            std::fill(A.at(r.begin, j), A.at(r.end, j), T(0));
-            if (diagonal >= r.begin && diagonal < r.end) A(diagonal, j) = 1;
-        }
-    }
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+        const Range r = sweep(s, A.rows);
+        const Index diagonal = j - first_col;
+        std::fill(A.at(r.begin, j), A.at(r.end, j), T(0));
+        if (diagonal >= r.begin && diagonal < r.end) A(diagonal, j) = 1;
+    });
 }
 
 template <class T, class D>
@@ -144,8 +130,8 @@ void set_root(Context<D>&, View<T, D> A) {
 
 template <class T, class D>
 void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < R.cols; ++j) std::copy_n(R.at(0, j), std::min(R.rows, j + 1), A.at(0, j));
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), R.cols,
+              [&](Index j) { std::copy_n(R.at(0, j), std::min(R.rows, j + 1), A.at(0, j)); });
 }
 
 template <class T, class D>
@@ -165,26 +151,23 @@ void add_identity(Context<D>&, View<T, D> A) {
 
 template <class T, class D>
 void negate(Context<D>& ctx, View<T, D> A) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = -A(i, j);
-    }
+    });
 }
 
 template <class T, class D>
 void conjugate_entries(Context<D>& ctx, View<T, D> A) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = conjugate(A(i, j));
-    }
+    });
 }
 
 template <class T, class D>
 void add(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) += A(i, j);
-    }
+    });
 }
 
 template <class T, class D>
@@ -201,18 +184,16 @@ void unpack_triangle(Context<D>&, View<const T, D> p, View<T, D> R) {
 
 template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) -= A(i, j);
-    }
+    });
 }
 
 template <class T, class D>
 void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 10.0 * A.rows * A.cols))
-    for (Index j = 0; j < A.cols; ++j) {
+    for_parts(team(ctx, 10.0 * A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) *= signs(i, 0);
-    }
+    });
 }
 
 template <class T, class D>

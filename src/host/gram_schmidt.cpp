@@ -32,8 +32,7 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     // One sweep: q_{j−1} = a_{j−1} `scale`, or random signs where that is 0; A₂ −= q_{j−1} r; products = a_jᵀ[a_j A₂]
     const auto sweep = [&](Index j, T scale, bool project) {
         const Index rest = n - j;
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (Index c = 0; c < chunks.count; ++c) {
+        for_parts(threads, chunks.count, [&](Index c) {
             T* part = parts + c * rest;
             std::fill_n(part, rest, T(0));
             const Range r = chunks[c];
@@ -45,7 +44,7 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
                 }
                 kernels<T>().inner(1, rest, h, A.at(i, j), A.ld, A.at(i, j), A.ld, part, 1);
             }
-        }
+        });
         sum_parts(ctx, 1, rest, chunks.count, parts, products, 1);
     };
     const auto fill_random = [&](Index j) {

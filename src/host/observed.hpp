@@ -15,8 +15,7 @@ namespace quoin::host {
 template <class Value, class F>
 std::vector<Value> over_chunks(Context<Host>& ctx, const RowChunks& chunks, double flops, F f) {
     std::vector<Value> values(chunks.count);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) values[c] = f(chunks[c]);
+    for_tasks(team(ctx, flops), chunks.count, [&](Index c) { values[c] = f(chunks[c]); });
     return values;
 }
 

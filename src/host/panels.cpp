@@ -18,7 +18,11 @@ struct TallReflector {
                   MatrixView<const T> S = {})
         : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(chunks_of_product(V.rows, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
-        if (p >= V.cols && columns_collide(V.ld)) V_ = apart(ctx, frame, V);
+        if (V.rows <= Tuning<Host>::most_short_rows && p >= Tuning<Host>::least_short_cols && !S.data) {
+            lay_out_short(frame);
+        } else if (p >= V.cols && columns_collide(V.ld)) {
+            V_ = apart(ctx, frame, V);
+        }
     }
 
     /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c.
@@ -62,6 +66,7 @@ struct TallReflector {
     }
     /// C := op(H) C for one tile of columns, by one core, and T₁₂ for it. `buffer` holds `work()` elements.
     void apply(Op op, MatrixView<T> C, T* buffer, MatrixView<T> T12 = {}) const {
+        if (Vt_) return apply_short(op, C, buffer);
         T *TW = buffer, *W = TW + V_.cols * C.cols;
         inner_pairwise({0, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(chunks.count)))}, C, W);
         extend_t(W, T12);
@@ -69,10 +74,53 @@ struct TallReflector {
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
     Index work() const {
+        if (Vt_) return (2 * Tf_.ld + V_.ld) * tile_cols;
         return (2 + std::bit_width(static_cast<std::uint64_t>(chunks.count - 1))) * V_.cols * tile_cols;
     }
 
 private:
+    /// Rows in whole vector registers, the last ones zeros.
+    static Index padded(Index rows) {
+        constexpr Index whole = 64 / sizeof(T);
+        return (rows + whole - 1) / whole * whole;
+    }
+    /// V with its ones and zeros, Vᵀ, T and Tᵀ, all padded.
+    void lay_out_short(Arena::Frame& frame) {
+        const Index m = V_.rows, k = V_.cols, mp = padded(m), kp = padded(k);
+        T *V = frame.take<T>(mp * k), *Tp = frame.take<T>(kp * k);
+        Vt_ = frame.take<T>(kp * m);
+        Tt_ = frame.take<T>(kp * k);
+        fill_zero(mp - m, k, V + m, mp);
+        fill_zero(kp - k, k, Tp + k, kp);
+        fill_zero(kp - k, m, Vt_ + k, kp);
+        fill_zero(kp - k, k, Tt_ + k, kp);
+        copy_block(k, k, L_, k, V, mp);
+        copy_block(m - k, k, V_.at(k, 0), V_.ld, V + k, mp);
+        copy_block(k, k, Tf_.data, Tf_.ld, Tp, kp);
+        transpose_block(m, k, V, mp, Vt_, kp);
+        transpose_block(k, k, Tp, kp, Tt_, kp);
+        V_ = {V, m, k, mp};
+        Tf_ = {Tp, k, k, kp};
+    }
+    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers. From a copy of C where its
+    /// columns end in a part of a register.
+    void apply_short(Op op, MatrixView<T> C, T* buffer) const {
+        const Index m = V_.rows, k = V_.cols, p = C.cols, kp = Tf_.ld;
+        const bool copied = m % (32 / Index{sizeof(T)}) != 0;
+        T *W = buffer, *TW = W + kp * p;
+        MatrixView<T> B = C;
+        fill_zero(kp, p, W, kp);
+        fill_zero(kp, p, TW, kp);
+        if (copied) {
+            B = {TW + kp * p, V_.ld, p};
+            for (Index j = 0; j < p; ++j) std::fill(std::copy_n(C.at(0, j), m, B.at(0, j)), B.at(B.rows, j), T(0));
+        }
+        // W = −VᵀC;  TW = −op(T) W;  C −= V TW
+        kernels<T>().outer(kp, p, m, Vt_, kp, B.data, B.ld, W, kp);
+        kernels<T>().outer(kp, p, k, op == Op::Transpose ? Tt_ : Tf_.data, kp, W, kp, TW, kp);
+        kernels<T>().outer(B.rows, p, k, V_.data, V_.ld, TW, kp, B.data, B.ld);
+        if (copied) copy_block(m, p, B.data, B.ld, C.data, C.ld);
+    }
     /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
     /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
     static bool columns_collide(Index ld) {
@@ -104,6 +152,7 @@ private:
 
     MatrixView<const T> V_, Tf_, S_;
     T* L_;
+    T *Vt_ = nullptr, *Tt_ = nullptr;  // of few rows
 
 public:
     RowChunks chunks;
@@ -134,30 +183,24 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
     if (count == 1 || tiles >= 2 * ctx.threads()) {
-        ThreadBuffers<T> buffers(frame, ctx.threads(), H.work());
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index tile = 0; tile < tiles; ++tile) {
-            H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile));
-        }
+        const int threads = team(ctx, flops);
+        ThreadBuffers<T> buffers(frame, threads, H.work());
+        for_tasks(threads, tiles,
+                  [&](Index tile) { H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile)); });
     } else {
         // The sums over rows are the same, chunk by chunk, as in TallReflector::apply; only who adds them differs.
         T *parts = frame.take<T>(count * k * p), *W = frame.take<T>(k * p), *TW = frame.take<T>(k * p);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index c = 0; c < count; ++c) {
-            for (Index tile = 0; tile < tiles; ++tile) {
-                const auto C_tile = tile_of(C, tile);
-                T* part = parts + (c * p + tile * tile_cols) * k;
-                std::fill_n(part, k * C_tile.cols, T(0));
-                H.inner(c, C_tile, part);
-            }
-        }
+        for_tasks(team(ctx, flops), count, tiles, [&](Index c, Index tile) {
+            const auto C_tile = tile_of(C, tile);
+            T* part = parts + (c * p + tile * tile_cols) * k;
+            std::fill_n(part, k * C_tile.cols, T(0));
+            H.inner(c, C_tile, part);
+        });
         sum_parts(ctx, k, p, count, parts, W, k);
         for (Index tile = 0; tile < tiles; ++tile) H.extend_t(W + tile * tile_cols * k, rows_of_tile(T12, tile));
         H.multiply(op, p, W, TW);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index c = 0; c < count; ++c) {
-            for (Index tile = 0; tile < tiles; ++tile) H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile));
-        }
+        for_tasks(team(ctx, flops), count, tiles,
+                  [&](Index c, Index tile) { H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile)); });
     }
     ctx.state().add_flops(flops);
 }
@@ -203,24 +246,31 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     const double flops = 4.0 * V.rows * k * (C.cols + step.S1.cols) + 3.0 * (C.rows - k) * next * next;
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, C.cols + step.S1.cols, V, Tf, step.S);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), std::max(H.work(), factor_work(next)));
-#pragma omp parallel num_threads(team(ctx, flops))
-    {
-#pragma omp single nowait
-        {
-            for (Index tile = 0; tile < tile_count(next); ++tile) {
-                H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
-            }
-            factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), factor_work(next)));
+    const auto factor_next = [&] {
+        for (Index tile = 0; tile < tile_count(next); ++tile) {
+            H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
         }
+        factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+    };
+    const auto update = [&](Index tile) {
+        if (tile < rest) {
+            H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
+        } else {
+            H.apply(Op::Transpose, tile_of(step.S1, tile - rest), buffers.mine(), rows_of_tile(step.T12, tile - rest));
+        }
+    };
+    if (threads == 1) {
+        factor_next();
+        for_tasks(threads, tiles, update);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp single nowait
+            factor_next();
 #pragma omp for schedule(dynamic, 1) nowait
-        for (Index tile = 0; tile < tiles; ++tile) {
-            if (tile < rest) {
-                H.apply(Op::Transpose, tile_of(C_rest, tile), buffers.mine());
-            } else {
-                H.apply(Op::Transpose, tile_of(step.S1, tile - rest), buffers.mine(),
-                        rows_of_tile(step.T12, tile - rest));
-            }
+            for (Index tile = 0; tile < tiles; ++tile) update(tile);
         }
     }
     ctx.state().add_flops(flops);
@@ -243,15 +293,15 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     for (Index j = 0; j < k; ++j) A(j, j) = 1;
     kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
     const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
-    ThreadBuffers<T> buffers(frame, ctx.threads(), block_rows<T> * k);
-#pragma omp parallel for schedule(static) num_threads(team(ctx, flops))
-    for (Index b = 0; b < blocks; ++b) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, block_rows<T> * k);
+    for_parts(threads, blocks, [&](Index b) {
         const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);
         T* V2 = buffers.mine();
         copy_block(h, k, A.at(row, 0), A.ld, V2, h);
         fill_zero(h, k, A.at(row, 0), A.ld);
         kernels<T>().outer(h, k, k, V2, h, M, k, A.at(row, 0), A.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -264,8 +314,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     const RowChunks chunks = chunks_of_product(V.rows, k);
     T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
     copy_unit_lower(k, V.data, V.ld, L, k);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) {
+    for_tasks(team(ctx, flops), chunks.count, [&](Index c) {
         T* part = parts + c * k * k;
         std::fill_n(part, k * k, T(0));
         Range r = chunks[c];
@@ -276,7 +325,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
         for (Index i = r.begin; i < r.end; i += gram_rows<T>) {
             kernels<T>().inner_upper(k, std::min(gram_rows<T>, r.end - i), V.at(i, 0), V.ld, part, k);
         }
-    }
+    });
     sum_parts(ctx, k, k, chunks.count, parts, G, k);
     compact_wy_from_gram<T>(ctx, {G, k, k}, tau, Tf);
     ctx.state().add_flops(flops);

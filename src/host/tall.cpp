@@ -20,7 +20,7 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
-/// Whether a block of A is used where it lies: its columns do not evict each other, being few or at different places of a page.
+/// Whether a block of A, or of X, is used where it lies: its columns do not evict each other, being few or at different places of a page.
 template <class T>
 bool used_in_place(MatrixView<const T> A) {
     constexpr Index page_bytes = 4096;
@@ -47,11 +47,11 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     Arena::Frame frame(ctx.state().arena);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
-    const bool direct = factors.empty() && !X.data && used_in_place<T>(A);
+    const bool in_place = X.data && used_in_place<T>(X), direct = factors.empty() && !X.data && used_in_place<T>(A);
     T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
-    ThreadBuffers<T> buffers(frame, ctx.threads(), direct ? 0 : h_max * n);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, direct || in_place ? 0 : h_max * n);
+    for_tasks(threads, chunks.count, [&](Index c) {
         T* part = G.data ? parts + c * n * n : nullptr;
         if (G.data) std::fill_n(part, n * n, T(0));
         const Range r = chunks[c];
@@ -59,7 +59,13 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
             const Index h = std::min(h_max, r.end - i);
             const T* block = A.at(i, 0);
             Index ld = A.ld;
-            if (!direct) {
+            if (in_place) {
+                T* const x = X.at(i, 0);
+                if (X.data != A.data) copy_block(h, n, block, ld, x, X.ld);
+                for (const auto& R : factors) solve_block(h, n, x, X.ld, R);
+                block = x;
+                ld = X.ld;
+            } else if (!direct) {
                 T* copy = buffers.mine();
                 copy_block(h, n, block, ld, copy, h);
                 for (const auto& R : factors) solve_block(h, n, copy, h, R);
@@ -73,7 +79,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
                 }
             }
         }
-    }
+    });
     if (G.data) {
         sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);
         for (Index j = 0; j < n; ++j) std::fill(G.at(j + 1, j), G.at(n, j), T(0));
@@ -92,23 +98,18 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
     // A narrow B alone is too few tasks: the columns of A, in whole tiles, are shared out too
     const Index strip = chunks.count * tiles < Tuned::few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
     T* parts = frame.take<T>(chunks.count * n * p);
-#pragma omp parallel for collapse(3) schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) {
-        for (Index tile = 0; tile < tiles; ++tile) {
-            for (Index s = 0; s < strips; ++s) {
-                const Index i = s * strip, h = std::min(strip, n - i);
-                const Index j = tile * tile_cols, q = std::min(tile_cols, p - j);
-                const Range r = chunks[c];
-                T* part = parts + (c * p + j) * n + i;
-                if (accumulate && c == 0) {
-                    copy_block(h, q, C.at(i, j), C.ld, part, n);
-                } else {
-                    fill_zero(h, q, part, n);
-                }
-                inner_blocked(h, q, r.size(), A.at(r.begin, i), A.ld, B.at(r.begin, j), B.ld, part, n);
-            }
+    for_tasks(team(ctx, flops), chunks.count, tiles * strips, [&](Index c, Index task) {
+        const Index i = task % strips * strip, h = std::min(strip, n - i);
+        const Index j = task / strips * tile_cols, q = std::min(tile_cols, p - j);
+        const Range r = chunks[c];
+        T* part = parts + (c * p + j) * n + i;
+        if (accumulate && c == 0) {
+            copy_block(h, q, C.at(i, j), C.ld, part, n);
+        } else {
+            fill_zero(h, q, part, n);
         }
-    }
+        inner_blocked(h, q, r.size(), A.at(r.begin, i), A.ld, B.at(r.begin, j), B.ld, part, n);
+    });
     sum_parts(ctx, n, p, chunks.count, parts, C.data, C.ld);
     ctx.state().add_flops(flops);
 }
@@ -120,15 +121,12 @@ void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, V
     // no sum runs over rows: how they are cut changes no bits
     const bool few = tiles * (C.rows / Tuned::chunk_rows) < Tuned::few_tasks;
     const RowChunks chunks(C.rows, few ? Tuned::short_chunk_rows : Tuned::chunk_rows);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index c = 0; c < chunks.count; ++c) {
-        for (Index tile = 0; tile < tiles; ++tile) {
-            const Index j = tile * tile_cols;
-            const Range r = chunks[c];
-            outer_blocked(r.size(), std::min(tile_cols, C.cols - j), A.cols, A.at(r.begin, 0), A.ld, B.at(0, j), B.ld,
-                          C.at(r.begin, j), C.ld);
-        }
-    }
+    for_tasks(team(ctx, flops), chunks.count, tiles, [&](Index c, Index tile) {
+        const Index j = tile * tile_cols;
+        const Range r = chunks[c];
+        outer_blocked(r.size(), std::min(tile_cols, C.cols - j), A.cols, A.at(r.begin, 0), A.ld, B.at(0, j), B.ld,
+                      C.at(r.begin, j), C.ld);
+    });
     ctx.state().add_flops(flops);
 }
 

@@ -42,14 +42,14 @@ void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T,
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * n + leaf_size + leaf_work(ib, n, n));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index d = 0; d < domains; ++d) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + leaf_work(ib, n, n));
+    for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *work = leaf + leaf_size;
         factor_domain<T, true>(tree, d, A, Tf, R, leaf, nullptr, work);
         const auto top = A.row_block(tree.domain(d));
         store_upper(n, n, R, n, top.data, top.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -59,13 +59,13 @@ void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, V
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * n + leaf_size + ib * n + leaf_work(ib, n, n));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index d = 0; d < domains; ++d) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + ib * n + leaf_work(ib, n, n));
+    for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *Tl = leaf + leaf_size, *work = Tl + ib * n;
         factor_domain<T, false>(tree, d, A, MatrixView<T>(), R, leaf, Tl, work);
         copy_block(n, n, R, n, stack.at(d * n, 0), stack.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -75,10 +75,11 @@ void factor_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D
     const Index stride = tree.stride(level), span = stride * tree.fan_in;
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), 2 * n * n + leaf_work(ib, n, n));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index head = 0; head < domains; head += span) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, 2 * n * n + leaf_work(ib, n, n));
+    for_tasks(threads, tree.nodes(level), [&](Index node) {
         T *R = buffers.mine(), *B = R + n * n, *work = B + n * n;
+        const Index head = node * span;
         T* A_head = A.at(tree.domain(head).begin, 0);
         copy_upper(n, n, A_head, A.ld, R, n);
         for (Index d = head + stride; d < std::min(domains, head + span); d += stride) {
@@ -88,7 +89,7 @@ void factor_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D
             store_upper(n, n, B, n, A_member, A.ld);
         }
         store_upper(n, n, R, n, A_head, A.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -101,34 +102,32 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
     const bool transpose = op == Op::Transpose;
     const double flops = 4.0 * tree.rows * n * p;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * tile_cols + leaf_size + leaf_work(ib, n, tile_cols));
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index d = 0; d < domains; ++d) {
-        for (Index tile = 0; tile < tiles; ++tile) {
-            T *C_top = buffers.mine(), *C_leaf = C_top + n * tile_cols, *work = C_leaf + leaf_size;
-            const auto C_tile = C.col_block({tile * tile_cols, std::min(p, (tile + 1) * tile_cols)});
-            const Index q = C_tile.cols, leaves = tree.leaves(d);
-            const Range first = tree.leaf(d, 0);
-            const auto apply_first = [&] {
-                apply_leaf(transpose, false, first.size(), n, ib, A.at(first.begin, 0), A.ld,
-                           t_at(Tf, tree.t_of_leaf(d, 0)), Tf.ld, q, C_tile.at(first.begin, 0), C.ld, work);
-            };
-            if (transpose) apply_first();
-            if (leaves > 1) {
-                copy_block(n, q, C_tile.at(first.begin, 0), C.ld, C_top, n);
-                for (Index s = 1; s < leaves; ++s) {
-                    const Index t = transpose ? s : leaves - s;
-                    const Range r = tree.leaf(d, t);
-                    copy_block(r.size(), q, C_tile.at(r.begin, 0), C.ld, C_leaf, r.size());
-                    apply_stacked(transpose, false, 0, r.size(), n, ib, A.at(r.begin, 0), A.ld,
-                                  t_at(Tf, tree.t_of_leaf(d, t)), Tf.ld, q, C_top, n, C_leaf, r.size(), work);
-                    copy_block(r.size(), q, C_leaf, r.size(), C_tile.at(r.begin, 0), C.ld);
-                }
-                copy_block(n, q, C_top, n, C_tile.at(first.begin, 0), C.ld);
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, n * tile_cols + leaf_size + leaf_work(ib, n, tile_cols));
+    for_tasks(threads, domains, tiles, [&](Index d, Index tile) {
+        T *C_top = buffers.mine(), *C_leaf = C_top + n * tile_cols, *work = C_leaf + leaf_size;
+        const auto C_tile = C.col_block({tile * tile_cols, std::min(p, (tile + 1) * tile_cols)});
+        const Index q = C_tile.cols, leaves = tree.leaves(d);
+        const Range first = tree.leaf(d, 0);
+        const auto apply_first = [&] {
+            apply_leaf(transpose, false, first.size(), n, ib, A.at(first.begin, 0), A.ld,
+                       t_at(Tf, tree.t_of_leaf(d, 0)), Tf.ld, q, C_tile.at(first.begin, 0), C.ld, work);
+        };
+        if (transpose) apply_first();
+        if (leaves > 1) {
+            copy_block(n, q, C_tile.at(first.begin, 0), C.ld, C_top, n);
+            for (Index s = 1; s < leaves; ++s) {
+                const Index t = transpose ? s : leaves - s;
+                const Range r = tree.leaf(d, t);
+                copy_block(r.size(), q, C_tile.at(r.begin, 0), C.ld, C_leaf, r.size());
+                apply_stacked(transpose, false, 0, r.size(), n, ib, A.at(r.begin, 0), A.ld,
+                              t_at(Tf, tree.t_of_leaf(d, t)), Tf.ld, q, C_top, n, C_leaf, r.size(), work);
+                copy_block(r.size(), q, C_leaf, r.size(), C_tile.at(r.begin, 0), C.ld);
             }
-            if (!transpose) apply_first();
+            copy_block(n, q, C_top, n, C_tile.at(first.begin, 0), C.ld);
         }
-    }
+        if (!transpose) apply_first();
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -147,29 +146,27 @@ void apply_nodes(Context<D>& ctx, const PanelTree& tree, Index level, Op op, Vie
     const bool transpose = op == Op::Transpose;
     const double flops = 2.0 * static_cast<double>(domains / stride) * n * n * p;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * n + 2 * n * tile_cols + leaf_work(ib, n, tile_cols));
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index node = 0; node < nodes; ++node) {
-        for (Index tile = 0; tile < tiles; ++tile) {
-            T *V = buffers.mine(), *C_head = V + n * n, *C_member = C_head + n * tile_cols,
-              *work = C_member + n * tile_cols;
-            const auto C_tile = C.col_block({tile * tile_cols, std::min(p, (tile + 1) * tile_cols)});
-            const Index q = C_tile.cols, head = node * span;
-            const Index members = (std::min(domains, head + span) - head - 1) / stride;
-            T* top = C_tile.at(tree.domain(head).begin, 0);
-            copy_block(n, q, top, C.ld, C_head, n);
-            for (Index s = 1; s <= members; ++s) {
-                const Index d = head + (transpose ? s : members + 1 - s) * stride;
-                const Index row = tree.domain(d).begin;
-                copy_upper(n, n, A.at(row, 0), A.ld, V, n);
-                copy_block(n, q, C_tile.at(row, 0), C.ld, C_member, n);
-                apply_stacked(transpose, false, n, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, q, C_head, n,
-                              C_member, n, work);
-                copy_block(n, q, C_member, n, C_tile.at(row, 0), C.ld);
-            }
-            copy_block(n, q, C_head, n, top, C.ld);
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, n * n + 2 * n * tile_cols + leaf_work(ib, n, tile_cols));
+    for_tasks(threads, nodes, tiles, [&](Index node, Index tile) {
+        T *V = buffers.mine(), *C_head = V + n * n, *C_member = C_head + n * tile_cols,
+          *work = C_member + n * tile_cols;
+        const auto C_tile = C.col_block({tile * tile_cols, std::min(p, (tile + 1) * tile_cols)});
+        const Index q = C_tile.cols, head = node * span;
+        const Index members = (std::min(domains, head + span) - head - 1) / stride;
+        T* top = C_tile.at(tree.domain(head).begin, 0);
+        copy_block(n, q, top, C.ld, C_head, n);
+        for (Index s = 1; s <= members; ++s) {
+            const Index d = head + (transpose ? s : members + 1 - s) * stride;
+            const Index row = tree.domain(d).begin;
+            copy_upper(n, n, A.at(row, 0), A.ld, V, n);
+            copy_block(n, q, C_tile.at(row, 0), C.ld, C_member, n);
+            apply_stacked(transpose, false, n, n, n, ib, V, n, t_at(Tf, tree.t_of_node(d)), Tf.ld, q, C_head, n,
+                          C_member, n, work);
+            copy_block(n, q, C_member, n, C_tile.at(row, 0), C.ld);
         }
-    }
+        copy_block(n, q, C_head, n, top, C.ld);
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -179,9 +176,9 @@ void form_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> 
     const Index stride = tree.stride(level), span = stride * tree.fan_in, nodes = tree.nodes(level);
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), 3 * n * n + leaf_work(ib, n, n));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index node = 0; node < nodes; ++node) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, 3 * n * n + leaf_work(ib, n, n));
+    for_tasks(threads, nodes, [&](Index node) {
         T *E = buffers.mine(), *V = E + n * n, *E_member = V + n * n, *work = E_member + n * n;
         const Index head = node * span, members = (std::min(domains, head + span) - head - 1) / stride;
         T* A_head = A.at(tree.domain(head).begin, 0);
@@ -197,7 +194,7 @@ void form_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> 
             store_upper(n, n, E_member, n, A_member, A.ld);
         }
         store_upper(n, n, E, n, A_head, A.ld);
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -208,9 +205,9 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), n * n + 2 * leaf_size + leaf_work(ib, n, n));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index d = 0; d < domains; ++d) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, n * n + 2 * leaf_size + leaf_work(ib, n, n));
+    for_tasks(threads, domains, [&](Index d) {
         T *E = buffers.mine(), *V = E + n * n, *Q = V + leaf_size, *work = Q + leaf_size;
         copy_upper(n, n, A.at(tree.domain(d).begin, 0), A.ld, E, n);
         for (Index t = tree.leaves(d) - 1; t >= 0; --t) {
@@ -227,7 +224,7 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
             }
             copy_block(h, n, Q, h, A_leaf.data, A_leaf.ld);
         }
-    }
+    });
     ctx.state().add_flops(flops);
 }
 

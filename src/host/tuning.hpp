@@ -37,6 +37,8 @@ struct Tuning<Host> : CommonTuning {
     ///     f64   4.4|3.9    14|11      44|38      86|79
     ///     f32   2.2|1.6    6.9|5.6    22|19      45|40
     static constexpr Index few_streams = 16, streams_apart_bytes = 256;
+    /// Rows of V and columns of C up to and from which a block of reflectors is applied by sums of columns, from copies of V and Vᵀ.
+    static constexpr Index most_short_rows = 128, least_short_cols = 8;
     /// Columns of a panel that are factored one by one, at the bottom of the recursion.
     static constexpr Index base_width = 4;
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
@@ -48,7 +50,13 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index passed_bytes = Index(64) << 20;
     /// Columns of a Householder panel for k = min(m, n) columns: deeper updates against a longer sequential panel.
     static Index panel_width(Index k) { return k < 192 ? 32 : k < 1500 ? 64 : k < 6000 ? 96 : 128; }
-    static Index panel_width(Index, Index k, Index, Arithmetic, bool = false) { return panel_width(k); }
+    /// Of few rows. V, tau and R in panels of 32 columns over 16, one core of an AMD EPYC 7003 that compilers share, fastest of hundreds:
+    ///            40²     64²     100²    128²    128×64   47×680   110×2000
+    ///     f64   1.15    1.14    1.14    1.12     1.11     1.07      1.04
+    ///     f32   1.13    1.09    1.12    1.01     1.04     1.01      0.96
+    static Index panel_width(Index m, Index k, Index, Arithmetic, bool = false) {
+        return m <= most_short_rows ? 16 : panel_width(k);
+    }
     static Index host_panel_width(Index k) { return panel_width(k); }
     /// How a full T is made. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098, 6000×1200
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
@@ -70,36 +78,20 @@ struct Tuning<Host> : CommonTuning {
     /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
     static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
     static Index fan_in(Index) { return 2; }
-    /// R alone of a tall matrix. `quoin bench regret`, f64, 2 cores of an AMD EPYC 9005, ms, CholeskyQR2 | TSQR | CAQR | blocked Householder
-    /// (one core orders them alike). CAQR overwrites its matrix, of which it needs a copy; the first two only read it.
-    ///                    4 columns             16                    64                   128                  256
-    ///      500 rows   .007|.006|.007|.020   .022|.026|.028|.025   .22|.17|.17|.17      .90|.64|.53|.51
-    ///     3000        .014|.023|.025|.037   .086|.126|.132|.184   .50|.53|.56|1.07     3.3|3.0|2.7|3.6      8.7|8.9|6.4|7.9
-    ///   20 000        .058|.139|.147|.163   .285|.586|.598|.774   3.3|3.6|3.7|4.8      11.7|11.7|11.5|13.2  48.7|43.5|43.1|57.8
-    ///  120 000        .472|.713|.855|1.10   2.25|2.83|3.39|4.07   21.3|21.1|21.9|32.0  67.9|65.9|67.2|92.2  254|268|242|295
-    static constexpr Method r_only(Index m, Index n) {
-        if (n <= 64) return m >= 20 * n && m * n >= 4096 ? Method::CholeskyQR2 : Method::TSQR;
-        return m >= 12 * n ? Method::TSQR : Method::BlockedHouseholder;
-    }
+    /// Of the vector registers that the kernels use. `Auto` takes the method of least time by them (`modelled_time`).
+    static constexpr bool has_step_times = true;
+    static const StepTimes& step_times(Index element_bytes);
+    /// R alone: a matrix of more rows a column and more bytes is only read, by TSQR or CholeskyQR2; others may be copied.
+    static constexpr Index read_aspect = 12, most_copied_bytes = Index(64) << 20;
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
-    /// Whether a tall matrix is reconstructed as one panel: 4mn² flops, where panels of nb columns cost 2mn² + 4mn·nb. Times of one
-    /// panel over those of panels, 2 cores of an AMD EPYC 9005 (`quoin bench regret`):
-    ///            20 000×32   120 000×32   20 000×48   120 000×48   20 000×64   120 000×64   20 000×96   120 000×96
-    ///     f64      0.92         0.91         1.05        0.94         1.17        1.01         1.32        1.02
-    /// and in f32 0.79 for 1 508 534×65 and 684 006×84, which a panel at a time streams from memory.
-    static bool one_panel(Index m, Index n, Index element_bytes) {
-        return n <= 48 ? m >= reconstruct_rows(n, element_bytes) : n <= 128 && m >= 2000 * n;
-    }
-    /// One panel of all columns, by CholeskyQR2 or TSQR, pays where m >= tall_aspect·n and n <= tall_cols.
+    /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate.
     static constexpr Index tall_aspect = 4;
-    static constexpr Index tall_cols = 1024;
-    static constexpr bool tall(Index m, Index n) { return m >= tall_aspect * n && n <= tall_cols; }
     /// Columns of a stream for R alone whose blocks are reduced by trees.
-    static constexpr Index stream_tree_cols = tall_cols;
+    static constexpr Index stream_tree_cols = 1024;
     /// Columns of a panel that is reconstructed at once.
     static constexpr Index most_top_cols = std::numeric_limits<Index>::max();
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt 1024x1024

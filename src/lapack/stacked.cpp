@@ -102,13 +102,12 @@ void apply_tall_leaf(Context<Host>& ctx, Op op, const Stack& s, Index t, MatrixV
         const Index k = H.k;
         const double flops = 2.0 * H.h * k * p;
         // W = C_top + VᵀC;  W := op(T) W
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index i = 0; i < chunks.count; ++i) {
+        for_tasks(team(ctx, flops), chunks.count, [&](Index i) {
             const Range r = chunks[i];
             T* part = parts + i * k * p;
             std::fill_n(part, k * p, T(0));
             inner_blocked(k, p, r.size(), H.V + r.begin, H.ldv, C_leaf + r.begin, C.ld, part, k);
-        }
+        });
         sum_parts(ctx, k, p, chunks.count, parts, W, k);
         T* top = C_top.at(c * s.nb, 0);
         for (Index j = 0; j < p; ++j) {
@@ -119,11 +118,10 @@ void apply_tall_leaf(Context<Host>& ctx, Op op, const Stack& s, Index t, MatrixV
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < k; ++i) top[i + j * C_top.ld] -= TW[i + j * k];
         }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index i = 0; i < chunks.count; ++i) {
+        for_tasks(team(ctx, flops), chunks.count, [&](Index i) {
             const Range r = chunks[i];
             outer_blocked(r.size(), p, k, H.V + r.begin, H.ldv, TW, k, C_leaf + r.begin, C.ld);
-        }
+        });
         ctx.state().add_flops(2 * flops);
     }
 }
@@ -141,9 +139,9 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
     const double flops = 4.0 * s.rows * s.n * p;
     Arena::Frame frame(ctx.state().arena);
     const Trapezoid<const T> full(frame, s, V);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), block_work(s.nb, tile));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-    for (Index j = 0; j < tiles; ++j) {
+    const int threads = team(ctx, flops);
+    ThreadBuffers<T> buffers(frame, threads, block_work(s.nb, tile));
+    for_tasks(threads, tiles, [&](Index j) {
         const Range columns{j * tile, std::min(p, (j + 1) * tile)};
         for (Index i = 0; i < leaves; ++i) {
             for (Index b = 0; b < blocks; ++b) {
@@ -151,7 +149,7 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
                 apply_block<T>(op == Op::Transpose, s, leaf_at(i), c, full.view, Tf, columns, C_top, C, buffers.mine());
             }
         }
-    }
+    });
     ctx.state().add_flops(flops);
 }
 
@@ -178,9 +176,6 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
         scaling.scale_triangle(ctx, R);
         scaling.scale(ctx, V);
     }
-    // one block's leaves wait for each other
-    ThreadBuffers<T> buffers(frame, blocks == 1 ? 1 : ctx.threads(),
-                             std::max(factor_work(nb), block_work(nb, std::max(nb, tile_cols))));
     std::vector<Task> tasks;
     for (Index d = -1; d < leaves + blocks - 2; ++d) {
         tasks.clear();
@@ -196,18 +191,20 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
                 tasks.push_back({d - c, c, {j, std::min(n, j + tile_cols)}, false});
             }
         }
-        const Index count = static_cast<Index>(tasks.size());
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index i = 0; i < count; ++i) {
+        // one block's leaves wait for each other
+        const int threads = blocks == 1 ? 1 : team(ctx, flops);
+        Arena::Frame step(ctx.state().arena);
+        ThreadBuffers<T> buffers(step, threads, std::max(factor_work(nb), block_work(nb, std::max(nb, tile_cols))));
+        for_tasks(threads, static_cast<Index>(tasks.size()), [&](Index i) {
             const Task& task = tasks[i];
             T* work = buffers.mine();
             if (task.c >= 0) apply_block<T>(true, s, task.t, task.c, V, Tf, task.columns, R, V, work);
-            if (!task.factors) continue;
+            if (!task.factors) return;
             const Index first = task.columns.begin, k = task.columns.size();
             const Range rows = s.leaf(task.t);
             factor_stacked_block(stacked_rows(s.l, rows.size(), first + k), k, R.at(first, first), R.ld,
                                  V.at(rows.begin, first), V.ld, Tf.at(0, task.t * n + first), Tf.ld, work);
-        }
+        });
         ctx.state().add_flops(flops);
     }
     if (scaled) scaling.unscale(ctx, Part::Upper, R);
@@ -240,7 +237,8 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
     set_identity<T>(ctx, 0, E);
     Stack one = s;
     Arena::Frame frame(ctx.state().arena);
-    ThreadBuffers<T> buffers(frame, ctx.threads(), block_work(s.nb, tile));
+    const int threads = team(ctx, 2.0 * std::min(s.rows, s.leaf_rows) * n * n);
+    ThreadBuffers<T> buffers(frame, threads, block_work(s.nb, tile));
     Matrix<T> V_leaf(std::min(s.rows, s.leaf_rows), n);
     for (Index t = s.leaves() - 1; t >= 0; --t) {
         const auto Q = V.row_block(s.leaf(t));
@@ -250,15 +248,14 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
         copy<T>(ctx, Q, V_t);
         const double flops = 2.0 * Q.rows * n * n;
         // [E; Q] := H [E; 0]; block c finds zeros left of column c nb
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index j = 0; j < tiles; ++j) {
+        for_tasks(threads, tiles, [&](Index j) {
             const Range columns{j * tile, std::min(n, (j + 1) * tile)};
             fill_zero(Q.rows, columns.size(), Q.at(0, columns.begin), Q.ld);
             for (Index c = (columns.end - 1) / s.nb; c >= 0; --c) {
                 apply_block<T>(false, one, 0, c, V_t, T_t, {std::max(columns.begin, c * s.nb), columns.end}, E, Q,
                                buffers.mine());
             }
-        }
+        });
         ctx.state().add_flops(flops);
     }
 }

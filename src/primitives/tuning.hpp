@@ -7,6 +7,32 @@ namespace quoin {
 /// A count, for formulas of time and error.
 inline double number(Index n) { return static_cast<double>(n); }
 
+/// Time of a step, ns of one core: of a flop, of an entry that it passes whatever the flops, and of a column.
+struct StepTime {
+    double flop = 0, entry = 0, column = 0;
+    double operator()(double flops, double entries, double columns = 0) const {
+        return flop * flops + entry * entries + column * columns;
+    }
+};
+
+/// The steps that the methods consist of.
+struct StepTimes {
+    StepTime gram;                     ///< AᵀA, mn² flops
+    StepTime solve;                    ///< A R⁻¹, mn²
+    StepTime square;                   ///< chol(G), its condition and R₂R₁, n³, and n² entries
+    StepTime signed_lu;                ///< LU of Q's top, and T, n³, and n² entries
+    StepTime leaf;                     ///< the leaves of a tree, 2mn²
+    StepTime node;                     ///< [R; R] of a tree, (2/3)n³, and n² entries
+    StepTime form;                     ///< Q of leaves and panels, 2mn²
+    StepTime tree_update;              ///< C := QᵀC by a tree, 4mnp, and mp entries
+    StepTime panel;                    ///< a panel column by column, 3mn²
+    StepTime update;                   ///< C := QᵀC by a panel, 4mnp, and mp entries
+    double scan = 0;                   ///< of an entry whose size is looked at
+    double call = 0, certificate = 0;  ///< of the whole, and more with CholeskyQR
+    double threaded_flops =
+        4e6;  ///< from which on domains of a tree are shared by two cores, of which the second idles where there is one
+};
+
 /// The rows that are one for every device: first choices by counting, not measured.
 struct CommonTuning {
     /// Width of the blocks of R₂R₁ where Gram-Schmidt orthogonalises all columns twice: wide enough for any device's products, and
