@@ -17,11 +17,13 @@
 namespace quoin::python {
 namespace {
 
-#define QUOIN_NCCL_FUNCTIONS(DO) \
-    DO(ncclGetUniqueId)          \
-    DO(ncclCommInitRank)         \
-    DO(ncclCommDestroy)          \
-    DO(ncclCommAbort) DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv)
+#define QUOIN_NCCL_FUNCTIONS(DO)                                                                                  \
+    DO(ncclGetUniqueId)                                                                                           \
+    DO(ncclCommInitRank)                                                                                          \
+    DO(ncclCommDestroy)                                                                                           \
+    DO(ncclCommAbort)                                                                                             \
+    DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv) DO(ncclGroupStart) \
+        DO(ncclGroupEnd)
 
 struct Nccl {
 #define QUOIN_DECLARE(name) decltype(&::name) name = nullptr;
@@ -90,6 +92,8 @@ ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int fr
                       cudaStream_t stream) {
     return quoin::python::nccl().ncclRecv(data, count, type, from, comm, stream);
 }
+ncclResult_t ncclGroupStart() { return quoin::python::nccl().ncclGroupStart(); }
+ncclResult_t ncclGroupEnd() { return quoin::python::nccl().ncclGroupEnd(); }
 }
 
 #endif  // QUOIN_HAVE_NCCL
