@@ -298,6 +298,7 @@ TEST(TraceTest, OtherRunsRecordTheirPhases) {
     ctx.attach(&trace);
     svd<double, Host>(ctx, A.view(), true);
     least_squares<double, Host>(ctx, A.view(), b.view());
+    qr(ctx, A.view(), {.method = Method::CholeskyQR2});
     Options tree;
     tree.method = Method::CAQR;
     tree.method.set_panel_width(8);
