@@ -155,13 +155,15 @@ TEST(WindowSums, HaveTheChannelsApartAndEndAtTheSides) {
     const FrameFormat format{4, 3, 3};
     std::vector<float> entries(static_cast<std::size_t>(format.bytes()));
     for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<float>(i * i % 17);
-    const auto entry = [&](Index i) { return entries[static_cast<std::size_t>(i)]; };
+    const auto set_row = [&](Index y, float* row) { std::copy_n(entries.data() + y * 12, 12, row); };
     std::vector<float> sums(entries.size());
-    for_window_sums<float>(format, 1, entry, [&](Index y, std::span<const float> row) {
+    for_window_sums<float, 1>(format, set_row, [&](Index y, std::span<const float> row) {
         std::copy(row.begin(), row.end(), sums.begin() + y * 12);
     });
-    const auto means = window_means<float>(format, 1, entry, [](float mean) { return mean; });
-    const auto noise = smoothed_noise(format, std::vector<float>(entries.size(), 0.02f));
+    std::vector<float> means(entries.size()), noise(entries.size());
+    set_window_means<float, 1>(
+        format, set_row, [](float mean) { return mean; }, means);
+    smooth_noise(format, std::vector<float>(entries.size(), 0.02f), noise);
     for (Index i = 0; i < format.bytes(); ++i) {
         float sum = 0, pixels = 0;
         for (Index k = 0; k < format.bytes(); ++k) {

@@ -204,10 +204,11 @@ private:
 
     void write(OnlineFrame<T>& frame) {
         SeparatedFrame& pictures = frame.pictures;
-        std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
-            noise = video::smoothed_noise(format_, frame.noise);
-            video::set_motion_mask<T>(format_, frame.residual, noise, arguments_.threshold, pictures.mask.pixels);
+            smoothed_noise_.resize(frame.noise.size());
+            video::smooth_noise(format_, frame.noise, smoothed_noise_);
+            video::set_motion_mask<T>(format_, frame.residual, smoothed_noise_, arguments_.threshold,
+                                      pictures.mask.pixels);
         } else {
             video::set_raw_mask<T>(format_, frame.sparse, arguments_.threshold, pictures.mask.pixels);
         }
@@ -217,7 +218,7 @@ private:
             films_->add(pictures);
             decisions_.add_background<T>(frame.low_rank);
             decisions_.add_mask(pictures.mask.pixels);
-            decisions_.settle(frame.rank, noise);
+            decisions_.settle(frame.rank, smoothed_noise_);
         }
         ++frames_written_;
         if (films_ && frames_written_ % part_frames == 0) end_part();
@@ -292,7 +293,8 @@ private:
     VideoFrames frames_;
     video::FrameFormat format_;
     OnlineRobustPca<T, D> pca_;
-    OnlineFrame<T> frame_[2];  // one is separated while the other one is written
+    OnlineFrame<T> frame_[2];            // one is separated while the other one is written
+    std::vector<float> smoothed_noise_;  // of the frame that is written, where the masks take it
     DecisionLog decisions_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
