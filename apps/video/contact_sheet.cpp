@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "quoin/error.hpp"
 #include "video/lettering.hpp"
@@ -64,7 +65,7 @@ void outline_row(const FrameView& mask, Index i, std::uint8_t* to) {
 }  // namespace
 
 Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::vector<std::string>& titles,
-                    bool outlined) {
+                    bool outlined, Image memory) {
     check(rows, titles);
     const Index columns = static_cast<Index>(titles.size()), width = rows[0][0].format.width,
                 height = rows[0][0].format.height;
@@ -75,7 +76,7 @@ Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::
     while (scale > 1 && text_width(longest, scale) > width) --scale;
     const Index margin = longest > 0 ? 2 * scale : 0, heading = longest > 0 ? text_height(scale) + 2 * margin : 0;
 
-    Image sheet;
+    Image sheet = std::move(memory);
     sheet.format = {columns * width + (columns - 1) * separator,
                     heading + static_cast<Index>(rows.size()) * (height + separator) - separator, 3};
     sheet.pixels.resize(static_cast<std::size_t>(sheet.format.bytes()));
@@ -97,8 +98,9 @@ Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::
     return sheet;
 }
 
-Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined) {
-    return contact_sheet({columns}, titles, outlined);
+Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined,
+                   Image memory) {
+    return contact_sheet({columns}, titles, outlined, std::move(memory));
 }
 
 }  // namespace quoin::video

@@ -57,8 +57,8 @@ SeparatedFrame for_comparison(const SeparatedFrame& frame) {
             for_comparison(frame.mask)};
 }
 
-video::Image comparison(const SeparatedFrame& frame) {
-    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true);
+video::Image comparison(const SeparatedFrame& frame, video::Image memory) {
+    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true, std::move(memory));
 }
 
 VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate)
