@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "checks.hpp"
@@ -151,17 +153,114 @@ TYPED_TEST(NoiseLevels, AreZeroWithoutFramesToCompare) {
     EXPECT_EQ(noise_of<T>(format, M.view().col_block({0, 0}), M.view().col_block({0, 0})), std::vector<float>(18));
 }
 
+/// What is connected to a seed within a field, by sides or by corners too.
+Bytes connected(const FrameFormat& format, const Bytes& field, Bytes seeds, bool corners) {
+    for (std::size_t i = 0; i < field.size(); ++i) seeds[i] = seeds[i] && field[i];
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (Index i = 0; i < format.bytes(); ++i) {
+            if (!field[static_cast<std::size_t>(i)] || seeds[static_cast<std::size_t>(i)]) continue;
+            for (Index k = 0; k < 9; ++k) {
+                const Index x = i % format.width + k % 3 - 1, y = i / format.width + k / 3 - 1;
+                if ((k % 2 == 0 && !corners) || x < 0 || x >= format.width || y < 0 || y >= format.height) continue;
+                if (!seeds[static_cast<std::size_t>(y * format.width + x)]) continue;
+                seeds[static_cast<std::size_t>(i)] = 1;
+                grows = true;
+                break;
+            }
+        }
+    }
+    return seeds;
+}
+
+/// A mask by its definition, pixel by pixel.
+template <class T>
+Bytes plain_mask(const FrameFormat& format, const std::vector<T>& r, const std::vector<float>& noise,
+                 double threshold) {
+    const FrameFormat grey{format.width, format.height, 1};
+    const auto majority = [&](double bound) {
+        Bytes won(static_cast<std::size_t>(grey.bytes()));
+        for (Index i = 0; i < grey.bytes(); ++i) {
+            Index above = 0, pixels = 0;
+            for (Index k = 0; k < 25; ++k) {
+                const Index x = i % format.width + k % 5 - 2, y = i / format.width + k / 5 - 2;
+                if (x < 0 || x >= format.width || y < 0 || y >= format.height) continue;
+                double squares = 0;
+                for (Index c = 0; c < format.channels; ++c) {
+                    const auto at = static_cast<std::size_t>((y * format.width + x) * format.channels + c);
+                    squares += std::pow(static_cast<double>(r[at]), 2) /
+                               std::pow(std::max(static_cast<double>(noise[at]), threshold / 2), 2);
+                }
+                above += squares > bound * bound;
+                ++pixels;
+            }
+            won[static_cast<std::size_t>(i)] = 2 * above > pixels;
+        }
+        return won;
+    };
+    const bool color = format.channels == 3;
+    Bytes mask = connected(grey, majority(color ? 2.36 : 1.5), majority(color ? 3.76 : 3), true);
+    Bytes background(mask.size()), sides(mask.size());
+    for (Index i = 0; i < grey.bytes(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const Index x = i % format.width, y = i / format.width;
+        background[at] = !mask[at];
+        sides[at] = x == 0 || y == 0 || x == format.width - 1 || y == format.height - 1;
+    }
+    const Bytes outside = connected(grey, background, sides, false);
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+        if (outside[i] || !background[i]) continue;
+        Bytes seed(mask.size());
+        seed[i] = 1;
+        const Bytes hole = connected(grey, background, seed, false);
+        mask[i] = std::count(hole.begin(), hole.end(), 1) <= grey.bytes() / 100;
+    }
+    for (std::uint8_t& pixel : mask) pixel = pixel ? 255 : 0;
+    return mask;
+}
+
+template <class T>
+void expect_plain_mask(const FrameFormat& format) {
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<T> r(static_cast<std::size_t>(format.bytes()));
+    std::vector<float> noise(r.size());
+    for (Index i = 0; i < format.bytes(); ++i) {
+        const Index x = i / format.channels % format.width, y = i / format.channels / format.width;
+        const auto at = static_cast<std::size_t>(i);
+        noise[at] = 0.04f * (1 + std::abs(normal(random)));
+        // blocks of 7x6 pixels with much, little and no movement
+        r[at] = static_cast<T>(noise[at] * normal(random)) * static_cast<T>(1 + 3 * ((x / 7 + y / 6) % 3));
+    }
+    Bytes mask(static_cast<std::size_t>(format.width * format.height), 7);
+    set_motion_mask<T>(format, r, noise, 0.06, mask);
+    EXPECT_EQ(mask, plain_mask(format, r, noise, 0.06))
+        << format.width << 'x' << format.height << 'x' << format.channels;
+}
+
+TEST(MotionMask, IsThatOfItsDefinition) {
+    for (const Index channels : {1, 3}) {
+        for (const auto& [width, height] :
+             {std::pair<Index, Index>{1, 1}, {2, 3}, {3, 2}, {5, 40}, {150, 4}, {67, 40}}) {
+            expect_plain_mask<float>({width, height, channels});
+            expect_plain_mask<double>({width, height, channels});
+        }
+    }
+}
+
 TEST(WindowSums, HaveTheChannelsApartAndEndAtTheSides) {
     const FrameFormat format{4, 3, 3};
     std::vector<float> entries(static_cast<std::size_t>(format.bytes()));
     for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<float>(i * i % 17);
-    const auto entry = [&](Index i) { return entries[static_cast<std::size_t>(i)]; };
+    const auto set_row = [&](Index y, float* row) { std::copy_n(entries.data() + y * 12, 12, row); };
     std::vector<float> sums(entries.size());
-    for_window_sums<float>(format, 1, entry, [&](Index y, std::span<const float> row) {
+    for_window_sums<float, 1>(format, set_row, [&](Index y, std::span<const float> row) {
         std::copy(row.begin(), row.end(), sums.begin() + y * 12);
     });
-    const auto means = window_means<float>(format, 1, entry, [](float mean) { return mean; });
-    const auto noise = smoothed_noise(format, std::vector<float>(entries.size(), 0.02f));
+    std::vector<float> means(entries.size()), noise(entries.size());
+    set_window_means<float, 1>(
+        format, set_row, [](float mean) { return mean; }, means);
+    smooth_noise(format, std::vector<float>(entries.size(), 0.02f), noise);
     for (Index i = 0; i < format.bytes(); ++i) {
         float sum = 0, pixels = 0;
         for (Index k = 0; k < format.bytes(); ++k) {

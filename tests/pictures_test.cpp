@@ -1,12 +1,14 @@
 // The pictures that `quoin rpca` makes: contact sheet, letters, plot of the convergence.
 
 #include <array>
+#include <cmath>
 #include <regex>
 
 #include "video/contact_sheet.hpp"
 #include "video/convergence_plot.hpp"
 #include "video/decision_plot.hpp"
 #include "video/lettering.hpp"
+#include "video/shrink.hpp"
 #include "video_files.hpp"
 
 namespace quoin::test {
@@ -62,6 +64,40 @@ TEST(ContactSheet, TheEdgeOfAMaskIsDrawnOverItsFrame) {
             const Index row = y % 11;
             const bool edge = x < 9 && ((x < 4 && row < 3 && (x == 3 || row == 2)) || (x == 6 && row == 5));
             EXPECT_EQ(pixel(sheet, x, y), edge ? (std::array{255, 32, 32}) : pixel(plain, x, y)) << x << ' ' << y;
+        }
+    }
+}
+
+TEST(ContactSheet, LeavesNothingOfTheMemoryThatItTakes) {
+    constexpr FrameFormat format{60, 40, 1};
+    const Pixels a = noise(format, 1), b = noise(format, 2);
+    const Image fresh = side_by_side({{format, a}, {format, b}}, {"a", "b"}, true);
+    for (const Index width : {1, 124, 500}) {
+        Image memory{{width, fresh.format.height, 3}, {}};
+        memory.pixels.assign(static_cast<std::size_t>(memory.format.bytes()), 7);
+        const Image sheet = side_by_side({{format, a}, {format, b}}, {"a", "b"}, true, std::move(memory));
+        EXPECT_EQ(sheet.format, fresh.format);
+        EXPECT_EQ(sheet.pixels, fresh.pixels);
+    }
+}
+
+TEST(Shrink, TakesTheRoundedMeanOfEachSquare) {
+    for (const Index channels : {1, 3}) {
+        for (const Index f : {1, 2, 3}) {
+            const FrameFormat format{71, 20, channels}, small{71 / f, 20 / f, channels};
+            const Pixels pixels = noise(format, 3);
+            const Image shrunk = shrink({format, pixels}, f);
+            ASSERT_EQ(shrunk.format, small);
+            ASSERT_EQ(shrunk.pixels.size(), static_cast<std::size_t>(small.bytes()));
+            for (Index i = 0; i < small.bytes(); ++i) {
+                const Index y = i / (small.width * channels), x = i / channels % small.width;
+                double sum = 0;
+                for (Index k = 0; k < f * f; ++k) {
+                    const Index at = ((y * f + k / f) * 71 + x * f + k % f) * channels + i % channels;
+                    sum += pixels[static_cast<std::size_t>(at)];
+                }
+                EXPECT_EQ(shrunk.pixels[static_cast<std::size_t>(i)], std::floor(sum / double(f * f) + 0.5)) << i;
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "quoin/error.hpp"
 #include "video/lettering.hpp"
@@ -35,41 +36,36 @@ void check(const std::vector<std::vector<FrameView>>& rows, const std::vector<st
     }
 }
 
-/// Copies a frame, grey or RGB, to (x, y).
-void place(const FrameView& frame, Image& sheet, Index x, Index y) {
+/// Copies row i of a frame, grey or RGB.
+void place_row(const FrameView& frame, Index i, std::uint8_t* to) {
     const FrameFormat& f = frame.format;
-#pragma omp parallel for schedule(static)
-    for (Index i = 0; i < f.height; ++i) {
-        const std::uint8_t* from = frame.pixels.data() + i * f.width * f.channels;
-        std::uint8_t* to = sheet.pixels.data() + 3 * ((y + i) * sheet.format.width + x);
-        if (f.channels == 3) {
-            std::memcpy(to, from, static_cast<std::size_t>(3 * f.width));
-        } else {
-            for (Index j = 0; j < f.width; ++j) std::fill_n(to + 3 * j, 3, from[j]);
-        }
+    const std::uint8_t* const from = frame.pixels.data() + i * f.width * f.channels;
+    if (f.channels == 3) {
+        std::memcpy(to, from, static_cast<std::size_t>(3 * f.width));
+    } else {
+        for (Index j = 0; j < f.width; ++j) to[3 * j] = to[3 * j + 1] = to[3 * j + 2] = from[j];
     }
 }
 
-/// Draws the pixels of a mask that have a neighbour outside it over the frame at (x, y).
-void outline(const FrameView& mask, Image& sheet, Index x, Index y) {
+/// Draws the pixels of row i of a mask that have a neighbour outside it.
+void outline_row(const FrameView& mask, Index i, std::uint8_t* to) {
     const FrameFormat& f = mask.format;
-    const auto white = [&](Index i, Index j) {
-        const Index row = std::clamp<Index>(i, 0, f.height - 1), col = std::clamp<Index>(j, 0, f.width - 1);
-        return mask.pixels[(row * f.width + col) * f.channels] >= 128;
+    const auto row = [&](Index k) {
+        return mask.pixels.data() + std::clamp<Index>(k, 0, f.height - 1) * f.width * f.channels;
     };
-#pragma omp parallel for schedule(static)
-    for (Index i = 0; i < f.height; ++i) {
-        for (Index j = 0; j < f.width; ++j) {
-            if (!white(i, j) || (white(i - 1, j) && white(i + 1, j) && white(i, j - 1) && white(i, j + 1))) continue;
-            std::copy(red.begin(), red.end(), sheet.pixels.begin() + 3 * ((y + i) * sheet.format.width + x + j));
-        }
+    const std::uint8_t *const above = row(i - 1), *const here = row(i), *const below = row(i + 1);
+    for (Index j = 0; j < f.width; ++j) {
+        const Index at = j * f.channels, left = std::max<Index>(0, j - 1) * f.channels,
+                    right = std::min(f.width - 1, j + 1) * f.channels;
+        if (here[at] < 128 || (above[at] & below[at] & here[left] & here[right]) >= 128) continue;
+        std::copy(red.begin(), red.end(), to + 3 * j);
     }
 }
 
 }  // namespace
 
 Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::vector<std::string>& titles,
-                    bool outlined) {
+                    bool outlined, Image memory) {
     check(rows, titles);
     const Index columns = static_cast<Index>(titles.size()), width = rows[0][0].format.width,
                 height = rows[0][0].format.height;
@@ -80,25 +76,31 @@ Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::
     while (scale > 1 && text_width(longest, scale) > width) --scale;
     const Index margin = longest > 0 ? 2 * scale : 0, heading = longest > 0 ? text_height(scale) + 2 * margin : 0;
 
-    Image sheet;
+    Image sheet = std::move(memory);
     sheet.format = {columns * width + (columns - 1) * separator,
                     heading + static_cast<Index>(rows.size()) * (height + separator) - separator, 3};
-    sheet.pixels.assign(static_cast<std::size_t>(sheet.format.bytes()), paper[0]);
+    sheet.pixels.resize(static_cast<std::size_t>(sheet.format.bytes()));
+#pragma omp parallel for schedule(static)
+    for (Index y = 0; y < sheet.format.height; ++y) {
+        std::uint8_t* const to = sheet.pixels.data() + 3 * y * sheet.format.width;
+        std::fill_n(to, 3 * sheet.format.width, paper[0]);
+        const Index i = (y - heading) / (height + separator), in_frame = (y - heading) % (height + separator);
+        if (y < heading || in_frame >= height) continue;
+        for (Index j = 0; j < columns; ++j) place_row(rows[i][j], in_frame, to + 3 * j * (width + separator));
+        if (outlined) outline_row(rows[i].back(), in_frame, to);
+    }
     for (Index j = 0; j < columns; ++j) {
         const Index x = j * (width + separator), fitting = (width / scale + 1) / 6;
         const std::string_view title = std::string_view(titles[j]).substr(0, static_cast<std::size_t>(fitting));
         draw_text(sheet, x + (width - text_width(static_cast<Index>(title.size()), scale)) / 2, margin, title, scale,
                   ink);
-        for (Index i = 0; i < static_cast<Index>(rows.size()); ++i) {
-            place(rows[i][j], sheet, x, heading + i * (height + separator));
-            if (outlined && j == 0) outline(rows[i].back(), sheet, x, heading + i * (height + separator));
-        }
     }
     return sheet;
 }
 
-Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined) {
-    return contact_sheet({columns}, titles, outlined);
+Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined,
+                   Image memory) {
+    return contact_sheet({columns}, titles, outlined, std::move(memory));
 }
 
 }  // namespace quoin::video

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "video/window_sum.hpp"
@@ -17,21 +18,49 @@ struct Bounds {
 constexpr Bounds of_grey{1.5, 3}, of_color{2.36, 3.76};
 constexpr Index radius = 2;  // of a vote
 
-/// 1 where most of the pixels about are 1.
-std::vector<std::uint8_t> majority(const FrameFormat& format, std::span<const std::uint8_t> votes) {
-    std::vector<std::uint8_t> won(votes.size());
-    const std::vector<Index> widths = window_sizes(radius, format.width);
-    for_window_sums<std::uint8_t>(
-        format, radius, [&](Index i) { return votes[static_cast<std::size_t>(i)]; },
-        [&](Index y, std::span<const std::uint8_t> sums) {
-            const Index height = window_size(y, radius, format.height);
-            std::uint8_t* const row = won.data() + y * format.width;
-            for (Index x = 0; x < format.width; ++x) {
-                const auto at = static_cast<std::size_t>(x);
-                row[x] = 2 * sums[at] > widths[at] * height;
+/// Of a row of n pixels, whose windows are so large: 1 where more than half of the window voted for it in the lower byte, and in the
+/// upper one.
+void count_votes(Index n, const std::int16_t* votes, const std::int16_t* widths, Index height,
+                 std::uint8_t* __restrict lower, std::uint8_t* __restrict upper) {
+    const auto h = static_cast<std::int16_t>(height);
+    for (Index x = 0; x < n; ++x) {
+        const auto pixels = static_cast<std::int16_t>(widths[x] * h);
+        lower[x] = static_cast<std::int16_t>(2 * (votes[x] & 255)) > pixels;
+        upper[x] = static_cast<std::int16_t>(2 * (votes[x] >> 8)) > pixels;
+    }
+}
+
+/// grows and starts := 1 where z of most of the pixels about is above either bound, 0 elsewhere.
+template <Index channels, class T>
+void set_majorities(const FrameFormat& grey, std::span<const T> r, std::span<const float> noise, double least,
+                    Bounds above, std::uint8_t* grows, std::uint8_t* starts) {
+    const double above_grows = above.grows * above.grows, above_starts = above.starts * above.starts;
+    const auto widths = window_widths<std::int16_t>(grey, radius);
+    // the votes of both decisions, at most 25, in a byte each; by way of float, since double becomes no vector of int16
+    const auto set_votes = [&](Index y, std::int16_t* votes) {
+        constexpr Index piece = 64;
+        float of_piece[piece];
+        for (Index x = 0; x < grey.width; x += piece) {
+            const Index pixels = std::min(piece, grey.width - x), begin = (y * grey.width + x) * channels;
+            const T* const residual = r.data() + begin;
+            const float* const sigma = noise.data() + begin;
+            for (Index i = 0; i < pixels; ++i) {
+                double squares = 0;
+                for (Index c = 0; c < channels; ++c) {
+                    const double scale = std::max<double>(sigma[i * channels + c], least),
+                                 value = static_cast<double>(residual[i * channels + c]);
+                    squares += value * value / (scale * scale);
+                }
+                of_piece[i] =
+                    static_cast<float>((squares > above_grows ? 1.0 : 0.0) + (squares > above_starts ? 256.0 : 0.0));
             }
-        });
-    return won;
+            for (Index i = 0; i < pixels; ++i) votes[x + i] = static_cast<std::int16_t>(of_piece[i]);
+        }
+    };
+    for_window_sums<std::int16_t, radius>(grey, set_votes, [&](Index y, std::span<const std::int16_t> sums) {
+        count_votes(grey.width, sums.data(), widths.data(), window_size(y, radius, grey.height), grows + y * grey.width,
+                    starts + y * grey.width);
+    });
 }
 
 /// Pixels of one value that lie side by side in a row, and the piece that they belong to.
@@ -102,27 +131,17 @@ template <class T>
 void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<const float> noise, double threshold,
                      std::span<std::uint8_t> mask) {
     const FrameFormat grey{format.width, format.height, 1};
-    std::vector<std::uint8_t> grows(mask.size()), starts(mask.size());
-    const double least = threshold / 2;
-    const Bounds above = format.channels == 3 ? of_color : of_grey;
-#pragma omp parallel for schedule(static)
-    for (std::size_t i = 0; i < mask.size(); ++i) {
-        double squares = 0;
-        for (std::size_t c = 0; c < static_cast<std::size_t>(format.channels); ++c) {
-            const std::size_t at = i * static_cast<std::size_t>(format.channels) + c;
-            const double scale = std::max<double>(noise[at], least), value = static_cast<double>(r[at]);
-            squares += value * value / (scale * scale);
-        }
-        grows[i] = squares > above.grows * above.grows;
-        starts[i] = squares > above.starts * above.starts;
+    const auto starts = std::make_unique_for_overwrite<std::uint8_t[]>(mask.size());
+    if (format.channels == 3) {
+        set_majorities<3>(grey, r, noise, threshold / 2, of_color, mask.data(), starts.get());
+    } else {
+        set_majorities<1>(grey, r, noise, threshold / 2, of_grey, mask.data(), starts.get());
     }
-    grows = majority(grey, grows);
-    starts = majority(grey, starts);
-    std::fill(mask.begin(), mask.end(), std::uint8_t{0});
     // what is connected to a start
-    const std::vector<Run> grown = runs_of(grey, grows, 1, 0, /*corners=*/true, [&](Index y, Index begin, Index end) {
-        return std::memchr(starts.data() + y * grey.width + begin, 1, static_cast<std::size_t>(end - begin)) != nullptr;
+    const std::vector<Run> grown = runs_of(grey, mask, 1, 0, /*corners=*/true, [&](Index y, Index begin, Index end) {
+        return std::memchr(starts.get() + y * grey.width + begin, 1, static_cast<std::size_t>(end - begin)) != nullptr;
     });
+    std::fill(mask.begin(), mask.end(), std::uint8_t{0});
     fill(grey, grown, mask, [](const Run& piece) { return piece.marked; });
     // background that is connected to no side of the frame
     const std::vector<Run> holes = runs_of(grey, mask, 0, 255, /*corners=*/false, [&](Index y, Index begin, Index end) {

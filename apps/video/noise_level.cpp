@@ -19,19 +19,22 @@ float quantile(std::vector<float>& values, double q) {
     return *at;
 }
 
-/// √ of the means of square(i) over 5×5 pixels.
-template <class Square>
-std::vector<float> root_of_means(const FrameFormat& format, Square square) {
-    return window_means<float>(format, 2, square, [](float mean) { return std::sqrt(mean); });
+/// √ of the means over 5×5 pixels.
+template <class SetRow>
+void set_root_of_means(const FrameFormat& format, SetRow set_row, std::span<float> roots) {
+    set_window_means<float, 2>(
+        format, set_row, [](float mean) { return std::sqrt(mean); }, roots);
 }
 
 }  // namespace
 
-std::vector<float> smoothed_noise(const FrameFormat& format, std::span<const float> noise) {
-    return root_of_means(format, [&](Index i) {
-        const float deviation = noise[static_cast<std::size_t>(i)];
-        return deviation * deviation;
-    });
+void smooth_noise(const FrameFormat& format, std::span<const float> noise, std::span<float> smoothed) {
+    const Index row = format.width * format.channels;
+    const auto set_squares = [&](Index y, float* squares) {
+        const float* const deviation = noise.data() + y * row;
+        for (Index i = 0; i < row; ++i) squares[i] = deviation[i] * deviation[i];
+    };
+    set_root_of_means(format, set_squares, smoothed);
 }
 
 template <class T>
@@ -61,7 +64,11 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
             }
         }
     }
-    return root_of_means(format, [&](Index i) { return squares[static_cast<std::size_t>(i)]; });
+    std::vector<float> levels(squares.size());
+    const Index row = format.width * format.channels;
+    set_root_of_means(
+        format, [&](Index y, float* to) { std::copy_n(squares.data() + y * row, row, to); }, levels);
+    return levels;
 }
 
 template std::vector<float> noise_levels<float>(const FrameFormat&, Index,

@@ -20,7 +20,7 @@ template <class T>
 std::vector<float> noise_levels(const FrameFormat& format, Index frames,
                                 const std::function<void(Range rows, MatrixView<T> R)>& residuals);
 
-/// The noise of each entry with its square averaged over 5×5 pixels, as `noise_levels` has it.
-std::vector<float> smoothed_noise(const FrameFormat& format, std::span<const float> noise);
+/// smoothed := the noise of each entry with its square averaged over 5×5 pixels, as `noise_levels` has it.
+void smooth_noise(const FrameFormat& format, std::span<const float> noise, std::span<float> smoothed);
 
 }  // namespace quoin::video

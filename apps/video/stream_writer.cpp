@@ -20,6 +20,7 @@ struct StreamWriter::Impl {
         AVIOContext* context = avio_alloc_context(buffer, buffer_bytes, 1, this, nullptr, send, nullptr);
         if (context == nullptr) av_free(buffer);
         io = av::own<av::Io>(context);
+        io->direct = 1;  // a frame is sent from where it is
         AVFormatContext* allocated = nullptr;
         avformat_alloc_output_context2(&allocated, nullptr, "nut", nullptr);
         muxer = av::own<av::Muxer>(allocated);
@@ -55,8 +56,8 @@ struct StreamWriter::Impl {
 
     void write(std::span<const std::uint8_t> frame) {
         check_frame(format, frame);
-        if (av_new_packet(packet.get(), static_cast<int>(frame.size())) < 0) av::out_of_memory();
-        std::copy(frame.begin(), frame.end(), packet->data);
+        packet->data = const_cast<std::uint8_t*>(frame.data());  // only read, and no longer than av_write_frame runs
+        packet->size = static_cast<int>(frame.size());
         packet->pts = packet->dts = av_rescale_q(frames++, period, muxer->streams[0]->time_base);
         packet->flags |= AV_PKT_FLAG_KEY;
         const int error = av_write_frame(muxer.get(), packet.get());

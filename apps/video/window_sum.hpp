@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -13,41 +14,34 @@ inline Index window_size(Index at, Index radius, Index size) {
     return std::min(size - 1, at + radius) - std::max<Index>(0, at - radius) + 1;
 }
 
-/// That of each pixel of a row or column.
-inline std::vector<Index> window_sizes(Index radius, Index size) {
-    std::vector<Index> sizes;
-    for (Index at = 0; at < size; ++at) sizes.push_back(window_size(at, radius, size));
-    return sizes;
+/// That of each entry of a row.
+template <class Size>
+std::vector<Size> window_widths(const FrameFormat& format, Index radius) {
+    std::vector<Size> widths;
+    for (Index i = 0; i < format.width * format.channels; ++i)
+        widths.push_back(static_cast<Size>(window_size(i / format.channels, radius, format.width)));
+    return widths;
 }
 
 /// For each row y of a frame finish(y, sums): of each entry the sum over the window of (2·radius + 1)² pixels about it, as far as it lies
-/// in the frame. entry(i) is entry i of the frame. Rows are shared out to OpenMP's threads.
-template <class Sum, class Entry, class Finish>
-void for_window_sums(const FrameFormat& format, Index radius, Entry entry, Finish finish) {
-    const Index row = format.width * format.channels, step = format.channels, window = 2 * radius + 1;
+/// in the frame. set_row(y, entries) writes the entries of a row. Rows are shared out to OpenMP's threads.
+template <class Sum, Index radius, class SetRow, class Finish>
+void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish) {
+    constexpr Index window = 2 * radius + 1;
+    const Index row = format.width * format.channels, step = format.channels;
 #pragma omp parallel
     {
-        // sums along row k lie at k % window
-        std::vector<Sum> entries(static_cast<std::size_t>(row)), along(static_cast<std::size_t>(window * row)),
-            sums(static_cast<std::size_t>(row));
+        // a row lies between zeros; sums along row k lie at k % window, and zeros behind them
+        std::vector<Sum> padded(static_cast<std::size_t>(row + 2 * radius * step)),
+            along(static_cast<std::size_t>((window + 1) * row)), sums(static_cast<std::size_t>(row));
         const auto sum_along = [&](Index y) {
-            const Sum* const from = entries.data();
-            Sum* const to = along.data() + y % window * row;
-            for (Index i = 0; i < row; ++i) entries[static_cast<std::size_t>(i)] = static_cast<Sum>(entry(y * row + i));
-            const Index left = std::min(row, radius * step), right = std::max(left, row - radius * step);
-            const auto sum_at_side = [&](Index i) {
+            set_row(y, padded.data() + radius * step);
+            const Sum* const from = padded.data();
+            Sum* const __restrict to = along.data() + y % window * row;
+            for (Index i = 0; i < row; ++i) {
                 Sum sum = 0;
-                for (Index k = std::max(i % step, i - radius * step); k <= std::min(row - 1, i + radius * step);
-                     k += step)
-                    sum = static_cast<Sum>(sum + from[k]);
+                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(sum + from[i + k * step]);
                 to[i] = sum;
-            };
-            for (Index i = 0; i < left; ++i) sum_at_side(i);
-            for (Index i = right; i < row; ++i) sum_at_side(i);
-            std::fill(to + left, to + right, Sum(0));
-            for (Index k = -radius; k <= radius; ++k) {
-                const Sum* const shifted = from + k * step;
-                for (Index i = left; i < right; ++i) to[i] = static_cast<Sum>(to[i] + shifted[i]);
             }
         };
         Index summed = 0;  // rows, the last ones of which `along` has
@@ -55,34 +49,31 @@ void for_window_sums(const FrameFormat& format, Index radius, Entry entry, Finis
         for (Index y = 0; y < format.height; ++y) {
             const Index first = std::max<Index>(0, y - radius), end = std::min(format.height, y + radius + 1);
             for (summed = std::max(summed, first); summed < end; ++summed) sum_along(summed);
-            std::fill(sums.begin(), sums.end(), Sum(0));
-            for (Index k = first; k < end; ++k) {
-                const Sum* const from = along.data() + k % window * row;
-                for (Index i = 0; i < row; ++i) {
-                    Sum& sum = sums[static_cast<std::size_t>(i)];
-                    sum = static_cast<Sum>(sum + from[i]);
-                }
+            std::array<const Sum*, window> from;
+            for (Index k = 0; k < window; ++k) {
+                const Index of = y - radius + k;
+                from[k] = along.data() + (first <= of && of < end ? of % window : window) * row;
+            }
+            Sum* const __restrict to = sums.data();
+            for (Index i = 0; i < row; ++i) {
+                Sum sum = 0;
+                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(sum + from[k][i]);
+                to[i] = sum;
             }
             finish(y, std::span<const Sum>(sums));
         }
     }
 }
 
-/// finish(mean) of the mean over each of these windows.
-template <class Sum, class Entry, class Finish>
-std::vector<Sum> window_means(const FrameFormat& format, Index radius, Entry entry, Finish finish) {
-    std::vector<Sum> means(static_cast<std::size_t>(format.bytes()));
-    const std::vector<Index> widths = window_sizes(radius, format.width);
-    for_window_sums<Sum>(format, radius, entry, [&](Index y, std::span<const Sum> sums) {
-        const Index height = window_size(y, radius, format.height);
-        const Sum* sum = sums.data();
-        Sum* mean = means.data() + y * format.width * format.channels;
-        for (const Index width : widths) {
-            const Sum count = static_cast<Sum>(width * height);
-            for (Index c = 0; c < format.channels; ++c) *mean++ = finish(*sum++ / count);
-        }
+/// means := finish(mean) of the mean over each of these windows.
+template <class Sum, Index radius, class SetRow, class Finish>
+void set_window_means(const FrameFormat& format, SetRow set_row, Finish finish, std::span<Sum> means) {
+    const std::vector<Sum> widths = window_widths<Sum>(format, radius);
+    for_window_sums<Sum, radius>(format, set_row, [&](Index y, std::span<const Sum> sums) {
+        const Sum height = static_cast<Sum>(window_size(y, radius, format.height));
+        Sum* const __restrict mean = means.data() + y * format.width * format.channels;
+        for (std::size_t i = 0; i < sums.size(); ++i) mean[i] = finish(sums[i] / (widths[i] * height));
     });
-    return means;
 }
 
 }  // namespace quoin::video

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "beside.hpp"
@@ -84,7 +85,7 @@ public:
           frames_(arguments),
           format_(frames_.format()),
           pca_(format_.bytes(), online_options(arguments)),
-          frame_{OnlineFrame<T>(format_), OnlineFrame<T>(format_)},
+          frame_{OnlineFrame<T>(format_), OnlineFrame<T>(format_), OnlineFrame<T>(format_)},
           decisions_(arguments, format_) {
         if (!(arguments.threshold > 0)) {
             throw InvalidArgument(fmt::format("--threshold must be positive, and is {}", arguments.threshold));
@@ -112,30 +113,12 @@ public:
         }
         const Stopwatch watch;
         try {
-            // beside a GPU most of the host's cores write a frame while the next one is read and separated
-            std::optional<Beside> writing;
             if (beside_gpu) {
-                const int cores = omp_get_max_threads(), for_copies = std::max(1, cores / 4);
-                writing.emplace(std::max(1, cores - for_copies));
-                omp_set_num_threads(for_copies);
+                run_beside_gpu();
+            } else {
+                // a signal ends the input: what there is becomes films
+                while (!interrupted() && read(frame_[0]) && separate(frame_[0])) write(frame_[0]);
             }
-            // a signal ends the input: what there is becomes films
-            for (Index t = 0; !interrupted(); ++t) {
-                OnlineFrame<T>& frame = frame_[t % 2];
-                if (!frames_.next(frame.pictures.input.pixels, frame.labels)) break;
-                frame.since_it_came = Stopwatch();
-                try {
-                    separate(frame);
-                } catch (const Interrupted&) {
-                    break;
-                }
-                if (writing) {
-                    writing->start([this, &frame] { write(frame); });
-                } else {
-                    write(frame);
-                }
-            }
-            if (writing) writing->finish();
             seconds_ = watch.seconds();
             if (frames_written_ == 0) throw_if_interrupted();
             if (frames_written_ == 0) throw InvalidArgument(fmt::format("{}: there are no frames", frames_.name()));
@@ -173,9 +156,44 @@ private:
         device_.start_up_seconds += loading.seconds();
     }
 
-    void separate(OnlineFrame<T>& frame) {
+    /// A frame is read, the one before it is separated, the one before that is compared, and the one before that is sent, all at once.
+    void run_beside_gpu() {
+        const int cores = omp_get_max_threads();
+        sending_.emplace(1);
+        Beside reading(1), writing(std::max(1, cores / 2));
+        omp_set_num_threads(std::max(1, cores / 4));  // for copies to and from the GPU
+        bool more = false;
+        const auto start_reading = [&](Index t) {
+            reading.start([this, &more, &frame = frame_[t % 3]] { more = read(frame); });
+        };
+        start_reading(0);
+        for (Index t = 0; !interrupted(); ++t) {
+            reading.finish();
+            if (!more) break;
+            start_reading(t + 1);  // over frame t − 2, which has been written
+            OnlineFrame<T>& frame = frame_[t % 3];
+            if (!separate(frame)) break;
+            writing.start([this, &frame] { write(frame); });
+        }
+        writing.finish();
+        sending_->finish();
+    }
+
+    /// Whether there was a frame.
+    bool read(OnlineFrame<T>& frame) {
+        if (!frames_.next(frame.pictures.input.pixels, frame.labels)) return false;
+        frame.since_it_came = Stopwatch();
+        return true;
+    }
+
+    /// Whether no signal kept it from that.
+    bool separate(OnlineFrame<T>& frame) {
         SeparatedFrame& pictures = frame.pictures;
-        pca_.next_frame(ctx_, pictures.input.pixels, pictures.background.pixels, pictures.foreground.pixels);
+        try {
+            pca_.next_frame(ctx_, pictures.input.pixels, pictures.background.pixels, pictures.foreground.pixels);
+        } catch (const Interrupted&) {
+            return false;
+        }
         if (arguments_.masks == Masks::Motion) {
             frame.residual = on_host(ctx_, pca_.residual(), frame.residual_storage);
             frame.noise = on_host(ctx_, pca_.noise(), frame.noise_storage);
@@ -184,6 +202,7 @@ private:
         }
         if (films_) frame.low_rank = on_host(ctx_, pca_.frame_low_rank(), frame.low_rank_storage);
         frame.rank = pca_.rank();
+        return true;
     }
 
     void end_part() {
@@ -204,24 +223,38 @@ private:
 
     void write(OnlineFrame<T>& frame) {
         SeparatedFrame& pictures = frame.pictures;
-        std::vector<float> noise;
         if (arguments_.masks == Masks::Motion) {
-            noise = video::smoothed_noise(format_, frame.noise);
-            video::set_motion_mask<T>(format_, frame.residual, noise, arguments_.threshold, pictures.mask.pixels);
+            smoothed_noise_.resize(frame.noise.size());
+            video::smooth_noise(format_, frame.noise, smoothed_noise_);
+            video::set_motion_mask<T>(format_, frame.residual, smoothed_noise_, arguments_.threshold,
+                                      pictures.mask.pixels);
         } else {
             video::set_raw_mask<T>(format_, frame.sparse, arguments_.threshold, pictures.mask.pixels);
         }
         if (!frame.labels.empty()) score_.add(pictures.mask.pixels, frame.labels);
-        if (stream_) stream_->write(comparison(pictures).pixels);
-        if (films_) {
-            films_->add(pictures);
-            decisions_.add_background<T>(frame.low_rank);
-            decisions_.add_mask(pictures.mask.pixels);
-            decisions_.settle(frame.rank, noise);
-        }
-        ++frames_written_;
-        if (films_ && frames_written_ % part_frames == 0) end_part();
+        if (stream_) return send(frame);
+        films_->add(pictures);
+        decisions_.add_background<T>(frame.low_rank);
+        decisions_.add_mask(pictures.mask.pixels);
+        decisions_.settle(frame.rank, smoothed_noise_);
+        if (++frames_written_ % part_frames == 0) end_part();
         note_latency(frame.since_it_came.seconds());
+    }
+
+    /// Beside a GPU one comparison is sent while the next one is made.
+    void send(const OnlineFrame<T>& frame) {
+        std::swap(made_, sent_);
+        *made_ = comparison(frame.pictures, std::move(*made_));
+        const auto leave = [this, sheet = made_, since_it_came = frame.since_it_came] {
+            stream_->write(sheet->pixels);
+            ++frames_written_;
+            note_latency(since_it_came.seconds());
+        };
+        if (sending_) {
+            sending_->start(leave);
+        } else {
+            leave();
+        }
     }
 
     /// Of a frame that has left. Those that the background is learned from count apart.
@@ -292,7 +325,8 @@ private:
     VideoFrames frames_;
     video::FrameFormat format_;
     OnlineRobustPca<T, D> pca_;
-    OnlineFrame<T> frame_[2];  // one is separated while the other one is written
+    OnlineFrame<T> frame_[3];            // read, separated and written at once
+    std::vector<float> smoothed_noise_;  // of the frame that is written, where the masks take it
     DecisionLog decisions_;
     std::optional<video::StreamWriter> stream_;
     std::optional<OutputDirectory> directory_;
@@ -305,6 +339,8 @@ private:
     Index timed_frames_ = 0;
     double latency_sum_ = 0, latency_longest_ = 0, learning_longest_ = 0;  ///< from decoded to written
     std::clock_t cpu_before_ = 0, cpu_after_ = 0;
+    video::Image sheets_[2], *made_ = &sheets_[0], *sent_ = &sheets_[1];
+    std::optional<Beside> sending_;  // the last member: it uses the others
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "video/contact_sheet.hpp"
+#include "video/shrink.hpp"
 
 namespace quoin::cli {
 
@@ -18,28 +19,6 @@ const std::vector<std::string> titles{"input", "background", "foreground", "mask
 
 /// Widest column of a comparison; wider frames are shrunk for it by a whole number.
 constexpr Index widest_column = 960;
-
-/// The means of f×f pixels; those at the right and the bottom that fill no square are left out.
-video::Image shrink(const video::Image& image, Index f) {
-    const video::FrameFormat& from = image.format;
-    video::Image small{{from.width / f, from.height / f, from.channels}, {}};
-    small.pixels.resize(static_cast<std::size_t>(small.format.bytes()));
-    const Index channels = from.channels, row = small.format.width * channels;
-    const auto area = static_cast<unsigned>(f * f);
-#pragma omp parallel for schedule(static)
-    for (Index y = 0; y < small.format.height; ++y) {
-        std::vector<unsigned> sums(static_cast<std::size_t>(row), area / 2);
-        for (Index k = 0; k < f * f; ++k) {
-            const std::uint8_t* const pixels = image.pixels.data() + ((y * f + k / f) * from.width + k % f) * channels;
-            for (Index x = 0; x < row; x += channels) {
-                for (Index c = 0; c < channels; ++c) sums[static_cast<std::size_t>(x + c)] += pixels[x * f + c];
-            }
-        }
-        std::transform(sums.begin(), sums.end(), small.pixels.begin() + y * row,
-                       [=](unsigned sum) { return static_cast<std::uint8_t>(sum / area); });
-    }
-    return small;
-}
 
 std::vector<video::FrameView> columns(const SeparatedFrame& frame) {
     std::vector<video::FrameView> views;
@@ -70,7 +49,7 @@ template void set_levels<double>(std::span<const double>, video::Image&);
 
 video::Image for_comparison(const video::Image& image) {
     const Index f = (image.format.width + widest_column - 1) / widest_column;
-    return f <= 1 || image.format.height < f ? image : shrink(image, f);
+    return f <= 1 || image.format.height < f ? image : video::shrink(image, f);
 }
 
 SeparatedFrame for_comparison(const SeparatedFrame& frame) {
@@ -78,8 +57,8 @@ SeparatedFrame for_comparison(const SeparatedFrame& frame) {
             for_comparison(frame.mask)};
 }
 
-video::Image comparison(const SeparatedFrame& frame) {
-    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true);
+video::Image comparison(const SeparatedFrame& frame, video::Image memory) {
+    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true, std::move(memory));
 }
 
 VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate)

@@ -33,8 +33,8 @@ void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& i
 video::Image for_comparison(const video::Image& image);
 SeparatedFrame for_comparison(const SeparatedFrame& frame);
 /// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each; the mask's edge is drawn over
-/// the input.
-video::Image comparison(const SeparatedFrame& frame);
+/// the input. A comparison that is needed no more may give its memory.
+video::Image comparison(const SeparatedFrame& frame, video::Image memory = {});
 
 /// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`. Until then
 /// the films are parts in a folder of their own, each complete once it is ended.
