@@ -15,6 +15,8 @@ endif()
 
 option(QUOIN_PTX "Compile the kernels to PTX alone, and of C++ nothing but quoin_cuda_host: to find errors; nothing can be linked" OFF)
 set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures to compile for")
+# The matrix unit's instructions are those of 90a (src/cuda/kernels/corrected_product.cuh).
+list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real|-virtual|)$" "90a\\1")
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
 endif()
