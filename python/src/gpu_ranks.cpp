@@ -17,13 +17,13 @@
 namespace quoin::python {
 namespace {
 
-#define QUOIN_NCCL_FUNCTIONS(DO)                                                                                  \
-    DO(ncclGetUniqueId)                                                                                           \
-    DO(ncclCommInitRank)                                                                                          \
-    DO(ncclCommDestroy)                                                                                           \
-    DO(ncclCommAbort)                                                                                             \
-    DO(ncclCommCount) DO(ncclCommUserRank) DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv) DO(ncclGroupStart) \
-        DO(ncclGroupEnd)
+#define QUOIN_NCCL_FUNCTIONS(DO) \
+    DO(ncclGetUniqueId)          \
+    DO(ncclCommInitRank)         \
+    DO(ncclCommDestroy)          \
+    DO(ncclCommAbort)            \
+    DO(ncclCommCount)            \
+    DO(ncclCommUserRank) DO(ncclCommGetAsyncError) DO(ncclSend) DO(ncclRecv) DO(ncclGroupStart) DO(ncclGroupEnd)
 
 struct Nccl {
 #define QUOIN_DECLARE(name) decltype(&::name) name = nullptr;

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(element_threads)
     const Index total = padded * groups;
     for (Index x = Index(blockIdx.x) * element_threads + threadIdx.x; x < total;
          x += Index(gridDim.x) * element_threads) {
-        // neighbouring threads read neighbouring entries of a column of A
+        // a warp reads a column of A, 16 neighbours or one entry a thread
         const Index row = transpose ? x / groups : x % padded, group = transpose ? x % groups : x / padded;
         const Index K = 16 * group;
         alignas(16) __half hi[16], lo[16];
