@@ -25,6 +25,13 @@ struct Mixture {
             }
         }
     }
+    /// M := M + noise N, N normal.
+    void add_noise(double noise) {
+        const Matrix<T> N = random_normal<T>(M.rows(), M.cols(), 9);
+        for (Index j = 0; j < M.cols(); ++j) {
+            for (Index i = 0; i < M.rows(); ++i) M(i, j) += T(noise) * N(i, j);
+        }
+    }
 };
 
 }  // namespace quoin::test

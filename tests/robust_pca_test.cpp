@@ -125,10 +125,7 @@ TYPED_TEST(RobustPcaTest, AStablePursuitEndsAtTheOptimumAndGivesNoiseNoRank) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{400, 40}, {40, 400}}) {
         Mixture<T> mix(m, n, 3, 0.05);
-        const Matrix<T> noise = random_normal<T>(m, n, 9);
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) mix.M(i, j) += T(0.02) * noise(i, j);
-        }
+        mix.add_noise(0.02);
         EXPECT_GT((robust_pca<T, Host>(this->ctx, mix.M.view(), this->options).last.rank), 20);
         RobustPcaOptions<T> options;
         options.pursuit = Pursuit::Stable;

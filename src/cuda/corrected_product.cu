@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/corrected_product.cuh"
+#include "cuda/kernels/dmma.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/sum_parts.hpp"
 
@@ -13,14 +14,12 @@ namespace {
 
 using corrected::Image;
 
-Index ceil_div(Index n, Index by) { return (n + by - 1) / by; }
-
 /// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, in as many waves as its blocks need. Parts
 /// are written and read at 4 TB/s, in which time of a tile 3.6 MB go by.
 Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
     constexpr Index fill = 4, most_parts = 16;
     constexpr double tile_time_bytes = 3.6e6;
-    const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, corrected::p_block);
+    const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, Index(corrected::p_block));
     Index best = tiles;
     double least = 0;
     for (Index parts = 1; parts <= std::min(most_parts, tiles); ++parts) {
@@ -28,7 +27,8 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
         const double written = count > 1
                                    ? 2.0 * double(count) * double(X.n) * double(p) * sizeof(float) / tile_time_bytes
                                    : 0,
-                     time = double(ceil_div(blocks * count, ctx.state().multiprocessors) * (each + fill)) + written;
+                     time =
+                         double(ceil_div(blocks * count, Index(ctx.state().multiprocessors)) * (each + fill)) + written;
         if (parts > 1 && time >= least) continue;
         best = each;
         least = time;
@@ -47,8 +47,8 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
     const auto kernel = transpose
                             ? (unit_lower ? corrected::make_image<true, true> : corrected::make_image<false, true>)
                             : (unit_lower ? corrected::make_image<true, false> : corrected::make_image<false, false>);
-    kernel<<<static_cast<unsigned>(std::min<Index>(ceil_div(threads, element_threads), 1 << 20)), element_threads, 0,
-             ctx.stream()>>>(A, largest, X);
+    kernel<<<static_cast<unsigned>(std::min<Index>(ceil_div(threads, Index(element_threads)), 1 << 20)),
+             element_threads, 0, ctx.stream()>>>(A, largest, X);
     check_launch("make_image");
     return {X.data, X.n, X.K, largest};
 }
@@ -62,9 +62,10 @@ void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<con
         parts == 1 ? C : MatrixView<float, Cuda>{frame.take<float>(parts * C.rows * C.cols), C.rows, C.cols, C.rows};
     const auto kernel =
         aligned_16(B.data, B.ld) ? corrected::corrected_product<true> : corrected::corrected_product<false>;
-    const LaunchShape shape{dim3(static_cast<unsigned>(image.row_blocks() * ceil_div(B.cols, corrected::p_block)), 1,
-                                 static_cast<unsigned>(parts)),
-                            dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
+    const LaunchShape shape{
+        dim3(static_cast<unsigned>(image.row_blocks() * ceil_div(B.cols, Index(corrected::p_block))), 1,
+             static_cast<unsigned>(parts)),
+        dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
     check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product");
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }

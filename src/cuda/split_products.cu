@@ -8,7 +8,6 @@
 #include "cuda/split_products.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "cuda/blas.hpp"
 #include "cuda/kernels/split_halves.cuh"

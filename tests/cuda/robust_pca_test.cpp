@@ -468,10 +468,7 @@ TYPED_TEST(GpuRobustPca, StablePursuitsAreThoseOfTheHost) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{500, 40}, {40, 500}}) {
         Mixture<T> mix(m, n, 3, 0.05);
-        const Matrix<T> noise = random_normal<T>(m, n, 9);
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) mix.M(i, j) += T(0.02) * noise(i, j);
-        }
+        mix.add_noise(0.02);
         this->options.pursuit = Pursuit::Stable;
         this->options.noise = 0.02;
         this->options.tolerance = 1e-4;
