@@ -74,9 +74,9 @@ bool is_one_of_several() {
 
 }  // namespace
 
-void let_waiting_threads_sleep(char** argv) {
+void let_waiting_threads_sleep(char** argv, int spins) {
     if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-    setenv("GOMP_SPINCOUNT", "30000", 1);
+    setenv("GOMP_SPINCOUNT", std::to_string(spins).c_str(), 1);
     execv(own_path().c_str(), argv);
 }
 

@@ -27,9 +27,9 @@ private:
 };
 
 /// Threads of libgomp that wait for work spin for 8 ms, and take the cores from other programs meanwhile: here they sleep after
-/// 1 ms, unless the user says otherwise. libgomp reads its environment when it is loaded, so the program starts once more.
-/// `Program::run` calls it; a program that must do something once calls it before that.
-void let_waiting_threads_sleep(char** argv);
+/// `spins` turns (30 000: 1 ms), unless the user says otherwise. libgomp reads its environment when it is loaded, so the program
+/// starts once more. `Program::run` calls it; a program that must do something once, or wants other turns, calls it before that.
+void let_waiting_threads_sleep(char** argv, int spins = 30000);
 
 /// "0 success, 64 malformed command line, …"
 std::string exit_codes();

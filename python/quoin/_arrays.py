@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import gpu_number
-from ._cuda import Arithmetic, GpuArray, OnGpu
+from ._cuda import Arithmetic, GpuArray, OnGpu, gpu_of_torch
 from ._errors import InvalidArgument
 
 _FLOAT64 = np.dtype(np.float64)
@@ -81,10 +81,13 @@ def located(array: Any) -> tuple[Any, Place]:
     """`array` as a NumPy array, without a copy where it is one or speaks DLPack, or as a GpuArray; and its place."""
     if isinstance(array, np.ndarray):
         return array, ON_HOST
+    if (gpu := gpu_of_torch(array)) is not None:
+        place = OnGpu.of(array, gpu)
+        return place.take(array), place
     if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
         kind, device = array.__dlpack_device__()
         if int(kind) == _CUDA:
-            place = OnGpu(array, int(device))
+            place = OnGpu.of(array, int(device))
             return place.take(array), place
         if int(kind) not in (_CPU, _CUDA_HOST):
             raise TypeError(

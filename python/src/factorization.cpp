@@ -24,6 +24,19 @@ QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, c
 }
 #endif
 
+/// Q and R, R alone, or V_R and tau, into the caller's memory at once.
+template <class T, class D>
+void factor_in_one_launch(Context<D>& ctx, const StridedMatrix<T, D>& A, const Options& options, BatchView<T, D> first,
+                          BatchView<T, D> second) {
+    const BatchView<const T, D> one(A.data, A.rows, A.cols, A.row_stride, A.col_stride, 0, 1);
+    try {
+        if (options.q == QForm::Reflectors) return qr_lapack<T, D>(ctx, one, first, second, options);
+        qr<T, D>(ctx, one, first, second, options);
+    } catch (const NonFiniteEntry& e) {
+        throw NonFiniteEntry(e.row, e.col);  // of the matrix, not of a batch
+    }
+}
+
 /// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
 template <class T, class D>
 nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
@@ -48,6 +61,12 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     }
     BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k);
     run_released(Home<D>(where), where_for(where, m, n), flops_of_qr(m, n), [&](Context<D>& ctx) {
+        if constexpr (!std::is_same_v<D, Host>) {
+            if (!complete && plan_qr<T>(ctx, m, n, options).one_launch) {
+                return factor_in_one_launch<T, D>(ctx, A, options, first ? first->all(m) : BatchView<T, D>(),
+                                                  second.all(k));
+            }
+        }
         QR<T, D> f = factor_matrix<T>(ctx, A, options, first ? first->work(m, n) : Matrix<T, D>());
         if (raw) {
             LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));

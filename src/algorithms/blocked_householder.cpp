@@ -74,7 +74,8 @@ void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<
 }
 
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST) {
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST,
+                                OverlappedWork rest) {
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
@@ -94,9 +95,13 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         if (host) host->leave(where, s, forest.panel_a(forest.panels[s]));
     };
     if (count > 0) {
-        leave(ctx, 0);
-        factor(ctx, 0, OverlappedWork());
+        const bool beside = static_cast<bool>(rest);
+        Context<D>& critical = beside ? side.fork() : ctx;
+        leave(critical, 0);
+        factor(critical, 0, std::move(rest));
+        if (beside) side.join();
     }
+    rest();  // where there is no panel
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
@@ -111,28 +116,29 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             form_s<T>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
         };
-        const auto update = [&](MatrixView<T, D> C) {
+        // A₂ := HᵀA₂, and the next panel with it
+        const auto C = forest.A.block(below, {here.end, n});
+        const auto apply = [&](const PanelProduct<T, D>& H, MatrixView<T, D> C) {
             const Span span(ctx, "update", s);
-            apply_panel<T>(ctx, Op::Transpose, A, Tf, C, plan.arithmetic);
+            H.apply(C);
         };
-        const auto apply = [&](MatrixView<T, D> C) {
+        const auto apply_rest = [&](const PanelProduct<T, D>& H, MatrixView<T, D> C) {
             begin_step();
             if (with_s) {
                 apply_and_extend<T>(ctx, A, Tf, C, step);
             } else if (C.cols > 0) {
-                update(C);
+                apply(H, C);
             }
         };
-        // A₂ := HᵀA₂, and the next panel with it
-        const auto C = forest.A.block(below, {here.end, n});
         if (s + 1 == count) {
-            apply(C);
+            apply_rest(PanelProduct<T, D>(ctx, Op::Transpose, A, Tf, with_s ? 0 : C.cols, plan.arithmetic), C);
         } else if (host || is_tall_panel(plan, A.rows - panel.tree.width)) {
             const Range next{0, forest.panels[s + 1].tree.width}, rest{next.end, C.cols};
-            update(C.col_block(next));
+            const PanelProduct<T, D> H(ctx, Op::Transpose, A, Tf, C.cols, plan.arithmetic);
+            apply(H, C.col_block(next));
             Context<D>& critical = side.fork();
             leave(critical, s + 1);
-            factor(critical, s + 1, OverlappedWork([&] { apply(C.col_block(rest)); }));
+            factor(critical, s + 1, OverlappedWork([&] { apply_rest(H, C.col_block(rest)); }));
             side.join();
         } else {
             begin_step();
@@ -142,10 +148,11 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                               \
-    template void factor_one_panel<T, D>(Context<D>&, const Plan&, Index, MatrixView<T, D>, MatrixView<T, D>, \
-                                         OverlappedWork&);                                                    \
-    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>, MatrixView<T, D>);
+#define QUOIN_INSTANTIATE(T, D)                                                                                  \
+    template void factor_one_panel<T, D>(Context<D>&, const Plan&, Index, MatrixView<T, D>, MatrixView<T, D>,    \
+                                         OverlappedWork&);                                                       \
+    template void factor_blocked_householder<T, D>(Context<D>&, const Plan&, ForestView<T, D>, MatrixView<T, D>, \
+                                                   OverlappedWork);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

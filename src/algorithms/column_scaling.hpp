@@ -10,21 +10,13 @@ namespace quoin {
 /// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
 /// are 0 where none is needed.
 ///
-/// The columns from `head` on are handled on the side stream; `SideWork` joins the two.
+/// The columns from `head` on are left to `scale_tail`, with which the caller has to go on.
 template <class T, class D>
 class ColumnScaling {
 public:
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
-        : head_{0, head}, tail_{head, A.cols}, exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
-        const auto look_at = [&](Context<D>& where, Range cols, Index part) {
-            const Span span(where, "scan");
-            const auto exponents = exponents_.view().row_block(cols);
-            scan<T>(where, A.col_block(cols), Scalar<T>::safe_exponent, exponents, found(part));
-            // norms from 1 to 2
-            if (arithmetic != Arithmetic::Native) norm_exponents<T>(where, A.col_block(cols), exponents);
-        };
-        look_at(ctx, head_, 0);
-        if (tail_.size() > 0) look_at(side_stream(ctx), tail_, 1);
+        : head_{0, head}, tail_{head, A.cols}, arithmetic_(arithmetic), exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
+        look_at(ctx, A, head_);
     }
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
     /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
@@ -34,8 +26,8 @@ public:
         Matrix<int, D> of_B(ctx, B.cols, 1);
         copy_triangle<T>(ctx, R, triangle.view());
         const auto look = [&](int safe) {
-            scan<T>(ctx, triangle.view(), safe, exponents_.view(), found(0));
-            scan<T>(ctx, B, safe, of_B.view(), found(1));
+            scan<T>(ctx, triangle.view(), safe, exponents_.view(), found_.view().row_block({0, 1}));
+            scan<T>(ctx, B, safe, of_B.view(), found_.view().row_block({1, 2}));
         };
         look(Scalar<T>::safe_exponent);
         if (!found_(0, 0).scaled && !found_(1, 0).scaled) return;
@@ -50,13 +42,13 @@ public:
         std::fill_n(exponents_.data(), cols, e);
     }
     /// A := A D.
-    void scale(Context<D>& ctx, MatrixView<T, D> A) const {
-        const auto scale_part = [&](Context<D>& where, Range cols) {
-            scale_columns<T>(where, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
-        };
-        scale_part(ctx, head_);
-        if (tail_.size() > 0) scale_part(side_stream(ctx), tail_);
+    void scale(Context<D>& ctx, MatrixView<T, D> A) const { scale(ctx, A, head_); }
+    /// The same for the tail, whose columns are looked at first.
+    void scale_tail(Context<D>& ctx, MatrixView<T, D> A) {
+        look_at(ctx, A, tail_);
+        scale(ctx, A, tail_);
     }
+    Index tail_cols() const { return tail_.size(); }
     /// R := R D, of an upper triangle.
     void scale_triangle(Context<D>& ctx, MatrixView<T, D> R) const {
         scale_columns<T>(ctx, exponents_.view(), -1, Part::Upper, R);
@@ -71,9 +63,8 @@ public:
     bool needed(Context<D>& ctx, bool check_finite) {
         bool scaled = false;
         for (const Range cols : {head_, tail_}) {
-            const bool is_tail = cols.begin > 0;
-            if (is_tail && cols.size() == 0) continue;
-            const Scan scan = read_scan(ctx, found(is_tail));
+            if (cols.begin > 0 && cols.size() == 0) continue;
+            const Scan scan = read_scan(ctx, found(cols));
             if (check_finite && scan.bad_row >= 0) throw NonFiniteEntry(scan.bad_row, cols.begin + scan.bad_col);
             scaled = scaled || scan.scaled;
         }
@@ -81,9 +72,25 @@ public:
     }
 
 private:
-    MatrixView<Scan, D> found(Index part) { return found_.view().row_block({part, part + 1}); }
+    void look_at(Context<D>& ctx, MatrixView<const T, D> A, Range cols) {
+        const Span span(ctx, "scan");
+        const auto exponents = exponents_.view().row_block(cols);
+        if (arithmetic_ == Arithmetic::Native) {
+            scan<T>(ctx, A.col_block(cols), Scalar<T>::safe_exponent, exponents, found(cols));
+        } else {
+            norm_exponents<T>(ctx, A.col_block(cols), exponents, found(cols));  // norms from 1 to 2
+        }
+    }
+    void scale(Context<D>& ctx, MatrixView<T, D> A, Range cols) const {
+        scale_columns<T>(ctx, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
+    }
+    MatrixView<Scan, D> found(Range cols) {
+        const Index part = cols.begin > 0;
+        return found_.view().row_block({part, part + 1});
+    }
 
     Range head_, tail_ = {};
+    Arithmetic arithmetic_ = Arithmetic::Native;
     Matrix<int, D> exponents_;
     Matrix<Scan, D> found_;
 };

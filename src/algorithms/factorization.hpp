@@ -227,10 +227,26 @@ void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& fo
 template <class T, class D>
 void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest);
 
+/// Work that is enqueued once, behind a chain of steps and before the host waits for the certificate of the chain: the device
+/// computes while the host waits.
+class OverlappedWork {
+public:
+    explicit OverlappedWork(std::function<void()> work = {}) : work_(std::move(work)) {}
+    explicit operator bool() const { return static_cast<bool>(work_); }
+    void operator()() {
+        if (const auto work = std::exchange(work_, {})) work();
+    }
+
+private:
+    std::function<void()> work_;
+};
+
 /// Blocked Householder in LAPACK's format, with look-ahead; tall panels by reconstruction if the plan says so. Where ST (m×k)
 /// has data, S = V Tᵀ goes on and below its diagonal and the full T on and above it: on the diagonal they agree, if A is real.
+/// `rest` makes what is right of the first panel ready, on the context, beside that panel.
 template <class T, class D>
-void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {});
+void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T, D> forest, MatrixView<T, D> ST = {},
+                                OverlappedWork rest = OverlappedWork());
 
 /// T₁₂ := −T₁ V₁ᵀV₂ T₂ of neighbouring column ranges of V, whose T₁ and T₂ stand in Tf. 2mk₁k₂ flops and more for T.
 template <class T, class D>
@@ -352,20 +368,6 @@ inline double most_inverse_norm(Index n) { return 8 * std::sqrt(static_cast<doub
 template <class T, class D>
 void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf);
-
-/// Work that is enqueued once, behind a chain of steps and before the host waits for the certificate of the chain: the device
-/// computes while the host waits.
-class OverlappedWork {
-public:
-    explicit OverlappedWork(std::function<void()> work = {}) : work_(std::move(work)) {}
-    explicit operator bool() const { return static_cast<bool>(work_); }
-    void operator()() {
-        if (const auto work = std::exchange(work_, {})) work();
-    }
-
-private:
-    std::function<void()> work_;
-};
 
 /// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it under one certificate: `cholesky_passes` and
 /// `reconstruct_if_certified`. Where the state is not Certified A is as that says, and Tf is not final. Waits.

@@ -98,9 +98,10 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
 template <class T, class D>
 Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     if (wanted != Arithmetic::Auto) return wanted;
-    const bool corrected = corrected_products<T, D> && (plan.method == Method::ClassicalGramSchmidt ||
-                                                        (plan.method == Method::BlockedHouseholder && !plan.full_t));
-    return corrected && Tuning<D>::corrected_pays(plan.rows, plan.cols) ? Arithmetic::Corrected : Arithmetic::Native;
+    const Index m = plan.rows, n = plan.cols;
+    const bool pays = (plan.method == Method::ClassicalGramSchmidt && Tuning<D>::corrected_projections_pay(m, n)) ||
+                      (plan.method == Method::BlockedHouseholder && !plan.full_t && Tuning<D>::corrected_pays(m, n));
+    return corrected_products<T, D> && pays ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
 /// Of products with Q.
@@ -228,44 +229,45 @@ bool is_admissible(Method method, Index m, Index n, const Options& options, Inde
            m * n * element_bytes <= Tuning<D>::most_copied_bytes;
 }
 
-/// The method of least modelled time.
+/// Of the methods that may be chosen, that of least modelled time.
 template <class T, class D>
-Method cheapest_method(Index m, Index n, const Options& options) {
-    Method best = Method::BlockedHouseholder;
+Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host) {
+    Plan best;
     double least = std::numeric_limits<double>::infinity();
     for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
         if (!is_admissible<D>(method, m, n, options, sizeof(T))) continue;
-        const double time =
-            modelled_time(laid_out<T, D>(m, n, options, method, false), Tuning<D>::step_times(sizeof(T)));
+        Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
+        const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));
         if (time < least) {
             least = time;
-            best = method;
+            best = std::move(plan);
         }
     }
     return best;
 }
 
 template <class T, class D>
-Method choose_method(Index m, Index n, const Options& options) {
-    if (options.method != Method::Auto) return options.method;
+Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) {
+    const auto by = [&](Method method) { return laid_out<T, D>(m, n, options, method, panels_on_host); };
+    if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
         const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
-        return m >= n && one_panel ? Method::TSQR : Method::CAQR;
+        return by(m >= n && one_panel ? Method::TSQR : Method::CAQR);
     }
-    if (panel_width > 0 || n == 0) return Method::BlockedHouseholder;
+    if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
-        return cheapest_method<T, D>(m, n, options);
+        return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
-        const bool one_panel = options.q != QForm::Reflectors || Tuning<D>::one_panel(m, n, sizeof(T));
-        return Tuning<D>::tall(m, n) && one_panel ? Method::CholeskyQR2 : Method::BlockedHouseholder;
+        const bool one_panel = options.q != QForm::Reflectors || Tuning<D>::one_panel(m, n);
+        return by(Tuning<D>::tall(m, n) && one_panel ? Method::CholeskyQR2 : Method::BlockedHouseholder);
     }
 }
 
 template <class T, class D>
 Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     detail::checked_bytes(m, n, sizeof(T));
-    Plan plan = laid_out<T, D>(m, n, options, choose_method<T, D>(m, n, options), panels_on_host);
+    Plan plan = chosen_plan<T, D>(m, n, options, panels_on_host);
     count_costs(plan);
     return plan;
 }

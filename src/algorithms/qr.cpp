@@ -49,8 +49,8 @@ public:
     }
 
     /// A, which is taken, with columns that are scaled and finite. CholeskyQR finds out by itself whether they are: false
-    /// where not, and A is as it was.
-    bool factor(Matrix<T, D>& A, bool checked) {
+    /// where not, and A is as it was. `rest` makes the columns behind the first panel ready, on the context.
+    bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
         forest_.A = std::move(A);
         if (is_cholesky(plan_.method)) {
             if (by_cholesky(checked)) return true;
@@ -60,7 +60,7 @@ public:
         if (is_gram_schmidt(plan_.method)) {
             by_gram_schmidt();
         } else {
-            by_reflectors(plan_.method);
+            by_reflectors(plan_.method, std::move(rest));
         }
         return true;
     }
@@ -94,7 +94,7 @@ public:
 private:
     using Passes = CholeskyPasses<T, D>;
 
-    void by_reflectors(Method method) {
+    void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
         Plan plan = plan_;
         plan.method = method;
         lay_out_panels(ctx_, plan, forest_);
@@ -104,8 +104,9 @@ private:
             const bool by_recurrence =
                 plan.full_t && plan.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
             if (by_recurrence) ST = Matrix<T, D>(ctx_, plan.rows, k_);
-            factor_blocked_householder(ctx_, plan, forest_.view(), ST.view());
+            factor_blocked_householder(ctx_, plan, forest_.view(), ST.view(), std::move(rest));
         } else {
+            rest();
             factor_trees(ctx_, forest_);
         }
         if (plan.q == QForm::None) return hold_r(copy_of_r());
@@ -348,16 +349,22 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     Factorizer<T, D> factorizer(ctx, held);
     if (!is_cholesky(plan.method) || !factorizer.factor(A, false)) {
         // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
-        // Gram-Schmidt, which asks all the time; trees do not touch what is right of their first panel before its leaves are
-        // factored
+        // Gram-Schmidt, which asks all the time
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
-        const bool by_panels = !at_once && plan.method != Method::BlockedHouseholder;
+        const bool blocked = plan.method == Method::BlockedHouseholder;
+        // one read of A costs less than the multiprocessors that its first panel would leave to it
+        const bool all = at_once || (blocked && plan.arithmetic == Arithmetic::Native);
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
-                                    by_panels ? std::min(plan.panel_width, plan.cols) : plan.cols);
+                                    all ? plan.cols : std::min(plan.panel_width, plan.cols));
         const SideWork side(ctx);
         if (at_once) scaling.needed(ctx, plan.check_finite);
         scaling.scale(ctx, A.view());
-        factorizer.factor(A, true);
+        OverlappedWork rest;
+        if (scaling.tail_cols() > 0) {
+            // trees do not touch what is right of their first panel before its leaves are factored
+            rest = OverlappedWork([&, view = A.view()] { scaling.scale_tail(blocked ? ctx : side_stream(ctx), view); });
+        }
+        factorizer.factor(A, true, std::move(rest));
         scaling.unscale(ctx, Part::Upper, held.r());
         if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }

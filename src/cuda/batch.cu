@@ -184,10 +184,18 @@ Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A
         return factor_held<T>(ctx, columns_size(members.count), A, members, check_finite,
                               {Factor::VR, false, {factor_.data(), 1, m_, m_ * n_}, {tau_.data(), 1, k_, k_}});
     }
+    return factor(ctx, A, members, check_finite, [] {});
+}
+
+template <class T>
+template <class Work>
+Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite,
+                                  const Work& before_wait) {
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
     return find_bad(ctx, members, check_finite, [&](unsigned long long* first_bad) {
         strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0),
                           first_bad);
+        before_wait();
     });
 }
 
@@ -202,11 +210,17 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
     }
     SmallBatch all(ctx, m, n, members.count);
+    const auto write = [&] {
+        strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
+                          Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
+        if (form_q) all.form_q(ctx, members, other);
+    };
+    // one matrix leaves the device idle while the host waits; in place the matrix is needed if it has NaN or Inf
+    if (members.count == 1 && A.data(members[0]) != B.data(members[0])) {
+        return all.factor(ctx, A, members, check_finite, write);
+    }
     const Index bad = all.factor(ctx, A, members, check_finite);
-    if (bad >= 0) return bad;
-    strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
-                      Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
-    if (form_q) all.form_q(ctx, members, other);
+    if (bad < 0) write();
     return bad;
 }
 

@@ -48,6 +48,10 @@ public:
                BatchView<T, Cuda> X, BatchView<T, Cuda> norms, BatchView<T, Cuda> conditions) const;
 
 private:
+    /// Of strips, with more work enqueued before the host waits.
+    template <class Work>
+    Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite,
+                 const Work& before_wait);
     cuda::BatchSize columns_size(Index count) const;
     cuda::strips::StripSize strips_size(Index count) const;
     /// Those of member `first` and the ones behind it.

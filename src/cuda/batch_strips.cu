@@ -2,6 +2,7 @@
 
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/batch_strips.cuh"
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/tuning.hpp"
 

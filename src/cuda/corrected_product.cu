@@ -2,9 +2,9 @@
 
 #include "cuda/corrected_product.hpp"
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/corrected_product.cuh"
-#include "cuda/kernels/dmma.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/sum_parts.hpp"
 

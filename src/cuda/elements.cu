@@ -3,7 +3,7 @@
 //
 //   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
 //              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
-//              A. Bound by memory.
+//              A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 
@@ -46,6 +46,32 @@ __device__ B block_max(B value) {
     return value;
 }
 
+/// The first row of a column whose entry is not finite, or A.rows. One block, which block_max may have left before.
+template <class T>
+__device__ Index first_bad_row(const MatrixView<const T, Cuda>& A, Index col) {
+    Index row = A.rows;
+    if (col < A.cols) {
+        for (Index i = threadIdx.x; i < A.rows && row == A.rows; i += scan_threads) {
+            if (magnitude_bits(A.data[i + col * A.ld]) >= infinity_bits(T())) row = i;
+        }
+    }
+    __syncthreads();
+    return -block_max(-row);
+}
+
+/// Whether all other blocks of the grid have come here before, and what they wrote can be read. `blocks_done` is 0 before the launch.
+__device__ bool is_last_block(unsigned* blocks_done) {
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(blocks_done, 1u) + 1 == gridDim.x * gridDim.y;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
 /// Exponents from the largest magnitudes, the first entry that is not finite, and whether to scale. One block.
 template <class T>
 __device__ void conclude_scan(const MatrixView<const T, Cuda>& A, const volatile Bits<T>* largest, int safe,
@@ -63,13 +89,7 @@ __device__ void conclude_scan(const MatrixView<const T, Cuda>& A, const volatile
     const int bad_col = -block_max(-first);
     __syncthreads();
     const bool scaled = bad_col == n && block_max(beyond) > safe;
-    Index bad_row = A.rows;
-    if (bad_col < n) {
-        for (Index i = threadIdx.x; i < A.rows && bad_row == A.rows; i += scan_threads) {
-            if (magnitude_bits(A.data[i + bad_col * A.ld]) >= infinity_bits(T())) bad_row = i;
-        }
-        bad_row = -block_max(-bad_row);
-    }
+    const Index bad_row = first_bad_row(A, bad_col);
     if (!scaled) {
         for (int j = threadIdx.x; j < n; j += scan_threads) exponents[j] = 0;
     }
@@ -93,33 +113,53 @@ __global__ void __launch_bounds__(scan_threads)
             __syncthreads();
         }
     }
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(blocks_done, 1u) + 1 == gridDim.x * gridDim.y;
-        __threadfence();
-    }
-    __syncthreads();
-    if (last) conclude_scan(A, largest, safe, exponents, found);
+    if (is_last_block(blocks_done)) conclude_scan(A, largest, safe, exponents, found);
 }
 
-/// One block a column, its sum in a fixed tree. Bound by memory.
-__global__ void __launch_bounds__(scan_threads) norm_exponents_kernel(MatrixView<const float, Cuda> A, int* exponents) {
-    __shared__ double warps[scan_threads / 32];
-    for (Index j = blockIdx.x; j < A.cols; j += gridDim.x) {
+/// Parts of a column whose squares are summed by themselves.
+constexpr Index most_norm_parts = 32;
+
+/// Exponents of the norms from the sums of the parts, in order, and the first entry that is not finite. One block.
+__device__ void conclude_norms(const MatrixView<const float, Cuda>& A, Index count, const volatile double* squares,
+                               int* exponents, Scan* found) {
+    const int n = static_cast<int>(A.cols);
+    int first = n;
+    for (int j = threadIdx.x; j < n; j += scan_threads) {
         double square = 0;
-        for (Index i = threadIdx.x; i < A.rows; i += scan_threads) {
+        for (Index s = 0; s < count; ++s) square += squares[j * count + s];
+        const bool finite = square < INFINITY;
+        if (!finite) first = min(first, j);
+        exponents[j] = finite && square > 0 ? ilogb(sqrt(square)) : 0;
+    }
+    if (!found) return;
+    const int bad_col = -block_max(-first);
+    const Scan scan{first_bad_row(A, bad_col), bad_col, false};
+    if (threadIdx.x == 0) *found = bad_col < n ? scan : Scan{};
+}
+
+/// A block sums the squares of `rows` rows of a column in a fixed tree; the last one concludes. blocks_done is 0 on entry. Bound by
+/// memory.
+__global__ void __launch_bounds__(scan_threads)
+    norm_exponents_kernel(MatrixView<const float, Cuda> A, Index count, Index rows, double* squares,
+                          unsigned* blocks_done, int* exponents, Scan* found) {
+    __shared__ double warps[scan_threads / 32];
+    const Index first = blockIdx.x * rows, end = min(A.rows, first + rows);
+    for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        double square = 0;
+#pragma unroll 8
+        for (Index i = first + threadIdx.x; i < end; i += scan_threads) {
             const double a = static_cast<double>(A.data[i + j * A.ld]);
             square += a * a;
         }
         square = warp_sum(square);
-        __syncthreads();
         if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = square;
         __syncthreads();
         square = 0;
         for (int w = 0; w < scan_threads / 32; ++w) square += warps[w];
-        if (threadIdx.x == 0) exponents[j] = square > 0 && square < INFINITY ? ilogb(sqrt(square)) : 0;
+        if (threadIdx.x == 0) squares[j * count + blockIdx.x] = square;
+        __syncthreads();
     }
+    if (is_last_block(blocks_done)) conclude_norms(A, count, squares, exponents, found);
 }
 
 /// Blocks that share a column's rows.
@@ -133,8 +173,12 @@ __global__ void __launch_bounds__(scan_threads)
         const int e = sign * exponents[j];
         const Index end = upper ? min(A.rows, j + 1) : A.rows;
         if (e == 0) continue;
+        const T power = scalbn(T(1), e);
+        const bool is_number = scalbn(power, -e) == T(1);
+#pragma unroll 4
         for (Index i = Index(blockIdx.x) * scan_threads + threadIdx.x; i < end; i += Index(gridDim.x) * scan_threads) {
-            A.data[i + j * A.ld] = scalbn(A.data[i + j * A.ld], e);
+            const T a = A.data[i + j * A.ld];
+            A.data[i + j * A.ld] = is_number ? a * power : scalbn(a, e);
         }
     }
 }
@@ -174,10 +218,16 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
 }
 
 template <>
-void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents) {
-    if (A.cols == 0) return;
-    const unsigned blocks = static_cast<unsigned>(std::min<Index>(A.cols, 1 << 20));
-    norm_exponents_kernel<<<blocks, scan_threads, 0, ctx.stream()>>>(A, exponents.data);
+void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents,
+                           MatrixView<Scan, Cuda> found) {
+    const Index n = A.cols, count = std::clamp<Index>((A.rows + scan_rows - 1) / scan_rows, 1, most_norm_parts);
+    Arena::Frame frame(ctx);
+    auto* const squares = frame.take<double>(n * count);
+    auto* const blocks_done = frame.take<unsigned>(1);
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(blocks_done, 0, sizeof(unsigned), ctx.stream()));
+    const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
+    norm_exponents_kernel<<<grid, scan_threads, 0, ctx.stream()>>>(A, count, (A.rows + count - 1) / count, squares,
+                                                                   blocks_done, exponents.data, found.data);
     check_launch("norm_exponents_kernel");
 }
 

@@ -15,6 +15,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
+#include "primitives/generic/panel_product.hpp"
 
 namespace quoin {
 namespace {
@@ -161,9 +162,10 @@ void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, Matrix
         if (const Index first = whole * 2 * width; k - first > width) join(first, k - first - width, 1);
     }
 }
-/// Whether H of k reflectors is applied to p columns by halves.
-bool applies_by_halves(Arithmetic arithmetic, Index k, Index p) {
-    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_corrected_cols(k);
+
+/// Whether H of k reflectors of m rows is applied to p columns by halves.
+bool applies_by_halves(Arithmetic arithmetic, Index m, Index k, Index p) {
+    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_corrected_cols(m, k);
 }
 
 /// Columns from which on VᵀV of what is below the triangle is a corrected product.
@@ -243,7 +245,7 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
     const Index k = V.cols;
     if (k == 0 || C.cols == 0) return;
     if constexpr (std::is_same_v<T, float>) {
-        if (applies_by_halves(arithmetic, k, C.cols)) {
+        if (applies_by_halves(arithmetic, V.rows, k, C.cols)) {
             Arena::Frame frame(ctx);
             return apply_by_halves(ctx, split_reflectors(ctx, frame, op, V, Tf), C);
         }
@@ -255,6 +257,28 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
         apply_by_gemm<T>(ctx, op, V, Tf, C);
     }
 }
+
+template <>
+struct PanelProduct<float, Cuda>::Shared {
+    Arena::Frame frame;
+    SplitReflectors H;
+};
+template <>
+PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
+                                        MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
+    : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
+    if (!applies_by_halves(arithmetic, V.rows, V.cols, cols)) return;
+    shared_.reset(new Shared{Arena::Frame(ctx), {}});
+    shared_->H = split_reflectors(ctx, shared_->frame, op, V, Tf);
+}
+template <>
+PanelProduct<float, Cuda>::~PanelProduct() = default;
+template <>
+void PanelProduct<float, Cuda>::apply(MatrixView<float, Cuda> C) const {
+    if (shared_) return apply_by_halves(ctx_, shared_->H, C);
+    apply_panel<float>(ctx_, op_, V_, Tf_, C, arithmetic_);
+}
+template class PanelProduct<double, Cuda>;
 
 template <class T, class D>
 void form_s(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> S) {
@@ -286,20 +310,12 @@ template <class T, class D>
 void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
                            FullTStep<T, D> step, Arithmetic arithmetic) {
     const Index k = V.cols, next = next_Tf.cols;
-    Arena::Frame frame(ctx);
-    std::optional<SplitReflectors> split;  // once for both updates
-    if constexpr (std::is_same_v<T, float>) {
-        if (!step.S.data && applies_by_halves(arithmetic, k, C.cols)) {
-            split = split_reflectors(ctx, frame, Op::Transpose, V, Tf);
-        }
-    }
+    std::optional<PanelProduct<T, Cuda>> H;
+    if (!step.S.data) H.emplace(ctx, Op::Transpose, V, Tf, C.cols, arithmetic);
     const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
-        if (step.S.data) return apply_and_extend<T>(ctx, V, Tf, columns, also);
+        if (!H) return apply_and_extend<T>(ctx, V, Tf, columns, also);
         const Span span(ctx, "update");
-        if constexpr (std::is_same_v<T, float>) {
-            if (split) return apply_by_halves(ctx, *split, columns);
-        }
-        apply_panel<T>(ctx, Op::Transpose, V, Tf, columns, arithmetic);
+        H->apply(columns);
     };
     apply(C.col_block({0, next}), {step.S, {}, {}});
     Context<Cuda>& side = side_stream(ctx);

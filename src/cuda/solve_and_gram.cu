@@ -70,7 +70,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
                     View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
-    if (n > tall_max_cols || factors.size() > narrow_factors) {
+    if (n > tall_max_cols || factors.size() > most_factors) {
         // cuBLAS writes whatever the certificate says
         if (certificate.data && read_certificate(ctx, certificate).refused()) return;
         solve_and_gram_wide<T>(ctx, A, factors, X, G);

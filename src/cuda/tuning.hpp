@@ -22,13 +22,18 @@ struct Tuning<Cuda> : CommonTuning {
     ///   16 384²                       82.6    77.6
     /// ‖A − QR‖/‖A‖ of 8192² in f32: 0.9e-6, 1.0e-6, 1.4e-6: long sums lose more on the tensor cores.
     /// Panels that are reconstructed: 10 000² 54.6 (128), 54.9 (192) and 48.9 (256) in f32. Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
-    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384.
+    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384. f64 without T, 256, 512, 768 and 1024: 9000² 34.0, 32.0,
+    /// 32.8 and 32.1; 10 000² 42.7, 41.0, 40.3 and 41.0; 12 000² 67.8, 63.2, 62.7 and 63.8; 16 384² 155, 147, 143 and 142; 24 000² 468, 431,
+    /// 413 and 418; 32 768² 1135, 1058, 1019 and 1009; 16 384 × 4096 17.6, 19.2, 20.6 and 21.5. Tall, 128, 256 and 512: 1 000 000 × 256 8.67, 9.41; × 512 24.8, 24.7,
+    /// 28.3; × 1024 77.4, 70.8, 76.3; 200 000 × 512 5.75, 6.12, 6.78; × 1024 16.4, 15.4, 17.3; 30 000 × 1000 4.18, 4.44, 4.93.
     static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
         if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
         }
-        if (k >= (arithmetic == Arithmetic::Corrected ? 12000 : extends_t ? 11000 : 24000)) return 512;
-        return k <= 64 ? 64 : k < 1500 ? 128 : 256;
+        const bool corrected = arithmetic == Arithmetic::Corrected;
+        if (element_bytes == 8 && !extends_t && k >= 15000) return 1024;
+        if (k >= (corrected ? 12000 : extends_t ? 11000 : element_bytes == 8 ? 9000 : 24000)) return 512;
+        return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
     /// Columns of the widest matrix that strips factor faster in one launch (batch_strips.cu) than panel by panel; wider ones do up to
     /// so many entries. ms, H100:
@@ -47,8 +52,27 @@ struct Tuning<Cuda> : CommonTuning {
     /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns by `width`
     /// reflectors.
     static constexpr bool corrected_products = true;
-    static bool corrected_pays(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
+    /// V, tau and R, H100, ms, native and corrected:
+    ///            n: 512            700            1000           1500           2000           3000           4096
+    ///     6000 rows                                                                            5.23 / 4.54
+    ///     8192                                                                                 6.08 / 4.53
+    ///   16 384                                                                  6.00 / 4.08    10.7 / 7.48
+    ///   20 000                                     2.82 / 3.45                  7.79 / 6.78                   21.5 / 14.8
+    ///   30 000                                                    7.09 / 6.48                  18.5 / 14.8
+    ///   50 000                                     4.92 / 5.38                  14.3 / 11.6
+    ///   65 536                      3.27 / 3.40    6.06 / 5.58                  18.4 / 13.0
+    ///   200 000       4.25 / 4.51                  13.9 / 11.2                  45.5 / 28.7    (100 000 rows) 51.0 / 29.5
+    ///   1 000 000     15.8 / 17.7                  57.8 / 46.8                  206 / 127                     ~ / 379
+    /// The halves of a panel of 256 columns take 2.6 KB a row.
+    static bool corrected_pays(Index m, Index n) {
+        if (m > (Index(1) << 21)) return n >= 4096;
+        return (m >= 4096 && n >= 4096) || (m >= 6000 && n >= (m >= 65536 ? 800 : m >= 24000 ? 1500 : 2000));
+    }
+    /// The same of the projections of classical Gram-Schmidt.
+    static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
+    static constexpr Index least_corrected_cols(Index m, Index width) {
+        return m > 16384 ? 256 : width >= 512 ? 512 : 1024;
+    }
     /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer ones are faster
     /// and less accurate (split_products.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
@@ -69,7 +93,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 / 1.51, on
     /// 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
     static bool corrected_product_pays(Index m, Index width, Index p) {
-        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
+        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(0, width);
     }
     /// The same of a block of Q, whose products have halves of their own too.
     static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {
@@ -137,8 +161,9 @@ struct Tuning<Cuda> : CommonTuning {
     ///   64             56 / 74        58 / 84      61 / 83      60 / 85      76 / 100       77 / 99      80 / 99      78 / 120
     ///   128            97 / 118       96 / 129     94 / 140     96 / 155     127 / 162      126 / 187    122 / 196    124 / 280
     ///   192            139 / 168      137 / 178    130 / 213    140 / 370    188 / 260      189 / 262    189 / 387    189 / 580
-    /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate.
-    static constexpr bool tall(Index m, Index n) { return 4 * m >= 5 * n && n <= tall_cols; }
+    /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate. So are a few columns of a few
+    /// rows, which one launch factors: R in f32, H200, µs, 213×3 49 / 42, 348×4 45 / 36, 90×7 45 / 35, 182×8 45 / 35; 1531×3 50 / 51.
+    static constexpr bool tall(Index m, Index n) { return 4 * m >= 5 * n && n <= tall_cols && !(n <= 8 && m <= 512); }
     static constexpr Index stream_tree_cols = most_tree_cols;
     /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
     static constexpr Index most_top_cols = 128;
@@ -164,9 +189,11 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1024           67 / 68      68 / 70      67 / 86      75 / 88           81 / 83   85 / 86     85 / 110     88 / 131
     ///   4096           66 / 67      68 / 75      69 / 84      73 / 102          81 / 75   85 / 83     83 / 89      89 / 123
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
-    static bool one_panel(Index m, Index n, Index element_bytes) {
-        if (n <= 32) return m >= (n >= 16 ? 1024 : 16384);
-        return n <= (m >= 65536 ? 192 : most_top_cols) && m >= reconstruct_rows(n, element_bytes);
+    /// Since strips of one launch take the columns, f32: 1024×32 71 / 58, 4096×32 73 / 66, 8000×32 68 / 63, 10 141×21 76 / 87;
+    /// 4096×64 86 / 81, 8000×64 91 / 94, 8928×38 85 / 113, 9369×56 88 / 132; 8000×128 173 / 140, 10 520×128 183 / 199.
+    static bool one_panel(Index m, Index n) {
+        if (n < 16) return m >= 16384;
+        return m > 8192 && n <= (m >= 65536 ? 192 : most_top_cols);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:

@@ -3,6 +3,7 @@
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "primitives/generic/panel_product.hpp"
 
 namespace quoin {
 namespace {
@@ -337,6 +338,8 @@ void compact_wy_from_gram(Context<D>&, View<const T, D> G, View<const T, D> tau,
     for (Index j = 0; j < G.cols; ++j) extend_t(j, tau(j, 0), G.at(0, j), Tf.data, Tf.ld);
 }
 
+template class PanelProduct<QUOIN_F32, Host>;
+template class PanelProduct<QUOIN_F64, Host>;
 QUOIN_IMPLEMENT(Host, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
                 compact_wy, compact_wy_from_gram)
 

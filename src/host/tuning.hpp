@@ -86,6 +86,7 @@ struct Tuning<Host> : CommonTuning {
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
+    static bool corrected_projections_pay(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
     /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate.

@@ -37,9 +37,10 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
 /// The result of `scan`. Waits.
 template <class D>
 Scan read_scan(Context<D>& ctx, View<const Scan, D> found);
-/// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite. Waits but for f32 on a GPU.
+/// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite; `found`, if it is there, as by `scan`, and not scaled. Waits but for
+/// f32 on a GPU.
 template <class T, class D>
-void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents);
+void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents, View<Scan, D> found = {});
 /// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it
 /// under- or overflows.
 enum class Part { All, Upper };

@@ -2,6 +2,8 @@
 
 // Panels in LAPACK's format: one leaf of any height.
 
+#include <memory>
+
 #include "primitives/context.hpp"
 #include "quoin/qr.hpp"
 
@@ -16,6 +18,25 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside = fa
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C,
                  Arithmetic arithmetic = Arithmetic::Native);
+
+/// C := op(H) C of several C as by `apply_panel`; what they share is made once. It uses V, Tf and workspace of the context while it lives.
+template <class T, class D>
+class PanelProduct {
+public:
+    /// For C of `cols` columns in all.
+    PanelProduct(Context<D>& ctx, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf, Index cols,
+                 Arithmetic arithmetic);
+    ~PanelProduct();
+    void apply(MatrixView<T, D> C) const;
+
+private:
+    struct Shared;
+    Context<D>& ctx_;
+    const Op op_;
+    const MatrixView<const T, D> V_, Tf_;
+    const Arithmetic arithmetic_;
+    std::unique_ptr<Shared> shared_;
+};
 
 /// S := V Tᵀ for V and T from `factor_panel`, m×n, zeros above its diagonal. mn² flops.
 template <class T, class D>

@@ -296,6 +296,26 @@ TEST_F(GpuQr, ProductsAreCorrectedUnlessNativeOnesAreAskedFor) {
     EXPECT_EQ(products(1.0f, Method::ClassicalGramSchmidt, Arithmetic::FP16, {}), Arithmetic::Native);
 }
 
+TEST_F(GpuQr, CorrectedNamesTheFirstEntryThatIsNotFinite) {
+    Options options = with(Method::BlockedHouseholder);
+    options.method.set_panel_width(64);
+    options.arithmetic = Arithmetic::Corrected;
+    // in the first panel, and right of it
+    for (auto [row, col] : {std::pair<Index, Index>{0, 0}, {699, 63}, {5, 64}, {698, 299}}) {
+        for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+            Matrix<float> A = random_normal<float>(700, 300);
+            A(row, col) = A(699, 299) = value;
+            try {
+                qr<float, Cuda>(gpu(), copy_to_device<float>(gpu(), A.view()).view(), options);
+                FAIL() << row << ", " << col;
+            } catch (const NonFiniteEntry& error) {
+                EXPECT_EQ(error.row, row);
+                EXPECT_EQ(error.col, col);
+            }
+        }
+    }
+}
+
 TEST_F(GpuQr, NotFiniteEntriesAreNamed) {
     Matrix<double> A = random_normal<double>(5000, 20);
     A(4321, 7) = std::numeric_limits<double>::quiet_NaN();

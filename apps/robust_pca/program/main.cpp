@@ -158,6 +158,7 @@ const char* to_string(Masks masks) { return masks == Masks::Motion ? "motion" : 
 int main(int argc, char** argv) {
     using namespace quoin;
     using namespace quoin::cli;
+    let_waiting_threads_sleep(argv, 0);  // between a stream's frames the cores belong to the decoder and the encoder
     RpcaArguments arguments;
     Program command(
         "Robust PCA: M = L + S, the still background of a video and what moves in front of it.\n"

@@ -13,8 +13,6 @@
 
 #include <cuda_runtime.h>
 
-#include "quoin/matrix.hpp"
-
 namespace quoin::cuda {
 
 struct Tile16x8 {
@@ -45,9 +43,6 @@ __device__ __forceinline__ Tile16x8 as_left_operand(const Tile16x8& D) { return 
 __device__ __forceinline__ double2* unit_of(double* panel, int x, int q) {
     return reinterpret_cast<double2*>(panel) + x * 4 + (q ^ (x / 2 % 4));
 }
-
-__host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-__host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
 /// Units of height×8 that cover the upper triangle of a matrix of `col_tiles` tile columns, strip after strip of `height`
 /// rows, each from its diagonal.

@@ -38,6 +38,7 @@
 // ‖RᵀR − G‖_F = ‖FᵀF‖_F <= ‖E‖_F²/2 is less than what Cholesky's own rounding leaves.
 
 #include "cuda/kernels/block_lu.cuh"
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/dmma.cuh"
 #include "cuda/kernels/warp_sums.cuh"
 #include "primitives.hpp"

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/gram_parts.cuh"
 #include "cuda/launch.hpp"

@@ -15,6 +15,7 @@
 // Thread (x, y) of a block sums parts y, y + 8, … of one element; the eight sums are added in order. Reads are coalesced.
 // Bound by memory (L2, mostly): count · part_size · 8 bytes.
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/dmma.cuh"
 
 namespace quoin::cuda {

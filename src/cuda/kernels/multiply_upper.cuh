@@ -8,6 +8,7 @@
 //
 // Shared: at most 33 KB. n³/3 flops; S is read by every block, along columns, from the L2 cache. Bound by its latency.
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/dmma.cuh"
 #include "primitives.hpp"
 

@@ -16,8 +16,10 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
+#include "cuda/kernels/factors.cuh"
 #include "cuda/kernels/gram_parts.cuh"
 #include "cuda/kernels/row_tiles.cuh"
 #include "cuda/launch.hpp"
@@ -25,7 +27,7 @@
 
 namespace quoin::cuda {
 
-constexpr int narrow_cols = 64, narrow_warps = 4, narrow_slots = 2, narrow_height = 16, narrow_factors = 4;
+constexpr int narrow_cols = 64, narrow_warps = 4, narrow_slots = 2, narrow_height = 16;
 
 /// Rows of a slot, and its leading dimension.
 template <class T>
@@ -37,12 +39,6 @@ constexpr int narrow_ld = narrow_rows<T> + 4;
 __host__ __device__ constexpr int narrow_blocks(int col_tiles) {
     return col_tiles == 1 ? 8 : col_tiles == 2 ? 6 : col_tiles <= 5 ? 3 : 2;
 }
-
-struct Factors {
-    const double* data[narrow_factors];
-    Index ld[narrow_factors];
-    int count = 0;
-};
 
 /// 128 bytes of each of A's n columns into a slot, of whose rows `valid` exist.
 template <class T>
@@ -194,7 +190,7 @@ int narrow_grid(Index m, int n, int multiprocessors) {
     return static_cast<int>(std::min<Index>(Index(multiprocessors) * narrow_blocks(col_tiles), ceil_div(m, rows)));
 }
 
-/// m > 0, 0 < n <= 64, at most `narrow_factors` factors; X, parts and certificate may each be null.
+/// m > 0, 0 < n <= 64, at most `most_factors` factors; X, parts and certificate may each be null.
 template <class T>
 cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
                    const Certificate* certificate, int multiprocessors, cudaStream_t stream) {

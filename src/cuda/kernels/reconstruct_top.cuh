@@ -24,6 +24,7 @@
 // latency of n reciprocals one after the other.
 
 #include "cuda/kernels/block_lu.cuh"
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/dmma.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/warp_sums.cuh"

@@ -2,10 +2,13 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192: which kernels run, and over what workspace.
 //
-//   n <= 64         one fused pass (narrow.cuh)
+//   n <= 8          one fused pass, a thread a row (few_columns.cuh)
+//   8 < n <= 64     one fused pass by tiles (narrow.cuh)
 //   64 < n <= 192   a pass a factor (solve_right.cuh), then one for G (gram.cuh). Where X is not wanted but G is, rows go
 //                   through a scratch block of `scratch_rows` rows.
 
+#include "cuda/kernels/ceil_div.cuh"
+#include "cuda/kernels/few_columns.cuh"
 #include "cuda/kernels/gram.cuh"
 #include "cuda/kernels/narrow.cuh"
 #include "cuda/kernels/solve_right.cuh"
@@ -19,13 +22,19 @@ inline Index scratch_rows(int n, int multiprocessors) {
     return Index(multiprocessors) * solve_warps(2 * ceil_div(n, 16)) * 16 * 4;
 }
 
+/// Blocks of the fused pass, and so parts.
+template <class T>
+int fused_grid(Index m, int n, int multiprocessors) {
+    return n <= few_cols ? few_columns_grid<T>(m, n, multiprocessors) : narrow_grid<T>(m, n, multiprocessors);
+}
+
 /// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: partial Gram matrices, then the scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
     if (!want_g || n == 0) return 0;
     const int col_tiles = ceil_div(n, 8);
     if (n <= narrow_cols) {
-        return narrow_grid<T>(m, n, multiprocessors) * part_size(col_tiles, narrow_height) * Index(sizeof(double));
+        return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, narrow_height) * Index(sizeof(double));
     }
     const Index parts =
         std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))) * part_size(col_tiles, gram_height);
@@ -33,9 +42,14 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
     return parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
 
-/// The longest sum of G: the rows that one accumulator sees, then the warps of a block and the parts, in eights.
+/// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in eights.
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
+    if (n <= few_cols) {
+        const Index blocks = few_columns_grid<T>(m, n, multiprocessors), threads = few_threads(n);
+        return ceil_div(m, std::max<Index>(1, blocks * threads * few_rows<T>)) * few_rows<T> + 5 + threads / 32 +
+               ceil_div(blocks, Index(sum_groups)) + sum_groups;
+    }
     const bool is_narrow = n <= narrow_cols;
     const Index blocks = is_narrow ? narrow_grid<T>(m, n, multiprocessors)
                                    : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
@@ -44,22 +58,23 @@ Index longest_sum(Index m, int n, int multiprocessors) {
            ceil_div(blocks, Index(sum_groups)) + sum_groups;
 }
 
-/// 0 <= n <= 192, at most `narrow_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
+/// 0 <= n <= 192, at most `most_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
 /// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified. Allocates nothing and does not wait.
 template <class T>
 cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
                            Index ldg, const Certificate* certificate, void* workspace, int multiprocessors,
                            cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
-    if (n > tall_max_cols || factors.count > narrow_factors) return cudaErrorInvalidValue;
+    if (n > tall_max_cols || factors.count > most_factors) return cudaErrorInvalidValue;
     double* const parts = static_cast<double*>(workspace);
     if (m == 0) return G ? sum_gram_parts(n, narrow_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
     if (n <= narrow_cols) {
-        error = narrow(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
+        const auto pass = n <= few_cols ? few_columns<T> : narrow<T>;
+        error = pass(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
-        return sum_gram_parts(n, narrow_height, narrow_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
+        return sum_gram_parts(n, narrow_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
 
     const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/factor_blocks.cuh"
 #include "cuda/kernels/row_tiles.cuh"
 #include "cuda/launch.hpp"

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/row_tiles.cuh"
 #include "cuda/launch.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "primitives.hpp"
@@ -8,7 +9,8 @@
 namespace quoin {
 
 template <class T, class D>
-void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents) {
+void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents, View<Scan, D> found) {
+    if (found.data) scan<T>(ctx, A, std::numeric_limits<int>::max(), exponents, found);
     std::vector<Real<T>> norms(A.cols);
     column_norms<T>(ctx, A, norms);
     Matrix<int> e(A.cols, 1);
