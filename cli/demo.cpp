@@ -244,10 +244,10 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
 void run_demo(const DemoArguments& arguments) {
     const CommonArguments& common = arguments.common;
     if (!arguments.input.empty() && !is_matrix(arguments.input)) demonstrate_separation(arguments);
-    if (common.device != Device::Cuda) run_with_better_core(common);
     std::unique_ptr<MatrixFile> file;
     if (!arguments.input.empty())
         file = std::make_unique<MatrixFile>(open_matrix(arguments.input, arguments.reading, 0));
+    if (common.device != Device::Cuda) run_with_better_core(common);
 
     if (file && (file->rows() == 0 || file->cols() == 0))
         throw InvalidArgument(

@@ -181,7 +181,7 @@ def test_plan():
     assert f"panels of {p.panel_width} columns" in str(p)
     assert f"leaves of {p.leaf_rows} rows" in str(p) and f"fan-in {p.fan_in}" in str(p)
     assert f"{p.flops / 1e9:.3g} GFLOP, {p.bytes_moved / 1e9:.3g} GB moved, {p.workspace_bytes / 1e6:.3g} MB" in str(p)
-    assert p.fallback is None and quoin.plan(10**5, 20).fallback == "tsqr"
+    assert p.fallback is None and quoin.plan(10**5, 20, q="explicit").fallback == "tsqr"
     for arguments in ((-1, 3), (3, 3, float, "nothing"), (3, 3, float, "auto", "all"), (3, 5, float, "cholesky-qr2")):
         with pytest.raises(quoin.InvalidArgument):
             quoin.plan(*arguments)
