@@ -15,6 +15,7 @@
 
 import argparse
 import glob
+import math
 import os
 import sys
 
@@ -336,38 +337,53 @@ def plot_batched(path, out):
              "pytorch": ("torch.geqrf", PURPLE, "v")}
     dtypes = sorted({r["dtype"] for r in rows})
     figure, panels = plt.subplots(1, len(dtypes), figsize=(7.5 * len(dtypes), 5), squeeze=False, constrained_layout=True)
+    batches = sorted({(int(r["cols"]), int(r["rows"]), int(r["count"])) for r in rows})
+    # lines over the columns for several sizes of as many matrices; otherwise one place for each batch
+    lines = len(batches) > 2 * len({count for _, _, count in batches})
     for axes, dtype in zip(panels[0], dtypes):
         for code, (label, colour, marker) in codes.items():
-            points = {}  # by batch: once, although there is a row for each reference
+            points = {}  # once, although there is a row for each reference
             for r in rows:
                 if r["dtype"] == dtype and code in ("quoin", r["reference"]):
                     time = float(r["seconds" if code == "quoin" else "reference_seconds"])
-                    points[int(r["count"]), int(r["rows"]), int(r["cols"])] = 1e3 * time
-            # batches of as many matrices are one line
-            for count in sorted({batch[0] for batch in points}):
-                line = sorted((n, ms) for (c, _, n), ms in points.items() if c == count)
+                    points[int(r["cols"]), int(r["rows"]), int(r["count"])] = 1e3 * time
+            if not points:
+                continue
+            if not lines:
+                axes.plot([batches.index(b) for b in points], points.values(), marker, color=colour, markersize=6, label=label)
+                continue
+            ends = []
+            for count in sorted({count for _, _, count in points}):
+                line = sorted((n, ms) for (n, _, c), ms in points.items() if c == count)
                 axes.plot(*zip(*line), color=colour, marker=marker, markersize=5, linewidth=1, label=label)
                 label = None
-                if code != "quoin":
-                    continue
-                if len(line) > 2:
-                    axes.annotate(f"{thousands(count)}", line[-1], (6, -3), textcoords="offset points", fontsize=8)
-                else:
-                    for (c, m, n), ms in points.items():
-                        if c == count:
-                            axes.annotate(f"{thousands(c)} of {m} × {n}", (n, ms), (5, -9), textcoords="offset points", fontsize=7)
-                if peaks:
-                    floor = sorted((n, batch_floor(c, m, n, dtype, peaks)) for c, m, n in points if c == count)
-                    axes.plot(*zip(*floor), "--" if len(floor) > 2 else "x", color=GREY, markersize=5, linewidth=0.8,
-                              label="memory's rate, or peak of products" if count == min(c for c, _, _ in points) else None)
-        floors = {(int(r["cols"]), 1e3 * float(r["required_seconds"])) for r in rows if r["dtype"] == dtype and r["required_seconds"]}
-        if floors:
-            axes.plot(*zip(*sorted(floors)), "_", color="black", markersize=12, label="required")
-        axes.set_xscale("log")
+                ends.append((*line[-1], thousands(count)))
+            for n, ms, name in ends:
+                near = [other for x, y, other in ends if x == n and abs(math.log(y / ms)) < 0.2]
+                if name == near[0]:
+                    axes.annotate(" and ".join(near), (n, ms), (6, -3), textcoords="offset points", fontsize=8)
+        mine = {b for b in batches if any(r["dtype"] == dtype and (int(r["cols"]), int(r["rows"]), int(r["count"])) == b for r in rows)}
+        if peaks:
+            label = "memory's rate, or peak of products"
+            for count in sorted({count for _, _, count in mine}) if lines else [None]:
+                floor = [(n if lines else batches.index((n, m, c)), batch_floor(c, m, n, dtype, peaks))
+                         for n, m, c in sorted(mine) if count in (None, c)]
+                axes.plot(*zip(*floor), "--" if lines else "x", color=GREY, markersize=5, linewidth=0.8, label=label)
+                label = None
+        required = {(int(r["cols"]), int(r["rows"]), int(r["count"])): 1e3 * float(r["required_seconds"])
+                    for r in rows if r["dtype"] == dtype and r["required_seconds"] and float(r["required_seconds"]) > 0}
+        if required:
+            axes.plot([b[0] if lines else batches.index(b) for b in required], required.values(), "_", color="black",
+                      markersize=12, label="required")
         axes.set_yscale("log")
         axes.set_ylim(bottom=100 * min(float(r["seconds"]) for r in rows if r["dtype"] == dtype))
-        plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
-        axes.set_xlabel("columns of a matrix")
+        if lines:
+            axes.set_xscale("log")
+            plain_log_ticks(axes.xaxis, sorted({n for n, _, _ in batches}))
+            axes.set_xlabel("columns of a matrix; numbers of matrices beside the lines")
+        else:
+            axes.set_xticks(range(len(batches)), [f"{thousands(c)} of {m} × {n}" for n, m, c in batches], rotation=40, ha="right",
+                            fontsize=8)
         axes.set_ylabel("ms for the batch")
         axes.set_title(f"Batches, {dtype}, {device_of(path)}")
         axes.legend(frameon=False, fontsize=8)
