@@ -259,8 +259,10 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if constexpr (Tuning<D>::has_step_times) {
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
-        const bool one_panel = options.q != QForm::Reflectors || Tuning<D>::one_panel(m, n);
-        return by(Tuning<D>::tall(m, n) && one_panel ? Method::CholeskyQR2 : Method::BlockedHouseholder);
+        const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n)
+                             : options.q == QForm::Any      ? m > Tuning<D>::most_rows_of_small
+                                                            : true;
+        return by(by_gram && Tuning<D>::tall(m, n) ? Method::CholeskyQR2 : Method::BlockedHouseholder);
     }
 }
 
