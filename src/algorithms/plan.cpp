@@ -260,7 +260,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
         const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n)
-                             : options.q == QForm::Any      ? m > Tuning<D>::most_rows_of_small
+                             : options.q == QForm::Any      ? m > Tuning<D>::most_rows_as_reflectors
                                                             : true;
         return by(by_gram && Tuning<D>::tall(m, n) ? Method::CholeskyQR2 : Method::BlockedHouseholder);
     }

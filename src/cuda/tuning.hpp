@@ -166,7 +166,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr bool tall(Index m, Index n) { return 4 * m >= 5 * n && n <= tall_cols && !(n <= 8 && m <= 512); }
     /// Rows up to which a Q of any form is one of reflectors: R and QᵀC, CholeskyQR2 and reflectors, µs: 206×118 844 / 87, 1148×32 170 / 56,
     /// 1531×3 203 / 50, 2263×24 166 / 73; 59 943×21 175 / 135; 5 870 407×124 13 900 / 13 980. The thin Q and R of 1148×32 61 / 70.
-    static constexpr Index most_rows_of_small = 4096;
+    static constexpr Index most_rows_as_reflectors = 4096;
     static constexpr Index stream_tree_cols = most_tree_cols;
     /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
     static constexpr Index most_top_cols = 128;

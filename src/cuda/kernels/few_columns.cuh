@@ -7,7 +7,7 @@
 // halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64 whatever T is; X is
 // rounded once, after the last factor, and the Gram matrix is that of the rounded X.
 //
-// Shared: 8·8 doubles a factor, and the sums of the warps. Registers: 2n + 16n/4 for rows on their way, n(n+1) for the sums. Any ld and
+// Shared: n² doubles a factor, and the sums of the warps. Registers: 2n + 16n/4 for rows on their way, n(n+1) for the sums. Any ld and
 // alignment; 16-byte accesses where A, X and their ld allow, else one element each. mn² flops a factor and mn² for the Gram matrix;
 // m·n elements read and, where X is stored, written once. Bound by memory.
 
