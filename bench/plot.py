@@ -329,6 +329,10 @@ def batch_floor(count, m, n, dtype, peaks):
     return 1e3 * max(2 * entries * (4 if dtype == "f32" else 8) / peaks[0], flops / peaks[1])
 
 
+def batch_of(row):
+    return int(row["cols"]), int(row["rows"]), int(row["count"])
+
+
 def plot_batched(path, out):
     peaks = next((peaks for gpu, peaks in PEAKS.items() if gpu in device_of(path)), None)
     rows = [r for r in bench_csv.read(path) if r["op"] == "factor" and r["seconds"]]
@@ -337,16 +341,15 @@ def plot_batched(path, out):
              "pytorch": ("torch.geqrf", PURPLE, "v")}
     dtypes = sorted({r["dtype"] for r in rows})
     figure, panels = plt.subplots(1, len(dtypes), figsize=(7.5 * len(dtypes), 5), squeeze=False, constrained_layout=True)
-    batches = sorted({(int(r["cols"]), int(r["rows"]), int(r["count"])) for r in rows})
+    batches = sorted(set(map(batch_of, rows)))
     # lines over the columns for several sizes of as many matrices; otherwise one place for each batch
     lines = len(batches) > 2 * len({count for _, _, count in batches})
     for axes, dtype in zip(panels[0], dtypes):
+        here = [r for r in rows if r["dtype"] == dtype]
         for code, (label, colour, marker) in codes.items():
-            points = {}  # once, although there is a row for each reference
-            for r in rows:
-                if r["dtype"] == dtype and code in ("quoin", r["reference"]):
-                    time = float(r["seconds" if code == "quoin" else "reference_seconds"])
-                    points[int(r["cols"]), int(r["rows"]), int(r["count"])] = 1e3 * time
+            column = "seconds" if code == "quoin" else "reference_seconds"
+            # once, although there is a row for each reference
+            points = {batch_of(r): 1e3 * float(r[column]) for r in here if code in ("quoin", r["reference"])}
             if not points:
                 continue
             if not lines:
@@ -362,21 +365,20 @@ def plot_batched(path, out):
                 near = [other for x, y, other in ends if x == n and abs(math.log(y / ms)) < 0.2]
                 if name == near[0]:
                     axes.annotate(" and ".join(near), (n, ms), (6, -3), textcoords="offset points", fontsize=8)
-        mine = {b for b in batches if any(r["dtype"] == dtype and (int(r["cols"]), int(r["rows"]), int(r["count"])) == b for r in rows)}
         if peaks:
             label = "memory's rate, or peak of products"
-            for count in sorted({count for _, _, count in mine}) if lines else [None]:
+            measured = sorted(set(map(batch_of, here)))
+            for count in sorted({count for _, _, count in measured}) if lines else [None]:
                 floor = [(n if lines else batches.index((n, m, c)), batch_floor(c, m, n, dtype, peaks))
-                         for n, m, c in sorted(mine) if count in (None, c)]
+                         for n, m, c in measured if count in (None, c)]
                 axes.plot(*zip(*floor), "--" if lines else "x", color=GREY, markersize=5, linewidth=0.8, label=label)
                 label = None
-        required = {(int(r["cols"]), int(r["rows"]), int(r["count"])): 1e3 * float(r["required_seconds"])
-                    for r in rows if r["dtype"] == dtype and r["required_seconds"] and float(r["required_seconds"]) > 0}
+        required = {batch_of(r): 1e3 * float(r["required_seconds"]) for r in here if float(r["required_seconds"] or 0) > 0}
         if required:
             axes.plot([b[0] if lines else batches.index(b) for b in required], required.values(), "_", color="black",
                       markersize=12, label="required")
         axes.set_yscale("log")
-        axes.set_ylim(bottom=100 * min(float(r["seconds"]) for r in rows if r["dtype"] == dtype))
+        axes.set_ylim(bottom=100 * min(float(r["seconds"]) for r in here))
         if lines:
             axes.set_xscale("log")
             plain_log_ticks(axes.xaxis, sorted({n for n, _, _ in batches}))

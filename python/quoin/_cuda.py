@@ -21,9 +21,15 @@ class Arithmetic:
     xp: Any
     drops_rows = True  # what is done with leaves the arrays; not where every shape is compiled for
 
+    _nothing_to_do = contextlib.nullcontext()
+
+    def current(self) -> Any:
+        """The array's device is current, for libraries that do not find it by the array."""
+        return self._nothing_to_do
+
     def precise(self) -> Any:
         """On the array's device, products to the precision of their type."""
-        return contextlib.nullcontext()
+        return self._nothing_to_do
 
     def row_max(self, array: Any) -> Any:
         return self.xp.max(array, axis=1)
@@ -40,15 +46,11 @@ class _Torch(Arithmetic):
     """Its functions find the device by the arrays."""
 
     synchronise = False
-    _nowhere = contextlib.nullcontext()
 
     def __init__(self, device: int):
         self.xp = self._torch = sys.modules["torch"]
         self._device = self._torch.device("cuda", device)
         self._like: dict[str, Any] = {}
-
-    def current(self) -> Any:
-        return self._nowhere
 
     def stream(self) -> int:
         # as torch.cuda.current_stream(device).cuda_stream, which takes 4 to 7 µs, and by which PyTorch's own generated code asks
@@ -133,9 +135,6 @@ class _ArrayAPI(Arithmetic):
     def __init__(self, array: Any):
         self.xp = array.__array_namespace__()
         self._device = array.device
-
-    def current(self) -> Any:
-        return contextlib.nullcontext()
 
     def stream(self) -> int:
         return _LEGACY_STREAM

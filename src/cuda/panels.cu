@@ -165,7 +165,7 @@ void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, Matrix
 
 /// Whether H of k reflectors of m rows is applied to p columns by halves.
 bool applies_by_halves(Arithmetic arithmetic, Index m, Index k, Index p) {
-    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_corrected_cols(m, k);
+    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_updated_cols(m, k);
 }
 
 /// Columns from which on VᵀV of what is below the triangle is a corrected product.

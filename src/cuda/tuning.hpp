@@ -22,10 +22,16 @@ struct Tuning<Cuda> : CommonTuning {
     ///   16 384²                       82.6    77.6
     /// ‖A − QR‖/‖A‖ of 8192² in f32: 0.9e-6, 1.0e-6, 1.4e-6: long sums lose more on the tensor cores.
     /// Panels that are reconstructed: 10 000² 54.6 (128), 54.9 (192) and 48.9 (256) in f32. Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
-    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384. f64 without T, 256, 512, 768 and 1024: 9000² 34.0, 32.0,
-    /// 32.8 and 32.1; 10 000² 42.7, 41.0, 40.3 and 41.0; 12 000² 67.8, 63.2, 62.7 and 63.8; 16 384² 155, 147, 143 and 142; 24 000² 468, 431,
-    /// 413 and 418; 32 768² 1135, 1058, 1019 and 1009; 16 384 × 4096 17.6, 19.2, 20.6 and 21.5. Tall, 128, 256 and 512: 1 000 000 × 256 8.67, 9.41; × 512 24.8, 24.7,
-    /// 28.3; × 1024 77.4, 70.8, 76.3; 200 000 × 512 5.75, 6.12, 6.78; × 1024 16.4, 15.4, 17.3; 30 000 × 1000 4.18, 4.44, 4.93.
+    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384. f64 without T, ms:
+    ///            9000²   10 000²   12 000²   16 384²   24 000²   32 768²   16 384 × 4096
+    ///    256     34.0    42.7      67.8      155       468       1135      17.6
+    ///    512     32.0    41.0      63.2      147       431       1058      19.2
+    ///    768     32.8    40.3      62.7      143       413       1019      20.6
+    ///   1024     32.1    41.0      63.8      142       418       1009      21.5
+    ///            1 000 000 × 256   × 512   × 1024   200 000 × 512   × 1024   30 000 × 1000
+    ///    128     8.67              24.8    77.4     5.75            16.4     4.18
+    ///    256     9.41              24.7    70.8     6.12            15.4     4.44
+    ///    512                       28.3    76.3     6.78            17.3     4.93
     static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
         if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
@@ -70,8 +76,10 @@ struct Tuning<Cuda> : CommonTuning {
     }
     /// The same of the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols(Index m, Index width) {
-        return m > 16384 ? 256 : width >= 512 ? 512 : 1024;
+    static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
+    /// The same of updates by panels of m rows.
+    static constexpr Index least_updated_cols(Index m, Index width) {
+        return m > most_rows_in_strips(sizeof(float)) ? 256 : least_corrected_cols(width);
     }
     /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer ones are faster
     /// and less accurate (split_products.hpp).
@@ -93,7 +101,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 / 1.51, on
     /// 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
     static bool corrected_product_pays(Index m, Index width, Index p) {
-        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(0, width);
+        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
     }
     /// The same of a block of Q, whose products have halves of their own too.
     static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {

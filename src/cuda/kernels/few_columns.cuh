@@ -17,12 +17,13 @@
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/factors.cuh"
 #include "cuda/kernels/gram_parts.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int few_cols = 8, few_height = 16;
+constexpr int few_cols = 8;
 
 /// As many as a multiprocessor's registers are enough for, in one block: few parts are summed fast.
 __host__ __device__ constexpr int few_threads(int n) {
@@ -124,12 +125,11 @@ __global__ void __launch_bounds__(few_threads(n))
 
 #pragma unroll
     for (int s = 0; s < sums; ++s) {
-#pragma unroll
-        for (int apart = 16; apart > 0; apart /= 2) sum[s] += __shfl_xor_sync(~0u, sum[s], apart);
+        sum[s] = warp_sum(sum[s]);
         if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32][s] = sum[s];
     }
     __syncthreads();
-    double* const part = parts + blockIdx.x * part_size(1, few_height);
+    double* const part = parts + blockIdx.x * part_size(1, fused_height);
     if (threadIdx.x < 128) {
         const PlaceInUnit place(threadIdx.x);
         double total = 0;

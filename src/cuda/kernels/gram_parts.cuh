@@ -25,6 +25,8 @@ __host__ __device__ constexpr Index part_size(int col_tiles, int height) {
     return Index(unit_count(col_tiles, height)) * height * 8;
 }
 
+/// Of the units of the fused passes, few_columns.cuh and narrow.cuh.
+constexpr int fused_height = 16;
 constexpr int sum_lanes = 32, sum_groups = 8;
 
 /// Σ of element e, thread x's, over the parts; known to the threads (x, 0). Every thread of the block takes part.

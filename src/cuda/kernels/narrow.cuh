@@ -27,7 +27,7 @@
 
 namespace quoin::cuda {
 
-constexpr int narrow_cols = 64, narrow_warps = 4, narrow_slots = 2, narrow_height = 16;
+constexpr int narrow_cols = 64, narrow_warps = 4, narrow_slots = 2;
 
 /// Rows of a slot, and its leading dimension.
 template <class T>
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
     extern __shared__ __align__(16) unsigned char shared[];
     if (certificate && certificate->refused()) return;
     constexpr int rows = narrow_rows<T>, slot_size = 8 * col_tiles * narrow_ld<T>;
-    constexpr int factor_size = factor_block_count(col_tiles) * 64, tiles = unit_count(col_tiles, narrow_height);
+    constexpr int factor_size = factor_block_count(col_tiles) * 64, tiles = unit_count(col_tiles, fused_height);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     double* const blocks = reinterpret_cast<double*>(shared);
     double* const exchange = blocks + factors.count * factor_size;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
         }
     }
     __syncthreads();
-    double* const part = parts + blockIdx.x * part_size(col_tiles, narrow_height);
+    double* const part = parts + blockIdx.x * part_size(col_tiles, fused_height);
     for (int e = threadIdx.x; e < tiles * 128; e += narrow_warps * 32) part[e] = exchange[e];
 }
 
@@ -197,7 +197,7 @@ cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors
     return with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
         constexpr int col_tiles = tiles;
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
-        static_assert(unit_count(col_tiles, narrow_height) * 128 * int(sizeof(double)) <= slot_bytes);
+        static_assert(unit_count(col_tiles, fused_height) * 128 * int(sizeof(double)) <= slot_bytes);
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
         const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, multiprocessors));
         return launch(narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, stream, m, n, A, lda, factors, X,

@@ -34,7 +34,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
     if (!want_g || n == 0) return 0;
     const int col_tiles = ceil_div(n, 8);
     if (n <= narrow_cols) {
-        return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, narrow_height) * Index(sizeof(double));
+        return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, fused_height) * Index(sizeof(double));
     }
     const Index parts =
         std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))) * part_size(col_tiles, gram_height);
@@ -45,17 +45,14 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
 /// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in eights.
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
-    if (n <= few_cols) {
-        const Index blocks = few_columns_grid<T>(m, n, multiprocessors), threads = few_threads(n);
-        return ceil_div(m, std::max<Index>(1, blocks * threads * few_rows<T>)) * few_rows<T> + 5 + threads / 32 +
-               ceil_div(blocks, Index(sum_groups)) + sum_groups;
-    }
-    const bool is_narrow = n <= narrow_cols;
-    const Index blocks = is_narrow ? narrow_grid<T>(m, n, multiprocessors)
-                                   : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
-    const Index round = blocks * (is_narrow ? narrow_warps * narrow_rows<T> : gram_rows);
-    return ceil_div(m, std::max<Index>(1, round)) * (is_narrow ? narrow_rows<T> : gram_rows) + narrow_warps +
-           ceil_div(blocks, Index(sum_groups)) + sum_groups;
+    const bool is_few = n <= few_cols, is_fused = n <= narrow_cols;
+    const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors)
+                                  : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
+    const Index at_a_time = is_few ? few_rows<T> : is_fused ? narrow_rows<T> : gram_rows;
+    const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
+    const Index round = std::max<Index>(1, blocks * accumulators * at_a_time);
+    const Index in_block = is_few ? 5 + few_threads(n) / 32 : narrow_warps;
+    return ceil_div(m, round) * at_a_time + in_block + ceil_div(blocks, Index(sum_groups)) + sum_groups;
 }
 
 /// 0 <= n <= 192, at most `most_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
@@ -67,14 +64,14 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     if (n == 0) return cudaSuccess;
     if (n > tall_max_cols || factors.count > most_factors) return cudaErrorInvalidValue;
     double* const parts = static_cast<double*>(workspace);
-    if (m == 0) return G ? sum_gram_parts(n, narrow_height, 0, parts, G, ldg, stream) : cudaSuccess;
+    if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
     if (n <= narrow_cols) {
         const auto pass = n <= few_cols ? few_columns<T> : narrow<T>;
         error = pass(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
-        return sum_gram_parts(n, narrow_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
+        return sum_gram_parts(n, fused_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
 
     const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));
