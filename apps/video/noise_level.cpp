@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "video/window_sum.hpp"
 
 namespace quoin::video {
 namespace {
 
-constexpr double three_quarters = 0.6744897502, ninety_five = 1.6448536270;  // quantiles of the normal distribution
+constexpr Index span_frames = 6;            // of one range
+constexpr double calm = 0.4;                // share of the ranges, those without what passes
+constexpr double range_of_normal = 2.2599;  // the quantile `calm` of the range of so many normal numbers
 
 /// The entry that a share `q` of the values is below. Reorders them.
 float quantile(std::vector<float>& values, double q) {
@@ -50,17 +51,21 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
         residuals({first, first + h}, R.view().row_block({0, h}));
 #pragma omp parallel
         {
-            std::vector<float> r(static_cast<std::size_t>(frames)), values;
+            std::vector<float> ranges;
 #pragma omp for schedule(static)
             for (Index i = 0; i < h; ++i) {
-                for (Index j = 0; j < frames; ++j) r[static_cast<std::size_t>(j)] = static_cast<float>(R(i, j));
-                values.clear();
-                for (const float value : r) values.push_back(std::abs(value));
-                const double size = quantile(values, 0.5) / three_quarters;
-                values.clear();
-                for (std::size_t j = 1; j < r.size(); ++j) values.push_back(std::abs(r[j] - r[j - 1]));
-                const double change = quantile(values, 0.9) / (std::numbers::sqrt2 * ninety_five);
-                squares[static_cast<std::size_t>(first + i)] = static_cast<float>(std::pow(std::max(size, change), 2));
+                ranges.clear();
+                for (Index j = 0; j < frames; j += span_frames) {
+                    // the last frames, too few for a range of their own, are a part of the one before
+                    const Index end = frames - j < 2 * span_frames ? frames : j + span_frames;
+                    T least = R(i, j), most = least;
+                    for (Index k = j + 1; k < end; ++k)
+                        least = std::min(least, R(i, k)), most = std::max(most, R(i, k));
+                    ranges.push_back(static_cast<float>(most - least));
+                    if (end == frames) break;
+                }
+                squares[static_cast<std::size_t>(first + i)] =
+                    static_cast<float>(std::pow(quantile(ranges, calm) / range_of_normal, 2));
             }
         }
     }

@@ -11,11 +11,11 @@ namespace quoin::video {
 
 /// The noise of each entry of a frame, from the residuals R = M − L of some frames, a column each:
 ///
-///     σ = max(median|r| / Φ⁻¹(3/4), q₉₀|r_t − r_{t−1}| / (√2 Φ⁻¹(0.95))),   its square averaged over 5×5 pixels
+///     σ = q₄₀(range of 6 frames in turn) / 2.26,   its square averaged over 5×5 pixels
 ///
-/// Both are the standard deviation where r is normal. What crosses a pixel changes it when it comes and when it goes, and
-/// leaves both quantiles as they are; leaves and water change it again and again, which the second one shows: they raise
-/// their own threshold. `residuals(rows, R)` writes some rows of them.
+/// 2.26 is that quantile of the range of 6 normal numbers. What passes a pixel in up to a half of the frames, as cars on a street do,
+/// leaves 40% of the ranges as they are. Leaves and water, which come and go within 6 frames, are in all of them: they
+/// raise their own threshold. `residuals(rows, R)` writes some rows of R.
 template <class T>
 std::vector<float> noise_levels(const FrameFormat& format, Index frames,
                                 const std::function<void(Range rows, MatrixView<T> R)>& residuals);

@@ -227,8 +227,10 @@ int main(int argc, char** argv) {
         ->capture_default_str()
         ->group(of_frames)
         ->type_name("N");
-    command.add_option("--carry", arguments.carry, "Frames of the background so far that each window starts with")
-        ->capture_default_str()
+    command
+        .add_option(
+            "--carry", arguments.carry,
+            "Frames of the background so far that each window starts with (default: as many as it has of its own)")
         ->group(of_frames)
         ->type_name("N");
     add_choice(command, "--masks", arguments.masks, {Masks::Motion, Masks::Raw},

@@ -35,7 +35,8 @@ struct RpcaArguments {
     MatrixFileOptions reading;    // too
 
     // frames only
-    Index start = 0, frames = -1, width = 0, height = 0, window = 0, carry = 10;
+    Index start = 0, frames = -1, width = 0, height = 0, window = 0;
+    std::optional<Index> carry;  // none: as many as a window has
     bool online = false;
     double forget = 0.01;
     bool color = false, grey = false;  // neither: as the input is

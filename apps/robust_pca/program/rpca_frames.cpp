@@ -37,32 +37,33 @@ constexpr double least_noise = 1.0 / 384;
 /// The fewest frames of a window that memory alone decides on.
 constexpr Index least_window = 10;
 
+/// Frames of the background so far that a window starts with.
+Index carried_by(const RpcaArguments& arguments, Index window) { return arguments.carry.value_or(window); }
+
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
 Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_of_own,
                     double bytes_of_carried, double cap) {
     if (arguments.window < 0 || arguments.window == 1)
         throw InvalidArgument("--window must be at least 2, or 0: Quoin chooses");
-    if (arguments.carry < 0) throw InvalidArgument("--carry must not be negative");
-    const double entries = static_cast<double>(frames.format().bytes()), own = entries * bytes_of_own;
+    if (arguments.carry && *arguments.carry < 0) throw InvalidArgument("--carry must not be negative");
+    const double entries = static_cast<double>(frames.format().bytes());
     const Index expected = frames.expected();
     const Index wanted = arguments.window > 0 ? arguments.window : usual_window;
     // a single window carries nothing
     const bool single = expected > 0 && expected <= wanted;
-    const auto carried = [&](bool of_one) {
-        return of_one ? 0 : entries * bytes_of_carried * static_cast<double>(arguments.carry);
+    const auto bytes_of = [&](Index window, bool of_one) {
+        const auto carried = of_one ? 0 : static_cast<double>(carried_by(arguments, window));
+        return entries * (bytes_of_own * static_cast<double>(window) + bytes_of_carried * carried);
     };
-    const auto fitting = [&](bool of_one) {
-        return static_cast<Index>(std::clamp((cap - carried(of_one)) / own, 0.0, 1e9));
-    };
-    if (single && fitting(true) >= expected) return arguments.window > 0 ? wanted : std::max<Index>(2, expected);
-    const Index in_memory = fitting(false);
+    if (single && bytes_of(expected, true) <= cap) return arguments.window > 0 ? wanted : std::max<Index>(2, expected);
     const Index least = arguments.window > 0 ? wanted : std::min(least_window, std::max<Index>(expected, 2));
-    if (in_memory < least) {
+    if (bytes_of(least, false) > cap) {
         refuse_memory_cap(
-            frames.name(), cap, carried(false) + own * static_cast<double>(least),
+            frames.name(), cap, bytes_of(least, false),
             fmt::format("for a window of {} frames of {}x{}", least, frames.format().width, frames.format().height));
     }
-    const Index most = std::min(wanted, in_memory);
+    Index most = wanted;
+    while (bytes_of(most, false) > cap) --most;
     if (arguments.window > 0 || expected <= 0) return most;
     const Index windows = (expected + most - 1) / most;
     return std::max<Index>(2, (expected + windows - 1) / windows);
@@ -111,7 +112,7 @@ public:
           pixels_(format_.width * format_.height),
           window_(window_frames(arguments, frames_, FrameWindows<T, D>::bytes_of_own,
                                 FrameWindows<T, D>::bytes_of_carried, window_memory(ctx, arguments))),
-          windows_(format_.bytes(), arguments.carry),
+          windows_(format_.bytes(), carried_by(arguments, window_)),
           directory_(arguments.out, input_files(arguments)),
           decisions_(arguments, format_) {
         if (!(arguments.threshold >= 0)) {
@@ -164,6 +165,7 @@ private:
         fmt::print(stderr, "quoin: going on: {} (--restart separates from the start)\n", journal_->in_words());
         StateReader state(journal_->state_path(journal_->windows()));
         keep(state);
+        windows_ = FrameWindows<T, D>(format_.bytes(), carried_by(arguments_, window_));
         windows_.load(ctx_, state);
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
         std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format_.bytes())), labels;

@@ -35,7 +35,7 @@ std::string identity_of(const RpcaArguments& a) {
         "gray={} dtype={} online={} window={} carry={} forget={} method={} noise={} route={} lambda={} mu={} rho={} "
         "tol={} iterations={} max-rank={} masks={} threshold={} npy={} ground-truth={}",
         version(), size, latest.first, latest.second, a.synthetic, a.street, troubles, a.start, a.frames, a.width,
-        a.height, a.color, a.grey, to_string(a.dtype), a.online, a.window, a.carry, a.forget,
+        a.height, a.color, a.grey, to_string(a.dtype), a.online, a.window, a.carry.value_or(-1), a.forget,
         a.method ? to_string(*a.method) : "chosen", a.noise, to_string(a.route), a.lambda, a.mu, a.rho,
         a.tolerance_taken(), a.iterations, a.max_rank, to_string(a.masks), a.threshold, a.npy, truth);
 }
