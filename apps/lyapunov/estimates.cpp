@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -49,6 +50,23 @@ Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
         sum += lambda[j];
     }
     return f;
+}
+
+/// The true exponents are descending, too: the i-th largest is between the i-th largest of the lower ends of all intervals and the i-th
+/// largest of the upper ones. Where intervals overlap an estimate may be that of another exponent.
+void widen_to_ordered_ends(std::vector<Estimate>& exponents) {
+    std::vector<double> lower, upper;
+    for (const Estimate& exponent : exponents) {
+        if (std::isnan(exponent.half_width)) return;
+        lower.push_back(exponent.value - exponent.half_width);
+        upper.push_back(exponent.value + exponent.half_width);
+    }
+    std::sort(lower.begin(), lower.end(), std::greater<>());
+    std::sort(upper.begin(), upper.end(), std::greater<>());
+    for (std::size_t i = 0; i < exponents.size(); ++i) {
+        Estimate& exponent = exponents[i];
+        exponent.half_width = std::max({exponent.half_width, exponent.value - lower[i], upper[i] - exponent.value});
+    }
 }
 
 }  // namespace
@@ -105,6 +123,7 @@ void estimate(const BatchSums& batches, double tau, bool linear_growth, Lyapunov
         if (linear_growth && std::abs(exponent.value) <= exponent.half_width + linear) exponent.half_width += linear;
         result.exponents.push_back(exponent);
     }
+    widen_to_ordered_ends(result.exponents);
 
     result.averages = Matrix<double>(batches.p, G);
     std::vector<double> so_far(p, 0.);

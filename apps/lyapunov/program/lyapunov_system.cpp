@@ -41,7 +41,7 @@ LyapunovOptions default_options(System system) {
         case System::Lorenz63: times(10000, 50, 50, 10); break;
         case System::Henon: times(1e6, 1000, 1000, 10); break;
         case System::Lorenz96: times(1000, 50, 50, 5); break;
-        case System::KuramotoSivashinsky: times(10000, 200, 200, 5), options.exponents = 12; break;
+        case System::KuramotoSivashinsky: times(10000, 200, 2000, 5), options.exponents = 12; break;
         case System::MackeyGlass: times(20000, 2000, 2000, 50), options.exponents = 10; break;
         case System::Fput: times(10000, 200, 200, 10); break;
         case System::Particles: times(40, 10, 10, 10); break;
