@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
     command
         .add_option(
             "--carry", arguments.carry,
-            "Frames of the background so far that each window starts with (default: as many as it has of its own)")
+            "Frames of the background so far that each window starts with (default: as many as it has, up to 100)")
         ->group(of_frames)
         ->type_name("N");
     add_choice(command, "--masks", arguments.masks, {Masks::Motion, Masks::Raw},

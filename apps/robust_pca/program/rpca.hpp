@@ -36,7 +36,7 @@ struct RpcaArguments {
 
     // frames only
     Index start = 0, frames = -1, width = 0, height = 0, window = 0;
-    std::optional<Index> carry;  // none: as many as a window has
+    std::optional<Index> carry;  // none: as many as a window has, up to 100
     bool online = false;
     double forget = 0.01;
     bool color = false, grey = false;  // neither: as the input is

@@ -38,7 +38,9 @@ constexpr double least_noise = 1.0 / 384;
 constexpr Index least_window = 10;
 
 /// Frames of the background so far that a window starts with.
-Index carried_by(const RpcaArguments& arguments, Index window) { return arguments.carry.value_or(window); }
+Index carried_by(const RpcaArguments& arguments, Index window) {
+    return arguments.carry.value_or(std::min(window, usual_window));
+}
 
 /// Frames a window: as asked, or as many as memory holds, in windows of equal size.
 Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_of_own,
