@@ -9,6 +9,10 @@
 // linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of the
 // newest instruction set on the oldest CPU.
 
+#if QUOIN_VECTOR_BYTES > 16
+#include <immintrin.h>
+#endif
+
 #include <limits>
 
 #include "host/kernels/kernels.hpp"
@@ -35,16 +39,45 @@ template <class T>
 [[gnu::always_inline]] inline void store(T* p, Vector<T> x) {
     *reinterpret_cast<typename VectorOf<T>::unaligned*>(p) = x;
 }
-/// The first `count` elements, zeros after them.
+#if QUOIN_VECTOR_BYTES == 32
+/// The mask of the first `count` elements.
+template <class T>
+[[gnu::always_inline]] inline __m256i first_elements(Index count) {
+    static constexpr int flags[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+    return _mm256_loadu_si256(
+        reinterpret_cast<const __m256i*>(flags + 8 - count * static_cast<Index>(sizeof(T) / sizeof(int))));
+}
+#endif
+/// The first `count` elements, zeros after them. Nothing else is read, or written.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load_part(const T* p, Index count) {
+#if QUOIN_VECTOR_BYTES == 64
+    const unsigned mask = (1u << count) - 1;
+    if constexpr (sizeof(T) == 4)
+        return reinterpret_cast<Vector<T>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p));
+    if constexpr (sizeof(T) == 8)
+        return reinterpret_cast<Vector<T>>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p));
+#elif QUOIN_VECTOR_BYTES == 32
+    if constexpr (sizeof(T) == 4) return reinterpret_cast<Vector<T>>(_mm256_maskload_ps(p, first_elements<T>(count)));
+    if constexpr (sizeof(T) == 8) return reinterpret_cast<Vector<T>>(_mm256_maskload_pd(p, first_elements<T>(count)));
+#else
     Vector<T> x = {};
     for (Index l = 0; l < count; ++l) x[l] = p[l];
     return x;
+#endif
 }
 template <class T>
 [[gnu::always_inline]] inline void store_part(T* p, Vector<T> x, Index count) {
+#if QUOIN_VECTOR_BYTES == 64
+    const unsigned mask = (1u << count) - 1;
+    if constexpr (sizeof(T) == 4) _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), reinterpret_cast<__m512>(x));
+    if constexpr (sizeof(T) == 8) _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), reinterpret_cast<__m512d>(x));
+#elif QUOIN_VECTOR_BYTES == 32
+    if constexpr (sizeof(T) == 4) _mm256_maskstore_ps(p, first_elements<T>(count), reinterpret_cast<__m256>(x));
+    if constexpr (sizeof(T) == 8) _mm256_maskstore_pd(p, first_elements<T>(count), reinterpret_cast<__m256d>(x));
+#else
     for (Index l = 0; l < count; ++l) p[l] = x[l];
+#endif
 }
 
 template <int... I>
