@@ -16,18 +16,14 @@ constexpr Index sweep_rows = Tuning<Host>::sweep_rows;
 Index sweeps(Index m) { return (m + sweep_rows - 1) / sweep_rows; }
 Range sweep(Index s, Index m) { return {s * sweep_rows, std::min(m, (s + 1) * sweep_rows)}; }
 
-/// The bits of |x|, whose order is that of the magnitudes, with Inf and then NaN above every number: a maximum over them
-/// finds the largest entry and every entry that is not finite in one pass.
 template <class T>
-using Bits = std::conditional_t<std::is_same_v<Real<T>, double>, std::uint64_t, std::uint32_t>;
-template <class T>
-Bits<T> magnitude_bits(T x) {
-    return std::bit_cast<Bits<T>>(x) & (~Bits<T>(0) >> 1);
+MagnitudeBits<T> largest(Index m, const T* x) {
+    return kernels<T>().largest(m, x);
 }
 /// Of the larger part.
 template <class R>
-Bits<R> magnitude_bits(std::complex<R> x) {
-    return std::max(magnitude_bits(x.real()), magnitude_bits(x.imag()));
+MagnitudeBits<R> largest(Index m, const std::complex<R>* x) {
+    return kernels<R>().largest(2 * m, reinterpret_cast<const R*>(x));
 }
 
 }  // namespace
@@ -35,23 +31,22 @@ Bits<R> magnitude_bits(std::complex<R> x) {
 template <class T, class D>
 void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
     const Index count = sweeps(A.rows), n = A.cols;
-    std::vector<Bits<T>> largest(count * n, 0);
+    using Bits = MagnitudeBits<Real<T>>;
+    std::vector<Bits> tops(count * n);
     for_parts(team(ctx, 10.0 * A.rows * A.cols), n, count, [&](Index j, Index s) {
         const Range r = sweep(s, A.rows);
-        Bits<T> top = 0;
-        for (Index i = r.begin; i < r.end; ++i) top = std::max(top, magnitude_bits(A(i, j)));
-        largest[j * count + s] = top;
+        tops[j * count + s] = largest(r.size(), A.at(r.begin, j));
     });
-    const Bits<T> inf = magnitude_bits(std::numeric_limits<Real<T>>::infinity());
+    const auto inf = std::bit_cast<Bits>(std::numeric_limits<Real<T>>::infinity());
     Scan result;
     for (Index j = 0; j < n; ++j) {
-        Bits<T> top = 0;
+        Bits top = 0;
         for (Index s = 0; s < count; ++s) {
-            const Bits<T> value = largest[j * count + s];
+            const Bits value = tops[j * count + s];
             if (value >= inf && result.bad_row < 0) {
                 result.bad_col = j;
                 result.bad_row = sweep(s, A.rows).begin;
-                while (magnitude_bits(A(result.bad_row, j)) < inf) ++result.bad_row;
+                while (largest(1, A.at(result.bad_row, j)) < inf) ++result.bad_row;
             }
             top = std::max(top, value);
         }

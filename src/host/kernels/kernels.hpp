@@ -11,6 +11,7 @@
 //                A: m×k, B: k×n, C: m×n; lanes along the long dimension m
 //   solve    X := X R⁻¹, n <= solve_width columns of X at once, R upper triangular
 //   scale    x := alpha x
+//   largest  max |x_i|, by its bits
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
 //            central forces times `couple_width` vectors at once
 //                X, F: d rows a particle, each row the entries of all vectors, consecutive; lanes along the vectors
@@ -24,6 +25,8 @@
 // (outer) to blocks of `block_rows`.
 
 #include <complex>
+#include <cstdint>
+#include <type_traits>
 
 #include "quoin/matrix.hpp"
 
@@ -46,6 +49,11 @@ inline constexpr Index tiny_rows = 4;
 template <class T>
 inline constexpr Index couple_width = 64 / sizeof(T);
 
+/// The bits of |x|, whose order is that of the magnitudes, with Inf and then NaN above every number: a maximum over them
+/// finds the largest entry and every entry that is not finite in one pass.
+template <class T>
+using MagnitudeBits = std::conditional_t<std::is_same_v<T, double>, std::int64_t, std::int32_t>;
+
 /// What of a pair of particles `couple` needs.
 template <class T>
 struct Coupling {
@@ -67,6 +75,7 @@ struct BlockKernels {
 
 template <class T>
 struct Kernels : BlockKernels<T> {
+    MagnitudeBits<T> (*largest)(Index m, const T* x);
     /// 1 <= d <= 3.
     void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
     Index lanes;

@@ -307,6 +307,33 @@ void scale(Index m, T alpha, T* x) {
     for (Index i = 0; i < m; ++i) x[i] *= alpha;
 }
 
+template <class T>
+MagnitudeBits<T> largest(Index m, const T* x) {
+    using Bits = MagnitudeBits<T>;
+    constexpr Index W = width<T>;
+    const auto magnitudes = [](Vector<T> a) __attribute__((always_inline)) {
+        return reinterpret_cast<Vector<Bits>>(a) & std::numeric_limits<Bits>::max();
+    };
+    const auto raise = [](Vector<Bits> & top, Vector<Bits> a) __attribute__((always_inline)) {
+        top = a > top ? a : top;
+    };
+    // four vectors at a time: each chain waits for itself
+    Vector<Bits> top[4] = {};
+    Index i = 0;
+    for (; i + 4 * W <= m; i += 4 * W) {
+#pragma GCC unroll 4
+        for (int c = 0; c < 4; ++c) raise(top[c], magnitudes(load(x + i + c * W)));
+    }
+    for (; i + W <= m; i += W) raise(top[0], magnitudes(load(x + i)));
+    if (i < m) raise(top[0], magnitudes(load_part(x + i, m - i)));
+    raise(top[0], top[1]);
+    raise(top[2], top[3]);
+    raise(top[0], top[2]);
+    Bits most = 0;
+    for (Index l = 0; l < W; ++l) most = top[0][l] > most ? top[0][l] : most;
+    return most;
+}
+
 template <class T, int D>
 void couple_pairs(Index count, const Coupling<T>* pairs, const T* X, T* F) {
     constexpr Index W = width<T>, row = couple_width<T>;
@@ -348,9 +375,10 @@ namespace quoin::host {
 namespace {
 
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA,       inner<T>,       inner_upper<T>, outer<T>,        solve<T>,
-                                   scale<T>,        couple<T>,      width<T>,       gather_lanes<T>, scatter_lanes<T>,
-                                   factor_lanes<T>, factor_tiny<T>, form_lanes<T>,  apply_lanes<T>,  solve_lanes<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,      inner<T>,        inner_upper<T>,   outer<T>,
+                                   solve<T>,       scale<T>,        largest<T>,       couple<T>,
+                                   width<T>,       gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>,
+                                   factor_tiny<T>, form_lanes<T>,   apply_lanes<T>,   solve_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host
