@@ -147,7 +147,7 @@ TEST_F(LyapunovCli, TheHelpNamesTheDefaultsOfEverySystem) {
     for (const char* line : {"lorenz63                10000           50           50       10\n",
                              "henon                 1000000         1000         1000       10\n",
                              "lorenz96                 1000           50           50        5\n",
-                             "kuramoto-sivashinsky    10000          200          200        5\n",
+                             "kuramoto-sivashinsky    10000          200         2000        5\n",
                              "mackey-glass            20000         2000         2000       50\n",
                              "fput                    10000          200          200       10\n",
                              "particles                  40           10           10       10\n"})
