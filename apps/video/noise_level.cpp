@@ -43,6 +43,7 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
                                 const std::function<void(Range rows, MatrixView<T> R)>& residuals) {
     constexpr Index rows_at_once = 1 << 14, most_entries = 1 << 21;
     const Index rows = format.bytes();
+    const Index spans = std::max<Index>(frames / span_frames, frames > 0);  // the last one has the frames that are left
     const Index height = std::clamp<Index>(most_entries / std::max<Index>(frames, 1), 64, rows_at_once);
     std::vector<float> squares(static_cast<std::size_t>(rows));
     Matrix<T> R(height, frames);
@@ -55,14 +56,12 @@ std::vector<float> noise_levels(const FrameFormat& format, Index frames,
 #pragma omp for schedule(static)
             for (Index i = 0; i < h; ++i) {
                 ranges.clear();
-                for (Index j = 0; j < frames; j += span_frames) {
-                    // the last frames, too few for a range of their own, are a part of the one before
-                    const Index end = frames - j < 2 * span_frames ? frames : j + span_frames;
-                    T least = R(i, j), most = least;
-                    for (Index k = j + 1; k < end; ++k)
-                        least = std::min(least, R(i, k)), most = std::max(most, R(i, k));
+                for (Index span = 0; span < spans; ++span) {
+                    const Index begin = span * span_frames, end = span + 1 < spans ? begin + span_frames : frames;
+                    T least = R(i, begin), most = least;
+                    for (Index j = begin + 1; j < end; ++j)
+                        least = std::min(least, R(i, j)), most = std::max(most, R(i, j));
                     ranges.push_back(static_cast<float>(most - least));
-                    if (end == frames) break;
                 }
                 squares[static_cast<std::size_t>(first + i)] =
                     static_cast<float>(std::pow(quantile(ranges, calm) / range_of_normal, 2));

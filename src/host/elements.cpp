@@ -1,6 +1,5 @@
 #include <bit>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "host/device.hpp"

@@ -39,46 +39,50 @@ template <class T>
 [[gnu::always_inline]] inline void store(T* p, Vector<T> x) {
     *reinterpret_cast<typename VectorOf<T>::unaligned*>(p) = x;
 }
-#if QUOIN_VECTOR_BYTES == 32
-/// The mask of the first `count` elements.
-template <class T>
-[[gnu::always_inline]] inline __m256i first_elements(Index count) {
-    static constexpr int flags[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-    return _mm256_loadu_si256(
-        reinterpret_cast<const __m256i*>(flags + 8 - count * static_cast<Index>(sizeof(T) / sizeof(int))));
+// load_part: the first `count` elements, zeros after them; store_part: these alone. Nothing else is read, or written.
+#if QUOIN_VECTOR_BYTES == 64
+[[gnu::always_inline]] inline Vector<float> load_part(const float* p, Index count) {
+    return reinterpret_cast<Vector<float>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p));
 }
-#endif
-/// The first `count` elements, zeros after them. Nothing else is read, or written.
+[[gnu::always_inline]] inline Vector<double> load_part(const double* p, Index count) {
+    return reinterpret_cast<Vector<double>>(_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), p));
+}
+[[gnu::always_inline]] inline void store_part(float* p, Vector<float> x, Index count) {
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), reinterpret_cast<__m512>(x));
+}
+[[gnu::always_inline]] inline void store_part(double* p, Vector<double> x, Index count) {
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(x));
+}
+#elif QUOIN_VECTOR_BYTES == 32
+/// The mask of the first so many words of 32 bits.
+[[gnu::always_inline]] inline __m256i first_words(Index count) {
+    static constexpr int flags[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(flags + 8 - count));
+}
+[[gnu::always_inline]] inline Vector<float> load_part(const float* p, Index count) {
+    return reinterpret_cast<Vector<float>>(_mm256_maskload_ps(p, first_words(count)));
+}
+[[gnu::always_inline]] inline Vector<double> load_part(const double* p, Index count) {
+    return reinterpret_cast<Vector<double>>(_mm256_maskload_pd(p, first_words(2 * count)));
+}
+[[gnu::always_inline]] inline void store_part(float* p, Vector<float> x, Index count) {
+    _mm256_maskstore_ps(p, first_words(count), reinterpret_cast<__m256>(x));
+}
+[[gnu::always_inline]] inline void store_part(double* p, Vector<double> x, Index count) {
+    _mm256_maskstore_pd(p, first_words(2 * count), reinterpret_cast<__m256d>(x));
+}
+#else
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load_part(const T* p, Index count) {
-#if QUOIN_VECTOR_BYTES == 64
-    const unsigned mask = (1u << count) - 1;
-    if constexpr (sizeof(T) == 4)
-        return reinterpret_cast<Vector<T>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p));
-    if constexpr (sizeof(T) == 8)
-        return reinterpret_cast<Vector<T>>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p));
-#elif QUOIN_VECTOR_BYTES == 32
-    if constexpr (sizeof(T) == 4) return reinterpret_cast<Vector<T>>(_mm256_maskload_ps(p, first_elements<T>(count)));
-    if constexpr (sizeof(T) == 8) return reinterpret_cast<Vector<T>>(_mm256_maskload_pd(p, first_elements<T>(count)));
-#else
     Vector<T> x = {};
     for (Index l = 0; l < count; ++l) x[l] = p[l];
     return x;
-#endif
 }
 template <class T>
 [[gnu::always_inline]] inline void store_part(T* p, Vector<T> x, Index count) {
-#if QUOIN_VECTOR_BYTES == 64
-    const unsigned mask = (1u << count) - 1;
-    if constexpr (sizeof(T) == 4) _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), reinterpret_cast<__m512>(x));
-    if constexpr (sizeof(T) == 8) _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), reinterpret_cast<__m512d>(x));
-#elif QUOIN_VECTOR_BYTES == 32
-    if constexpr (sizeof(T) == 4) _mm256_maskstore_ps(p, first_elements<T>(count), reinterpret_cast<__m256>(x));
-    if constexpr (sizeof(T) == 8) _mm256_maskstore_pd(p, first_elements<T>(count), reinterpret_cast<__m256d>(x));
-#else
     for (Index l = 0; l < count; ++l) p[l] = x[l];
-#endif
 }
+#endif
 
 template <int... I>
 struct Indices {};
