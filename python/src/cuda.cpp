@@ -66,10 +66,10 @@ void bind_cuda(nb::module_& module) {
     nb::class_<CudaCall>(cuda, "Call")
         .def(
             "__init__",
-            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
-                new (self) CudaCall{device, stream, synchronise, std::move(empty)};
+            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty, bool swapped) {
+                new (self) CudaCall{device, stream, synchronise, std::move(empty), swapped};
             },
-            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
+            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none(), "swapped"_a = false);
     bind_gpu_ranks(cuda);
     cuda.def("require", [](int device) { worker_of_thread(device); });
     cuda.def("gpus", [] {

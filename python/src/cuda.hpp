@@ -18,9 +18,11 @@ struct CudaCall {
     std::uintptr_t stream = 0;
     bool synchronise =
         false;  ///< the caller's library has no stream to order: results are complete when the call returns
-    /// empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array in C order. None: arguments come from the host's
-    /// memory, results go there, and no stream of the caller's is asked for.
+    /// empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array whose memory is that of `shape` in C order. None:
+    /// arguments come from the host's memory, results go there, and no stream of the caller's is asked for.
     nb::object empty;
+    /// Its last two dimensions, if it has two, are swapped already: they are the matrices, in Fortran order.
+    bool swapped = false;
 
     bool from_host() const { return empty.is_none(); }
 };
@@ -139,11 +141,12 @@ Matrix<T, Cuda> placed(Context<Cuda>& ctx, Matrix<T>&& A) {
     return copy_to_device<T>(ctx, std::as_const(A).view());
 }
 
-/// A new array of the caller's, in C order: its last two dimensions are column-major matrices, transposed.
+/// A new array of the caller's with the memory of `shape` in C order, whose last two dimensions are column-major matrices, transposed.
 template <class T>
 class CudaArray {
 public:
-    CudaArray(const CudaCall& call, const std::vector<std::size_t>& shape, bool zeros = false) {
+    CudaArray(const CudaCall& call, const std::vector<std::size_t>& shape, bool zeros = false)
+        : swapped_(call.swapped && shape.size() > 1) {
         nb::list lengths;
         for (const std::size_t length : shape) lengths.append(length);
         const auto made = nb::cast<nb::tuple>(
@@ -154,10 +157,17 @@ public:
     MatrixView<T, Cuda> matrix(Index b, Index rows, Index cols) const {
         return {memory_.data() + b * rows * cols, rows, cols};
     }
-    const nb::object& array() const { return array_; }
-    nb::object transposed() const { return array_.attr("swapaxes")(-2, -1); }
+    /// The matrices.
+    nb::object matrices() const { return with(true); }
+    /// Each matrix transposed.
+    nb::object transposed() const { return with(false); }
+    nb::object reshaped(const nb::tuple& shape) const { return array_.attr("reshape")(shape); }
+    const nb::object& vector() const { return array_; }
 
 private:
+    nb::object with(bool swapped) const { return swapped == swapped_ ? array_ : array_.attr("swapaxes")(-2, -1); }
+
+    bool swapped_;
     nb::object array_;
     nb::ndarray<T, nb::device::cuda> memory_;
 };
@@ -184,13 +194,13 @@ public:
         const Matrix<T, Cuda> M = std::move(batch).take();
         copy<T>(ctx, M.view(), memory_.matrix(0, rows_, cols_ * count_));
     }
-    nb::object take() { return memory_.transposed(); }
-    nb::object take_transposed() { return memory_.array(); }
+    nb::object take() { return memory_.matrices(); }
+    nb::object take_transposed() { return memory_.transposed(); }
     nb::object take_vectors() {
         nb::list lengths;
         for (const std::size_t length : batch_) lengths.append(length);
         lengths.append(rows_);
-        return memory_.array().attr("reshape")(nb::tuple(lengths));
+        return memory_.reshaped(nb::tuple(lengths));
     }
 
 private:
@@ -220,7 +230,7 @@ CudaArray<T> array_of_columns(const Home<Cuda>& home, const CudaCall& call, cons
 template <class T>
 nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
     if (call.from_host()) return to_numpy(to_host(home, call, M));
-    return array_of_columns(home, call, M).transposed();
+    return array_of_columns(home, call, M).matrices();
 }
 template <class T>
 nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
@@ -228,14 +238,14 @@ nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
 }
 template <class T>
 nb::object to_array_transposed(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
-    return array_of_columns(home, call, M).array();
+    return array_of_columns(home, call, M).transposed();
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& x) {
     const CudaArray<T> out(call, {static_cast<std::size_t>(x.rows())});
     run_released(home, call, 0,
                  [&](Context<Cuda>& ctx) { copy<T>(ctx, std::as_const(x).view(), out.matrix(0, x.rows(), 1)); });
-    return out.array();
+    return out.vector();
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::vector<T>& x) {
@@ -244,7 +254,7 @@ nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::ve
     const MatrixView<const T> column(x.data(), static_cast<Index>(x.size()), 1);
     run_released(home, call, 0,
                  [&](Context<Cuda>& ctx) { copy_to_device<T>(ctx, column, out.matrix(0, column.rows, 1)); });
-    return out.array();
+    return out.vector();
 }
 
 }  // namespace quoin::python
