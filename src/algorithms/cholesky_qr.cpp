@@ -83,7 +83,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, M
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
         // suffices; κ_F >= n
         const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
-        const double one_pass_condition = std::min(most_condition, std::sqrt(nu / 2 / gamma));
+        const double one_pass_condition =
+            std::min({most_condition, std::sqrt(nu / 2 / gamma), known.most_condition_of_solve});
         const bool one_pass = static_cast<double>(n) < one_pass_condition;
         factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition},
                [one_pass](const Certificate& found) { return one_pass && !found.refused(); });

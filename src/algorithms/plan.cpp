@@ -259,10 +259,10 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if constexpr (Tuning<D>::has_step_times) {
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
-        const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n)
+        const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T))
                              : options.q == QForm::Any      ? m > Tuning<D>::most_rows_as_reflectors
                                                             : true;
-        return by(by_gram && Tuning<D>::tall(m, n) ? Method::CholeskyQR2 : Method::BlockedHouseholder);
+        return by(by_gram && Tuning<D>::tall(m, n, sizeof(T)) ? Method::CholeskyQR2 : Method::BlockedHouseholder);
     }
 }
 

@@ -80,6 +80,7 @@ __global__ void decide(const Inspection* found, GramDemands demands, int n, cons
     if (demands.step > 0 && certificate->refused()) return;
     if (demands.step == 0) *certificate = {};
     certificate->departure = found->departure;
+    certificate->factor_condition = condition_by_departure(demands, n, found->departure);
     if (found->unusable >= 0) return certificate->refuse(demands.step, Certificate::Unusable, found->unusable);
     if (!(found->trace <= demands.most_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
     if (!(found->departure <= demands.most_departure))
@@ -89,7 +90,7 @@ __global__ void decide(const Inspection* found, GramDemands demands, int n, cons
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
     double square = 0;
     for (int j = 0; j < n; ++j) square += squares[j];
-    certificate->condition = sqrt(n * square);
+    certificate->condition = certificate->factor_condition = sqrt(n * square);
     if (!(certificate->condition < demands.most_condition))
         certificate->refuse(demands.step, Certificate::Condition, -1);
 }

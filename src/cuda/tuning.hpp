@@ -155,14 +155,16 @@ struct Tuning<Cuda> : CommonTuning {
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     static constexpr bool has_step_times = false;
-    /// The n×n steps of CholeskyQR2 are one kernel each up to so many columns, and several calls of libraries beyond, where reflectors are
-    /// faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
+    /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond; up to 256 in f32 the steps
+    /// over m rows have kernels. Otherwise reflectors are faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
     ///                    192 columns    224            257            384            512            1000
     ///   2048 rows        0.138 / 0.524  0.771 / 0.604                 1.32 / 0.990   1.79 / 1.29
     ///   25 000                                         1.67 / 1.08    2.34 / 1.35    3.33 / 2.01    9.02 / 5.43
     ///   1 000 000                                      30.1 / 13.3    40.8 / 21.2    61.7 / 35.9    188 / 122
     ///   the same in f64                                32.7 / 19.5    47.9 / 31.8    71.7 / 49.5    207 / 154
-    static constexpr Index tall_cols = 192;
+    /// Since then in f32, 2000×256 0.57 / 0.22, 5000×200 0.50 / 0.24, 20 000×224 0.53 / 0.68, 60 000×256 0.75 / 1.29: reflectors of up to
+    /// most_rows_in_strips rows are one launch.
+    static constexpr Index tall_cols = 192, tall_cols_f32 = 256;
     /// Nearly square matrices of moderate condition too: Q and R, µs, CholeskyQR2 and reflectors (one launch), of n columns and
     ///                  f32: n rows    1.25 n       2 n          3 n          f64: n rows    1.25 n       2 n          3 n
     ///   24 columns     53 / 72        54 / 71      42 / 80      61 / 60      63 / 97        63 / 96      70 / 130     63 / 69
@@ -171,7 +173,10 @@ struct Tuning<Cuda> : CommonTuning {
     ///   192            139 / 168      137 / 178    130 / 213    140 / 370    188 / 260      189 / 262    189 / 387    189 / 580
     /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate. So are a few columns of a few
     /// rows, which one launch factors: R in f32, H200, µs, 213×3 49 / 42, 348×4 45 / 36, 90×7 45 / 35, 182×8 45 / 35; 1531×3 50 / 51.
-    static constexpr bool tall(Index m, Index n) { return 4 * m >= 5 * n && n <= tall_cols && !(n <= 8 && m <= 512); }
+    static constexpr bool tall(Index m, Index n, Index element_bytes) {
+        if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m > most_rows_in_strips(element_bytes);
+        return 4 * m >= 5 * n && !(n <= 8 && m <= 512);
+    }
     /// Rows up to which a Q of any form is one of reflectors: R and QᵀC, CholeskyQR2 and reflectors, µs: 206×118 844 / 87, 1148×32 170 / 56,
     /// 1531×3 203 / 50, 2263×24 166 / 73; 59 943×21 175 / 135; 5 870 407×124 13 900 / 13 980. The thin Q and R of 1148×32 61 / 70.
     static constexpr Index most_rows_as_reflectors = 4096;
@@ -202,9 +207,11 @@ struct Tuning<Cuda> : CommonTuning {
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
     /// Since strips of one launch take the columns, f32: 1024×32 71 / 58, 4096×32 73 / 66, 8000×32 68 / 63, 10 141×21 76 / 87;
     /// 4096×64 86 / 81, 8000×64 91 / 94, 8928×38 85 / 113, 9369×56 88 / 132; 8000×128 173 / 140, 10 520×128 183 / 199.
-    static bool one_panel(Index m, Index n) {
+    /// Beyond 192 columns, f32, H200, ms: 1 000 000×256 3.60 / 4.08, ×224 3.21 / 3.34, 200 000×256 3.01 / 1.32.
+    static bool one_panel(Index m, Index n, Index element_bytes) {
         if (n < 16) return m >= 16384;
-        return m > 8192 && n <= (m >= 65536 ? 192 : most_top_cols);
+        if (m >= 750000 && element_bytes == 4) return n <= tall_cols_f32;
+        return m > 8192 && n <= (m >= 65536 ? tall_cols : most_top_cols);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:

@@ -26,8 +26,13 @@ struct Certificate {
     Index column = -1;      ///< where the reason names one
     double departure = -1;  ///< ‖I − G‖_F of the last Gram matrix
     double condition = -1;  ///< κ(R D), where a step demanded it
+    double factor_condition =
+        -1;  ///< of the factor that X := A R⁻¹ takes next: κ_F(R D), or an estimate, where a GPU knows one
 
     constexpr bool refused() const { return reason != Valid; }
+    constexpr bool factor_has(double most_condition) const {
+        return factor_condition >= 0 && factor_condition <= most_condition;
+    }
     constexpr void refuse(int step_, Reason reason_, Index column_) {
         step = step_;
         reason = reason_;
@@ -51,7 +56,7 @@ template <class D>
 void write_certificate(Context<D>& ctx, CertificateView<D> certificate, Certificate state);
 
 /// A certificate as numbers (certificate_size×1), for a message, and back.
-inline constexpr Index certificate_size = 5;
+inline constexpr Index certificate_size = 6;
 template <class T, class D>
 void pack_certificate(Context<D>& ctx, CertificateView<D> certificate, View<T, D> numbers);
 template <class T, class D>
@@ -64,17 +69,24 @@ constexpr void write_numbers(const Certificate& c, T* numbers) {
     numbers[2] = static_cast<T>(c.column);
     numbers[3] = static_cast<T>(c.departure);
     numbers[4] = static_cast<T>(c.condition);
+    numbers[5] = static_cast<T>(c.factor_condition);
 }
 template <class T>
 constexpr Certificate read_numbers(const T* numbers) {
-    return {static_cast<Certificate::Reason>(static_cast<int>(numbers[0])), static_cast<int>(numbers[1]),
-            static_cast<Index>(numbers[2]), numbers[3], numbers[4]};
+    return {static_cast<Certificate::Reason>(static_cast<int>(numbers[0])),
+            static_cast<int>(numbers[1]),
+            static_cast<Index>(numbers[2]),
+            numbers[3],
+            numbers[4],
+            numbers[5]};
 }
 
 /// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.
 struct GramPrecision {
     double u = 0;            ///< unit roundoff of its products and sums
     double longest_sum = 1;  ///< additions in a row
+    /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
+    double most_condition_of_solve = std::numeric_limits<double>::infinity();
 };
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
@@ -82,7 +94,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
 /// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. X may be A, or null data:
 /// nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last use of the
 /// factors and may be one of them. With a refused certificate X stays as it is and G is unspecified. mn² flops a factor, mn²
-/// for G. A GPU waits where there is a certificate and A has more than 192 columns.
+/// for G. A GPU waits where there are factors, a certificate and more than 192 columns.
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
                     View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate = {});

@@ -155,6 +155,19 @@ protected:
                 }
             }
     }
+    /// Rows from which on A R⁻¹ is made by halves, or by f64 where the condition asks for it: on both sides of that, and beyond 192 columns.
+    void solves_by_halves() {
+        for (auto [m, n] : {std::pair<Index, Index>{131121, 70}, {131072, 192}, {16500, 193}, {16401, 256}}) {
+            if (quick() && n != 256) continue;
+            for (double kappa : {1.0, 4.0, 300.0, 1e6}) {
+                if (quick() && kappa != 4.0) continue;
+                const Matrix<float> A = with_condition<float>(m, n, kappa);
+                for (QForm q : q_forms) check<float>(A.view(), with(Method::Auto, q));
+                if (kappa < 1e3) check<float>(A.view(), with(Method::CholeskyQR2, QForm::Reflectors));
+            }
+            check<float>(generate<float>(Gallery::GradedColumnsUp, m, n).view(), with(Method::Auto, QForm::Explicit));
+        }
+    }
     template <class T>
     void tall_panels() {
         // panels by CholeskyQR2, or by a tree where that does not certify, and Householder reconstruction
@@ -232,6 +245,7 @@ TEST_F(GpuQr, WideTreesF32) { wide_trees<float>(); }
 TEST_F(GpuQr, WideTreesF64) { wide_trees<double>(); }
 TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
 TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
+TEST_F(GpuQr, SolvesByHalves) { solves_by_halves(); }
 TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }
 TEST_F(GpuQr, TallPanelsF64) { tall_panels<double>(); }
 TEST_F(GpuQr, SameBitsTwiceF32) { bits<float>(); }

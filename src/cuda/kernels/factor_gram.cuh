@@ -50,6 +50,11 @@ constexpr int factor_threads = tile_threads + 32;
 /// ‖I − G‖_F² up to which R is I and half of the rest: u.
 constexpr double near_identity = 1.1102230246251565e-16;
 
+/// What ‖I − G‖ <= δ says of κ_F <= n κ₂, where δ is demanded; otherwise −1.
+__host__ __device__ inline double condition_by_departure(const GramDemands& demands, int n, double departure) {
+    return demands.most_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
+}
+
 struct FactorShared {
     double panel[factor_max_cols * 8];
     double solved[2][factor_max_cols * 8];        ///< of this step, and of the last, which late warps still read
@@ -250,6 +255,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     if (threadIdx.x == 0) {
         if (demands.step == 0) *certificate = {};
         certificate->departure = departure;
+        certificate->factor_condition = condition_by_departure(demands, n, departure);
     }
     const auto refuse = [&](Certificate::Reason reason, Index column) {
         if (threadIdx.x == 0) certificate->refuse(demands.step, reason, column);
@@ -346,7 +352,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n Σ_x g_xx ‖(R⁻¹)(x, :)‖²
     const double weight = threadIdx.x < n ? shared.diagonal[threadIdx.x] : 0.0;
     const double condition = sqrt(n * tile_sum(shared, 0, weight * inverse_square));
-    if (threadIdx.x == 0) certificate->condition = condition;
+    if (threadIdx.x == 0) certificate->condition = certificate->factor_condition = condition;
     if (!(condition < demands.most_condition)) refuse(Certificate::Condition, -1);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Partial Gram matrices of a tall A (m×n, 64 < n <= 192): part_b = Σ A_sᵀA_s over the slabs s of block b, upper triangle;
+// Partial Gram matrices of a tall A (m×n, 64 < n <= 192, or 256 in f32): part_b = Σ A_sᵀA_s over the slabs s of block b, upper triangle;
 // and of a tall A and B (m×n and m×p): part_b = Σ A_sᵀB_s, all of it.
 //
 //         n                       A goes through shared memory in slabs of 32 rows, block b taking slabs b, b + grid, …,
@@ -8,7 +8,7 @@
 //   A  ├──────┤     slab 1        units of gram_parts.cuh (32×8, strip by strip) are dealt out consecutively, `units`
 //      ├──────┤      …            to a warp, so that a warp re-reads its 32 columns of the left operand only where a
 //      └──────┘                   strip ends. B stands in a slab to the right of A's columns; what registers do not
-//                                 hold of its p columns is for other blocks, which read A once more.
+//                                 hold of its p columns, or of G, is for other blocks, which read A once more.
 //
 // f32 is widened to f64 on its way to the tensor cores: products are exact and sums carry f64's u, at f64's rate.
 //
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
     // the warp's first unit (s0, c0) and how many it has; a warp that has none works on (0, first of strip 0), in vain
     const int count = cross ? first_right / 4 * (of.width / 8) : unit_count(col_tiles, gram_height);
     const auto first_of_strip = [&](int s) { return cross ? first_right : 4 * s; };
-    const int first = warp * units, mine = max(0, min(units, count - first));
+    const int first = ((cross ? 0 : blockIdx.y * gram_warps) + warp) * units, mine = max(0, min(units, count - first));
     int s0 = 0, c0 = mine > 0 ? first : 0;
     for (int in_strip = col_tiles - first_right; in_strip > 0 && c0 >= in_strip; in_strip -= cross ? 0 : 4) {
         c0 -= in_strip;
@@ -157,7 +157,8 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
         stage = (stage + 1) % gram_stages;
     }
 
-    double* const part = parts + (Index(blockIdx.y) * gridDim.x + blockIdx.x) * count * (gram_height * 8) +
+    double* const part = parts +
+                         ((cross ? Index(blockIdx.y) * gridDim.x : 0) + blockIdx.x) * count * (gram_height * 8) +
                          first * (gram_height * 8) + lane;
 #pragma unroll
     for (int u = 0; u < units; ++u) {
@@ -177,18 +178,30 @@ cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3
                         bool accumulate, cudaStream_t stream) {
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
-    return with_constant<1, 7>(ceil_div(unit_count, gram_warps), [&](auto count) {
+    return with_constant<1, 7>(ceil_div(unit_count, gram_warps * (cross ? 1 : int(grid.y))), [&](auto count) {
         constexpr int units = count < least ? least : count;
         return launch(gram_kernel<T, units, cross>, {grid, gram_warps * 32, bytes}, stream, m, of, parts, accumulate);
     });
 }
 
-/// part_b (+)= the Gram matrix of block b's slabs, b < blocks. 64 < n <= 192.
+/// How AᵀA of n columns is cut: into `groups` of units, each `blocks` blocks, which share the slabs.
+struct GramGrid {
+    int units, groups, blocks;
+    GramGrid(Index m, int n, int multiprocessors)
+        : units(unit_count(ceil_div(n, 8), gram_height)), groups(ceil_div(units, most_gram_units)) {
+        const Index slabs = ceil_div(m, Index(gram_rows));
+        blocks = static_cast<int>(std::max<Index>(1, std::min<Index>(multiprocessors / groups, slabs)));
+    }
+    /// Doubles of all parts.
+    Index parts_size() const { return Index(blocks) * units * gram_height * 8; }
+};
+
+/// part_b (+)= the Gram matrix of the slabs of blocks (b, ·), b < grid.blocks. 64 < n <= 192, or 256 in f32.
 template <class T>
-cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, int blocks, bool accumulate,
+cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, const GramGrid& grid, bool accumulate,
                  cudaStream_t stream) {
-    return launch_gram<T, false>(m, {A, lda, n}, unit_count(ceil_div(n, 8), gram_height), dim3(blocks),
-                                 ceil_div(n, 32) * 32, parts, accumulate, stream);
+    return launch_gram<T, false>(m, {A, lda, n}, grid.units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32,
+                                 parts, accumulate, stream);
 }
 
 /// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the slabs.

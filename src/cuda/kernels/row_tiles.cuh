@@ -18,6 +18,14 @@ __device__ __forceinline__ bool aligned_pairs(const T* A, Index lda) {
     return reinterpret_cast<unsigned long long>(A) % sizeof(Pair<T>) == 0 && lda % 2 == 0;
 }
 
+/// In one store, of which the compiler would make two where it finds them far apart.
+__device__ __forceinline__ void store_pair(float* p, float x, float y) {
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ void store_pair(double* p, double x, double y) {
+    asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(p), "d"(x), "d"(y) : "memory");
+}
+
 /// What a lane holds of 8 columns: its rows of columns 2t and 2t + 1.
 template <class T>
 struct LanePairs {
@@ -54,18 +62,17 @@ __device__ __forceinline__ LanePairs<T> load_pairs(const T* p, Index lda, int le
     return a;
 }
 
-/// 16 rows of A, of which `valid` exist; zeros beyond them and beyond n. All loads are under way before the first is waited for
-/// (Q and R of 1 000 000×192 in f32 on an H100 2.16 ms, and 2.25 where each tile's are waited for).
-template <int col_tiles, class T>
-__device__ __forceinline__ void load_rows(Tile16x8 (&X)[col_tiles], const T* A, Index lda, int n, Index valid,
-                                          bool pairs) {
+/// use(j, columns 8j … of 16 rows of A), of which `valid` exist; zeros beyond them and beyond n. All loads are under way before the first
+/// is waited for (Q and R of 1 000 000×192 in f32 on an H100 2.16 ms, and 2.25 where each tile's are waited for).
+template <int col_tiles, class T, class Use>
+__device__ __forceinline__ void load_rows(const T* A, Index lda, int n, Index valid, bool pairs, Use use) {
     const auto load = [&]<bool whole>() {
         LanePairs<T> a[col_tiles];
         const T* p = lane_of(A, lda);
 #pragma unroll
         for (int j = 0; j < col_tiles; ++j, p += 8 * lda) a[j] = load_pairs<whole>(p, lda, lane_of(n) - 8 * j, valid);
 #pragma unroll
-        for (int j = 0; j < col_tiles; ++j) X[j] = a[j].widened();
+        for (int j = 0; j < col_tiles; ++j) use(j, a[j]);
     };
     if (pairs && valid >= 16) {
         load.template operator()<true>();
@@ -73,9 +80,14 @@ __device__ __forceinline__ void load_rows(Tile16x8 (&X)[col_tiles], const T* A, 
         load.template operator()<false>();
     }
 }
-
 template <int col_tiles, class T>
-__device__ __forceinline__ void store_rows(const Tile16x8 (&X)[col_tiles], T* B, Index ldb, int n, Index valid,
+__device__ __forceinline__ void load_rows(Tile16x8 (&X)[col_tiles], const T* A, Index lda, int n, Index valid,
+                                          bool pairs) {
+    load_rows<col_tiles>(A, lda, n, valid, pairs, [&](int j, const LanePairs<T>& a) { X[j] = a.widened(); });
+}
+
+template <class Tile, int col_tiles, class T>
+__device__ __forceinline__ void store_rows(const Tile (&X)[col_tiles], T* B, Index ldb, int n, Index valid,
                                            bool pairs) {
     const int first = threadIdx.x % 32 / 4 * 2;
     const auto store = [&]<bool whole>() {
@@ -85,12 +97,12 @@ __device__ __forceinline__ void store_rows(const Tile16x8 (&X)[col_tiles], T* B,
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 if (lane_of(n) - 8 * j <= e) continue;
-                const Pair<T> x{{static_cast<T>(X[j].v[e]), static_cast<T>(X[j].v[2 + e])}};
+                const T x = static_cast<T>(X[j].v[e]), y = static_cast<T>(X[j].v[2 + e]);
                 if constexpr (whole) {
-                    *reinterpret_cast<Pair<T>*>(p + e * ldb) = x;
+                    store_pair(p + e * ldb, x, y);
                 } else {
-                    if (first < valid) p[e * ldb] = x.v[0];
-                    if (first + 1 < valid) p[e * ldb + 1] = x.v[1];
+                    if (first < valid) p[e * ldb] = x;
+                    if (first + 1 < valid) p[e * ldb + 1] = y;
                 }
             }
         }

@@ -1,21 +1,29 @@
 #pragma once
 
-// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192: which kernels run, and over what workspace.
+// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256: which kernels run, and over what
+// workspace.
 //
 //   n <= 8          one fused pass, a thread a row (few_columns.cuh)
 //   8 < n <= 64     one fused pass by tiles (narrow.cuh)
-//   64 < n <= 192   a pass a factor (solve_right.cuh), then one for G (gram.cuh). Where X is not wanted but G is, rows go
-//                   through a scratch block of `scratch_rows` rows.
+//   64 < n          a pass a factor (solve_right.cuh, or in f32 solve_by_halves.cuh, as the factor's condition says), then one for G
+//                   (gram.cuh). Where X is not wanted but G is, rows go through a scratch block of `scratch_rows` rows.
 
 #include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/few_columns.cuh"
 #include "cuda/kernels/gram.cuh"
 #include "cuda/kernels/narrow.cuh"
+#include "cuda/kernels/solve_by_halves.cuh"
 #include "cuda/kernels/solve_right.cuh"
 
 namespace quoin::cuda {
 
 constexpr int tall_max_cols = 192;
+/// Of a Gram matrix.
+template <class T>
+constexpr int gram_max_cols = std::is_same_v<T, float> ? 256 : tall_max_cols;
+/// Rows from which on a solve by halves takes less time than in f64: each block makes its operands of R first, H200, 192 columns 90 µs, and
+/// 0.45 µs for 1000 rows, against 1.0.
+constexpr Index least_rows_by_halves = Index(1) << 17;
 
 /// Rows of the scratch block: four rounds of tiles for every warp.
 inline Index scratch_rows(int n, int multiprocessors) {
@@ -36,8 +44,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
     if (n <= narrow_cols) {
         return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, fused_height) * Index(sizeof(double));
     }
-    const Index parts =
-        std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))) * part_size(col_tiles, gram_height);
+    const Index parts = GramGrid(m, n, multiprocessors).parts_size();
     const Index scratch = want_x || factor_count == 0 ? 0 : std::min(m, scratch_rows(n, multiprocessors)) * n;
     return parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
@@ -46,8 +53,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
     const bool is_few = n <= few_cols, is_fused = n <= narrow_cols;
-    const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors)
-                                  : std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows)));
+    const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
     const Index at_a_time = is_few ? few_rows<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
     const Index round = std::max<Index>(1, blocks * accumulators * at_a_time);
@@ -55,14 +61,15 @@ Index longest_sum(Index m, int n, int multiprocessors) {
     return ceil_div(m, round) * at_a_time + in_block + ceil_div(blocks, Index(sum_groups)) + sum_groups;
 }
 
-/// 0 <= n <= 192, at most `most_factors` factors. X null: not stored; X may be A. G null: not computed; G may be a
+/// 0 <= n <= 192, or gram_max_cols without factors; at most `most_factors` of them. X null: not stored; X may be A. G null: not computed; G may be a
 /// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified. Allocates nothing and does not wait.
 template <class T>
 cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
                            Index ldg, const Certificate* certificate, void* workspace, int multiprocessors,
                            cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
-    if (n > tall_max_cols || factors.count > most_factors) return cudaErrorInvalidValue;
+    if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > most_factors)
+        return cudaErrorInvalidValue;
     double* const parts = static_cast<double*>(workspace);
     if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
@@ -74,11 +81,18 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
         return sum_gram_parts(n, fused_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
 
-    const int blocks = static_cast<int>(std::min<Index>(multiprocessors, ceil_div(m, Index(gram_rows))));
+    const GramGrid grid(m, n, multiprocessors);
+    const bool by_halves = std::is_same_v<T, float> && certificate && factors.count == 1 && m >= least_rows_by_halves;
+    const double halves_condition = by_halves ? most_condition_by_halves(n) : -1.0;
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
+        if constexpr (std::is_same_v<T, float>) {
+            if (by_halves)
+                error = solve_by_halves(rows, n, from, ld_from, factors.data[0], factors.ld[0], to, ld_to, certificate,
+                                        halves_condition, multiprocessors, stream);
+        }
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
             error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, certificate,
-                                multiprocessors, stream);
+                                halves_condition, multiprocessors, stream);
             from = to;
             ld_from = ld_to;
         }
@@ -89,21 +103,21 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
             error = cudaMemcpy2DAsync(X, ldx * sizeof(T), A, lda * sizeof(T), m * sizeof(T), n,
                                       cudaMemcpyDeviceToDevice, stream);
         }
-        if (error == cudaSuccess && G) error = gram(m, n, A, lda, parts, blocks, false, stream);
+        if (error == cudaSuccess && G) error = gram(m, n, A, lda, parts, grid, false, stream);
     } else if (X) {
-        if (solve(m, A, lda, X, ldx) == cudaSuccess && G) error = gram(m, n, X, ldx, parts, blocks, false, stream);
+        if (solve(m, A, lda, X, ldx) == cudaSuccess && G) error = gram(m, n, X, ldx, parts, grid, false, stream);
     } else if (G) {
         const Index ld = std::min(m, scratch_rows(n, multiprocessors));
-        T* const scratch = reinterpret_cast<T*>(parts + blocks * part_size(ceil_div(n, 8), gram_height));
+        T* const scratch = reinterpret_cast<T*>(parts + grid.parts_size());
         for (Index row = 0; row < m && error == cudaSuccess; row += ld) {
             const Index rows = std::min(ld, m - row);
             if (solve(rows, A + row, lda, scratch, ld) != cudaSuccess) break;
             // blocks without rows of this scratch block keep their part
-            error = gram(rows, n, scratch, ld, parts, blocks, row > 0, stream);
+            error = gram(rows, n, scratch, ld, parts, grid, row > 0, stream);
         }
     }
     if (error != cudaSuccess || !G) return error;
-    return sum_gram_parts(n, gram_height, blocks, parts, G, ldg, stream);
+    return sum_gram_parts(n, gram_height, grid.blocks, parts, G, ldg, stream);
 }
 
 }  // namespace quoin::cuda

@@ -48,9 +48,9 @@ struct Turns {
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
     solve_right_kernel(Index m, int n, const T* A, Index lda, const double* __restrict__ R, Index ldr, T* X, Index ldx,
-                       const Certificate* certificate) {
+                       const Certificate* certificate, double others_condition) {
     extern __shared__ __align__(16) unsigned char shared[];
-    if (certificate && certificate->refused()) return;
+    if (certificate && (certificate->refused() || certificate->factor_has(others_condition))) return;
     double* const blocks = reinterpret_cast<double*>(shared);
     constexpr int warps = solve_warps(col_tiles);
     load_factor<col_tiles, warps * 32>(blocks, n, R, ldr);
@@ -72,16 +72,18 @@ __global__ void __launch_bounds__(solve_warps(col_tiles) * 32, 1)
     if constexpr (take_turns<T>) turns.end();
 }
 
-/// X is left as it is where the certificate (null: none) is refused.
+/// X is left as it is where the certificate (null: none) is refused, or its factor has at most the condition up to which X is made by
+/// another kernel (−1: none).
 template <class T>
 cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
-                        const Certificate* certificate, int multiprocessors, cudaStream_t stream) {
+                        const Certificate* certificate, double others_condition, int multiprocessors,
+                        cudaStream_t stream) {
     const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
     return with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);
         return launch(solve_right_kernel<T, col_tiles>, {blocks, solve_warps(col_tiles) * 32, bytes}, stream, m, n, A,
-                      lda, R, ldr, X, ldx, certificate);
+                      lda, R, ldr, X, ldx, certificate, others_condition);
     });
 }
 

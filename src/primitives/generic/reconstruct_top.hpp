@@ -36,10 +36,11 @@ void reconstruct_top_in_steps(Context<D>& ctx, View<const T, D> A, View<const Su
         copy<T>(ctx, A, LU.view());
     }
     signed_lu<T>(ctx, LU.view(), signs);
-    if (!(inverse_norm_estimate<T>(ctx, LU.view()) <= limit)) {
-        state.refuse(0, Certificate::Growth, -1);
-        return write_certificate(ctx, certificate, state);
-    }
+    const double growth = inverse_norm_estimate<T>(ctx, LU.view());
+    state.factor_condition *= growth * growth;
+    if (!(growth <= limit)) state.refuse(0, Certificate::Growth, -1);
+    write_certificate(ctx, certificate, state);
+    if (state.refused()) return;
     copy_triangle<T>(ctx, LU.view(), upper.view());
     reconstruct_t<T>(ctx, LU.view(), upper.view(), signs, Tf);
     multiply_upper<T, Sum<T, D>>(ctx, {}, upper.view(), U);

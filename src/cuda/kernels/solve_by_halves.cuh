@@ -1,0 +1,343 @@
+#pragma once
+
+// X := A R⁻¹ for a tall A of f32 (m×n, 64 < n <= 256) and an upper triangular R, well-conditioned but for the scales of its columns;
+// X may be A. Three products of f16 stand for one (split_numbers.cuh), in blocks of 64 columns:
+//
+//   X_i = A_i W_i,  A_j := A_j − X_i R_ij  for j > i;    W_i = R_ii⁻¹, made in f64
+//
+// A and R are scaled by D of powers of two, which leave X as it is: the columns of RD, and so of AD, have norms from 1/2 to 1. With
+// κ = κ_F(RD), |w| <= ‖(RD)⁻¹‖_F = κ/‖RD‖_F <= 2κ/√n.
+//
+// Error: |A − X R| <= ε (|X||R| + |A_i||W_i||R_ii|), ε of some u. So ‖XR − A‖ <= ε κ ‖A‖, and XᵀX, I in exact arithmetic, departs from I
+// by ε κ. κ >= n for every R: up to most_condition_by_halves that is what the last pass of CholeskyQR2 leaves, whose factor has
+// κ <= √3 n.
+//
+//     grid        a block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers
+//     shared      R as right operands, 16 KB for every 64×64 block, 3 (n <= 128), 6 (192) or 10; 65 KB for diagonal blocks in f64, and up
+//                 to 192 columns 120 KB in the same place for the rows that follow, which come (cp.async) while these are multiplied
+//     flops       3mn² in f16 and up to a third more, m·n elements read, m·n written: bound by memory
+//     edges       any ld and alignment; rows beyond m and columns beyond n are zeros, R is continued by the identity
+
+#include <algorithm>
+
+#include "cuda/kernels/ceil_div.cuh"
+#include "cuda/kernels/copy_async.cuh"
+#include "cuda/kernels/row_tiles.cuh"
+#include "cuda/kernels/warp_sums.cuh"
+#include "cuda/kernels/warpgroup_products.cuh"
+#include "cuda/launch.hpp"
+#include "primitives.hpp"
+
+namespace quoin::cuda {
+
+/// κ_F(RD) up to which X is as accurate and as orthonormal as CholeskyQR2 leaves it.
+__host__ __device__ constexpr double most_condition_by_halves(int n) { return 2.0 * n; }
+
+struct SingleTile16x8 {
+    float v[4];
+};
+
+/// R of `squares` blocks of 64 columns.
+template <int squares>
+struct HalvesOfFactor {
+    static constexpr int side = corrected::image_cols, half = side * side, cols = side * squares;
+    static constexpr int above = squares * (squares - 1) / 2, count = squares + above;
+    static constexpr int warpgroups = squares == 2 ? 3 : 2, threads = warpgroups * corrected::warpgroup;
+    /// Whether shared memory has room for the next rows, at a distance of columns by which pairs of rows touch each bank once.
+    static constexpr bool is_staged = squares <= 3;
+    static constexpr int rows_ld = 20;
+    /// Powers of two by which operands are larger than A and X, W and R, of which |a|, |x| and |r| are at most 2, and |w| at most 4√n.
+    static constexpr float of_x = 0x1p13f, of_w = 0x1p9f, of_r = 0x1p13f;
+
+    /// hi and lo of W_0, … and of the R_ij above the diagonal, row after row.
+    alignas(corrected::tile_alignment) __half images[count][2 * half];
+    float scale[cols];  ///< D
+    union {
+        double diagonal[2][side * (side + 1)];                     ///< two R_ii, then W_i, column-major
+        float rows[is_staged ? threads / 32 : 1][cols * rows_ld];  ///< of A: a warp's next 16, column-major
+    };
+
+    /// The number of R_ij, i < j.
+    static __device__ constexpr int place(int i, int j) { return squares + i * (2 * squares - i - 1) / 2 + j - i - 1; }
+    static constexpr std::size_t bytes() { return sizeof(HalvesOfFactor) + corrected::tile_alignment; }
+};
+
+/// The inverses of two upper triangular 64×64 blocks in place; what is below their diagonals is used up. By all threads.
+template <int threads>
+__device__ __forceinline__ void invert_squares(double (&S)[2][64 * 65]) {
+    constexpr int ld = 65;
+    // 16×16 on the diagonal: R y = e_column
+    const int column = threadIdx.x % 16, first = threadIdx.x / 16 % 4 * 16, of = threadIdx.x / 64;
+    double* const D = S[of % 2] + first * (ld + 1);
+    double y[16];
+    if (of < 2) {
+#pragma unroll
+        for (int row = 15; row >= 0; --row) {
+            double sum = row == column ? 1.0 : 0.0;
+#pragma unroll
+            for (int l = row + 1; l < 16; ++l) sum -= D[row + l * ld] * y[l];
+            y[row] = row > column ? 0.0 : sum / D[row + row * ld];
+        }
+    }
+    __syncthreads();
+    if (of < 2) {
+#pragma unroll
+        for (int row = 0; row < 16; ++row) D[row + column * ld] = y[row];
+    }
+    // W₁₂ = −W₁ R₁₂ W₂ of 16 and then 32 columns; R₁₂ W₂ meanwhile below the diagonal. Four entries of a column a thread.
+    const auto join = [&]<int k>() {
+        const auto for_each = [&](auto f) {
+            __syncthreads();
+            for (int x = threadIdx.x; x < 16 * k; x += threads) {
+                const int pair = x / (k * k / 4), r = x % (k / 4) * 4, c = x / (k / 4) % k, each = 32 / k;
+                f(S[pair / each] + pair % each * 2 * k * (ld + 1), r, c);
+            }
+        };
+        for_each([&](double* B, int r, int c) {
+            double sum[4] = {};
+            for (int l = 0; l <= c; ++l) {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) sum[e] += B[r + e + (k + l) * ld] * B[k + l + (k + c) * ld];
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) B[k + r + e + c * ld] = sum[e];
+        });
+        for_each([&](double* B, int r, int c) {
+            double sum[4] = {};
+            for (int l = r; l < k; ++l) {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    if (l >= r + e) sum[e] -= B[r + e + l * ld] * B[k + l + c * ld];
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) B[r + e + (k + c) * ld] = sum[e];
+        });
+    };
+    join.template operator()<16>();
+    join.template operator()<32>();
+    __syncthreads();
+}
+
+/// By all threads.
+template <int squares>
+__device__ __forceinline__ void load_halves(HalvesOfFactor<squares>& s, int n, const double* __restrict__ R,
+                                            Index ldr) {
+    using Halves = HalvesOfFactor<squares>;
+    constexpr int warps = Halves::threads / 32, side = Halves::side, cols = Halves::cols;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll 4
+    for (int j = warp; j < cols; j += warps) {
+        double r[cols / 32], square = 0;
+#pragma unroll
+        for (int x = 0; x < cols / 32; ++x) {
+            const int i = lane + 32 * x;
+            r[x] = i <= j && j < n ? R[i + j * ldr] : 0.0;
+        }
+#pragma unroll
+        for (int x = 0; x < cols / 32; ++x) square += r[x] * r[x];
+        square = warp_sum(square);
+        const bool usable = square > 0 && square <= 1.7976931348623157e308;
+        if (lane == 0) s.scale[j] = usable ? static_cast<float>(scalbn(1.0, -((ilogb(square) >> 1) + 1))) : 1.0f;
+    }
+    __syncthreads();
+    // image `at`: 8 entries of column j, row 8·group + i being scale entry(i)
+    const auto put = [&](int at, int j, int group, float scale, auto entry) {
+        unsigned hi[4], lo[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            corrected::split_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
+        __half* const to = s.images[at] + corrected::place_of_group(j, group);
+        *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
+        *reinterpret_cast<uint4*>(to + Halves::half) = {lo[0], lo[1], lo[2], lo[3]};
+    };
+    for (int first = 0; first < squares; first += 2) {
+#pragma unroll 4
+        for (int c = warp; c < 2 * side; c += warps) {
+            const int of = c / side, col = c % side, j = side * first + c;
+#pragma unroll
+            for (int x = 0; x < side / 32; ++x) {
+                const int row = lane + 32 * x;
+                s.diagonal[of][row + col * (side + 1)] = row <= col && j < n ? R[j - col + row + j * ldr] * s.scale[j]
+                                                         : row == col        ? 1.0
+                                                                             : 0.0;
+            }
+        }
+        __syncthreads();
+        invert_squares<Halves::threads>(s.diagonal);
+        for (int x = threadIdx.x; x < 2 * side * 8; x += Halves::threads) {
+            const int of = x / (side * 8), j = x / 8 % side, row = x % 8 * 8;
+            if (first + of < squares)
+                put(first + of, j, x % 8, Halves::of_w,
+                    [&](int i) { return row + i <= j ? s.diagonal[of][row + i + j * (side + 1)] : 0.0; });
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i + 1 < squares; ++i) {
+#pragma unroll 2
+        for (int x = threadIdx.x; x < (squares - 1 - i) * side * 8; x += Halves::threads) {
+            const int right = x / 8, j = side * (i + 1) + right;
+            const double* const from = R + side * i + x % 8 * 8 + j * ldr;
+            const float d = j < n ? s.scale[j] : 0.0f;
+            double r[8];
+#pragma unroll
+            for (int e = 0; e < 8; ++e) r[e] = j < n ? from[e] : 0.0;
+            put(Halves::place(i, i + 1) + right / side, right % side, x % 8, Halves::of_r,
+                [&](int e) { return r[e] * d; });
+        }
+    }
+    // the products read what was written otherwise
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+}
+
+/// 64 columns of a warp's 16 rows as left operands.
+struct HalvesOfRows {
+    unsigned hi[4][4], lo[4][4];
+
+    __device__ __forceinline__ explicit HalvesOfRows(const SingleTile16x8* X) {
+#pragma unroll
+        for (int x = 0; x < 8; ++x) {
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+                corrected::split_pair(X[x].v[2 * h], X[x].v[2 * h + 1], hi[x / 2][x % 2 * 2 + h],
+                                      lo[x / 2][x % 2 * 2 + h]);
+        }
+#pragma unroll
+        for (int x = 0; x < 16; ++x) {
+            corrected::settle(hi[x / 4][x % 4]);
+            corrected::settle(lo[x / 4][x % 4]);
+        }
+    }
+};
+
+/// D := A B, lo·hi + hi·lo + hi·hi, with sums that start from zero, B by its image.
+template <class Halves>
+__device__ __forceinline__ void multiply_by_image(float (&D)[32], const HalvesOfRows& A, const __half* image) {
+    const std::uint64_t B = corrected::descriptor(image);
+    corrected::begin_products();
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+        const std::uint64_t hi = B + 2 * step, lo = hi + (Halves::half * sizeof(__half) >> 4);
+        if (step == 0) {
+            corrected::multiply(D, A.lo[step], hi);
+        } else {
+            corrected::multiply_add(D, A.lo[step], hi);
+        }
+        corrected::multiply_add(D, A.hi[step], lo);
+        corrected::multiply_add(D, A.hi[step], hi);
+    }
+    corrected::commit_products();
+    corrected::wait_for_products();
+#pragma unroll
+    for (int x = 0; x < 32; ++x) corrected::settle(D[x]);
+}
+/// C := C + factor D
+__device__ __forceinline__ void add_scaled(SingleTile16x8* C, float factor, const float (&D)[32]) {
+#pragma unroll
+    for (int x = 0; x < 32; ++x) C[x / 4].v[x % 4] = fma(factor, D[x], C[x / 4].v[x % 4]);
+}
+
+/// X := X R⁻¹ for the warpgroup's 64 rows, times of_x.
+template <int squares>
+__device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], const HalvesOfFactor<squares>& s) {
+    using Halves = HalvesOfFactor<squares>;
+    constexpr float from_w = 1 / Halves::of_w, from_r = -1 / Halves::of_r;
+    float D[32];
+#pragma unroll
+    for (int i = 0; i < squares; ++i) {
+        SingleTile16x8* const X_i = X + 8 * i;
+        multiply_by_image<Halves>(D, HalvesOfRows(X_i), s.images[i]);
+#pragma unroll
+        for (int t = 0; t < 8; ++t) X_i[t] = {};
+        add_scaled(X_i, from_w, D);
+        if (i + 1 == squares) break;
+        const HalvesOfRows left(X_i);
+#pragma unroll
+        for (int j = i + 1; j < squares; ++j) {
+            multiply_by_image<Halves>(D, left, s.images[Halves::place(i, j)]);
+            add_scaled(X + 8 * j, from_r, D);
+        }
+    }
+}
+
+template <int squares>
+__global__ void __launch_bounds__(HalvesOfFactor<squares>::threads, 1)
+    solve_by_halves_kernel(Index m, int n, const float* A, Index lda, const double* __restrict__ R, Index ldr, float* X,
+                           Index ldx, const Certificate* certificate, double most_condition) {
+    extern __shared__ char memory[];
+    if (certificate->refused() || !certificate->factor_has(most_condition)) return;
+    using Halves = HalvesOfFactor<squares>;
+    auto& s = *reinterpret_cast<Halves*>((reinterpret_cast<std::uintptr_t>(memory) + corrected::tile_alignment - 1) /
+                                         corrected::tile_alignment * corrected::tile_alignment);
+    load_halves(s, n, R, ldr);
+    constexpr int groups = Halves::warpgroups, rows = 64;
+    const int group = threadIdx.x / corrected::warpgroup, in_group = threadIdx.x % corrected::warpgroup / 32 * 16;
+    const float2* const scale = reinterpret_cast<const float2*>(s.scale) + threadIdx.x % 4;
+    const bool pairs_a = aligned_pairs(A, lda), pairs_x = aligned_pairs(X, ldx);
+    const Index step = Index(gridDim.x) * groups * rows;
+    // neighbouring rows to one block where there are many, to as many blocks as possible where there are few
+    Index row = (m > step ? Index(blockIdx.x) * groups + group : Index(group) * gridDim.x + blockIdx.x) * rows;
+    float* const next = s.rows[Halves::is_staged ? threadIdx.x / 32 : 0];
+    const int lane = threadIdx.x % 32;
+    const auto fetch = [&]<int bytes>(Index first) {
+        constexpr int width = bytes / int(sizeof(float)), pieces = 16 / width;
+        for (int p = lane; p < n * pieces; p += 32) {
+            const int j = p / pieces, i = p % pieces * width;
+            copy_async<bytes>(next + j * Halves::rows_ld + i, A + first + i + j * lda, m - (first + i));
+        }
+    };
+    const bool aligned = aligned_16(A, lda);
+    const auto fetch_rows = [&](Index first) {
+        if (first < m) aligned ? fetch.template operator()<16>(first) : fetch.template operator()<4>(first);
+        commit_copies();
+    };
+    if constexpr (Halves::is_staged) {
+        for (int x = lane; x < Halves::cols * Halves::rows_ld; x += 32) next[x] = 0;
+        __syncwarp();
+        if (row < m) fetch_rows(row + in_group);
+    }
+    for (; row < m; row += step) {
+        const Index mine = row + in_group;
+        SingleTile16x8 tile[8 * squares];
+        const auto put = [&](int j, float x0, float x1, float y0, float y1) {
+            const float x = Halves::of_x * scale[4 * j].x, y = Halves::of_x * scale[4 * j].y;
+            tile[j] = {{x0 * x, y0 * y, x1 * x, y1 * y}};
+        };
+        if constexpr (Halves::is_staged) {
+            wait_for_copies<0>();
+            __syncwarp();
+            const float* const from = next + lane / 4 * 2 + lane % 4 * 2 * Halves::rows_ld;
+#pragma unroll
+            for (int j = 0; j < 8 * squares; ++j) {
+                const float2 x = *reinterpret_cast<const float2*>(from + 8 * j * Halves::rows_ld),
+                             y = *reinterpret_cast<const float2*>(from + (8 * j + 1) * Halves::rows_ld);
+                put(j, x.x, x.y, y.x, y.y);
+            }
+            __syncwarp();
+            if (row + step < m) fetch_rows(mine + step);
+        } else {
+            load_rows<8 * squares>(A + mine, lda, n, m - mine, pairs_a, [&](int j, const LanePairs<float>& a) {
+                put(j, a.of_col[0].v[0], a.of_col[0].v[1], a.of_col[1].v[0], a.of_col[1].v[1]);
+            });
+        }
+        solve_rows(tile, s);
+#pragma unroll
+        for (int x = 0; x < 32 * squares; ++x) tile[x / 4].v[x % 4] *= 1 / Halves::of_x;
+        store_rows(tile, X + mine, ldx, n, m - mine, pairs_x);
+    }
+}
+
+/// X is left as it is where the certificate is refused, or its factor may have a larger condition.
+inline cudaError_t solve_by_halves(Index m, int n, const float* A, Index lda, const double* R, Index ldr, float* X,
+                                   Index ldx, const Certificate* certificate, double most_condition,
+                                   int multiprocessors, cudaStream_t stream) {
+    return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
+        using Halves = HalvesOfFactor<squares>;
+        const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(64))));
+        return launch(solve_by_halves_kernel<squares>, {blocks, Halves::threads, Halves::bytes()}, stream, m, n, A, lda,
+                      R, ldr, X, ldx, certificate, most_condition);
+    });
+}
+
+}  // namespace quoin::cuda
