@@ -293,6 +293,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
 /// By one kernel of the device. A is only read; `memory` has A, if it is given up, or no data.
 template <class T, class D>
 QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&& memory, const Plan& plan) {
+    throw_if_stopped(ctx);
     const auto start = std::chrono::steady_clock::now();
     const Index m = plan.rows, n = plan.cols, k = std::min(m, n);
     QR<T, D> f = Inside::planned<T, D>(plan);
