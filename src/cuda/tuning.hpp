@@ -207,10 +207,11 @@ struct Tuning<Cuda> : CommonTuning {
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
     /// Since strips of one launch take the columns, f32: 1024×32 71 / 58, 4096×32 73 / 66, 8000×32 68 / 63, 10 141×21 76 / 87;
     /// 4096×64 86 / 81, 8000×64 91 / 94, 8928×38 85 / 113, 9369×56 88 / 132; 8000×128 173 / 140, 10 520×128 183 / 199.
-    /// Beyond 192 columns, f32, H200, ms: 1 000 000×256 3.60 / 4.08, ×224 3.21 / 3.34, 200 000×256 3.01 / 1.32.
+    /// Beyond 192 columns, f32, H200, ms: 1 000 000×256 3.86 / 4.75, ×224 3.21 / 3.34, ×200 3.40 / 3.38; 800 000×256 3.35 / 4.00, ×200 2.88 /
+    /// 2.77; 200 000×256 3.01 / 1.32.
     static bool one_panel(Index m, Index n, Index element_bytes) {
         if (n < 16) return m >= 16384;
-        if (m >= 750000 && element_bytes == 4) return n <= tall_cols_f32;
+        if (n > tall_cols) return m >= 750000 && n >= 224 && n <= tall_cols_f32 && element_bytes == 4;
         return m > 8192 && n <= (m >= 65536 ? tall_cols : most_top_cols);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies

@@ -18,12 +18,13 @@ __device__ __forceinline__ bool aligned_pairs(const T* A, Index lda) {
     return reinterpret_cast<unsigned long long>(A) % sizeof(Pair<T>) == 0 && lda % 2 == 0;
 }
 
-/// In one store, of which the compiler would make two where it finds them far apart.
+template <class T, class Number>
+__device__ __forceinline__ void store_pair(T* p, Number x, Number y) {
+    *reinterpret_cast<Pair<T>*>(p) = {{static_cast<T>(x), static_cast<T>(y)}};
+}
+/// In one store: the compiler would make two of it, as it finds the two far apart.
 __device__ __forceinline__ void store_pair(float* p, float x, float y) {
     asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(x), "f"(y) : "memory");
-}
-__device__ __forceinline__ void store_pair(double* p, double x, double y) {
-    asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(p), "d"(x), "d"(y) : "memory");
 }
 
 /// What a lane holds of 8 columns: its rows of columns 2t and 2t + 1.
@@ -97,12 +98,12 @@ __device__ __forceinline__ void store_rows(const Tile (&X)[col_tiles], T* B, Ind
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 if (lane_of(n) - 8 * j <= e) continue;
-                const T x = static_cast<T>(X[j].v[e]), y = static_cast<T>(X[j].v[2 + e]);
+                const auto x = X[j].v[e], y = X[j].v[2 + e];
                 if constexpr (whole) {
                     store_pair(p + e * ldb, x, y);
                 } else {
-                    if (first < valid) p[e * ldb] = x;
-                    if (first + 1 < valid) p[e * ldb + 1] = y;
+                    if (first < valid) p[e * ldb] = static_cast<T>(x);
+                    if (first + 1 < valid) p[e * ldb + 1] = static_cast<T>(y);
                 }
             }
         }
