@@ -55,10 +55,11 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-/// What `Auto` may take: CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree for LAPACK's format, which
-/// it reaches by forming Q; and for R alone of a large tall matrix what does not copy it.
+/// What `Auto` may take: reflectors of a few entries; CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree
+/// for LAPACK's format, which it reaches by forming Q; and for R alone of a large tall matrix what does not copy it.
 bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
     using Tuned = Tuning<Host>;
+    if (m * n < Tuned::least_compared) return method == Method::BlockedHouseholder;
     if (method == Method::CholeskyQR2) return m >= Tuned::tall_aspect * n;
     if (q == QForm::Reflectors) return method == Method::BlockedHouseholder;
     const bool large = m >= Tuned::read_aspect * n && bytes > Tuned::most_copied_bytes;

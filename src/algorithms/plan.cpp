@@ -257,6 +257,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
+        if (m * n < Tuning<D>::least_compared) return by(Method::BlockedHouseholder);
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
         const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T))
