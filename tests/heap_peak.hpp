@@ -15,10 +15,20 @@ static std::size_t in_use() {
     return heap.uordblks + heap.hblkhd;
 }
 #ifndef QUOIN_SANITIZED
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    void* const p = memalign(alignment, bytes);
+static void note_in_use() {
     for (std::size_t now = in_use(), most = most_in_use; now > most && !most_in_use.compare_exchange_weak(most, now);) {
     }
+}
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    void* const p = memalign(alignment, bytes);
+    note_in_use();
+    return p;
+}
+extern "C" void* __libc_malloc(std::size_t bytes);
+/// The heap is not asked for less than a page at a time, which takes longer than the allocation.
+extern "C" void* malloc(std::size_t bytes) {
+    void* const p = __libc_malloc(bytes);
+    if (bytes >= 4096) note_in_use();
     return p;
 }
 #endif
