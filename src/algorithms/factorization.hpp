@@ -307,9 +307,9 @@ inline constexpr double most_final_departure = 0.5;
 
 /// A is overwritten by Q₁ = A R₁⁻¹ only where κ(R₁D)²u < 16n, D scaling columns to unit norm: that is where κ₂(AD)²u is about
 /// O(1), since κ is about √n κ₂. The Gram matrix is known to a small multiple of its u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1)
-/// then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not.
+/// then, and with it A = Q₁ R₁ accurate to O(nu), certificate or not. The same holds for a solve with a larger u.
 inline double most_gram_condition(Index n, const GramPrecision& known) {
-    return std::sqrt(16 * static_cast<double>(n) / known.u);
+    return std::sqrt(16 * static_cast<double>(n) / std::max(known.u, known.solve_u));
 }
 
 /// What the Gram passes of CholeskyQR left behind.

@@ -87,7 +87,10 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     if (n > gram_max_cols<T>) return {Scalar<T>::u, static_cast<double>(rows_of_part(ctx, m, n, n))};
     const int width = static_cast<int>(n);
     GramPrecision known{Scalar<double>::u, static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors))};
-    if (n > tall_max_cols) known.most_condition_of_solve = most_condition_by_halves(width);
+    if (n > tall_max_cols) {
+        known.most_condition_of_solve = most_condition_by_halves(width);
+        known.solve_u = Scalar<T>::u;
+    }
     return known;
 }
 

@@ -87,6 +87,7 @@ struct GramPrecision {
     double longest_sum = 1;  ///< additions in a row
     /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
     double most_condition_of_solve = std::numeric_limits<double>::infinity();
+    double solve_u = u;  ///< unit roundoff of A R⁻¹ beyond
 };
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
