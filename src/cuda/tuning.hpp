@@ -156,7 +156,8 @@ struct Tuning<Cuda> : CommonTuning {
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond; up to 256 in f32 the steps
-    /// over m rows have kernels. Otherwise reflectors are faster for every number of rows. H200, Q and R in f32, ms, CholeskyQR2 and blocked Householder, of
+    /// over m rows have kernels. Otherwise reflectors are faster for every number of rows. H200, Q and R in f32, ms, before these kernels,
+    /// CholeskyQR2 and blocked Householder, of
     ///                    192 columns    224            257            384            512            1000
     ///   2048 rows        0.138 / 0.524  0.771 / 0.604                 1.32 / 0.990   1.79 / 1.29
     ///   25 000                                         1.67 / 1.08    2.34 / 1.35    3.33 / 2.01    9.02 / 5.43
