@@ -43,8 +43,7 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     const Index m = A.rows, n = A.cols;
     Arena::Frame frame(ctx);
     std::vector<MatrixView<const T, Cuda>> rounded;
-    for (const auto& R : factors) {
-        if (by_halves) break;
+    for (const auto& R : factors.first(by_halves ? 0 : factors.size())) {
         if constexpr (std::is_same_v<T, double>) {
             rounded.push_back(R);
         } else {

@@ -81,7 +81,7 @@ struct Tuning<Host> : CommonTuning {
     /// Of the vector registers that the kernels use. `Auto` takes the method of least time by them (`modelled_time`).
     static constexpr bool has_step_times = true;
     static const StepTimes& step_times(Index element_bytes);
-    /// Entries from which on the methods are compared: with fewer that takes longer, 0.1 to 0.25 µs, than a better one saves. Of 20 such cases
+    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. Of 20 such cases
     /// in bench/results/xeon_regret_two_cores.csv reflectors are within 10% of the best in 19, and 16% behind in one.
     static constexpr Index least_compared = 1000;
     /// R alone: a matrix of more rows a column and more bytes is only read, by TSQR or CholeskyQR2; others may be copied.

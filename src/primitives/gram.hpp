@@ -26,8 +26,8 @@ struct Certificate {
     Index column = -1;      ///< where the reason names one
     double departure = -1;  ///< ‖I − G‖_F of the last Gram matrix
     double condition = -1;  ///< κ(R D), where a step demanded it
-    double factor_condition =
-        -1;  ///< of the factor that X := A R⁻¹ takes next: κ_F(R D), or an estimate, where a GPU knows one
+    /// κ_F(R D) of the factor that X := A R⁻¹ takes next, or an estimate; −1 where it is not known, as on the host.
+    double factor_condition = -1;
 
     constexpr bool refused() const { return reason != Valid; }
     constexpr bool factor_has(double most_condition) const {

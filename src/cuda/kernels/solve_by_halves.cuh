@@ -12,17 +12,19 @@
 // by ε κ. κ >= n for every R: up to most_condition_by_halves that is what the last pass of CholeskyQR2 leaves, whose factor has
 // κ <= √3 n.
 //
-//     grid        a block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers
-//     shared      R as right operands, 16 KB for every 64×64 block, 3 (n <= 128), 6 (192) or 10; 65 KB for diagonal blocks in f64, and up
-//                 to 192 columns 120 KB in the same place for the rows that follow, which come (cp.async) while these are multiplied
-//     flops       3mn² in f16 and up to a third more, m·n elements read, m·n written: bound by memory
-//     edges       any ld and alignment; rows beyond m and columns beyond n are zeros, R is continued by the identity
+//     grid        a block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers.
+//     shared      R as right operands, 16 KB for every 64×64 block: 3 blocks (n <= 128), 6 (192) or 10.
+//                 65 KB for diagonal blocks in f64. In the same place, up to 192 columns, 120 KB for the rows that follow: they come
+//                 (cp.async) while these are multiplied.
+//     flops       3mn² in f16 and up to a third more, m·n elements read, m·n written: bound by memory.
+//     edges       any ld and alignment. Rows beyond m and columns beyond n are zeros, R is continued by the identity.
 
 #include <algorithm>
 
 #include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/row_tiles.cuh"
+#include "cuda/kernels/split_numbers.cuh"
 #include "cuda/kernels/warp_sums.cuh"
 #include "cuda/kernels/warpgroup_products.cuh"
 #include "cuda/launch.hpp"
@@ -146,7 +148,7 @@ __device__ __forceinline__ void load_halves(HalvesOfFactor<squares>& s, int n, c
         unsigned hi[4], lo[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-            corrected::split_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
+            split_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
         __half* const to = s.images[at] + corrected::place_of_group(j, group);
         *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
         *reinterpret_cast<uint4*>(to + Halves::half) = {lo[0], lo[1], lo[2], lo[3]};
@@ -200,8 +202,7 @@ struct HalvesOfRows {
         for (int x = 0; x < 8; ++x) {
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                corrected::split_pair(X[x].v[2 * h], X[x].v[2 * h + 1], hi[x / 2][x % 2 * 2 + h],
-                                      lo[x / 2][x % 2 * 2 + h]);
+                split_pair(X[x].v[2 * h], X[x].v[2 * h + 1], hi[x / 2][x % 2 * 2 + h], lo[x / 2][x % 2 * 2 + h]);
         }
 #pragma unroll
         for (int x = 0; x < 16; ++x) {

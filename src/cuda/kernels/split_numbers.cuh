@@ -35,6 +35,15 @@ struct Split {
     }
 };
 
+/// Two neighbours, as the tensor cores take them.
+__device__ __forceinline__ void split_pair(float x, float y, unsigned& hi, unsigned& lo) {
+    const __half2 h = __floats2half2_rn(x, y);
+    const float2 back = __half22float2(h);
+    const __half2 l = __floats2half2_rn(x - back.x, y - back.y);
+    hi = reinterpret_cast<const unsigned&>(h);
+    lo = reinterpret_cast<const unsigned&>(l);
+}
+
 /// s = 2^split_exponent, or for a `largest` magnitude what brings that between 2^split_exponent and twice it.
 __device__ __forceinline__ int exponent_of_scale(const unsigned* largest) {
     if (!largest) return split_exponent;

@@ -12,9 +12,8 @@
 // Tensor cores round sums towards zero: a column that took every product into its own accumulator would lose length with each.
 // Sums start from zero instead, and are added with rounding to nearest.
 
-#include <cuda_fp16.h>
-
 #include "cuda/kernels/dmma.cuh"
+#include "cuda/kernels/split_numbers.cuh"
 
 namespace quoin::cuda::strips {
 
@@ -30,13 +29,7 @@ struct Operand<double, N> {
 template <int N>
 struct Operand<float, N> {
     /// Register i, two neighbours of a sum, in f16.
-    __device__ __forceinline__ void set(int i, float x, float y) {
-        const __half2 high = __floats2half2_rn(x, y);
-        const float2 back = __half22float2(high);
-        const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
-        hi[i] = reinterpret_cast<const unsigned&>(high);
-        lo[i] = reinterpret_cast<const unsigned&>(low);
-    }
+    __device__ __forceinline__ void set(int i, float x, float y) { split_pair(x, y, hi[i], lo[i]); }
     /// Register i in TF32, hi rounded to 11 bits.
     __device__ __forceinline__ void set(int i, float x) {
         hi[i] = (__float_as_uint(x) + 0x1000) & 0xffffe000;

@@ -79,13 +79,4 @@ __device__ __forceinline__ void multiply_add(float (&d)[32], const unsigned (&a)
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X));
 }
 
-/// (x, y) of two numbers s x, s y: hi, and lo.
-__device__ __forceinline__ void split_pair(float x, float y, unsigned& hi, unsigned& lo) {
-    const __half2 h = __floats2half2_rn(x, y);
-    const float2 back = __half22float2(h);
-    const __half2 l = __floats2half2_rn(x - back.x, y - back.y);
-    hi = *reinterpret_cast<const unsigned*>(&h);
-    lo = *reinterpret_cast<const unsigned*>(&l);
-}
-
 }  // namespace quoin::cuda::corrected
