@@ -35,15 +35,15 @@ void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double,
     multiply_split<T>(ctx, A, A, false, true, G);
 }
 
-/// The same of any width: over cuBLAS, factors rounded to T, or, where the certificate says that it is accurate, by halves.
+/// The same of any width: over cuBLAS, factors rounded to T, or by the halves of the only one.
 template <class T>
 void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                          std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
-                         MatrixView<double, Cuda> G, CertificateView<Cuda> certificate, bool by_halves) {
+                         MatrixView<double, Cuda> G, CertificateView<Cuda> certificate, const void* halves) {
     const Index m = A.rows, n = A.cols;
     Arena::Frame frame(ctx);
     std::vector<MatrixView<const T, Cuda>> rounded;
-    for (const auto& R : factors.first(by_halves ? 0 : factors.size())) {
+    for (const auto& R : factors.first(halves ? 0 : factors.size())) {
         if constexpr (std::is_same_v<T, double>) {
             rounded.push_back(R);
         } else {
@@ -54,10 +54,9 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     }
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
-            if (by_halves) {
-                QUOIN_CUDA_CHECK(solve_by_halves(from.rows, static_cast<int>(n), from.data, from.ld, factors[0].data,
-                                                 factors[0].ld, to.data, to.ld, certificate.data,
-                                                 most_condition_by_halves(static_cast<int>(n)),
+            if (halves) {
+                QUOIN_CUDA_CHECK(solve_by_halves(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
+                                                 to.ld, certificate.data, most_condition_by_halves(static_cast<int>(n)),
                                                  ctx.state().multiprocessors, ctx.stream()));
                 return;
             }
@@ -108,13 +107,20 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     } else if (factors.empty() && !X.data) {
         gram_of<T>(ctx, A, G);
     } else {
+        Arena::Frame frame(ctx);
+        const int width = static_cast<int>(n);
+        void* halves = nullptr;
+        if (std::is_same_v<T, float> && certificate.data && factors.size() == 1 && n <= gram_max_cols<T>) {
+            halves = frame.take<char>(halves_of_factor_bytes);
+            QUOIN_CUDA_CHECK(
+                split_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
+        }
         // cuBLAS writes whatever the certificate says
         Certificate found;
         if (certificate.data) found = read_certificate(ctx, certificate);
         if (found.refused()) return;
-        const bool by_halves = std::is_same_v<T, float> && factors.size() == 1 && n <= gram_max_cols<T> &&
-                               found.factor_has(most_condition_by_halves(static_cast<int>(n)));
-        solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, by_halves);
+        if (!found.factor_has(most_condition_by_halves(width))) halves = nullptr;
+        solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, halves);
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }

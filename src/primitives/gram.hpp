@@ -26,7 +26,7 @@ struct Certificate {
     Index column = -1;      ///< where the reason names one
     double departure = -1;  ///< ‖I − G‖_F of the last Gram matrix
     double condition = -1;  ///< κ(R D), where a step demanded it
-    /// κ_F(R D) of the factor that X := A R⁻¹ takes next, or an estimate; −1 where it is not known, as on the host.
+    /// κ_F(R D) of the factor that X := A R⁻¹ takes next, or a bound of it; −1 where it is not known, as on the host.
     double factor_condition = -1;
 
     constexpr bool refused() const { return reason != Valid; }
@@ -95,7 +95,8 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
 /// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. X may be A, or null data:
 /// nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last use of the
 /// factors and may be one of them. With a refused certificate X stays as it is and G is unspecified. mn² flops a factor, mn²
-/// for G. A GPU waits where there are factors, a certificate and more than 192 columns.
+/// for G. A GPU waits where there are factors, a certificate and more than 192 columns; it may leave a bound of the factor's condition in the
+/// certificate.
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
                     View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate = {});
@@ -131,14 +132,14 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
 
 /// to := S R for upper triangular S and R, zeros below them; S without data: to := R. `to` may be R. Nothing with a refused
 /// certificate. n³/3 flops. T and P are T or Sum<T, D>; a GPU sums in double and rounds once, and waits where there is a
-/// certificate and more than 192 columns.
+/// certificate and more than 256 columns.
 template <class T, class P = T, class D>
 void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, View<P, D> to,
                     CertificateView<D> certificate = {});
 
 /// For the top block Q = A Y⁻¹ of orthonormal columns (Y upper triangular, or without data: Q = A): Q − diag(signs) = L U, T
-/// = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. Refuses the
-/// certificate (Growth), and leaves V and R as they were, where ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU
+/// = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. The factor of the solve that follows,
+/// U Y, has no known condition. Refuses the certificate (Growth), and leaves V and R as they were, where ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU
 /// up to 128 columns, an estimate of the 1-norm elsewhere (generic/reconstruct_top.hpp), which waits.
 template <class T, class D>
 void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, D> Y, double limit, View<T, D> R,

@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
         if (threadIdx.x == 0) p.certificate->refuse(p.certificate->step, Certificate::Growth, -1);
         return;
     }
-    if (threadIdx.x == 0) p.certificate->factor_condition *= square / n;
+    if (threadIdx.x == 0) p.certificate->factor_condition = -1;
 
     const auto in_panel = [&](int i, int j) {
         return reinterpret_cast<const double*>(unit_of(shared.P[i / 8], j, i % 8 / 2))[i % 2];

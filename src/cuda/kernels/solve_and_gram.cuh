@@ -21,9 +21,13 @@ constexpr int tall_max_cols = 192;
 /// Of a Gram matrix.
 template <class T>
 constexpr int gram_max_cols = std::is_same_v<T, float> ? 256 : tall_max_cols;
-/// Rows from which on a solve by halves takes less time than in f64: each block makes its operands of R first, H200, 192 columns 90 µs, and
-/// 0.45 µs for 1000 rows, against 1.0.
-constexpr Index least_rows_by_halves = Index(1) << 17;
+/// Whether a solve is by halves where the certificate has a condition that allows it: R's operands are made first. H200, Q and R, µs, in f64
+/// and by halves: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128 164 and 153, 80 000×128 188 and 169;
+/// 45 000×192 250 and 232, 70 000×192 287 and 250.
+template <class T>
+constexpr bool may_solve_by_halves(Index m, int n, int factor_count) {
+    return std::is_same_v<T, float> && factor_count == 1 && n > narrow_cols && m * (n - 32) >= 5'800'000;
+}
 
 /// Rows of the scratch block: four rounds of tiles for every warp.
 inline Index scratch_rows(int n, int multiprocessors) {
@@ -36,17 +40,18 @@ int fused_grid(Index m, int n, int multiprocessors) {
     return n <= few_cols ? few_columns_grid<T>(m, n, multiprocessors) : narrow_grid<T>(m, n, multiprocessors);
 }
 
-/// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: partial Gram matrices, then the scratch block.
+/// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: R's halves, partial Gram matrices, and the scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
-    if (!want_g || n == 0) return 0;
+    const Index halves = may_solve_by_halves<T>(m, n, factor_count) ? halves_of_factor_bytes : 0;
+    if (!want_g || n == 0) return halves;
     const int col_tiles = ceil_div(n, 8);
     if (n <= narrow_cols) {
         return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, fused_height) * Index(sizeof(double));
     }
     const Index parts = GramGrid(m, n, multiprocessors).parts_size();
     const Index scratch = want_x || factor_count == 0 ? 0 : std::min(m, scratch_rows(n, multiprocessors)) * n;
-    return parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
+    return halves + parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
 
 /// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in eights.
@@ -62,15 +67,17 @@ Index longest_sum(Index m, int n, int multiprocessors) {
 }
 
 /// 0 <= n <= 192, or gram_max_cols without factors; at most `most_factors` of them. X null: not stored; X may be A. G null: not computed; G may be a
-/// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified. Allocates nothing and does not wait.
+/// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified; a bound of the factor's condition goes there.
+/// Allocates nothing and does not wait.
 template <class T>
 cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
-                           Index ldg, const Certificate* certificate, void* workspace, int multiprocessors,
+                           Index ldg, Certificate* certificate, void* workspace, int multiprocessors,
                            cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
     if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > most_factors)
         return cudaErrorInvalidValue;
-    double* const parts = static_cast<double*>(workspace);
+    const bool by_halves = certificate && may_solve_by_halves<T>(m, n, factors.count);
+    double* const parts = static_cast<double*>(workspace) + (by_halves ? halves_of_factor_bytes / sizeof(double) : 0);
     if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
@@ -82,13 +89,13 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     }
 
     const GramGrid grid(m, n, multiprocessors);
-    const bool by_halves = std::is_same_v<T, float> && certificate && factors.count == 1 && m >= least_rows_by_halves;
     const double halves_condition = by_halves ? most_condition_by_halves(n) : -1.0;
+    if (by_halves) error = split_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         if constexpr (std::is_same_v<T, float>) {
-            if (by_halves)
-                error = solve_by_halves(rows, n, from, ld_from, factors.data[0], factors.ld[0], to, ld_to, certificate,
-                                        halves_condition, multiprocessors, stream);
+            if (by_halves && error == cudaSuccess)
+                error = solve_by_halves(rows, n, from, ld_from, workspace, to, ld_to, certificate, halves_condition,
+                                        multiprocessors, stream);
         }
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
             error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, certificate,

@@ -31,13 +31,13 @@ void reconstruct_top_in_steps(Context<D>& ctx, View<const T, D> A, View<const Su
     const Index n = A.cols;
     Matrix<T, D> LU(ctx, n, n), upper(ctx, n, n);
     if (Y.data) {
-        solve_and_gram<T>(ctx, A, Factors{Y}, LU.view(), {});
+        solve_and_gram<T>(ctx, A, Factors{Y}, LU.view(), {}, certificate);
     } else {
         copy<T>(ctx, A, LU.view());
     }
     signed_lu<T>(ctx, LU.view(), signs);
     const double growth = inverse_norm_estimate<T>(ctx, LU.view());
-    state.factor_condition *= growth * growth;
+    state.factor_condition = -1;
     if (!(growth <= limit)) state.refuse(0, Certificate::Growth, -1);
     write_certificate(ctx, certificate, state);
     if (state.refused()) return;
