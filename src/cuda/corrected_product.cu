@@ -5,6 +5,7 @@
 #include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/corrected_product.cuh"
+#include "cuda/kernels/corrected_update.cuh"
 #include "cuda/launch.hpp"
 #include "cuda/sum_parts.hpp"
 
@@ -17,7 +18,7 @@ using corrected::Image;
 /// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, in as many waves as its blocks need. Parts
 /// are written and read at 4 TB/s, in which time of a tile 3.6 MB go by.
 Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
-    constexpr Index fill = 4, most_parts = 16;
+    constexpr Index fill = 4, most_parts = 64;
     constexpr double tile_time_bytes = 3.6e6;
     const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, Index(corrected::p_block));
     Index best = tiles;
@@ -36,6 +37,15 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
     return best;
 }
 
+/// Tiles of the rows of a block of an update: as many waves of blocks as `most_tiles` asks for, and full ones. A block reads W first, which
+/// takes the time of two tiles, and blocks of another stream have to wait for it.
+Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
+    constexpr Index most_tiles = 32;
+    const Index processors = ctx.state().multiprocessors, cols = ceil_div(p, Index(corrected::p_block)),
+                waves = ceil_div(ceil_div(tiles, most_tiles) * cols, processors);
+    return ceil_div(tiles, std::max<Index>(1, waves * processors / cols));
+}
+
 }  // namespace
 
 SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
@@ -43,7 +53,7 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
     const bool transpose = op != Op::None;
     Image X{nullptr, transpose ? A.cols : A.rows, transpose ? A.rows : A.cols};
     X.data = frame.take<__half>(X.elements());
-    const Index threads = X.elements() / 32;
+    const Index threads = X.elements() / 16;
     const auto kernel = transpose
                             ? (unit_lower ? corrected::make_image<true, true> : corrected::make_image<false, true>)
                             : (unit_lower ? corrected::make_image<true, false> : corrected::make_image<false, false>);
@@ -68,6 +78,23 @@ void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<con
         dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
     check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product");
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
+}
+
+bool has_corrected_update(const SplitMatrix& V_transposed) { return V_transposed.n <= corrected::most_update_depth; }
+
+void subtract_corrected(Context<Cuda>& ctx, const SplitMatrix& V_transposed, MatrixView<const float, Cuda> W,
+                        const unsigned* largest, MatrixView<float, Cuda> C) {
+    const Image image{V_transposed.data, V_transposed.n, V_transposed.K};
+    const Index tiles = image.col_blocks(), each = tiles_of_block(ctx, tiles, C.cols);
+    const LaunchShape shape{
+        dim3(static_cast<unsigned>(ceil_div(tiles, each) * ceil_div(C.cols, Index(corrected::p_block)))),
+        dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
+    const cudaError_t error = with_constant<1, 2>(static_cast<int>(image.row_blocks()), [&](auto row_blocks) {
+        const auto kernel = aligned_16(C.data, C.ld) ? corrected::corrected_update<row_blocks, true>
+                                                     : corrected::corrected_update<row_blocks, false>;
+        return launch(kernel, shape, ctx.stream(), image, W, largest, each, C);
+    });
+    check(error, "corrected_update");
 }
 
 }  // namespace quoin::cuda

@@ -317,12 +317,16 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
 
 SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
                                  MatrixView<const float, Cuda> Tf) {
-    const Index k = V.cols, ld = round_up(V.rows, 8);
+    SplitReflectors H{split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
+                      split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf))};
+    if (has_corrected_update(H.V_transposed)) return H;
+    const Index k = V.cols;
     const Runs side(k, k, 8);
-    __half* const V_sides = frame.take<__half>(ld * 3 * k);
-    make_halves<true>(ctx, Form(Arithmetic::Corrected), V, LowSlot::First, nullptr, {nullptr, side, V_sides, side, ld});
-    return {split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
-            split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf)), V_sides, ld};
+    H.ld = round_up(V.rows, 8);
+    H.V_sides = frame.take<__half>(H.ld * 3 * k);
+    make_halves<true>(ctx, Form(Arithmetic::Corrected), V, LowSlot::First, nullptr,
+                      {nullptr, side, H.V_sides, side, H.ld});
+    return H;
 }
 
 void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C) {
@@ -330,7 +334,7 @@ void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<fl
     const Index k = H.T.n, width = columns_at_a_time(3 * k, C.cols);
     const Runs side(k, k, 8);
     Arena::Frame frame(ctx);
-    __half* const TW_sides = frame.take<__half>(3 * k * width);
+    __half* const TW_sides = H.V_sides ? frame.take<__half>(3 * k * width) : nullptr;
     const auto W_all = frame.matrix<float>(k, width), TW_all = frame.matrix<float>(k, width);
     for (Index j = 0; j < C.cols; j += width) {
         const Range cols{0, std::min(width, C.cols - j)};
@@ -340,6 +344,10 @@ void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<fl
         multiply_corrected(ctx, H.T, W, TW);
         Arena::Frame inner(ctx);
         const unsigned* const largest = find_largest(ctx, inner, TW);
+        if (!H.V_sides) {
+            subtract_corrected(ctx, H.V_transposed, TW, largest, C_j);
+            continue;
+        }
         make_halves(ctx, form, TW, LowSlot::Second, largest, {TW_sides, side});
         subtract_sides(ctx, form, form.slots, side, H.V_sides, H.ld, TW_sides,
                        Scalars(ctx, inner, nullptr, largest, -1), C_j);

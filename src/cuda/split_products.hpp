@@ -33,11 +33,12 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
 bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, MatrixView<const float, Cuda> Q,
                        MatrixView<float, Cuda> W, MatrixView<float, Cuda> S);
 
-/// H = I − V T Vᵀ, or its transpose, V's unit triangle implied, as products by halves take it. In a frame's memory, 10 bytes an entry of V.
+/// H = I − V T Vᵀ, or its transpose, V's unit triangle implied, as products by halves take it. In a frame's memory, 4 bytes an entry of V,
+/// and 6 more where V has more than 256 columns.
 struct SplitReflectors {
     SplitMatrix V_transposed, T;
-    const __half* V_sides;
-    Index ld;  ///< of V_sides
+    __half* V_sides = nullptr;  ///< as C − V W over cuBLAS takes them, where no kernel has it
+    Index ld = 0;               ///< of V_sides
 };
 /// V.cols is a multiple of 8.
 SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,

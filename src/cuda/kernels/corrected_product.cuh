@@ -32,38 +32,44 @@ struct Image {
     Index n, K;
     __host__ __device__ Index row_blocks() const { return (n + tile_rows - 1) / tile_rows; }
     __host__ __device__ Index col_blocks() const { return (K + tile_cols - 1) / tile_cols; }
+    __device__ __half* tile_of(Index row_block, Index col_block) const {
+        return data + 2 * tile * (row_block * col_blocks() + col_block);
+    }
     __host__ __device__ Index elements() const { return 2 * tile * row_blocks() * col_blocks(); }
 };
 
 /// The image of X = s op(A). Of 16 columns of X lane q of a quad multiplies four: 4q, …, 4q + 3 lie where operands have 2q, 2q + 1, 2q + 8, 2q + 9.
+/// A thread makes 8 neighbours of the image, 16 bytes of hi and of lo; two threads write a sector of 32 bytes.
 template <bool unit_lower, bool transpose>
 __global__ void __launch_bounds__(element_threads)
     make_image(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
     const float scale = scalbnf(1.0f, exponent_of_scale(largest));
-    const Index groups = 4 * image.col_blocks(), padded = tile_rows * image.row_blocks();
-    const Index total = padded * groups;
+    const Index groups = 8 * image.col_blocks(), padded = tile_rows * image.row_blocks(), total = padded * groups;
+    const bool pairs = transpose && reinterpret_cast<std::uintptr_t>(A.data) % sizeof(float2) == 0 && A.ld % 2 == 0;
     for (Index x = Index(blockIdx.x) * element_threads + threadIdx.x; x < total;
          x += Index(gridDim.x) * element_threads) {
-        // a warp reads a column of A, 16 neighbours or one entry a thread
+        // a warp reads a column of A
         const Index row = transpose ? x / groups : x % padded, group = transpose ? x % groups : x / padded;
-        const Index K = 16 * group;
-        alignas(16) __half hi[16], lo[16];
+        const Index first = group / 2 * 16 + group % 2 * 2;
+        const bool whole = pairs && first + 14 <= A.rows && row < A.cols && !(unit_lower && first <= row);
+        unsigned hi[4], lo[4];
 #pragma unroll
-        for (int c = 0; c < 16; ++c) {
-            const float value = transpose ? entry_of<unit_lower>(A, K + c, row) : entry_of<unit_lower>(A, row, K + c);
-            const Split<__half, 3> split(value * scale);
-            const int at = c % 4 / 2 * 8 + c / 4 * 2 + c % 2;
-            hi[at] = split.hi;
-            lo[at] = split.lo;
+        for (int q = 0; q < 4; ++q) {
+            const Index K = first + 4 * q;
+            float2 pair;
+            if (whole) {
+                pair = *reinterpret_cast<const float2*>(A.data + K + row * A.ld);
+            } else if constexpr (transpose) {
+                pair = {entry_of<unit_lower>(A, K, row), entry_of<unit_lower>(A, K + 1, row)};
+            } else {
+                pair = {entry_of<unit_lower>(A, row, K), entry_of<unit_lower>(A, row, K + 1)};
+            }
+            split_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
         }
-        __half* const to = image.data + 2 * tile * (row / tile_rows * image.col_blocks() + group / steps);
-        const int r = static_cast<int>(row % tile_rows), g = static_cast<int>(group % steps);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int at = place_of_group(r, 2 * g + half);
-            *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(hi + 8 * half);
-            *reinterpret_cast<uint4*>(to + tile + at) = *reinterpret_cast<const uint4*>(lo + 8 * half);
-        }
+        __half* const to = image.tile_of(row / tile_rows, group / 8) +
+                           place_of_group(static_cast<int>(row % tile_rows), static_cast<int>(group % 8));
+        *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
+        *reinterpret_cast<uint4*>(to + tile) = {lo[0], lo[1], lo[2], lo[3]};
     }
 }
 
@@ -89,15 +95,32 @@ __device__ __forceinline__ void load_column(const float* column, int left, float
     }
 }
 
-/// The tiles of X from `from` on.
-__device__ __forceinline__ void copy_tiles(Shared& s, const __half* from, int count) {
+/// By one warpgroup: tile i of `count` at `tile_at(i)`.
+template <class TileAt>
+__device__ __forceinline__ void copy_tiles(Shared& s, int count, TileAt tile_at) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x != 0) return;
     for (int i = 0; i < count; ++i) {
         const int stage = i % stages, round = i / stages;
         if (round > 0) s.empty[stage].receive(round - 1);
         s.full[stage].expect(tile_bytes);
-        s.full[stage].copy(s.tiles[stage], from + Index(i) * 2 * tile, tile_bytes);
+        s.full[stage].copy(s.tiles[stage], tile_at(i), tile_bytes);
     }
+}
+
+/// The block's shared memory, with its mailboxes open.
+__device__ __forceinline__ Shared& open_shared() {
+    extern __shared__ char memory[];
+    auto& s = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) /
+                                         tile_alignment * tile_alignment);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < stages; ++i) {
+            s.full[i].open();
+            s.empty[i].open(2);
+        }
+    }
+    __syncthreads();
+    return s;
 }
 
 /// C := X B, |b_ij| <= 2√2. `largest`: by which X was scaled (exponent_of_scale). With several parts each block
@@ -107,21 +130,11 @@ template <bool aligned>
 __global__ void __launch_bounds__(threads, 1)
     corrected_product(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
                       MatrixView<float, Cuda> C) {
-    extern __shared__ char memory[];
-    auto& s = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) /
-                                         tile_alignment * tile_alignment);
+    Shared& s = open_shared();
     const Index row_blocks = X.row_blocks(), row_block = blockIdx.x % row_blocks, first = blockIdx.z * tiles_each;
     const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < stages; ++i) {
-            s.full[i].open();
-            s.empty[i].open(2);
-        }
-    }
-    __syncthreads();
     if (threadIdx.x < warpgroup) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-        return copy_tiles(s, X.data + 2 * tile * (row_block * X.col_blocks() + first), count);
+        return copy_tiles(s, count, [&](int i) { return X.tile_of(row_block, first + i); });
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     const int lane = threadIdx.x % 32, q = lane % 4, warp = threadIdx.x / 32 - warpgroup / 32;
