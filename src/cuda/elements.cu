@@ -175,10 +175,18 @@ __global__ void __launch_bounds__(scan_threads)
         if (e == 0) continue;
         const T power = scalbn(T(1), e);
         const bool is_number = scalbn(power, -e) == T(1);
-#pragma unroll 4
-        for (Index i = Index(blockIdx.x) * scan_threads + threadIdx.x; i < end; i += Index(gridDim.x) * scan_threads) {
-            const T a = A.data[i + j * A.ld];
-            A.data[i + j * A.ld] = is_number ? a * power : scalbn(a, e);
+        constexpr int batch = 8;
+        const Index step = Index(gridDim.x) * scan_threads;
+        T* const column = A.data + j * A.ld;
+        for (Index first = Index(blockIdx.x) * scan_threads + threadIdx.x; first < end; first += batch * step) {
+            // reads before writes, which might be of the same entries as far as the compiler knows
+            T a[batch];
+#pragma unroll
+            for (int x = 0; x < batch; ++x) a[x] = first + x * step < end ? column[first + x * step] : T(0);
+#pragma unroll
+            for (int x = 0; x < batch; ++x) {
+                if (first + x * step < end) column[first + x * step] = is_number ? a[x] * power : scalbn(a[x], e);
+            }
         }
     }
 }

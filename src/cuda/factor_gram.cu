@@ -1,10 +1,10 @@
 // Cholesky's factorization of a Gram matrix, if it meets what is demanded: up to 192 columns by kernels/factor_gram.cuh, beyond by
 // cuSOLVER's potrf between
 //
-//   inspect_upper   one block; thread t adds the entries t, t + 1024, … of the upper triangle, and the block its threads'
-//                   sums in a fixed tree. n² reads; bound by latency up to n ~ 500.
+//   inspect_upper   one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads' sums in a fixed
+//                   tree. n²/2 reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
-//   decide          one thread; what inspect_upper and find_pivot found, against the demands.
+//   decide          one warp; what inspect_upper and find_pivot found, against the demands.
 
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
@@ -44,12 +44,12 @@ __global__ void __launch_bounds__(block_threads)
     if (threadIdx.x == 0) first = static_cast<int>(G.cols);
     __syncthreads();
     double sum = 0, trace = 0;
-    for (Index at = threadIdx.x; at < G.rows * G.cols; at += block_threads) {
-        const Index i = at % G.rows, j = at / G.rows;
-        const double g = G.data[i + j * G.ld];
-        if (i < j) sum += 2 * g * g;
-        if (i == j) {
-            sum += (1 - g) * (1 - g);
+    for (Index j = threadIdx.x / 32; j < G.cols; j += block_threads / 32) {
+#pragma unroll 8
+        for (Index i = threadIdx.x % 32; i <= j; i += 32) {
+            const double g = G.data[i + j * G.ld];
+            sum += i < j ? 2 * g * g : (1 - g) * (1 - g);
+            if (i < j) continue;
             trace += g;
             if (!(g > low && g < high)) atomicMin(&first, static_cast<int>(j));
         }
@@ -74,10 +74,14 @@ __global__ void __launch_bounds__(block_threads)
     if (threadIdx.x == 0) found->failed = first < n ? first : -1;
 }
 
-/// The certificate on what was found; sums: of the columns of |RD| and then of |(RD)⁻¹|'s squares, where κ is asked for.
-__global__ void decide(const Inspection* found, GramDemands demands, int n, const double* squares,
-                       Certificate* certificate) {
-    if (demands.step > 0 && certificate->refused()) return;
+/// The certificate on what was found; squares: of the columns of (RD)⁻¹, where κ is asked for.
+__global__ void __launch_bounds__(32)
+    decide(const Inspection* found, GramDemands demands, int n, const double* squares, Certificate* certificate) {
+    // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
+    double square = 0;
+    for (int j = threadIdx.x; j < n && demands.asks_condition(); j += 32) square += squares[j];
+    square = warp_sum(square);
+    if (threadIdx.x > 0 || (demands.step > 0 && certificate->refused())) return;
     if (demands.step == 0) *certificate = {};
     certificate->departure = found->departure;
     certificate->factor_condition = condition_by_departure(demands, n, found->departure);
@@ -87,9 +91,6 @@ __global__ void decide(const Inspection* found, GramDemands demands, int n, cons
         return certificate->refuse(demands.step, Certificate::Departure, -1);
     if (found->failed >= 0) return certificate->refuse(demands.step, Certificate::Pivot, found->failed);
     if (!demands.asks_condition()) return;
-    // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
-    double square = 0;
-    for (int j = 0; j < n; ++j) square += squares[j];
     certificate->condition = certificate->factor_condition = sqrt(n * square);
     if (!(certificate->condition < demands.most_condition))
         certificate->refuse(demands.step, Certificate::Condition, -1);
@@ -130,7 +131,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
             <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
         check_launch("column_sums");
     }
-    decide<<<1, 1, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
+    decide<<<1, 32, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
     check_launch("decide");
 }
 

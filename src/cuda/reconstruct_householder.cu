@@ -9,7 +9,6 @@
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"
 #include "cuda/kernels/reconstruct_top.cuh"
-#include "cuda/tuning.hpp"
 #include "primitives/generic/reconstruct_top.hpp"
 
 namespace quoin {
@@ -134,8 +133,7 @@ void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, 
                      CertificateView<D> certificate) {
     const Index n = A.cols;
     if (n == 0) return;
-    if (n > Tuning<Cuda>::most_top_cols)
-        return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
+    if (n > top_max_cols) return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
     QUOIN_CUDA_CHECK(

@@ -1,5 +1,5 @@
 // Products and solves with triangles: cuBLAS's trsm and trmm, GEMM with a copy that has the triangle's zeros, and
-// kernels/multiply_upper.cuh up to 192 columns.
+// kernels/multiply_upper.cuh up to 256 columns.
 
 #include "cuda/blas.hpp"
 #include "cuda/device.hpp"

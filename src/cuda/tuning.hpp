@@ -32,6 +32,9 @@ struct Tuning<Cuda> : CommonTuning {
     ///    128     8.67              24.8    77.4     5.75            16.4     4.18
     ///    256     9.41              24.7    70.8     6.12            15.4     4.44
     ///    512                       28.3    76.3     6.78            17.3     4.93
+    /// f32, corrected, H200, 128 and 256 columns: 200 000×1024 7.14 and 8.39, ×2048 20.2 and 21.0; 100 000×3000 22.4 and 22.2; 65 536×1024 3.77
+    /// and 4.32, ×4096 26.2 and 25.1; 50 000×1000 3.37 and 4.07; 20 000×2000 5.09 and 5.74, ×5000 17.9 and 17.2; 1 000 000×512 11.4 and
+    /// 11.2, ×2048 95.7 and 80.4.
     static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
         if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
@@ -39,6 +42,8 @@ struct Tuning<Cuda> : CommonTuning {
         const bool corrected = arithmetic == Arithmetic::Corrected;
         if (element_bytes == 8 && !extends_t && k >= 15000) return 1024;
         if (k >= (corrected ? 12000 : extends_t ? 11000 : element_bytes == 8 ? 9000 : 24000)) return 512;
+        if (corrected && !extends_t)
+            return k > 3000 || (k >= 512 && most_top_cols(m, element_bytes) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
     /// Columns of the widest matrix that strips factor faster in one launch (batch_strips.cu) than panel by panel; wider ones do up to
@@ -69,10 +74,14 @@ struct Tuning<Cuda> : CommonTuning {
     ///   65 536                      3.27 / 3.40    6.06 / 5.58                  18.4 / 13.0
     ///   200 000       4.25 / 4.51                  13.9 / 11.2                  45.5 / 28.7    (100 000 rows) 51.0 / 29.5
     ///   1 000 000     15.8 / 17.7                  57.8 / 46.8                  206 / 127                     ~ / 379
-    /// The halves of a panel of 256 columns take 2.6 KB a row.
+    /// Since C − V W of up to 256 columns of V has a kernel, H200, native and corrected, in the faster of panels of 128 and of 256 columns:
+    /// 1 000 000×320 5.83 / 6.70, ×512 13.2 / 11.2; 400 000×400 5.17 / 4.36; 200 000×512 3.76 / 3.01; 65 536×512 1.92 / 1.67;
+    /// 50 000×700 2.67 / 2.25; 30 000×1000 3.39 / 3.29; 20 000×1000 2.57 / 2.80, ×1500 5.08 / 4.23.
+    /// The halves of a panel of 256 columns take 1 KB a row.
     static bool corrected_pays(Index m, Index n) {
-        if (m > (Index(1) << 21)) return n >= 4096;
-        return (m >= 4096 && n >= 4096) || (m >= 6000 && n >= (m >= 65536 ? 800 : m >= 24000 ? 1500 : 2000));
+        if (m > (Index(1) << 22)) return n >= 4096;
+        if (m <= most_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
+        return n >= (m >= 65536 ? 400 : m >= 40000 ? 700 : m >= 24000 ? 1000 : 1500);
     }
     /// The same of the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
@@ -182,8 +191,8 @@ struct Tuning<Cuda> : CommonTuning {
     /// 1531×3 203 / 50, 2263×24 166 / 73; 59 943×21 175 / 135; 5 870 407×124 13 900 / 13 980. The thin Q and R of 1148×32 61 / 70.
     static constexpr Index most_rows_as_reflectors = 4096;
     static constexpr Index stream_tree_cols = most_tree_cols;
-    /// Columns of a panel that is reconstructed at once, by one kernel without waiting; wider ones go by halves.
-    static constexpr Index most_top_cols = 128;
+    /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does it without waiting.
+    static Index most_top_cols(Index m, Index element_bytes) { return one_panel(m, 256, element_bytes) ? 256 : 128; }
     /// Gram-Schmidt: columns of a panel. Those of CholeskyQR2 are the widest without a power of two below that its kernels take
     /// whole (192), those of modified Gram-Schmidt wide enough for products of matrices, of which there are (n/nb)²/2.
     static Index gram_schmidt_width(Method method) { return method == Method::ModifiedGramSchmidt ? 256 : 128; }
@@ -208,12 +217,12 @@ struct Tuning<Cuda> : CommonTuning {
     ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
     /// Since strips of one launch take the columns, f32: 1024×32 71 / 58, 4096×32 73 / 66, 8000×32 68 / 63, 10 141×21 76 / 87;
     /// 4096×64 86 / 81, 8000×64 91 / 94, 8928×38 85 / 113, 9369×56 88 / 132; 8000×128 173 / 140, 10 520×128 183 / 199.
-    /// Beyond 192 columns, f32, H200, ms: 1 000 000×256 3.86 / 4.75, ×224 3.21 / 3.34, ×200 3.40 / 3.38; 800 000×256 3.35 / 4.00, ×200 2.88 /
-    /// 2.77; 200 000×256 3.01 / 1.32.
+    /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95; 200 000×224 1.21 / 0.98,
+    /// 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
     static bool one_panel(Index m, Index n, Index element_bytes) {
         if (n < 16) return m >= 16384;
-        if (n > tall_cols) return m >= 750000 && n >= 224 && n <= tall_cols_f32 && element_bytes == 4;
-        return m > 8192 && n <= (m >= 65536 ? tall_cols : most_top_cols);
+        if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
+        return m > 8192 && n <= (m >= 65536 ? tall_cols : 128);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:

@@ -97,7 +97,7 @@ struct Tuning<Host> : CommonTuning {
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = 1024;
     /// Columns of a panel that is reconstructed at once.
-    static constexpr Index most_top_cols = std::numeric_limits<Index>::max();
+    static constexpr Index most_top_cols(Index, Index) { return std::numeric_limits<Index>::max(); }
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt 1024x1024
     /// 2048x2048` prints the table), mgs / cgs:
     ///                  32          48          64          96         128         192

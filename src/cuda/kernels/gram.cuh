@@ -4,7 +4,7 @@
 // and of a tall A and B (m×n and m×p): part_b = Σ A_sᵀB_s, all of it.
 //
 //         n                       A goes through shared memory in slabs of 32 rows, block b taking slabs b, b + grid, …,
-//      ┌──────┐ 32  slab 0        three deep (cp.async). The 12 warps share the accumulators, all in registers: the
+//      ┌──────┐ 32  slab 0        three deep (cp.async). 8 or 12 warps share the accumulators, all in registers: the
 //   A  ├──────┤     slab 1        units of gram_parts.cuh (32×8, strip by strip) are dealt out consecutively, `units`
 //      ├──────┤      …            to a warp, so that a warp re-reads its 32 columns of the left operand only where a
 //      └──────┘                   strip ends. B stands in a slab to the right of A's columns; what registers do not
@@ -19,6 +19,7 @@
 // from n ≈ 50 (f32: 25) on; 1 000 000×192 on an H100: 0.90 ms in f32 and f64, 48 TFLOP/s of the 64 those products reach.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/copy_async.cuh"
@@ -27,7 +28,16 @@
 
 namespace quoin::cuda {
 
-constexpr int gram_rows = 32, gram_ld = gram_rows + 4, gram_warps = 12, gram_stages = 3, gram_height = 32;
+constexpr int gram_rows = 32, gram_ld = gram_rows + 4, gram_stages = 3, gram_height = 32;
+/// Warps of a block, as many for each of four schedulers, of which registers hold up to 7 units each. n = 128 has 40 units: five for
+/// each of two warps, or four for each of three. f32, widened on its way, needs the third warp more.
+constexpr int gram_warps = 12, few_gram_warps = 8, most_units_of_warp = 7;
+template <class T>
+constexpr bool takes_few_warps(int units) {
+    const int few = ceil_div(units, few_gram_warps), many = ceil_div(units, gram_warps);
+    constexpr int cost = std::is_same_v<T, float> ? 5 : 4;
+    return few <= most_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
+}
 
 /// A (m×n), and B (m×p) of which block (x, y) multiplies the `width` columns, a multiple of 8, from y · width on; without B, A
 /// by itself.
@@ -42,30 +52,30 @@ struct GramOperands {
 };
 
 /// Rows [row, row + 32) of A into a stage, `bytes` at a time.
-template <int bytes, class T>
+template <int warps, int bytes, class T>
 __device__ __forceinline__ void load_slab(T* stage, const T* A, Index m, int n, Index lda, Index row) {
     constexpr int width = bytes / int(sizeof(T)), pieces = gram_rows / width;
-    for (int p = threadIdx.x; p < n * pieces; p += gram_warps * 32) {
+    for (int p = threadIdx.x; p < n * pieces; p += warps * 32) {
         const int j = p / pieces, i = p % pieces * width;
         copy_async<bytes>(stage + j * gram_ld + i, A + row + i + j * lda, m - (row + i));
     }
 }
-template <class T>
+template <int warps, class T>
 __device__ __forceinline__ void load_slab(bool aligned, T* stage, const T* A, Index m, int n, Index lda, Index row) {
     if (aligned)
-        load_slab<16>(stage, A, m, n, lda, row);
+        load_slab<warps, 16>(stage, A, m, n, lda, row);
     else
-        load_slab<sizeof(T)>(stage, A, m, n, lda, row);
+        load_slab<warps, sizeof(T)>(stage, A, m, n, lda, row);
 }
 
 /// Columns [first, end) of a stage := 0.
-template <class T>
+template <int warps, class T>
 __device__ __forceinline__ void clear_columns(T* stage, int first, int end) {
-    for (int e = first * gram_ld + threadIdx.x; e < end * gram_ld; e += gram_warps * 32) stage[e] = T(0);
+    for (int e = first * gram_ld + threadIdx.x; e < end * gram_ld; e += warps * 32) stage[e] = T(0);
 }
 
-template <class T, int units, bool cross>
-__global__ void __launch_bounds__(gram_warps * 32, 1)
+template <class T, int units, int warps, bool cross>
+__global__ void __launch_bounds__(warps * 32, 1)
     gram_kernel(Index m, GramOperands<T> of, double* parts, bool accumulate) {
     extern __shared__ __align__(16) unsigned char shared[];
     T* const stages = reinterpret_cast<T*>(shared);
@@ -84,18 +94,18 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
     const auto load = [&](Index slab, int stage) {
         if (slab < slabs) {
             T* const to = stages + stage * stage_size;
-            load_slab(aligned_a, to, of.A, m, of.n, of.lda, slab * gram_rows);
+            load_slab<warps>(aligned_a, to, of.A, m, of.n, of.lda, slab * gram_rows);
             if constexpr (cross) {
-                load_slab(aligned_b, to + strip_cols_of_a * gram_ld, B, m, cols_of_b, of.ldb, slab * gram_rows);
+                load_slab<warps>(aligned_b, to + strip_cols_of_a * gram_ld, B, m, cols_of_b, of.ldb, slab * gram_rows);
             }
         }
         commit_copies();
     };
 
     for (int stage = 0; stage < gram_stages; ++stage) {
-        clear_columns(stages + stage * stage_size, of.n, strip_cols_of_a);
+        clear_columns<warps>(stages + stage * stage_size, of.n, strip_cols_of_a);
         if constexpr (cross) {
-            clear_columns(stages + stage * stage_size, strip_cols_of_a + cols_of_b, strip_cols_of_a + of.width);
+            clear_columns<warps>(stages + stage * stage_size, strip_cols_of_a + cols_of_b, strip_cols_of_a + of.width);
         }
     }
     for (int stage = 0; stage < gram_stages - 1; ++stage) load(blockIdx.x + Index(stage) * gridDim.x, stage);
@@ -103,7 +113,7 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
     // the warp's first unit (s0, c0) and how many it has; a warp that has none works on (0, first of strip 0), in vain
     const int count = cross ? first_right / 4 * (of.width / 8) : unit_count(col_tiles, gram_height);
     const auto first_of_strip = [&](int s) { return cross ? first_right : 4 * s; };
-    const int first = ((cross ? 0 : blockIdx.y * gram_warps) + warp) * units, mine = max(0, min(units, count - first));
+    const int first = ((cross ? 0 : blockIdx.y * warps) + warp) * units, mine = max(0, min(units, count - first));
     int s0 = 0, c0 = mine > 0 ? first : 0;
     for (int in_strip = col_tiles - first_right; in_strip > 0 && c0 >= in_strip; in_strip -= cross ? 0 : 4) {
         c0 -= in_strip;
@@ -171,16 +181,16 @@ __global__ void __launch_bounds__(gram_warps * 32, 1)
 }
 
 /// Units that a block's registers hold.
-constexpr int most_gram_units = 7 * gram_warps;
+constexpr int most_gram_units = most_units_of_warp * gram_warps;
 
-template <class T, bool cross>
+template <class T, int warps, bool cross>
 cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols, double* parts,
                         bool accumulate, cudaStream_t stream) {
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
-    return with_constant<1, 7>(ceil_div(unit_count, gram_warps * (cross ? 1 : int(grid.y))), [&](auto count) {
+    return with_constant<1, most_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
         constexpr int units = count < least ? least : count;
-        return launch(gram_kernel<T, units, cross>, {grid, gram_warps * 32, bytes}, stream, m, of, parts, accumulate);
+        return launch(gram_kernel<T, units, warps, cross>, {grid, warps * 32, bytes}, stream, m, of, parts, accumulate);
     });
 }
 
@@ -200,8 +210,11 @@ struct GramGrid {
 template <class T>
 cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, const GramGrid& grid, bool accumulate,
                  cudaStream_t stream) {
-    return launch_gram<T, false>(m, {A, lda, n}, grid.units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32,
-                                 parts, accumulate, stream);
+    const int units = ceil_div(grid.units, grid.groups);
+    const auto launch =
+        takes_few_warps<T>(units) ? launch_gram<T, few_gram_warps, false> : launch_gram<T, gram_warps, false>;
+    return launch(m, {A, lda, n}, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts, accumulate,
+                  stream);
 }
 
 /// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the slabs.
@@ -223,9 +236,9 @@ struct CrossGrid {
 /// The parts of AᵀB, of f32: group after group, each `blocks` parts.
 inline cudaError_t gram_of_two(Index m, int n, const float* A, Index lda, int p, const float* B, Index ldb,
                                const CrossGrid& grid, double* parts, cudaStream_t stream) {
-    return launch_gram<float, true>(m, {A, lda, n, B, ldb, p, grid.width}, grid.strips * (grid.width / 8),
-                                    dim3(grid.blocks, grid.groups), grid.strips * gram_height + grid.width, parts,
-                                    false, stream);
+    return launch_gram<float, gram_warps, true>(m, {A, lda, n, B, ldb, p, grid.width}, grid.strips * (grid.width / 8),
+                                                dim3(grid.blocks, grid.groups), grid.strips * gram_height + grid.width,
+                                                parts, false, stream);
 }
 
 }  // namespace quoin::cuda

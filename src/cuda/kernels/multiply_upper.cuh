@@ -1,6 +1,6 @@
 #pragma once
 
-// P := S R for upper triangular S and R (n×n, n <= 192), zeros below; without S, P := R. P may be R.
+// P := S R for upper triangular S and R (n×n, n <= 256), zeros below; without S, P := R. P may be R.
 //
 // A block owns 4 columns, which it copies into shared memory first. Thread (i, h) owns row i and the terms l ≡ h (mod groups)
 // of P(i, c) = Σ_l S(i, l) R(l, c), i <= l <= c, for all four; the sums of an entry are added in order of h. Products and
@@ -14,7 +14,7 @@
 
 namespace quoin::cuda {
 
-constexpr int product_cols = 4, product_rows = 192;
+constexpr int product_cols = 4, product_rows = 256;
 
 template <int rows, int groups, class T, class P>
 __global__ void __launch_bounds__(rows* groups)
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(rows* groups)
     }
 }
 
-/// 0 < n <= 192; S and certificate may be null. Does not wait.
+/// 0 < n <= 256; S and certificate may be null. Does not wait.
 template <class T, class P>
 cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp,
                            const Certificate* certificate, cudaStream_t stream) {
@@ -63,6 +63,8 @@ cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, 
         launch.template operator()<64, 8>();
     } else if (n <= 128) {
         launch.template operator()<128, 8>();
+    } else if (n <= 192) {
+        launch.template operator()<192, 4>();
     } else {
         launch.template operator()<product_rows, 4>();
     }
