@@ -40,7 +40,7 @@ public:
 
 private:
     double run() {
-        Matrix<T, Cuda> work(ctx_, plan_.rows, plan_.cols);
+        auto work = Matrix<T, Cuda>::aligned(ctx_, plan_.rows, plan_.cols);
         A_({0, plan_.cols}, work.view());
         return bench::seconds_of(ctx_, [&] {
             QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan_);

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "quoin/matrix.hpp"
+#include "quoin/cuda.hpp"
 
 namespace quoin {
 
@@ -20,15 +20,16 @@ __device__ inline double noise(Index at) {
 }
 
 template <class T>
-__global__ void noise_kernel(Index first, Index count, T* A) {
+__global__ void noise_kernel(Index first, MatrixView<T, Cuda> A) {
+    const Index count = A.rows * A.cols;
     for (Index e = blockIdx.x * Index(blockDim.x) + threadIdx.x; e < count; e += Index(gridDim.x) * blockDim.x) {
-        A[e] = static_cast<T>(noise(first + e));
+        A.data[A.ld == A.rows ? e : e % A.rows + e / A.rows * A.ld] = static_cast<T>(noise(first + e));
     }
 }
-/// Entries `first`, `first` + 1, … of the noise.
+/// Entries `first`, `first` + 1, … of the noise, column by column.
 template <class T>
-void fill_with_noise(Index first, Index count, T* A, cudaStream_t stream) {
-    noise_kernel<<<2048, 256, 0, stream>>>(first, count, A);
+void fill_with_noise(Index first, MatrixView<T, Cuda> A, cudaStream_t stream) {
+    noise_kernel<<<2048, 256, 0, stream>>>(first, A);
 }
 
 }  // namespace quoin

@@ -8,7 +8,7 @@ namespace quoin::bench {
 template <class T>
 ColumnSource<T> normal_columns(Context<Cuda>& ctx) {
     return [&ctx](Range cols, MatrixView<T, Cuda> block) {
-        fill_with_noise(cols.begin * block.rows, block.rows * block.cols, block.data, ctx.stream());
+        fill_with_noise(cols.begin * block.rows, block, ctx.stream());
         cuda::check_launch("fill_with_noise");
     };
 }

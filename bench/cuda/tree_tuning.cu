@@ -47,7 +47,7 @@ public:
     template <class T>
     void measure(Index m, Index n, const Shape& shape) {
         Matrix<T, Cuda> A(ctx_, m, n), W(ctx_, m, n);
-        fill_with_noise(0, m * n, A.data(), ctx_.stream());
+        fill_with_noise(0, A.view(), ctx_.stream());
         std::vector<PanelTree> trees;
         Index t_cols = 0;
         for (Index first = 0; first < n; first += shape.panel_width) {

@@ -67,7 +67,9 @@ MatrixView<const T> on_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Mat
 }
 template <class T>
 Matrix<T, Cuda> to_device(Context<Cuda>& ctx, Matrix<T>&& A) {
-    return copy_to_device<T>(ctx, std::as_const(A).view());
+    auto on_gpu = Matrix<T, Cuda>::aligned(ctx, A.rows(), A.cols());
+    copy_to_device<T>(ctx, std::as_const(A).view(), on_gpu.view());
+    return on_gpu;
 }
 template <class T, class Work>
 void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&& work) {

@@ -101,7 +101,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// A matrix that owns device memory: column-major, ld = max(1, rows), uninitialised until written. Movable, not copyable.
+/// A matrix that owns device memory: column-major, ld = max(1, rows) unless it is aligned, uninitialised until written. Movable, not
+/// copyable.
 ///
 /// Its memory is allocated and freed in the order of the context's stream: work on it that was enqueued elsewhere must be
 /// finished before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory, whose message
@@ -110,19 +111,20 @@ template <class T>
 class Matrix<T, Cuda> {
 public:
     Matrix() = default;
-    Matrix(const Context<Cuda>& ctx, Index rows, Index cols)
-        : queue_(ctx.queue()),
-          data_(static_cast<T*>(detail::allocate_device(*queue_, detail::checked_bytes(rows, cols, sizeof(T))))),
-          rows_(rows),
-          cols_(cols) {}
-    /// A matrix in memory that the caller owns and keeps alive; A.ld must be max(1, A.rows). `qr` of a matrix
-    /// that is moved into it then computes in that memory.
+    Matrix(const Context<Cuda>& ctx, Index rows, Index cols) : Matrix(ctx, rows, cols, rows) {}
+    /// Columns of 4 KiB and more start at multiples of 128 bytes. A factorization in such memory takes the same time for every number of
+    /// rows; otherwise up to 1.6 times as long where a column has no multiple of 16 bytes.
+    static Matrix aligned(const Context<Cuda>& ctx, Index rows, Index cols) {
+        constexpr Index line = 128 / sizeof(T), least = 4096 / sizeof(T);
+        return Matrix(ctx, rows, cols, rows < least ? rows : (rows + line - 1) / line * line);
+    }
+    /// A matrix in memory that the caller owns and keeps alive. `qr` of a matrix that is moved into it then computes in that memory.
     static Matrix over(MatrixView<T, Cuda> A) {
-        if (A.ld != std::max<Index>(1, A.rows)) throw InvalidArgument("Matrix::over: ld must be max(1, rows)");
         Matrix borrowed;
         borrowed.data_ = A.data;
         borrowed.rows_ = A.rows;
         borrowed.cols_ = A.cols;
+        borrowed.ld_ = A.ld;
         return borrowed;
     }
     Matrix(Matrix&& other) noexcept { swap(other); }
@@ -138,23 +140,31 @@ public:
 
     Index rows() const { return rows_; }
     Index cols() const { return cols_; }
-    Index ld() const { return std::max<Index>(1, rows_); }
+    Index ld() const { return ld_; }
     T* data() { return data_; }
     const T* data() const { return data_; }
     MatrixView<T, Cuda> view() { return {data_, rows_, cols_, ld()}; }
     MatrixView<const T, Cuda> view() const { return {data_, rows_, cols_, ld()}; }
 
 private:
+    Matrix(const Context<Cuda>& ctx, Index rows, Index cols, Index ld)
+        : queue_(ctx.queue()),
+          data_(static_cast<T*>(detail::allocate_device(*queue_, detail::checked_bytes(ld, cols, sizeof(T))))),
+          rows_(rows),
+          cols_(cols),
+          ld_(std::max<Index>(1, ld)) {}
     void swap(Matrix& other) noexcept {
         std::swap(queue_, other.queue_);
         std::swap(data_, other.data_);
         std::swap(rows_, other.rows_);
         std::swap(cols_, other.cols_);
+        std::swap(ld_, other.ld_);
     }
     std::shared_ptr<detail::DeviceQueue> queue_;  // null: the caller owns the memory
     T* data_ = nullptr;
     Index rows_ = 0;
     Index cols_ = 0;
+    Index ld_ = 1;
 };
 
 /// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.

@@ -95,6 +95,8 @@ public:
         : data_(static_cast<T*>(detail::allocate_host(detail::checked_bytes(rows, cols, sizeof(T))))),
           rows_(rows),
           cols_(cols) {}
+    /// The same; on a GPU its columns may be further apart than their length (cuda.hpp).
+    static Matrix aligned(const Context<Host>&, Index rows, Index cols) { return Matrix(rows, cols); }
     Matrix(Matrix&& other) noexcept { swap(other); }
     Matrix& operator=(Matrix&& other) noexcept {
         swap(other);

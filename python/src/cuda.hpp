@@ -179,9 +179,10 @@ public:
     BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols,
                 Index given_rows)
         : batch_(batch), count_(count), rows_(rows), cols_(cols), memory_(call, shape(), given_rows < rows) {}
-    /// Memory for an m x n matrix that becomes the result, if it fits; otherwise a matrix without any.
+    /// Memory for an m x n matrix that becomes the result, if it fits and work in it takes no longer; otherwise a matrix without any.
     Matrix<T, Cuda> work(Index m, Index n) {
-        return m == rows_ && n == cols_ ? Matrix<T, Cuda>::over(memory_.matrix(0, rows_, cols_)) : Matrix<T, Cuda>();
+        const bool serves = m == rows_ && n == cols_ && m * sizeof(T) % 16 == 0;
+        return serves ? Matrix<T, Cuda>::over(memory_.matrix(0, rows_, cols_)) : Matrix<T, Cuda>();
     }
     BatchView<T, Cuda> all(Index rows) {
         return {memory_.matrix(0, rows_, cols_).data, rows, cols_, std::max<Index>(1, rows_), rows_ * cols_, count_};

@@ -18,7 +18,7 @@ template <class T>
 QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
                           Matrix<T, Cuda>&& memory = {}) {
     if (A.column_major() && (options.q == QForm::None || !memory.data())) return qr<T, Cuda>(ctx, A.view(), options);
-    if (!memory.data()) memory = Matrix<T, Cuda>(ctx, A.rows, A.cols);
+    if (!memory.data()) memory = Matrix<T, Cuda>::aligned(ctx, A.rows, A.cols);
     load<T>(ctx, A, memory.view());
     return qr<T, Cuda>(ctx, std::move(memory), plan_qr<T>(ctx, A.rows, A.cols, options));
 }

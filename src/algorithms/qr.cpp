@@ -85,7 +85,7 @@ public:
             return true;
         }
         R = {};
-        forest_.A = Matrix<T, D>(ctx_, A.rows, n);
+        forest_.A = Matrix<T, D>::aligned(ctx_, A.rows, n);
         copy<T>(ctx_, A, forest_.A.view());
         by_reflectors(plan_.fallback);
         return true;
@@ -277,7 +277,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
-            Matrix<T, D> AD(ctx, A.rows, A.cols);
+            Matrix<T, D> AD = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
             copy<T>(ctx, A, AD.view());
             scaling.scale(ctx, AD.view());
             factorizer.factor_r_only(AD.view(), true);
@@ -382,7 +382,7 @@ QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
     plan.verify = false;  // the caller's A is the original: no second copy
     QR<T, D> f = [&] {
         if (plan.one_launch) return in_one_launch<T, D>(ctx, A, {}, plan);
-        Matrix<T, D> work(ctx, A.rows, A.cols);
+        Matrix<T, D> work = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
         copy<T>(ctx, A, work.view());
         return qr<T, D>(ctx, std::move(work), plan);
     }();

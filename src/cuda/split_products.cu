@@ -181,11 +181,12 @@ void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Run
     const Index depth = form.slots * runs.h, skipped = (slots - form.slots) * runs.h;
     for (Index r = 0; r < runs.count; ++r) {
         const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
-        for (Index i = 0; i < C.rows; i += most_rows) {
-            check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, std::min(most_rows, C.rows - i), C.cols, depth,
-                                  scalars.alpha, A_run + i, form.type, lda, B_runs + r * depth, form.type,
-                                  form.slots * runs.padded(), scalars.one, C.data + i, CUDA_R_32F, C.ld,
-                                  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        for (Index i = 0, h = 0; i < C.rows; i += h) {
+            h = std::min(most_rows, C.rows - i);
+            if (h > 8) h -= h % 8;  // cuBLAS has slower kernels for other numbers
+            check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, h, C.cols, depth, scalars.alpha, A_run + i, form.type,
+                                  lda, B_runs + r * depth, form.type, form.slots * runs.padded(), scalars.one,
+                                  C.data + i, CUDA_R_32F, C.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                   "gemmEx");
         }
     }

@@ -181,21 +181,40 @@ TEST_F(GpuContext, BorrowedMemoryIsFactoredInPlaceAndStays) {
     const Matrix<double> A = random_normal<double>(1000, 40);
     for (Method method : {Method::CholeskyQR2, Method::CAQR, Method::BlockedHouseholder}) {
         SCOPED_TRACE(to_string(method));
-        Matrix<double, Cuda> memory = copy_to_device<double>(gpu(), A.view());
+        GpuPadded<double> padded(gpu(), A.view(), method == Method::CAQR ? 0 : 3);
+        const MatrixView<double, Cuda> memory = padded.view();
         const Plan plan = plan_qr<double>(gpu(), 1000, 40, with(method, QForm::Explicit));
         Matrix<double> R;
         {
-            QR<double, Cuda> f = qr<double, Cuda>(gpu(), Matrix<double, Cuda>::over(memory.view()), plan);
+            QR<double, Cuda> f = qr<double, Cuda>(gpu(), Matrix<double, Cuda>::over(memory), plan);
             R = copy_to_host<double>(gpu(), f.r(gpu()).view());
             const Matrix<double, Cuda> Q = std::move(f).take_q(gpu());
-            EXPECT_EQ(Q.data(), memory.data());
+            EXPECT_EQ(Q.data(), memory.data);
         }
-        const Matrix<double> Q = copy_to_host<double>(gpu(), memory.view());
+        const Matrix<double> Q = padded.fetch(gpu());
         EXPECT_LE(orthogonality_error<double>(Q.view(), 40), law);
         EXPECT_LE(residual_error<double>(A.view(), Q.view(), R.view()), law);
     }
-    Matrix<double, Cuda> wide(gpu(), 7, 7);
-    EXPECT_THROW((Matrix<double, Cuda>::over(wide.view().row_block({0, 5}))), InvalidArgument);
+}
+
+TEST_F(GpuContext, AlignedColumnsAreOnlyThoseOfSomeLength) {
+    const auto ld = [&](Index rows) { return Matrix<float, Cuda>::aligned(gpu(), rows, 2).ld(); };
+    EXPECT_EQ(ld(0), 1);
+    EXPECT_EQ(ld(1023), 1023);
+    EXPECT_EQ(ld(1024), 1024);
+    EXPECT_EQ(ld(1025), 1056);
+    // Q of a copy of A has them
+    const Matrix<float> A = random_normal<float>(20001, 70);
+    for (QForm q : {QForm::Explicit, QForm::Reflectors}) {
+        const auto gA = copy_to_device<float>(gpu(), A.view());
+        QR<float, Cuda> f = qr<float, Cuda>(gpu(), gA.view(), with(Method::Auto, q));
+        const Matrix<float> R = copy_to_host<float>(gpu(), f.r(gpu()).view());
+        const Matrix<float, Cuda> Q = std::move(f).take_q(gpu());
+        EXPECT_EQ(Q.ld(), 20032);
+        const Matrix<float> on_host = copy_to_host<float>(gpu(), Q.view());
+        EXPECT_LE(orthogonality_error<float>(on_host.view(), 70), law);
+        EXPECT_LE(residual_error<float>(A.view(), on_host.view(), R.view()), law);
+    }
 }
 
 TEST_F(GpuContext, TheCurrentDeviceComesBack) {

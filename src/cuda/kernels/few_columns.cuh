@@ -2,7 +2,8 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 8.
 //
-// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), on which it has all n² flops a row: by substitution,
+// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of A are not at multiples of
+// that, 32 rows apart, on which it has all n² flops a row: by substitution,
 // x_j = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add their sums by
 // halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64 whatever T is; X is
 // rounded once, after the last factor, and the Gram matrix is that of the rounded X.
@@ -56,7 +57,9 @@ __global__ void __launch_bounds__(few_threads(n))
     }
     __syncthreads();
 
-    const bool aligned_a = aligned_16(A, lda), aligned_x = aligned_16(X, ldx);
+    const bool aligned_a = aligned_16(A, lda), aligned_x = aligned_a && aligned_16(X, ldx);
+    // from a thread's first row to its next
+    const int apart = aligned_a ? 1 : 32;
     const Index step = Index(gridDim.x) * threads * rows;
     const auto load = [&](Index row, RowsOfColumn<T>(&a)[n]) {
         if (aligned_a && row + rows <= m) {
@@ -66,14 +69,15 @@ __global__ void __launch_bounds__(few_threads(n))
 #pragma unroll
             for (int j = 0; j < n; ++j) {
 #pragma unroll
-                for (int e = 0; e < rows; ++e) a[j].v[e] = row + e < m ? A[row + e + j * lda] : T(0);
+                for (int e = 0; e < rows; ++e) a[j].v[e] = row + e * apart < m ? A[row + e * apart + j * lda] : T(0);
             }
         }
     };
 
     double sum[sums] = {};
     RowsOfColumn<T> next[n];
-    Index row = (Index(blockIdx.x) * threads + threadIdx.x) * rows;
+    const int lane = threadIdx.x % 32;
+    Index row = (Index(blockIdx.x) * threads + threadIdx.x - lane) * rows + lane * (aligned_a ? rows : 1);
     load(row, next);
     for (; row < m; row += step) {
         RowsOfColumn<T> x[n];
@@ -116,7 +120,7 @@ __global__ void __launch_bounds__(few_threads(n))
             for (int j = 0; j < n; ++j) {
 #pragma unroll
                 for (int e = 0; e < rows; ++e) {
-                    if (row + e < m) X[row + e + j * ldx] = x[j].v[e];
+                    if (row + e * apart < m) X[row + e * apart + j * ldx] = x[j].v[e];
                 }
             }
         }
