@@ -201,7 +201,7 @@ TEST_F(GpuContext, AlignedColumnsAreOnlyThoseOfSomeLength) {
     const auto ld = [&](Index rows) { return Matrix<float, Cuda>::aligned(gpu(), rows, 2).ld(); };
     EXPECT_EQ(ld(0), 1);
     EXPECT_EQ(ld(1023), 1023);
-    EXPECT_EQ(ld(1024), 1024);
+    EXPECT_EQ(ld(1028), 1028);
     EXPECT_EQ(ld(1025), 1056);
     // Q of a copy of A has them
     const Matrix<float> A = random_normal<float>(20001, 70);
