@@ -115,8 +115,11 @@ public:
     /// Columns of 4 KiB and more start at multiples of 16 bytes. A factorization in such memory takes the same time for every number of rows;
     /// otherwise up to 1.6 times as long.
     static Matrix aligned(const Context<Cuda>& ctx, Index rows, Index cols) {
+        return Matrix(ctx, rows, cols, aligned_ld(rows));
+    }
+    static constexpr Index aligned_ld(Index rows) {
         constexpr Index vector = 16 / sizeof(T), line = 128 / sizeof(T), least = 4096 / sizeof(T);
-        return Matrix(ctx, rows, cols, rows < least || rows % vector == 0 ? rows : (rows + line - 1) / line * line);
+        return rows < least || rows % vector == 0 ? rows : (rows + line - 1) / line * line;
     }
     /// A matrix in memory that the caller owns and keeps alive. `qr` of a matrix that is moved into it then computes in that memory.
     static Matrix over(MatrixView<T, Cuda> A) {

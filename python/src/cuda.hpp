@@ -181,7 +181,7 @@ public:
         : batch_(batch), count_(count), rows_(rows), cols_(cols), memory_(call, shape(), given_rows < rows) {}
     /// Memory for an m x n matrix that becomes the result, if it fits and work in it takes no longer; otherwise a matrix without any.
     Matrix<T, Cuda> work(Index m, Index n) {
-        const bool serves = m == rows_ && n == cols_ && m * sizeof(T) % 16 == 0;
+        const bool serves = m == rows_ && n == cols_ && Matrix<T, Cuda>::aligned_ld(m) == m;
         return serves ? Matrix<T, Cuda>::over(memory_.matrix(0, rows_, cols_)) : Matrix<T, Cuda>();
     }
     BatchView<T, Cuda> all(Index rows) {
