@@ -46,6 +46,13 @@ Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
     return ceil_div(tiles, std::max<Index>(1, waves * processors / cols));
 }
 
+Image image_of(const SplitMatrix& X) { return {X.data, X.n, X.K}; }
+
+LaunchShape shape_of(Index blocks, Index parts) {
+    return {dim3(static_cast<unsigned>(blocks), 1, static_cast<unsigned>(parts)), dim3(corrected::threads),
+            corrected::aligned_shared_bytes<corrected::Shared>};
+}
+
 }  // namespace
 
 SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
@@ -65,17 +72,14 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
 
 void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<const float, Cuda> B,
                         MatrixView<float, Cuda> C) {
-    const Image image{X.data, X.n, X.K};
+    const Image image = image_of(X);
     const Index each = tiles_of_part(ctx, image, B.cols), parts = ceil_div(image.col_blocks(), each);
     Arena::Frame frame(ctx);
     const MatrixView<float, Cuda> to =
         parts == 1 ? C : MatrixView<float, Cuda>{frame.take<float>(parts * C.rows * C.cols), C.rows, C.cols, C.rows};
     const auto kernel =
         aligned_16(B.data, B.ld) ? corrected::corrected_product<true> : corrected::corrected_product<false>;
-    const LaunchShape shape{
-        dim3(static_cast<unsigned>(image.row_blocks() * ceil_div(B.cols, Index(corrected::p_block))), 1,
-             static_cast<unsigned>(parts)),
-        dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
+    const LaunchShape shape = shape_of(image.row_blocks() * ceil_div(B.cols, Index(corrected::p_block)), parts);
     check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product");
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }
@@ -84,11 +88,9 @@ bool has_corrected_update(const SplitMatrix& V_transposed) { return V_transposed
 
 void subtract_corrected(Context<Cuda>& ctx, const SplitMatrix& V_transposed, MatrixView<const float, Cuda> W,
                         const unsigned* largest, MatrixView<float, Cuda> C) {
-    const Image image{V_transposed.data, V_transposed.n, V_transposed.K};
+    const Image image = image_of(V_transposed);
     const Index tiles = image.col_blocks(), each = tiles_of_block(ctx, tiles, C.cols);
-    const LaunchShape shape{
-        dim3(static_cast<unsigned>(ceil_div(tiles, each) * ceil_div(C.cols, Index(corrected::p_block)))),
-        dim3(corrected::threads), sizeof(corrected::Shared) + corrected::tile_alignment};
+    const LaunchShape shape = shape_of(ceil_div(tiles, each) * ceil_div(C.cols, Index(corrected::p_block)), 1);
     const cudaError_t error = with_constant<1, 2>(static_cast<int>(image.row_blocks()), [&](auto row_blocks) {
         const auto kernel = aligned_16(C.data, C.ld) ? corrected::corrected_update<row_blocks, true>
                                                      : corrected::corrected_update<row_blocks, false>;

@@ -138,9 +138,10 @@ void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, Vie
                     CertificateView<D> certificate = {});
 
 /// For the top block Q = A Y⁻¹ of orthonormal columns (Y upper triangular, or without data: Q = A): Q − diag(signs) = L U, T
-/// = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. The factor of the solve that follows,
-/// U Y, has no known condition. Refuses the certificate (Growth), and leaves V and R as they were, where ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU
-/// up to 128 columns, an estimate of the 1-norm elsewhere (generic/reconstruct_top.hpp), which waits.
+/// = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. The condition
+/// of U Y, the factor of the solve that follows, is not known. Refuses the certificate (Growth), and leaves V and R as they were, where
+/// ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU up to 128 columns, an estimate of the 1-norm elsewhere
+/// (generic/reconstruct_top.hpp), which waits.
 template <class T, class D>
 void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, D> Y, double limit, View<T, D> R,
                      View<T, D> V, View<T, D> Tf, View<Sum<T, D>, D> U, View<T, D> signs,

@@ -66,10 +66,8 @@ __global__ void __launch_bounds__(element_threads)
             }
             split_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
         }
-        __half* const to = image.tile_of(row / tile_rows, group / 8) +
-                           place_of_group(static_cast<int>(row % tile_rows), static_cast<int>(group % 8));
-        *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
-        *reinterpret_cast<uint4*>(to + tile) = {lo[0], lo[1], lo[2], lo[3]};
+        store_group(image.tile_of(row / tile_rows, group / 8), tile, static_cast<int>(row % tile_rows),
+                    static_cast<int>(group % 8), hi, lo);
     }
 }
 
@@ -110,9 +108,7 @@ __device__ __forceinline__ void copy_tiles(Shared& s, int count, TileAt tile_at)
 
 /// The block's shared memory, with its mailboxes open.
 __device__ __forceinline__ Shared& open_shared() {
-    extern __shared__ char memory[];
-    auto& s = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) /
-                                         tile_alignment * tile_alignment);
+    auto& s = aligned_shared<Shared>();
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; ++i) {
             s.full[i].open();

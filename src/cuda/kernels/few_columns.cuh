@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/ceil_div.cuh"
+#include "cuda/kernels/column_vectors.cuh"
 #include "cuda/kernels/copy_async.cuh"
 #include "cuda/kernels/factors.cuh"
 #include "cuda/kernels/gram_parts.cuh"
@@ -32,19 +33,11 @@ __host__ __device__ constexpr int few_threads(int n) {
     return of_cols[n - 1];
 }
 
-/// A thread's rows of a column.
-template <class T>
-constexpr int few_rows = 16 / int(sizeof(T));
-template <class T>
-struct alignas(16) RowsOfColumn {
-    T v[few_rows<T>];
-};
-
 template <class T, int n>
 __global__ void __launch_bounds__(few_threads(n))
     few_columns_kernel(Index m, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
                        double* parts, const Certificate* certificate) {
-    constexpr int rows = few_rows<T>, sums = n * (n + 1) / 2, threads = few_threads(n), warps = threads / 32;
+    constexpr int rows = vector_size<T>, sums = n * (n + 1) / 2, threads = few_threads(n), warps = threads / 32;
     __shared__ double Y[most_factors][n][n];  // [f][j][i]: R_f(i, j), and 1 / R_f(j, j)
     __shared__ double warp_sums[warps][sums];
     if (certificate && certificate->refused()) return;
@@ -61,26 +54,26 @@ __global__ void __launch_bounds__(few_threads(n))
     // from a thread's first row to its next
     const int apart = aligned_a ? 1 : 32;
     const Index step = Index(gridDim.x) * threads * rows;
-    const auto load = [&](Index row, RowsOfColumn<T>(&a)[n]) {
+    const auto load = [&](Index row, Vector<T>(&a)[n]) {
         if (aligned_a && row + rows <= m) {
 #pragma unroll
-            for (int j = 0; j < n; ++j) a[j] = *reinterpret_cast<const RowsOfColumn<T>*>(A + row + j * lda);
+            for (int j = 0; j < n; ++j) a[j] = *reinterpret_cast<const Vector<T>*>(A + row + j * lda);
         } else {
 #pragma unroll
             for (int j = 0; j < n; ++j) {
 #pragma unroll
-                for (int e = 0; e < rows; ++e) a[j].v[e] = row + e * apart < m ? A[row + e * apart + j * lda] : T(0);
+                for (int e = 0; e < rows; ++e) a[j].at[e] = row + e * apart < m ? A[row + e * apart + j * lda] : T(0);
             }
         }
     };
 
     double sum[sums] = {};
-    RowsOfColumn<T> next[n];
+    Vector<T> next[n];
     const int lane = threadIdx.x % 32;
     Index row = (Index(blockIdx.x) * threads + threadIdx.x - lane) * rows + lane * (aligned_a ? rows : 1);
     load(row, next);
     for (; row < m; row += step) {
-        RowsOfColumn<T> x[n];
+        Vector<T> x[n];
 #pragma unroll
         for (int j = 0; j < n; ++j) x[j] = next[j];
         load(row + step, next);
@@ -88,7 +81,7 @@ __global__ void __launch_bounds__(few_threads(n))
         for (int e = 0; e < rows; ++e) {
             double y[n];
 #pragma unroll
-            for (int j = 0; j < n; ++j) y[j] = x[j].v[e];
+            for (int j = 0; j < n; ++j) y[j] = x[j].at[e];
             for (int f = 0; f < factors.count; ++f) {
 #pragma unroll
                 for (int j = 0; j < n; ++j) {
@@ -99,8 +92,8 @@ __global__ void __launch_bounds__(few_threads(n))
             }
 #pragma unroll
             for (int j = 0; j < n; ++j) {
-                x[j].v[e] = static_cast<T>(y[j]);
-                y[j] = x[j].v[e];
+                x[j].at[e] = static_cast<T>(y[j]);
+                y[j] = x[j].at[e];
             }
             if (parts) {
                 int s = 0;
@@ -114,13 +107,13 @@ __global__ void __launch_bounds__(few_threads(n))
         if (!X) continue;
         if (aligned_x && row + rows <= m) {
 #pragma unroll
-            for (int j = 0; j < n; ++j) *reinterpret_cast<RowsOfColumn<T>*>(X + row + j * ldx) = x[j];
+            for (int j = 0; j < n; ++j) *reinterpret_cast<Vector<T>*>(X + row + j * ldx) = x[j];
         } else {
 #pragma unroll
             for (int j = 0; j < n; ++j) {
 #pragma unroll
                 for (int e = 0; e < rows; ++e) {
-                    if (row + e * apart < m) X[row + e * apart + j * ldx] = x[j].v[e];
+                    if (row + e * apart < m) X[row + e * apart + j * ldx] = x[j].at[e];
                 }
             }
         }
@@ -148,7 +141,7 @@ __global__ void __launch_bounds__(few_threads(n))
 /// Blocks of a launch, and so parts: fixed by the shape and the device.
 template <class T>
 int few_columns_grid(Index m, int n, int multiprocessors) {
-    const Index rows = Index(few_threads(n)) * few_rows<T>;
+    const Index rows = Index(few_threads(n)) * vector_size<T>;
     return static_cast<int>(std::min<Index>(Index(multiprocessors), ceil_div(m, rows)));
 }
 

@@ -59,7 +59,7 @@ template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
     const bool is_few = n <= few_cols, is_fused = n <= narrow_cols;
     const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
-    const Index at_a_time = is_few ? few_rows<T> : is_fused ? narrow_rows<T> : gram_rows;
+    const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
     const Index round = std::max<Index>(1, blocks * accumulators * at_a_time);
     const Index in_block = is_few ? 5 + few_threads(n) / 32 : narrow_warps;

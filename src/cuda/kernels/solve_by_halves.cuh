@@ -169,7 +169,7 @@ __device__ __forceinline__ double bound_condition(FactorColumns<squares>& s, int
         square += sum / (s.norms[j] * s.norms[j]);
     });
     square = warp_sum(square);
-    for (int apart = 16; apart > 0; apart /= 2) most = fmax(most, __shfl_xor_sync(~0u, most, apart));
+    most = warp_max(most);
     if (lane == 0) s.parts[0][warp] = square, s.parts[1][warp] = most;
     __syncthreads();
     for (int w = 1; w < s.warps && threadIdx.x == 0; ++w) {
@@ -215,9 +215,7 @@ __global__ void __launch_bounds__(split_factor_threads)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             split_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
-        __half* const to = halves->images[at] + corrected::place_of_group(j, group);
-        *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
-        *reinterpret_cast<uint4*>(to + Halves::half) = {lo[0], lo[1], lo[2], lo[3]};
+        corrected::store_group(halves->images[at], Halves::half, j, group, hi, lo);
     };
     const double* const strip = R + side * row_block;
 #pragma unroll 4
@@ -331,19 +329,15 @@ struct SolveByHalves {
     HalvesOfFactor<squares> factor;
     Mailbox arrived;
     alignas(16) float rows[is_staged ? threads / 32 : 1][cols * rows_ld];  ///< of A: a warp's next 16, column-major
-
-    static constexpr std::size_t bytes() { return sizeof(SolveByHalves) + corrected::tile_alignment; }
 };
 
 template <int squares>
 __global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
     solve_by_halves_kernel(Index m, int n, const float* A, Index lda, const HalvesOfFactor<squares>* factor, float* X,
                            Index ldx, const Certificate* certificate, double most_condition) {
-    extern __shared__ char memory[];
     if (certificate->refused() || !certificate->factor_has(most_condition)) return;
     using Halves = SolveByHalves<squares>;
-    auto& s = *reinterpret_cast<Halves*>((reinterpret_cast<std::uintptr_t>(memory) + corrected::tile_alignment - 1) /
-                                         corrected::tile_alignment * corrected::tile_alignment);
+    auto& s = corrected::aligned_shared<Halves>();
     if (threadIdx.x == 0) {
         constexpr unsigned bytes = sizeof(HalvesOfFactor<squares>);
         s.arrived.open();
@@ -429,7 +423,8 @@ inline cudaError_t solve_by_halves(Index m, int n, const float* A, Index lda, co
     return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
         using Halves = SolveByHalves<squares>;
         const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(64))));
-        return launch(solve_by_halves_kernel<squares>, {blocks, Halves::threads, Halves::bytes()}, stream, m, n, A, lda,
+        return launch(solve_by_halves_kernel<squares>,
+                      {blocks, Halves::threads, corrected::aligned_shared_bytes<Halves>}, stream, m, n, A, lda,
                       static_cast<const HalvesOfFactor<squares>*>(halves), X, ldx, certificate, most_condition);
     });
 }

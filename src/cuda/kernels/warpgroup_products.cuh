@@ -16,6 +16,24 @@ __device__ __forceinline__ int place_of_group(int row, int group) {
     return row * image_cols + ((group ^ (row & 7)) << 3);
 }
 
+/// `group` of row `row` of an image: hi, and lo `apart` behind it.
+__device__ __forceinline__ void store_group(__half* image, int apart, int row, int group, const unsigned (&hi)[4],
+                                            const unsigned (&lo)[4]) {
+    __half* const to = image + place_of_group(row, group);
+    *reinterpret_cast<uint4*>(to) = {hi[0], hi[1], hi[2], hi[3]};
+    *reinterpret_cast<uint4*>(to + apart) = {lo[0], lo[1], lo[2], lo[3]};
+}
+
+/// A block's shared memory, at a multiple of tile_alignment, and the bytes that a launch asks for.
+template <class S>
+__device__ __forceinline__ S& aligned_shared() {
+    extern __shared__ char memory[];
+    return *reinterpret_cast<S*>((reinterpret_cast<std::uintptr_t>(memory) + tile_alignment - 1) / tile_alignment *
+                                 tile_alignment);
+}
+template <class S>
+inline constexpr std::size_t aligned_shared_bytes = sizeof(S) + tile_alignment;
+
 /// What the matrix unit reads: rows of 128 bytes, 8 of them 1024 bytes apart.
 __device__ __forceinline__ std::uint64_t descriptor(const __half* at) {
     return std::uint64_t(shared_address(at) >> 4 & 0x3fff) | std::uint64_t(1) << 16 | std::uint64_t(64) << 32 |
