@@ -275,7 +275,7 @@ void print_rank_plans(const PlanArguments& arguments, Shape shape) {
     const bool by_grid = arguments.grid.rows > 0;
     if (!by_grid || shape.rows / ranks >= shape.cols) {
         const Method taken = plan_of(given.method).method;
-        for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+        for (const Method method : {Method::TSQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR}) {
             const RankPlan plan = plan_of(method);
             print(to_string(method), plan, measure_rank<T>(per_machine, ctx.threads(), plan, shape.cols, given),
                   plan.rows, method == taken);

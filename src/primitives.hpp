@@ -18,7 +18,7 @@
 //     tsqr_caqr.cpp                 factor_leaves, apply_leaves, form_leaves, reduce_leaves, form_panel
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
 //     host_panel.cpp                pinned_staging
-//     cholesky_qr.cpp               gram_precision
+//     cholesky_qr.cpp               gram_precision, sketch
 //     distributed_qr.cpp            pack_triangle, unpack_triangle, pack_certificate, unpack_certificate
 //     gram_schmidt.cpp              orthonormalize_columns, inspect_remainders
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded
@@ -35,5 +35,6 @@
 #include "primitives/moves.hpp"
 #include "primitives/panels.hpp"
 #include "primitives/products.hpp"
+#include "primitives/sketch.hpp"
 #include "primitives/trees.hpp"
 #include "primitives/triangles.hpp"

@@ -9,22 +9,22 @@ namespace quoin::test {
 
 inline constexpr Method unconditional_methods[] = {Method::Auto, Method::BlockedHouseholder, Method::TSQR,
                                                    Method::CAQR};
-inline constexpr Method conditional_methods[] = {Method::CholeskyQR2, Method::ShiftedCholeskyQR3};
+inline constexpr Method conditional_methods[] = {Method::CholeskyQR2, Method::RandomizedCholeskyQR};
 inline constexpr Method named_methods[] = {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2,
-                                           Method::ShiftedCholeskyQR3};
+                                           Method::RandomizedCholeskyQR};
 inline constexpr Method all_methods[] = {Method::Auto, Method::BlockedHouseholder, Method::TSQR,
-                                         Method::CAQR, Method::CholeskyQR2,        Method::ShiftedCholeskyQR3};
+                                         Method::CAQR, Method::CholeskyQR2,        Method::RandomizedCholeskyQR};
 
 inline constexpr QForm q_forms[] = {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors};
 inline constexpr QForm q_forms_with_q[] = {QForm::Any, QForm::Explicit, QForm::Reflectors};
 
 inline bool is_conditional(Method method) {
-    return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3;
+    return method == Method::CholeskyQR2 || method == Method::RandomizedCholeskyQR;
 }
 
 /// Whether the method factors an m×n matrix: the Gram matrix of a wide one is singular.
 inline bool factors_shape(Method method, Index m, Index n) {
-    return m >= n || (method != Method::CholeskyQR2 && method != Method::ShiftedCholeskyQR3);
+    return m >= n || (method != Method::CholeskyQR2 && method != Method::RandomizedCholeskyQR);
 }
 
 inline Options with(Method method, QForm q = QForm::Any) {

@@ -11,6 +11,7 @@
 
 #include "cases.hpp"
 #include "checks.hpp"
+#include "devices.hpp"
 #include "gallery.hpp"
 #include "quoin/qr.hpp"
 
@@ -21,10 +22,10 @@ template <class T>
 class CholeskyQR : public testing::Test {
 protected:
     static constexpr double u = unit_roundoff<T>;
-    /// Where CholeskyQR2 (Yamamoto et al. 2015) and ShiftedCholeskyQR3 (Fukaya et al. 2020) are safe for every matrix
+    /// Where CholeskyQR2 (Yamamoto et al. 2015) and randomized CholeskyQR (Higgins et al. 2023) are safe for every matrix
     /// of moderate size.
     const double domain_of_cholesky_qr2 = 0.01 / std::sqrt(u);
-    const double domain_of_shifted_cholesky_qr3 = 0.01 / u;
+    const double domain_of_randomized_cholesky_qr = 0.01 / u;
     const Index tall = quick() ? 1000 : 6000;
 
     Context<Host> ctx{2};
@@ -67,15 +68,31 @@ TYPED_TEST(CholeskyQR, TwoPassesObeyTheLawInTheirDomain) {
         }
 }
 
-TYPED_TEST(CholeskyQR, ThreeShiftedPassesObeyTheLawInTheirDomain) {
+TYPED_TEST(CholeskyQR, PassesBehindASketchObeyTheLawInTheirDomain) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{this->tall, 33}, {60, 20}, {30, 30}, {500, 1}, {257, 64}})
         for (double kappa : {1.0, this->domain_of_cholesky_qr2, 100 * this->domain_of_cholesky_qr2,
-                             std::sqrt(this->domain_of_cholesky_qr2 * this->domain_of_shifted_cholesky_qr3),
-                             this->domain_of_shifted_cholesky_qr3}) {
+                             std::sqrt(this->domain_of_cholesky_qr2 * this->domain_of_randomized_cholesky_qr),
+                             this->domain_of_randomized_cholesky_qr}) {
             SCOPED_TRACE(shape_name(m, n) + " kappa " + std::to_string(kappa));
-            this->expect_law_of_every_form(Method::ShiftedCholeskyQR3, with_condition<T>(m, n, kappa).view());
+            this->expect_law_of_every_form(Method::RandomizedCholeskyQR, with_condition<T>(m, n, kappa).view());
         }
+}
+
+/// To 1/4: eigenvalues 1 ± x of [1 x; x 1] beside others of 1.
+TYPED_TEST(CholeskyQR, ASmallEigenvalueIsRefused) {
+    using T = TypeParam;
+    for (const Index n : {2, 49, 100}) {
+        for (const double x : {0.0, 0.7, 0.749, 0.751, 0.8, 0.999}) {
+            Matrix<T> G = identity<T>(n), R(n, n);
+            G(0, n - 1) = static_cast<T>(x);
+            Certificate state;
+            factor_gram<T>(this->ctx, G.view(), {.least_eigenvalue = 0.25}, R.view(),
+                           CertificateView<Host>(&state, 1, 1));
+            EXPECT_EQ(state.reason, x < 0.75 ? Certificate::Valid : Certificate::Eigenvalue) << x;
+            EXPECT_EQ(state.column, x < 0.75 ? -1 : n - 1) << x;
+        }
+    }
 }
 
 TYPED_TEST(CholeskyQR, NeverASilentlyWrongAnswerWhateverTheCondition) {

@@ -495,7 +495,7 @@ TYPED_TEST(CliTyped, EveryMethodByName) {
     save("A.npy", A);
     // far enough from dependent for Gram-Schmidt without reorthogonalization; types take turns
     const std::vector<std::string> methods =
-        sizeof(TypeParam) == 4 ? std::vector<std::string>{"tsqr", "shifted-cholesky-qr3", "cgs"}
+        sizeof(TypeParam) == 4 ? std::vector<std::string>{"tsqr", "randomized-cholesky-qr", "cgs"}
                                : std::vector<std::string>{"householder", "caqr", "cholesky-qr2", "mgs"};
     for (const std::string& method : methods) {
         SCOPED_TRACE(method);
@@ -1069,7 +1069,7 @@ TEST_F(Cli, DescribesItsCommandsAndOptions) {
     const std::string text = quoin_run("--describe").out;
     for (const char* part :
          {R"("name": "factor", "description": ")", R"("names": "--dtype", "positional": false, "value": "TYPE")",
-          R"("choices": "auto householder tsqr caqr cholesky-qr2 shifted-cholesky-qr3 mgs cgs")",
+          R"("choices": "auto householder tsqr caqr cholesky-qr2 randomized-cholesky-qr mgs cgs")",
           R"("choices": "host cuda auto")", R"("names": "FILE", "positional": true)", R"("many": true)",
           R"("required": true)", R"("group": "Reading CSV)"})
         EXPECT_NE(text.find(part), std::string::npos) << part;

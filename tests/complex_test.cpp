@@ -336,20 +336,22 @@ TYPED_TEST(Complex, CholeskyQrAndReconstruction) {
     using Passes = CholeskyPasses<T, Host>;
     auto& ctx = this->ctx;
     for (auto [m, n] : {std::pair<Index, Index>{800, 70}, {60, 5}, {7, 7}})
-        for (const bool shifted : {false, true}) {
+        for (const auto chain : {CholeskyChain::OfA, CholeskyChain::Sketched}) {
             SCOPED_TRACE(shape_name(m, n));
             Matrix<T> A = random_complex<T>(m, n);
             for (Index i = 0; i < m; ++i) A(i, n - 1) = A(i, 0) + A(i, n - 1) * Real<T>(0x1p-5);
             Matrix<T> Q = copy<T>(A.view()), R = poisoned<T>(n, n), Tf = poisoned<T>(n, n);
-            const auto passes = cholesky_passes<T, Host>(ctx, shifted, true, Q.view(), Q.view(), R.view());
+            const auto passes = cholesky_passes<T, Host>(ctx, chain, true, Q.view(), Q.view(), R.view());
             ASSERT_EQ(passes.state, Passes::State::Certified);
             this->expect_factors(A, Q, R);
             reconstruct_householder<T, Host>(ctx, Q.view(), R.view(), Tf.view());
             this->expect_lapack_format(A, Q, Tf);
         }
     Matrix<T> singular = complex<T>(Gallery::DuplicateColumns, 50, 6), R = poisoned<T>(6, 6);
-    EXPECT_EQ((cholesky_passes<T, Host>(ctx, false, true, singular.view(), singular.view(), R.view()).state),
-              Passes::State::Refused);
+    for (const auto chain : {CholeskyChain::OfA, CholeskyChain::Sketched, CholeskyChain::SketchedIfRefused}) {
+        const auto passes = cholesky_passes<T, Host>(ctx, chain, true, singular.view(), singular.view(), R.view());
+        EXPECT_EQ(passes.state, Passes::State::Refused);
+    }
     // ‖I − G‖_F
     Matrix<T> G = this->unit_matrix(2);
     G(0, 1) = T(0.25, 0.25);

@@ -7,10 +7,13 @@
 #include <cmath>
 #include <vector>
 
+#include "cases.hpp"
 #include "checks.hpp"
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "host/parallel.hpp"
+#include "quoin/qr.hpp"
+#include "quoin/svd.hpp"
 #include "robust_pca/pursuit.hpp"
 
 namespace quoin::test {
@@ -342,6 +345,79 @@ TYPED_TEST(HostPrimitives, Elements) {
             ASSERT_EQ(scaled(i, j), i <= j ? 2 * A(i, j) : A(i, j));
             ASSERT_EQ(R.view()(i, j), i <= j ? A(i, j) : T(0));
             ASSERT_EQ(stored(i, j), i <= j ? A(i, j) : T(7));
+        }
+    }
+}
+
+/// A row of A goes, halved and with a sign, to one row of each of the four parts of its sketch.
+TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
+    using T = TypeParam;
+    for (const Index m : {1, 31, 32, 33, 2047, 2048, 2081}) {
+        for (const Index n : {1, 7, 33, 130}) {
+            const Matrix<T> A = random_normal<T>(m, n, 3);
+            const Index segments = sketch_segments(n), rows_of_part = segments * sketch_group_rows, seed = n;
+            std::vector<std::vector<Index>> rows(sketch_rows(n));
+            std::vector<std::vector<T>> signs(sketch_rows(n));
+            for (Index i = 0; i < m; ++i) {
+                const SketchGroup g = sketch_group(i / sketch_group_rows, seed, segments);
+                const Index lane = i % sketch_group_rows;
+                for (Index k = 0; k < sketch_parts; ++k) {
+                    ASSERT_LT(g.segment[k], segments);
+                    const Index to = k * rows_of_part + g.segment[k] * sketch_group_rows +
+                                     (lane + g.rotation[k]) % sketch_group_rows;
+                    rows[to].push_back(i);
+                    signs[to].push_back((g.row_signs >> lane & 1) == (g.part_signs >> k & 1) ? T(0.5) : T(-0.5));
+                }
+            }
+            Padded<T> B(sketch_rows(n), n);
+            sketch<T>(this->ctx, A.view(), seed, B.view());
+            EXPECT_TRUE(B.padding_intact());
+            for (Index j = 0; j < n; ++j) {
+                for (Index r = 0; r < sketch_rows(n); ++r) {
+                    Wide<T> sum = 0, magnitudes = 0;
+                    for (std::size_t l = 0; l < rows[r].size(); ++l) {
+                        sum += Wide<T>(signs[r][l]) * Wide<T>(A(rows[r][l], j));
+                        magnitudes += std::abs(Wide<T>(A(rows[r][l], j)));
+                    }
+                    ASSERT_LE(std::abs(Wide<T>(B.view()(r, j)) - sum),
+                              Wide<T>(unit_roundoff<T>) * Wide<T>(rows[r].size()) * magnitudes)
+                        << r << ", " << j << " of " << shape_name(m, n);
+                }
+            }
+        }
+    }
+}
+
+/// |‖S x‖ − ‖x‖| <= 3/4 ‖x‖ for every x of the range of A at once, where all of A is in a few rows, in rows that are alike, or in smooth
+/// columns: √(n/s) <= 1/2 is what random rows have.
+TYPED_TEST(HostPrimitives, SketchKeepsNormsOfHostileRanges) {
+    using T = TypeParam;
+    const Index m = 20000;
+    for (const Index n : {1, 5, 24, 32, 100}) {
+        std::vector<Matrix<T>> bases;
+        for (const Index apart : {Index(1), Index(4), Index(32), Index(33), Index(128), m / n}) {
+            // rows of the unit matrix, so far from each other
+            Matrix<T> Q = filled<T>(m, n, 0);
+            for (Index j = 0; j < n; ++j) Q(std::min(j * apart, m - n + j), j) = 1;
+            bases.push_back(std::move(Q));
+        }
+        Matrix<T> smooth(m, n), walsh(m, n);
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) {
+                smooth(i, j) = static_cast<T>(std::cos(3.141592653589793 * (double(i) + 0.5) * double(j) / double(m)));
+                walsh(i, j) = __builtin_parityll(static_cast<unsigned long long>(i & j)) ? T(-1) : T(1);
+            }
+        }
+        for (const Matrix<T>& A : {std::cref(smooth), std::cref(walsh)})
+            bases.push_back(qr(this->ctx, A.view(), with(Method::TSQR, QForm::Explicit)).form_q(this->ctx));
+        bases.push_back(
+            qr(this->ctx, random_normal<T>(m, n).view(), with(Method::TSQR, QForm::Explicit)).form_q(this->ctx));
+        for (std::size_t b = 0; b < bases.size(); ++b) {
+            Matrix<T> B(sketch_rows(n), n);
+            sketch<T>(this->ctx, bases[b].view(), 0, B.view());
+            const std::vector<T> s = svd(this->ctx, std::as_const(B).view(), false).s;
+            EXPECT_LE(s.front(), 1.75) << "basis " << b << " of " << n;
+            EXPECT_GE(s.back(), 0.25) << "basis " << b << " of " << n;
         }
     }
 }

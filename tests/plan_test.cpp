@@ -147,7 +147,7 @@ TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
         usual.one_launch = false;
         EXPECT_EQ(to_string(plan), to_string(usual));
     }
-    for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3})
+    for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR})
         expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = method}); });
     expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = Auto{.tree = {.fan_in = 4}}}); });
 }
@@ -296,8 +296,8 @@ TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
     const double A_bytes = 1e6 * 32 * sizeof(TypeParam);
     for (const auto& [method, q, passes] : {Case{Method::CholeskyQR2, QForm::None, 2},
                                             {Method::CholeskyQR2, QForm::Explicit, 5},
-                                            {Method::ShiftedCholeskyQR3, QForm::None, 5},
-                                            {Method::ShiftedCholeskyQR3, QForm::Explicit, 7},
+                                            {Method::RandomizedCholeskyQR, QForm::None, 3},
+                                            {Method::RandomizedCholeskyQR, QForm::Explicit, 5},
                                             {Method::TSQR, QForm::None, 1},
                                             {Method::TSQR, QForm::Explicit, 4},
                                             {Method::BlockedHouseholder, QForm::None, 2},
@@ -321,9 +321,9 @@ TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
     for (const auto& [method, q, mnn, nnn] : {Case{Method::CholeskyQR2, QForm::None, 3, 3 / 3.0},
                                               {Method::CholeskyQR2, QForm::Explicit, 4, 3 / 3.0},
                                               {Method::CholeskyQR2, QForm::Reflectors, 4, 3 / 3.0 + 2},
-                                              {Method::ShiftedCholeskyQR3, QForm::None, 5, 5 / 3.0},
-                                              {Method::ShiftedCholeskyQR3, QForm::Explicit, 6, 5 / 3.0},
-                                              {Method::ShiftedCholeskyQR3, QForm::Reflectors, 6, 5 / 3.0 + 2}}) {
+                                              {Method::RandomizedCholeskyQR, QForm::None, 2, 9},
+                                              {Method::RandomizedCholeskyQR, QForm::Explicit, 3, 9},
+                                              {Method::RandomizedCholeskyQR, QForm::Reflectors, 3, 9 + 2}}) {
         SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
         EXPECT_NEAR(this->plan(90, 48, {.method = method, .q = q}).flops, mnn * m * n * n + nnn * n * n * n,
                     1e-9 * m * n * n);
@@ -591,7 +591,7 @@ TEST(Names, AreThoseOfTheDocumentation) {
     EXPECT_STREQ(to_string(Method::TSQR), "tsqr");
     EXPECT_STREQ(to_string(Method::CAQR), "caqr");
     EXPECT_STREQ(to_string(Method::CholeskyQR2), "cholesky-qr2");
-    EXPECT_STREQ(to_string(Method::ShiftedCholeskyQR3), "shifted-cholesky-qr3");
+    EXPECT_STREQ(to_string(Method::RandomizedCholeskyQR), "randomized-cholesky-qr");
     EXPECT_STREQ(to_string(QForm::Any), "any");
     EXPECT_STREQ(to_string(QForm::None), "none");
     EXPECT_STREQ(to_string(QForm::Explicit), "explicit");

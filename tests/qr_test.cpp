@@ -246,7 +246,7 @@ constexpr Method householder_methods[] = {Method::BlockedHouseholder, Method::TS
 TYPED_TEST(QrInterface, CholeskyOfAWideMatrixIsInvalid) {
     using T = TypeParam;
     const Matrix<T> A = random_normal<T>(9, 31);
-    for (Method method : {Method::CholeskyQR2, Method::ShiftedCholeskyQR3}) {
+    for (Method method : {Method::CholeskyQR2, Method::RandomizedCholeskyQR}) {
         SCOPED_TRACE(to_string(method));
         EXPECT_FALSE(factors_shape(method, 9, 31));
         EXPECT_THROW(qr(this->ctx, A.view(), with(method)), InvalidArgument);
@@ -580,7 +580,7 @@ TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {
     }
     for (const Method method :
          {Method::Auto, Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2,
-          Method::ShiftedCholeskyQR3, Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
+          Method::RandomizedCholeskyQR, Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
         const Options options = with(method, QForm::Explicit);
         const QR<T> expected = qr(this->ctx, A.view(), options);
         const Matrix<T> Q = expected.form_q(this->ctx), R = expected.r(this->ctx);

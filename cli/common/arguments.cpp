@@ -50,7 +50,7 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
     // --method is read first
     CLI::Option* const added[] = {
         add_choice(command, "--method", method, every_method(),
-                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, shifted-cholesky-qr3, mgs or cgs (default: "
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, randomized-cholesky-qr, mgs or cgs (default: "
                    "auto). Q of\n"
                    "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
                    "reorthogonalised"),

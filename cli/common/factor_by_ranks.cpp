@@ -39,8 +39,8 @@ struct Outputs {
 
 void add_rank_method(CLI::App& command, Options& options) {
     add_choice(command, "--method", options.method,
-               {Method::Auto, Method::TSQR, Method::CholeskyQR2, Method::ShiftedCholeskyQR3},
-               "Method: auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3 (default: auto)");
+               {Method::Auto, Method::TSQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR},
+               "Method: auto, tsqr, cholesky-qr2 or randomized-cholesky-qr (default: auto)");
 }
 
 template <class T, class D>

@@ -19,7 +19,7 @@ enum class Method {
     TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) > about u^(-1/2); m >= n
-    ShiftedCholeskyQR3,  ///< CholeskyQR2 preceded by a shifted pass; κ(A) to about 1/u; m >= n
+    RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified, κ(A) to about 1/u; m >= n
     ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
@@ -75,7 +75,7 @@ struct CAQR {
     TreeOptions tree{};
 };
 struct CholeskyQR2 {};
-struct ShiftedCholeskyQR3 {};
+struct RandomizedCholeskyQR {};
 struct ModifiedGramSchmidt {
     Index panel_width = 0;
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
@@ -87,7 +87,7 @@ struct ClassicalGramSchmidt {
 };
 
 /// One method with its options. A Method stands for its method with no option given.
-struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, CholeskyQR2, ShiftedCholeskyQR3,
+struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, CholeskyQR2, RandomizedCholeskyQR,
                                     ModifiedGramSchmidt, ClassicalGramSchmidt> {
     using variant::variant;
     /// The method's defaults.
@@ -213,7 +213,7 @@ struct Report {
 template <class T, class D>
 Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 
-/// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs".
+/// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs".
 const char* to_string(Method method);
 /// Every method, in the order above.
 std::span<const Method> every_method();

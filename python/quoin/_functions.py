@@ -68,7 +68,7 @@ def qr(
         With K = min(M, N), as in `numpy.linalg.qr`: Q (..., M, K) and R (..., K, N); Q (..., M, M) and
         R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
     method : str
-        'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2', 'shifted-cholesky-qr3', or modified or classical
+        'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2', 'randomized-cholesky-qr', or modified or classical
         Gram-Schmidt, 'mgs' and 'cgs', which lose orthogonality in proportion to the condition number and its square
         (`GramSchmidt` reorthogonalises).
     threads : int, optional

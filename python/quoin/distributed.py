@@ -420,7 +420,7 @@ def qr(
         out for a DTensor, whose mesh has them.
     mode : {'reduced', 'r'}
         'reduced' gives Q and R, 'r' R alone.
-    method : {'auto', 'tsqr', 'cholesky-qr2', 'shifted-cholesky-qr3'}
+    method : {'auto', 'tsqr', 'cholesky-qr2', 'randomized-cholesky-qr'}
         As in `quoin.qr`.
     threads : int, optional
         Threads of this rank, on the host.

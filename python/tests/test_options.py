@@ -82,7 +82,7 @@ def test_householders_factors_are_lapacks(rng, shape):
     assert np.abs(np.abs(f.apply(C, trans=True)) - np.abs(Q.T @ C))[: min(shape)].max() <= tolerance
 
 
-@pytest.mark.parametrize("method", ["householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3"])
+@pytest.mark.parametrize("method", ["householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr"])
 def test_method_is_that_of_the_report(rng, method):
     A = rng.standard_normal((60, 5))
     assert quoin.factor(A, method=method).report.method == method

@@ -11,8 +11,8 @@ namespace quoin {
 
 namespace {
 
-/// A tall panel by way of an orthonormal basis: CholeskyQR2 if it certifies, else a tree, then Householder reconstruction; column
-/// by column where one is zero, or beyond what may be squared.
+/// A tall panel by way of an orthonormal basis: CholeskyQR2, perhaps behind a sketch, if it certifies, else a tree, then Householder
+/// reconstruction; column by column where one is zero, or beyond what may be squared.
 /// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
@@ -29,7 +29,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n);
-    const auto passes = factor_by_cholesky<T, D>(ctx, false, A, Tf, R.view(), overlapped);
+    const auto passes = factor_by_cholesky<T, D>(ctx, chain_of_auto<D>, A, Tf, R.view(), overlapped);
     if (passes.state == State::Certified) return;
     // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
     if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);

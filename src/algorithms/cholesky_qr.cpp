@@ -1,11 +1,13 @@
-// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015), shifted CholeskyQR3 (Fukaya, Kannan, Nakatsukasa,
-// Yamamoto, Yanagisawa 2020), and CholeskyQR in mixed precision (Yamazaki, Tomov, Dongarra 2015), whose one pass suffices
-// where the Gram matrix is known to much less than u. Every step decides where it runs whether the next may be taken; the
-// host asks once, at the end.
+// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015), the same behind a sketch, randomized CholeskyQR (Balabanov 2022;
+// Higgins, Szyld, Boman, Yamazaki 2023), and CholeskyQR in mixed precision (Yamazaki, Tomov, Dongarra 2015), whose one pass
+// suffices where the Gram matrix is known to much less than u. Every step decides where it runs whether the next may be taken;
+// the host asks once, at the end, and once for a sketch.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "algorithms/factorization.hpp"
 #include "devices.hpp"
@@ -15,113 +17,201 @@ namespace quoin {
 namespace {
 
 /// Steps of a chain, in order.
-enum Step { First, Second, Last };
+enum Step { First, Last };
 
-}  // namespace
+/// Of Q₀ᵀQ₀ behind a sketch: eigenvalues of at least 1/4, and at most 2n in sum. They are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis
+/// of A's range: 4/9 or more, and 4/3 n in sum, of a good sketch S of 4n rows.
+constexpr double least_sketched_eigenvalue = 0.25, most_sketched_trace = 2;
 
+/// The steps of a chain, and what it leaves behind. Q₁ takes A's place in Q1, or is not stored.
 template <class T, class D>
-CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
-                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
-                                     const GramOverRanks<T, D>& over_ranks) {
-    using State = typename CholeskyPasses<T, D>::State;
-    using S = Sum<T, D>;
-    using Factors = std::array<MatrixView<const S, D>, 1>;
-    const double u = Scalar<T>::u;
-    const Index n = A.cols;
-    const double nu = static_cast<double>(n) * u;
-    CholeskyPasses<T, D> result;
-    if (n == 0) {
-        result.state = State::Certified;
-        result.gram_departure = 0;
-        return result;
-    }
-    const Span span(ctx, "Gram passes");
-    Matrix<S, D> first(ctx, n, n), second(ctx, n, n);
-    const auto R1 = first.view(), R2 = second.view();
-    Matrix<Certificate, D> state(ctx, 1, 1);
-    const CertificateView<D> certificate = state.view();
+class GramChain {
+public:
+    using Passes = CholeskyPasses<T, D>;
 
-    using IsLast = typename GramOverRanks<T, D>::IsLast;
-    const IsLast is_never_last = [](const Certificate&) { return false; };
-    const auto factor = [&](MatrixView<S, D> G, GramDemands demands, const IsLast& is_last) {
-        if (over_ranks.factor) return over_ranks.factor(G, demands, certificate, is_last);
-        factor_gram<T>(ctx, G, demands, G, certificate);
-    };
-    // what follows the last Cholesky factor Y: R is known, and A = Q₁ or Q₁ Y
-    const auto conclude = [&](MatrixView<const T, D> B, MatrixView<const S, D> Y) {
-        if (!next) request_certificate(ctx, certificate);
-        if (last) solve_and_gram<T>(ctx, B, Factors{Y}, Q1, {}, certificate);
-        if (next) next(Y, certificate);
-        return receive_certificate(ctx, certificate);
-    };
-    // the chain is through, or all of it but what was to come next
-    const auto is_through = [](const Certificate& found) {
-        return !found.refused() || found.reason == Certificate::Growth;
-    };
-    const auto certified = [&](const Certificate& found, double departure, Matrix<S, D>& Y) {
-        result.state = State::Certified;
-        result.next_refused = found.refused();
-        result.gram_departure = departure;
-        if (!last) result.R2 = std::move(Y);
-    };
-    // G = AᵀA
-    solve_and_gram<T>(ctx, A, {}, {}, R1);
-    throw_if_stopped(ctx);
-    if (shifted) {
-        // R₀ = chol(G + s diag(G)): the shift relative to each column makes it independent of the columns' scales
-        factor(R1, {.step = First, .shift = 10 * nu}, is_never_last);
-        // Q₀ = A R₀⁻¹, G = Q₀ᵀQ₀; ‖Q₀‖_F² = tr G <= 2n, or A = Q₀ R₀ is not accurate
-        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
-        factor(R2, {.step = Second, .most_trace = 2 * static_cast<double>(n)}, is_never_last);
-        // R₁ := R₁ R₀;  Q₁ = Q₀ R₁⁻¹, G = Q₁ᵀQ₁
-        multiply_upper<S>(ctx, R2, R1, R1, certificate);
-        solve_and_gram<T>(ctx, Q1, Factors{R2}, Q1, R2, certificate);
-    } else {
-        GramPrecision known = gram_precision<T>(ctx, over_ranks.factor ? over_ranks.rows : A.rows, n);
-        known.longest_sum += over_ranks.levels;
-        const double most_condition = most_gram_condition(n, known);
+    GramChain(Context<D>& ctx, bool last, Index n, MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
+              const GramOverRanks<T, D>& over_ranks)
+        : ctx_(ctx), last_(last), n_(n), Q1_(Q1), R_(R), next_(next), over_ranks_(over_ranks), state_(ctx, 1, 1) {}
+
+    /// CholeskyQR2, in one pass if that suffices.
+    Passes of(MatrixView<const T, D> A) {
+        Matrix<S, D> first(ctx_, n_, n_), second(ctx_, n_, n_);
+        const auto R1 = first.view(), R2 = second.view();
+        // G = AᵀA
+        solve_and_gram<T>(ctx_, A, {}, {}, R1);
+        throw_if_stopped(ctx_);
+        const double n = static_cast<double>(n_), nu = n * Scalar<T>::u;
+        const GramPrecision known = precision(A);
+        const double most_condition = most_gram_condition(n_, known);
         // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
         // suffices; κ_F >= n
-        const double gamma = (known.longest_sum + static_cast<double>(n) + 1) * known.u;
+        const double gamma = (known.longest_sum + n + 1) * known.u;
         const double one_pass_condition =
             std::min({most_condition, std::sqrt(nu / 2 / gamma), known.most_condition_of_solve});
-        const bool one_pass = static_cast<double>(n) < one_pass_condition;
+        const bool one_pass = n < one_pass_condition;
         factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition},
                [one_pass](const Certificate& found) { return one_pass && !found.refused(); });
         if (one_pass) {
             // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
-            multiply_upper<S, T>(ctx, {}, R1, R, certificate);
+            multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
             const Certificate found = conclude(A, R1);
-            if (is_through(found)) {
-                certified(found, found.condition * found.condition * gamma, first);
-                return result;
-            }
+            if (is_through(found)) return certified(found, found.condition * found.condition * gamma, first);
             if (found.reason == Certificate::Condition && found.condition < most_condition)
-                write_certificate(ctx, certificate, {});
+                write_certificate(ctx_, certificate(), {});
         }
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
-        solve_and_gram<T>(ctx, A, Factors{R1}, Q1, R2, certificate);
+        solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
+        factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
+        // R := R₂ R₁;  Q = Q₁ R₂⁻¹
+        multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
+        const Certificate found = conclude(Q1_, R2);
+        if (is_through(found)) return certified(found, found.departure, second);
+        if (found.step == Last) return improved(found, R1);
+        Passes passes;
+        passes.column = found.column;
+        if (found.reason == Certificate::Unusable) passes.state = Passes::State::Unusable;
+        return passes;
     }
-    factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
-    // R := R₂ R₁;  Q = Q₁ R₂⁻¹
-    multiply_upper<S, T>(ctx, R2, R1, R, certificate);
-    const Certificate found = conclude(Q1, R2);
-    if (is_through(found)) {
-        certified(found, found.departure, second);
-        return result;
+
+    /// Q₀ = A R₀⁻¹, S A = P R₀, in one pass of CholeskyQR more.
+    Passes behind_sketch(MatrixView<const T, D> A) {
+        Matrix<S, D> zeroth(ctx_, n_, n_), first(ctx_, n_, n_), B(ctx_, sketch_rows(n_), n_);
+        const auto R0 = zeroth.view(), R1 = first.view();
+        // B = S A = P R₀; A = Q₀ R₀ is accurate while κ(R₀D) u is O(1)
+        sketch<T>(ctx_, A, over_ranks_.rank, B.view());
+        const double most_condition = 1 / precision(A).solve_u;
+        if (over_ranks_.factor_sketch) {
+            over_ranks_.factor_sketch(B.view(), most_condition, R0, certificate());
+        } else {
+            factor_sketch<S, D>(ctx_, std::move(B), most_condition, R0, certificate());
+        }
+        throw_if_stopped(ctx_);
+        if (const Certificate found = read_certificate(ctx_, certificate()); found.refused()) {
+            Passes passes;
+            passes.column = found.column;
+            return passes;
+        }
+        // Q₁ = A R₀⁻¹, G = Q₁ᵀQ₁
+        solve_and_gram<T>(ctx_, A, Factors{R0}, Q1_, R1);
+        GramDemands demands{.step = First,
+                            .most_trace = most_sketched_trace * static_cast<double>(n_),
+                            .least_eigenvalue = least_sketched_eigenvalue};
+        // of f32, A R⁻¹ asks for the condition
+        if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
+        factor(R1, demands, [](const Certificate&) { return true; });
+        // R := R₁ R₀;  Q = Q₁ R₁⁻¹
+        multiply_upper<S, T>(ctx_, R1, R0, R_, certificate());
+        const Certificate found = conclude(Q1_, R1);
+        Passes passes = is_through(found) ? certified(found, found.departure, first) : improved(found, R0);
+        passes.sketched = true;
+        return passes;
     }
-    result.column = found.column;
-    if (found.step == First) {
-        result.state = found.reason == Certificate::Unusable ? State::Unusable : State::Refused;
-    } else {
-        result.state = State::Improved;
-        multiply_upper<S, T>(ctx, {}, R1, R);
-        if (found.step == Last) result.gram_departure = found.departure;
+
+private:
+    using S = Sum<T, D>;
+    using Factors = std::array<MatrixView<const S, D>, 1>;
+
+    CertificateView<D> certificate() { return state_.view(); }
+
+    GramPrecision precision(MatrixView<const T, D> A) {
+        GramPrecision known = gram_precision<T>(ctx_, over_ranks_.factor ? over_ranks_.rows : A.rows, n_);
+        known.longest_sum += over_ranks_.levels;
+        return known;
     }
-    return result;
+
+    void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {
+        if (over_ranks_.factor) return over_ranks_.factor(G, demands, certificate(), is_last);
+        factor_gram<T>(ctx_, G, demands, G, certificate());
+    }
+
+    /// What follows the last Cholesky factor Y: R is known, and B is what Q Y is.
+    Certificate conclude(MatrixView<const T, D> B, MatrixView<const S, D> Y) {
+        if (!next_) request_certificate(ctx_, certificate());
+        if (last_) solve_and_gram<T>(ctx_, B, Factors{Y}, Q1_, {}, certificate());
+        if (next_) next_(Y, certificate());
+        return receive_certificate(ctx_, certificate());
+    }
+
+    /// The chain is through, or all of it but what was to come next.
+    static bool is_through(const Certificate& found) { return !found.refused() || found.reason == Certificate::Growth; }
+
+    Passes certified(const Certificate& found, double departure, Matrix<S, D>& Y) {
+        Passes passes;
+        passes.state = Passes::State::Certified;
+        passes.next_refused = found.refused();
+        passes.gram_departure = departure;
+        if (!last_) passes.R2 = std::move(Y);
+        return passes;
+    }
+
+    /// A = Q₁ R.
+    Passes improved(const Certificate& found, MatrixView<const S, D> R) {
+        Passes passes;
+        passes.state = Passes::State::Improved;
+        passes.column = found.column;
+        passes.gram_departure = found.departure;
+        multiply_upper<S, T>(ctx_, {}, R, R_);
+        return passes;
+    }
+
+    Context<D>& ctx_;
+    bool last_;
+    Index n_;
+    MatrixView<T, D> Q1_, R_;
+    const NextStep<T, D>& next_;
+    const GramOverRanks<T, D>& over_ranks_;
+    Matrix<Certificate, D> state_;
+};
+
+}  // namespace
+
+template <class T, class D>
+void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, double most_condition, MatrixView<T, D> R,
+                   CertificateView<D> certificate) {
+    Plan plan;
+    plan.method = Method::BlockedHouseholder;
+    plan.rows = B.rows();
+    plan.cols = B.cols();
+    plan.panel_width = plan.inner_block =
+        std::min(plan.cols, Tuning<D>::panel_width(plan.rows, plan.cols, sizeof(T), Arithmetic::Native));
+    ReflectorForest<T, D> forest;
+    lay_out_panels(ctx, plan, forest);
+    forest.A = std::move(B);
+    factor_blocked_householder(ctx, plan, forest.view());
+    copy_triangle<T>(ctx, forest.A.view().row_block({0, plan.cols}), R);
+    const TriangleInspection seen = inspect_triangle<T>(ctx, R);
+    Certificate state;
+    if (seen.zero_column >= 0) {
+        state.refuse(First, Certificate::Pivot, seen.zero_column);
+    } else if (!(seen.scaled_condition <= most_condition)) {
+        state.refuse(First, Certificate::Condition, -1);
+    }
+    write_certificate(ctx, certificate, state);
 }
 
-#define QUOIN_INSTANTIATE(T, D) template decltype(cholesky_passes<T, D>) cholesky_passes<T, D>;
+template <class T, class D>
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, MatrixView<const T, D> A,
+                                     MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
+                                     const GramOverRanks<T, D>& over_ranks) {
+    CholeskyPasses<T, D> passes;
+    const Index n = A.cols;
+    if (n == 0) {
+        passes.state = CholeskyPasses<T, D>::State::Certified;
+        passes.gram_departure = 0;
+        return passes;
+    }
+    const Span span(ctx, "Gram passes");
+    GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks);
+    if (chain != CholeskyChain::Sketched) {
+        passes = steps.of(A);
+        if (chain == CholeskyChain::OfA || passes.state != CholeskyPasses<T, D>::State::Refused) return passes;
+    }
+    return steps.behind_sketch(A);
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                 \
+    template decltype(factor_sketch<T, D>) factor_sketch<T, D>; \
+    template decltype(cholesky_passes<T, D>) cholesky_passes<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

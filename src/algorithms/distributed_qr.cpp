@@ -15,7 +15,7 @@ void require_offered(const Options& o) {
     const bool tree = o.method == Method::Auto || o.method == Method::TSQR;
     if (!tree && !is_cholesky(o.method)) {
         throw InvalidArgument(
-            fmt::format("method {} is not available over ranks: use auto, tsqr, cholesky-qr2 or shifted-cholesky-qr3",
+            fmt::format("method {} is not available over ranks: use auto, tsqr, cholesky-qr2 or randomized-cholesky-qr",
                         to_string(o.method)));
     }
     if (o.q == QForm::Reflectors)
@@ -37,7 +37,7 @@ public:
         const auto start = std::chrono::steady_clock::now();
         begin();
         const bool by_gram = is_cholesky(f_.plan.method);
-        if (!by_gram || !by_cholesky(false)) {
+        if (!by_gram || is_sketched() || !by_cholesky(false)) {
             scale();
             if (by_gram) {
                 by_cholesky(true);
@@ -58,7 +58,8 @@ private:
     int rank() const { return f_.comm->rank(); }
     bool wants_q() const { return options_.q != QForm::None; }
     /// Whether X is overwritten; otherwise A may only be read.
-    bool overwrites() const { return wants_q() || options_.method == Method::ShiftedCholeskyQR3; }
+    bool is_sketched() const { return options_.method == Method::RandomizedCholeskyQR; }
+    bool overwrites() const { return wants_q() || is_sketched(); }
     MatrixView<const T, D> rows() const { return copied_ ? std::as_const(X_).view() : A_; }
     void copy_rows() {
         if (std::exchange(copied_, true)) return;
@@ -76,6 +77,7 @@ private:
             part_ = Matrix<S, D>(ctx_, packed_size(n_, n_), 1);
             certificate_ = Matrix<Certificate, D>(ctx_, 1, 1);
             if (overwrites()) X_ = Matrix<T, D>(ctx_, A_.rows, n_);
+            if (is_sketched()) sketches_ = Matrix<S, D>(ctx_, sketch_rows(n_), 2 * n_);
         });
         const auto& o = options_;
         const auto heights = call_.agree({{"the number of columns", n_},
@@ -128,25 +130,28 @@ private:
     /// False where A's entries are not finite or out of range, which nobody has `checked`: A is as it was.
     bool by_cholesky(bool checked) {
         using State = typename Passes::State;
-        const bool shifted = f_.plan.method == Method::ShiftedCholeskyQR3;
         Passes passes;
         passes_are_over_ = [this] { return n_ == 0; };
+        join_sum_ = [this] { is_sketched() ? sum_sketches({}, 0, {}, {}) : factor_sum({}, {}, {}); };
         const GramOverRanks<T, D> over_ranks{
             [&](MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate, auto is_last) {
                 factor_sum(G, demands, certificate);
-                passes_are_over_ = [=, this] {
-                    unpack_certificate<S>(ctx_, numbers(), certificate_.view());
-                    return is_last(read_certificate(ctx_, certificate_.view()));
-                };
+                passes_are_over_ = [=, this] { return is_last(shared_certificate()); };
             },
-            f_.plan.rows, rank_levels(f_.comm->size())};
+            [&](MatrixView<S, D> B, double most_condition, MatrixView<S, D> R0, CertificateView<D> certificate) {
+                sum_sketches(B, most_condition, R0, certificate);
+                passes_are_over_ = [this] { return shared_certificate().refused(); };
+                join_sum_ = [this] { factor_sum({}, {}, {}); };
+            },
+            rank(), f_.plan.rows, rank_levels(f_.comm->size())};
         call_.attempt([&] {
             f_.R = Matrix<T, D>(ctx_, n_, n_);
             const auto Q1 = overwrites() ? X_.view() : MatrixView<T, D>();
-            passes = cholesky_passes<T, D>(ctx_, shifted, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
+            const auto chain = is_sketched() ? CholeskyChain::Sketched : CholeskyChain::OfA;
+            passes = cholesky_passes<T, D>(ctx_, chain, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
         });
         // the others wait for this rank's part of a sum, or for its word that it is done
-        if (call_.failed() && !passes_are_over_()) factor_sum({}, {}, {});
+        if (call_.failed() && !passes_are_over_()) join_sum_();
         call_.agree();
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Certified) {
@@ -182,9 +187,40 @@ private:
                 },
                 JointCall::Of::All);
         }
+        share_factor(G, certificate);
+    }
+
+    /// `factor_sketch` of the sum of B over the ranks.
+    void sum_sketches(MatrixView<S, D> B, double most_condition, MatrixView<S, D> R0, CertificateView<D> certificate) {
+        const auto triangle = sum_.view().row_block({0, part_.rows()});
+        const auto sum = sketches_.view().col_block({0, n_}), part = sketches_.view().col_block({n_, 2 * n_});
+        call_.attempt([&] {
+            copy<S>(ctx_, B, sum);
+            set_zero(ctx_, R0);  // below its diagonal
+        });
+        reduce_sum<S, D>(*f_.comm, ctx_, sum, part, 0, call_.note());
+        if (rank() == 0) {
+            call_.attempt(
+                [&] {
+                    factor_sketch<S, D>(ctx_, copy_of<S, D>(ctx_, sum), most_condition, R0, certificate);
+                    pack_triangle<S>(ctx_, R0, triangle);
+                    pack_certificate<S>(ctx_, certificate, numbers());
+                },
+                JointCall::Of::All);
+        }
+        share_factor(R0, certificate);
+    }
+
+    /// R and the certificate of rank 0.
+    void share_factor(MatrixView<S, D> R, CertificateView<D> certificate) {
         call_.share<S>(ctx_, sum_.view());
-        unpack_triangle<S>(ctx_, triangle, G);
+        unpack_triangle<S>(ctx_, sum_.view().row_block({0, part_.rows()}), R);
         unpack_certificate<S>(ctx_, numbers(), certificate);
+    }
+    /// As it came last.
+    Certificate shared_certificate() {
+        unpack_certificate<S>(ctx_, numbers(), certificate_.view());
+        return read_certificate(ctx_, certificate_.view());
     }
 
     MatrixView<S, D> numbers() { return sum_.view().row_block({part_.rows(), sum_.rows()}); }
@@ -283,7 +319,9 @@ private:
     Matrix<T, D> packed_;       // a triangle of the tree, as a message
     Matrix<S, D> sum_, part_;   // of Gram passes: a triangle and a certificate, and a triangle
     Matrix<Certificate, D> certificate_;
+    Matrix<S, D> sketches_;  // a sketch, and one on its way
     std::function<bool()> passes_are_over_;
+    std::function<void()> join_sum_;  // of the passes, the next one
     LentRows<T, D> lent_;
 };
 

@@ -210,7 +210,9 @@ void count_costs(Plan& plan);
 /// QᵀC of as many columns as A has, 16 at most.
 double modelled_time(const Plan& plan, const StepTimes& times);
 
-inline bool is_cholesky(Method method) { return method == Method::CholeskyQR2 || method == Method::ShiftedCholeskyQR3; }
+inline bool is_cholesky(Method method) {
+    return method == Method::CholeskyQR2 || method == Method::RandomizedCholeskyQR;
+}
 
 /// Throws NumericalBreakdown. `column` is where CholeskyQR broke down, or −1.
 [[noreturn]] void report_breakdown(Method method, Index column);
@@ -312,7 +314,16 @@ inline double most_gram_condition(Index n, const GramPrecision& known) {
     return std::sqrt(16 * static_cast<double>(n) / std::max(known.u, known.solve_u));
 }
 
-/// What the Gram passes of CholeskyQR left behind.
+enum class CholeskyChain {
+    OfA,
+    Sketched,  ///< of A R₀⁻¹, R₀ the triangle of a sketch of A, whose entries are finite and in range; Q1 has data
+    SketchedIfRefused,  ///< of A, and behind a sketch where the first Gram matrix refuses it
+};
+template <class D>
+inline constexpr CholeskyChain chain_of_auto =
+    Tuning<D>::sketch_pays ? CholeskyChain::SketchedIfRefused : CholeskyChain::OfA;
+
+/// What the Gram passes left behind.
 template <class T, class D>
 struct CholeskyPasses {
     enum class State {
@@ -323,6 +334,7 @@ struct CholeskyPasses {
     };
     State state = State::Refused;
     bool next_refused = false;   ///< certified, but the next step refused
+    bool sketched = false;       ///< the answer of a chain behind a sketch
     Index column = -1;           ///< where it broke down
     double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
     Matrix<Sum<T, D>, D> R2;
@@ -340,14 +352,23 @@ struct GramOverRanks {
     using IsLast = std::function<bool(const Certificate& certificate)>;
     std::function<void(MatrixView<Sum<T, D>, D> G, GramDemands demands, CertificateView<D> certificate, IsLast is_last)>
         factor;
-    Index rows = 0, levels = 0;
+    /// `factor_sketch` of the sum of the ranks' B, the same on all ranks; `rank` is the seed of this one's sketch.
+    std::function<void(MatrixView<Sum<T, D>, D> B, double most_condition, MatrixView<Sum<T, D>, D> R,
+                       CertificateView<D> certificate)>
+        factor_sketch;
+    Index rank = 0, rows = 0, levels = 0;
 };
+
+/// R (n×n) of a sketch B = Q R, and a certificate that is valid if κ₁(R D) <= most_condition, D scaling R's columns to unit norm.
+template <class T, class D>
+void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, double most_condition, MatrixView<T, D> R,
+                   CertificateView<D> certificate);
 
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
 /// Waits once, or twice where one pass turned out not to suffice; `next` is called twice then, and its first result is discarded.
 template <class T, class D>
-CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, bool shifted, bool last, MatrixView<const T, D> A,
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, MatrixView<const T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},
                                      const GramOverRanks<T, D>& over_ranks = {});
 
@@ -372,7 +393,7 @@ void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 /// A (m×n, m >= n) by CholeskyQR to V, Tf and R (n×n) in LAPACK's format, all of it under one certificate: `cholesky_passes` and
 /// `reconstruct_if_certified`. Where the state is not Certified A is as that says, and Tf is not final. Waits.
 template <class T, class D>
-CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
+CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, CholeskyChain chain, MatrixView<T, D> A, MatrixView<T, D> Tf,
                                         MatrixView<T, D> R, OverlappedWork& overlapped);
 
 /// Whether a panel of so many rows of this plan is reconstructed.

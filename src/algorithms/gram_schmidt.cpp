@@ -261,7 +261,7 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
     const Index w = W.cols, k = R.rows - w;
     const auto R1 = R.row_block({k, R.rows});
     if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
-        const State state = cholesky_passes<T, D>(ctx, false, true, W, W, R1).state;
+        const State state = cholesky_passes<T, D>(ctx, CholeskyChain::OfA, true, W, W, R1).state;
         if (state == State::Improved) {
             // W = Q₁R₁, Q₁ = Q R₂
             Matrix<T, D> R2(ctx, R.rows, w);

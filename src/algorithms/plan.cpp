@@ -22,7 +22,7 @@ const char* name_of(Enum value, std::initializer_list<const char*> names) {
 
 const char* to_string(Method method) {
     return name_of(method,
-                   {"auto", "householder", "tsqr", "caqr", "cholesky-qr2", "shifted-cholesky-qr3", "mgs", "cgs"});
+                   {"auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs"});
 }
 const char* to_string(QForm q) { return name_of(q, {"any", "none", "explicit", "reflectors"}); }
 const char* to_string(FullTRoute route) { return name_of(route, {"auto", "recurrence", "joined"}); }
@@ -40,7 +40,7 @@ std::span<const Method> every_method() {
                                          Method::TSQR,
                                          Method::CAQR,
                                          Method::CholeskyQR2,
-                                         Method::ShiftedCholeskyQR3,
+                                         Method::RandomizedCholeskyQR,
                                          Method::ModifiedGramSchmidt,
                                          Method::ClassicalGramSchmidt};
     return methods;

@@ -21,8 +21,10 @@ double absorbed(const PanelTree& tree) {
 double reconstruction_flops(double m, double n) { return (2.0 / 3 + 1 + 1.0 / 3) * n * n * n + m * n * n; }
 
 /// Gram passes and small steps of CholeskyQR, without its last pass.
-double cholesky_flops(bool shifted, double m, double n) {
-    return shifted ? 5 * m * n * n + 5.0 / 3 * n * n * n : 3 * m * n * n + n * n * n;
+double cholesky_flops(bool sketched, double m, double n) {
+    // the triangle of a sketch of 4n rows, two Cholesky factors and a product of triangles
+    if (sketched) return 2 * m * n * n + 9 * n * n * n;
+    return 3 * m * n * n + n * n * n;
 }
 
 double factor_flops(const Plan& plan, const PanelTree& tree) {
@@ -169,11 +171,11 @@ void count_costs(Plan& plan) {
     const double A_bytes = m * n * plan.element_bytes, small_bytes = k * n * plan.element_bytes;
     const bool none = plan.q == QForm::None, reflectors = plan.q == QForm::Reflectors;
     if (is_cholesky(plan.method)) {
-        const bool shifted = plan.method == Method::ShiftedCholeskyQR3;
-        plan.flops = cholesky_flops(shifted, m, n);
+        const bool sketched = plan.method == Method::RandomizedCholeskyQR;
+        plan.flops = cholesky_flops(sketched, m, n);
         if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n;
-        // reads and writes of A: Gram; solve and Gram; (shifted: again;) last solve
-        plan.bytes_moved = (1 + (none && !shifted ? 1 : 2) + (shifted ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
+        // reads and writes of A: Gram, or sketch; solve and Gram; last solve
+        plan.bytes_moved = (1 + (none && !sketched ? 1 : 2) + (none ? 0 : 2)) * A_bytes;
         plan.workspace_bytes = (number(CommonTuning::row_chunks) + 4) * small_bytes;
         return;
     }

@@ -70,7 +70,7 @@ public:
         const Index n = A.cols;
         Matrix<T, D> R(ctx_, n, n);
         if (plan_.method == Method::CholeskyQR2) {
-            const auto passes = cholesky_passes<T, D>(ctx_, false, false, A, {}, R.view());
+            const auto passes = cholesky_passes<T, D>(ctx_, CholeskyChain::OfA, false, A, {}, R.view());
             f_.report.gram_departure = passes.gram_departure;
             if (passes.state == Passes::State::Certified) {
                 hold_r(std::move(R));
@@ -133,16 +133,18 @@ private:
         const Index n = plan_.cols;
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, n, n);
-        const bool shifted = plan_.method == Method::ShiftedCholeskyQR3;
+        const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
+                           : plan_.fallback != Method::Auto             ? chain_of_auto<D>
+                                                                        : CholeskyChain::OfA;
         const bool reflectors = plan_.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();
         OverlappedWork nothing;
-        const auto passes = reflectors
-                                ? factor_by_cholesky<T, D>(ctx_, shifted, A, forest_.Tf.view(), R.view(), nothing)
-                                : cholesky_passes<T, D>(ctx_, shifted, plan_.q != QForm::None, A, A, R.view());
+        const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, chain, A, forest_.Tf.view(), R.view(), nothing)
+                                       : cholesky_passes<T, D>(ctx_, chain, plan_.q != QForm::None, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
+            if (passes.sketched) answered_by(Method::RandomizedCholeskyQR);
             if (reflectors) {
                 hold_reflectors({});
             } else {
@@ -164,8 +166,12 @@ private:
 
     void fall_back(const Passes& passes) {
         if (plan_.fallback == Method::Auto) report_breakdown(plan_.method, passes.column);
-        f_.report.method = plan_.fallback;
-        f_.report.fell_back = true;
+        answered_by(plan_.fallback);
+    }
+
+    void answered_by(Method method) {
+        f_.report.method = method;
+        f_.report.fell_back = method != plan_.method;
     }
 
     Matrix<T, D> copy_of_r() {
@@ -274,7 +280,7 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
     // CholeskyQR sees in its first Gram matrix whether a scan is needed
-    if (!is_cholesky(plan.method) || !factorizer.factor_r_only(A, false)) {
+    if (plan.method != Method::CholeskyQR2 || !factorizer.factor_r_only(A, false)) {
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
@@ -348,7 +354,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
-    if (!is_cholesky(plan.method) || !factorizer.factor(A, false)) {
+    if (plan.method != Method::CholeskyQR2 || !factorizer.factor(A, false)) {
         // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
         // Gram-Schmidt, which asks all the time
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);

@@ -26,16 +26,23 @@ RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options 
     const double agreement = number(JointCall::agreement_words(ranks)) * sizeof(Index);
     const double rows = number(plan.rows) * number(n) * sizeof(T);
     // A and perhaps a copy, the factorization, R, two messages
-    const bool only_read = options.q == QForm::None && plan.method != Method::ShiftedCholeskyQR3;
+    const bool only_read = options.q == QForm::None && plan.method != Method::RandomizedCholeskyQR;
     plan.memory_bytes = (only_read ? 1 : 2) * rows + local.workspace_bytes + square + 2 * triangle;
     plan.flops = local.flops;
-    // the ranks agree twice
-    plan.messages = 4 * L;
-    plan.bytes = 4 * L * agreement;
+    // the ranks agree twice, and on the columns' scales before a sketch
+    const bool sketched = plan.method == Method::RandomizedCholeskyQR;
+    plan.messages = (sketched ? 6 : 4) * L;
+    plan.bytes = plan.messages * agreement;
     if (is_cholesky(plan.method)) {
-        const double passes = plan.method == Method::ShiftedCholeskyQR3 ? 3 : 2;
+        const double passes = sketched ? 1 : 2;
         plan.messages += 2 * passes * L;
         plan.bytes += passes * L * (2 * triangle + certificate_size * sizeof(T));
+        if (!sketched) return plan;
+        // sketches up, their triangle down
+        const double sketch = number(sketch_rows(n)) * number(n) * sizeof(T);
+        plan.memory_bytes += 2 * sketch;
+        plan.messages += 2 * L;
+        plan.bytes += L * (sketch + triangle + certificate_size * sizeof(T));
         return plan;
     }
     // triangles up, and a note down; to form Q the ranks agree twice more, and triangles go down

@@ -43,10 +43,10 @@ void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
 }
 
 template <class T, class D>
-CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, bool shifted, MatrixView<T, D> A, MatrixView<T, D> Tf,
+CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, CholeskyChain chain, MatrixView<T, D> A, MatrixView<T, D> Tf,
                                         MatrixView<T, D> R, OverlappedWork& overlapped) {
     Matrix<T, D> signs(ctx, A.cols, 1);
-    auto passes = cholesky_passes<T, D>(ctx, shifted, false, A, A, R, [&](auto R2, auto certificate) {
+    auto passes = cholesky_passes<T, D>(ctx, chain, false, A, A, R, [&](auto R2, auto certificate) {
         reconstruct_if_certified<T, D>(ctx, A, R2, R, Tf, signs.view(), certificate);
         overlapped();
     });

@@ -107,7 +107,6 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     check_launch("inspect_upper");
     const auto S = frame.matrix<double>(n, n);
     copy<double>(ctx, G, S);
-    for_each_element(ctx, n, 1, [=] __device__(Index j, Index) { S.data[j + j * S.ld] *= 1 + demands.shift; });
     int size = 0;
     const int width = small_size(n);
     QUOIN_CUDA_CHECK(cusolverDnDpotrf_bufferSize(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, &size));
@@ -135,6 +134,20 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     check_launch("decide");
 }
 
+/// Of any width, all demands but that of an eigenvalue.
+void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high, const GramDemands& demands,
+            MatrixView<double, Cuda> R, Certificate* certificate) {
+    if (G.cols > factor_max_cols) return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
+    QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(G.cols), G.data, G.ld, low, high, demands, R.data, R.ld,
+                                       certificate, ctx.stream()));
+}
+
+/// A certificate is refused where that of G − λI is.
+__global__ void demand_eigenvalue(const Certificate* shifted, int step, Certificate* certificate) {
+    if (shifted->refused() && !certificate->refused())
+        certificate->refuse(step, Certificate::Eigenvalue, shifted->column);
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -143,11 +156,20 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     const Index n = G.cols;
     constexpr double low = smallest_square<T>, high = largest_square<T>;
     if (n == 0) return;
-    if (n <= factor_max_cols) {
-        QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(n), G.data, G.ld, low, high, demands, R.data, R.ld,
-                                           certificate.data, ctx.stream()));
-    } else {
-        factor_gram_wide(ctx, G, low, high, demands, R, certificate.data);
+    Arena::Frame frame(ctx);
+    Certificate* shifted = nullptr;
+    if (const double least = demands.least_eigenvalue; least > 0) {
+        const auto S = frame.matrix<double>(n, n);
+        for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
+            if (i <= j) S.data[i + j * n] = G.data[i + j * G.ld] - (i == j ? least : 0.0);
+        });
+        shifted = frame.take<Certificate>(1);
+        factor(ctx, S, low, high, {}, S, shifted);
+    }
+    factor(ctx, G, low, high, demands, R, certificate.data);
+    if (shifted) {
+        demand_eigenvalue<<<1, 1, 0, ctx.stream()>>>(shifted, demands.step, certificate.data);
+        check_launch("demand_eigenvalue");
     }
     ctx.state().add_flops((demands.asks_condition() ? 2.0 : 1.0) / 3.0 * n * n * n);
 }

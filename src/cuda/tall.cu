@@ -198,6 +198,8 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     subtract_product<T>(ctx, Q.col_block(rest), S.row_block(rest), W, arithmetic);
 }
 
+template void cuda::sum_parts<double, double>(Context<Cuda>&, Index, const double*, bool, bool,
+                                              MatrixView<double, Cuda>);
 template void cuda::sum_parts<float, float>(Context<Cuda>&, Index, const float*, bool, bool, MatrixView<float, Cuda>);
 
 template void cuda::multiply_split<float, double>(Context<Cuda>&, MatrixView<const float, Cuda>,

@@ -85,8 +85,16 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (unusable >= 0) return state.refuse(demands.step, Certificate::Unusable, unusable);
     if (!(trace <= demands.most_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
     if (!(state.departure <= demands.most_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
+    Arena::Frame frame(ctx.state().arena);
+    if (demands.least_eigenvalue > 0) {
+        const Index n = G.cols;
+        const MatrixView<T> shifted(frame.take<T>(n * n), n, n, n);
+        copy<T>(ctx, G, shifted);
+        for (Index j = 0; j < n; ++j) shifted(j, j) -= static_cast<Real<T>>(demands.least_eigenvalue);
+        const Index failed = cholesky(ctx, shifted);
+        if (failed >= 0) return state.refuse(demands.step, Certificate::Eigenvalue, failed);
+    }
     if (R.data != G.data) copy<T>(ctx, G, R);
-    for (Index j = 0; j < G.cols; ++j) R(j, j) *= 1 + static_cast<Real<T>>(demands.shift);
     const Index failed = cholesky(ctx, R);
     if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
     if (!demands.asks_condition() || R.cols == 0) return;

@@ -14,12 +14,13 @@ namespace quoin {
 struct Certificate {
     enum Reason : int {
         Valid,
-        Unusable,   ///< a column's square sum is not finite, or within u² of over- or underflow
-        Trace,      ///< ‖Q‖_F² is too large
-        Departure,  ///< ‖I − QᵀQ‖_F is too large
-        Pivot,      ///< a pivot is not positive and finite
-        Condition,  ///< κ(R D) is too large
-        Growth,     ///< ‖(Q₁ − S)⁻¹‖ is too large
+        Unusable,    ///< a column's square sum is not finite, or within u² of over- or underflow
+        Trace,       ///< ‖Q‖_F² is too large
+        Departure,   ///< ‖I − QᵀQ‖_F is too large
+        Pivot,       ///< a pivot is not positive and finite
+        Condition,   ///< κ(R D) is too large
+        Eigenvalue,  ///< the smallest eigenvalue of G is too small
+        Growth,      ///< ‖(Q₁ − S)⁻¹‖ is too large
     };
     Reason reason = Valid;
     int step = 0;           ///< that refused it
@@ -111,18 +112,18 @@ inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::n
 /// What one step of a chain demands of its Gram matrix G, in this order, after a diagonal of usable squares of T.
 struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
-    int step = 0;      ///< 0 begins a chain: the certificate is valid, whatever it was
-    double shift = 0;  ///< G + shift diag(G) is factored
+    int step = 0;  ///< 0 begins a chain: the certificate is valid, whatever it was
     double most_trace = any;
     double most_departure = any;  ///< ‖I − G‖_F
     double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
+    double least_eigenvalue = 0;  ///< λ, of G: G − λI has a Cholesky factor
 
     constexpr bool asks_condition() const { return most_condition < any; }
 };
 
 /// G (upper triangle) = RᵀR if `demands` are met. Where they are not the certificate is refused, and R is unspecified, zeros
 /// below its diagonal or not, unless κ alone was too large. Does nothing with a refused certificate. R may be G. n³/3 flops,
-/// twice that with a condition.
+/// as much more for a condition, and for an eigenvalue.
 ///
 /// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F from (R D)⁻¹ itself on a GPU:
 /// all of them lie between κ₂ and nκ₂.

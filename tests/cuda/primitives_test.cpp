@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "algorithms/factorization.hpp"
+#include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
 #include "gallery.hpp"
@@ -201,39 +202,36 @@ TYPED_TEST(GpuPrimitive, ScanAndScaleAsTheHost) {
 TYPED_TEST(GpuPrimitive, FactorGram) {
     auto& g = this->gpu();
     for (Index n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100, 127, 129, 191, 192, 300}) {
-        for (double shift : {0.0, 0.25})
-            for (bool condition : {false, true}) {
-                SCOPED_TRACE(std::to_string(n) + " shift " + std::to_string(shift) + (condition ? ", condition" : ""));
-                const Matrix<double> G = this->gram(n);
-                GramDemands demands{.shift = shift};
-                if (condition) demands.most_condition = 1e30;
-                GpuPadded<double> gG(g, G.view()), gR(g, n, n);
-                const Certificate found = this->step(gG, gR, demands), again = this->step(gG, gG, demands);
-                const Matrix<double> R = gR.fetch(g);
-                EXPECT_FALSE(found.refused());
-                EXPECT_TRUE(same_bits<double>(gG.fetch(g).view(), R.view())) << "in place";
-                EXPECT_EQ(found.condition, again.condition);
-                EXPECT_EQ(found.departure, again.departure);
-                EXPECT_TRUE(is_upper_trapezoidal<double>(R.view()));
+        for (bool condition : {false, true}) {
+            SCOPED_TRACE(std::to_string(n) + (condition ? ", condition" : ""));
+            const Matrix<double> G = this->gram(n);
+            GramDemands demands;
+            if (condition) demands.most_condition = 1e30;
+            GpuPadded<double> gG(g, G.view()), gR(g, n, n);
+            const Certificate found = this->step(gG, gR, demands), again = this->step(gG, gG, demands);
+            const Matrix<double> R = gR.fetch(g);
+            EXPECT_FALSE(found.refused());
+            EXPECT_TRUE(same_bits<double>(gG.fetch(g).view(), R.view())) << "in place";
+            EXPECT_EQ(found.condition, again.condition);
+            EXPECT_EQ(found.departure, again.departure);
+            EXPECT_TRUE(is_upper_trapezoidal<double>(R.view()));
 
-                // the host's steps, and κ from R⁻¹
-                Matrix<double> expected(n, n), inverse = identity<double>(n);
-                Certificate state;
-                factor_gram<double>(this->host, copy<double>(G.view()).view(), demands, expected.view(),
-                                    {&state, 1, 1});
-                EXPECT_LE(difference<double>(R.view(), expected.view(), n, frobenius_norm<double>(expected.view())),
-                          law);
-                EXPECT_NEAR(found.departure, state.departure, 1e-12 * state.departure);
-                solve_triangle<double>(this->host, Triangle::Upper, Op::None, expected.view(), inverse.view());
-                double square = 0;
-                for (Index i = 0; i < n; ++i) {
-                    for (Index j = i; j < n; ++j) square += G(i, i) * (1 + shift) * inverse(i, j) * inverse(i, j);
-                }
-                const double kappa = std::sqrt(static_cast<double>(n) * square);
-                if (condition) {
-                    EXPECT_NEAR(found.condition, kappa, 1e-10 * kappa);
-                }
+            // the host's steps, and κ from R⁻¹
+            Matrix<double> expected(n, n), inverse = identity<double>(n);
+            Certificate state;
+            factor_gram<double>(this->host, copy<double>(G.view()).view(), demands, expected.view(), {&state, 1, 1});
+            EXPECT_LE(difference<double>(R.view(), expected.view(), n, frobenius_norm<double>(expected.view())), law);
+            EXPECT_NEAR(found.departure, state.departure, 1e-12 * state.departure);
+            solve_triangle<double>(this->host, Triangle::Upper, Op::None, expected.view(), inverse.view());
+            double square = 0;
+            for (Index i = 0; i < n; ++i) {
+                for (Index j = i; j < n; ++j) square += G(i, i) * inverse(i, j) * inverse(i, j);
             }
+            const double kappa = std::sqrt(static_cast<double>(n) * square);
+            if (condition) {
+                EXPECT_NEAR(found.condition, kappa, 1e-10 * kappa);
+            }
+        }
     }
 }
 
@@ -274,6 +272,16 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
         expect(G, {.most_trace = 2.0 * n}, Certificate::Trace, -1);
         expect(G, {.most_departure = 0.5}, Certificate::Departure, -1);
         expect(G, {.most_condition = 0.9 * n}, Certificate::Condition, -1);
+        // eigenvalues 1 ± 0.8, and 1 ± 0.7
+        Matrix<double> E = identity<double>(n);
+        E(3, n - 2) = 0.8;
+        expect(E, {.least_eigenvalue = 0.25}, Certificate::Eigenvalue, n - 2);
+        E(3, n - 2) = 0.7;
+        GpuPadded<double> gE(g, E.view());
+        EXPECT_FALSE(this->step(gE, gE, {.most_condition = 1e9, .least_eigenvalue = 0.25}).refused());
+        const Matrix<double> R = gE.fetch(g);
+        EXPECT_NEAR(R(3, n - 2), 0.7, law * unit_roundoff<double>);
+        EXPECT_NEAR(R(n - 2, n - 2), std::sqrt(0.51), law * unit_roundoff<double>);
     }
 }
 
@@ -581,6 +589,31 @@ TYPED_TEST(GpuPrimitive, SolveBehindACertificate) {
                 }
             }
         }
+    }
+}
+
+/// In f64 whatever T is.
+TYPED_TEST(GpuPrimitive, SketchIsThatOfTheHost) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1},
+                        {33, 8},
+                        {1023, 40},
+                        {1025, 65},
+                        {70001, 33},
+                        {9000, 192},
+                        {5000, 256},
+                        {3000, 700}}) {
+        if (quick() && m * n > 100000) continue;
+        SCOPED_TRACE(shape_name(m, n));
+        const Matrix<T> A = random_normal<T>(m, n, 5);
+        const Matrix<double> wide = this->widened(A.view());
+        Matrix<double> B(sketch_rows(n), n);
+        sketch<double>(this->host, wide.view(), 2, B.view());
+        GpuPadded<T> gA(this->gpu(), A.view());
+        GpuPadded<double> gB(this->gpu(), sketch_rows(n), n);
+        sketch<T>(this->gpu(), gA.view(), 2, gB.view());
+        const Matrix<double> found = gB.fetch(this->gpu());
+        EXPECT_LE(difference<double>(found.view(), B.view(), n, frobenius_norm<double>(B.view())), law);
     }
 }
 

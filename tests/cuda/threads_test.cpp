@@ -98,7 +98,7 @@ Job evolution(const char* name, const System& system) {
 template <class T>
 void add_jobs(std::vector<Job>& jobs) {
     for (const Index n : {64, 8, 192, 40, 70, 64, 130, 60}) jobs.push_back(factor<T>(Method::CholeskyQR2, 256, n));
-    jobs.push_back(factor<T>(Method::ShiftedCholeskyQR3, 700, 64));
+    jobs.push_back(factor<T>(Method::RandomizedCholeskyQR, 700, 64));
     for (const Index n : {64, 300, 100, 33}) jobs.push_back(factor<T>(Method::BlockedHouseholder, 1500, n));
     jobs.push_back(factor<T>(Method::TSQR, 3000, 20));
     for (const Index n : {192, 20, 100, 45}) jobs.push_back(factor<T>(Method::CAQR, 2500, n));

@@ -52,7 +52,7 @@ TEST_F(CliOfSeveral, FactorsAreThoseOfTheFile) {
                  {1003, 17, 2, " --method tsqr"},
                  {5, 9, 4, ""},
                  {3, 3, 7, " --method tsqr"},
-                 {400, 5, 2, " --method shifted-cholesky-qr3"},
+                 {400, 5, 2, " --method randomized-cholesky-qr"},
                  {0, 4, 2, ""}};
     bool in_f64 = true;
     for (const auto& [m, n, processes, options] : cases) {

@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "cuda/kernels/solve_right.cuh"
+#include "cuda/kernels/ceil_div.cuh"
+#include "cuda/kernels/row_tiles.cuh"
+#include "cuda/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {

@@ -76,12 +76,12 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
     __syncthreads();
 }
 
-/// X := X R⁻¹ for the warp's 16 rows.
-template <int col_tiles>
-__device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const double* blocks) {
+/// X := X R⁻¹ for the warp's 16 rows. `begin(j)` comes before X_j is first read, `end(i)` when X_i is solved and X[i] no longer read.
+template <int col_tiles, class Begin, class End>
+__device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const double* blocks, Begin begin, End end) {
     const double2* block = reinterpret_cast<const double2*>(blocks) + threadIdx.x % 32;
     // a block is read this many products ahead of its own: a shared-memory load takes as long as one
-    constexpr int ahead = 4, count = factor_block_count(col_tiles);
+    constexpr int ahead = 3, count = factor_block_count(col_tiles);
     double2 queue[ahead];
 #pragma unroll
     for (int b = 0; b < ahead && b < count; ++b) queue[b] = block[b * 32];
@@ -94,6 +94,7 @@ __device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const doubl
     };
 #pragma unroll
     for (int i = 0; i < col_tiles; ++i) {
+        if (i == 0) begin(0);
         Tile16x8 solved = {}, rest = X[i];
         const Tile8x8 inverse = next(), diagonal = next();
         // X_i = A_i R_ii⁻¹;  X_i += (A_i − X_i R_ii) R_ii⁻¹
@@ -102,10 +103,19 @@ __device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const doubl
         multiply_add(solved, as_left_operand(rest), inverse);
         X[i] = solved;
         const Tile16x8 left = as_left_operand(-solved);
+        end(i);
         // A_j := A_j − X_i R_ij
 #pragma unroll
-        for (int j = i + 1; j < col_tiles; ++j) multiply_add(X[j], left, next());
+        for (int j = i + 1; j < col_tiles; ++j) {
+            if (i == 0) begin(j);
+            multiply_add(X[j], left, next());
+        }
     }
+}
+template <int col_tiles>
+__device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const double* blocks) {
+    solve_rows(
+        X, blocks, [](int) {}, [](int) {});
 }
 
 }  // namespace quoin::cuda

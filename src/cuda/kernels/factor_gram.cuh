@@ -1,6 +1,6 @@
 #pragma once
 
-// G + shift diag(G) = RᵀR for an n×n Gram matrix, n <= 192, what its step demands of it, and ‖(RD)⁻¹‖_F, by one block.
+// G = RᵀR for an n×n Gram matrix, n <= 192, what its step demands of it, and ‖(RD)⁻¹‖_F, by one block.
 //
 // G is eliminated by rows of 8, R⁻ᵀ built in the places that become free. Step k turns the cross of row block k and column
 // block k into a panel P (8×n) and subtracts a product of rank 8 from what lies right of it:
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
         square += i < j ? 2 * a * a : (1 - a) * (1 - a);
         if (i < j) return;
         trace += a;
-        shared.diagonal[j] = a + demands.shift * a;
+        shared.diagonal[j] = a;
         d = -shared.diagonal[j];
         if (!(a > low && a < high)) atomicMin(&shared.unusable, j);
     });
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
         }
     };
-    if (!inverse && demands.shift == 0 && square <= near_identity) {
+    if (!inverse && square <= near_identity) {
         if (!tiles_here) return;
         clear_below();
         // R = I + F,  f_ij = e_ij,  f_jj = e_jj / 2

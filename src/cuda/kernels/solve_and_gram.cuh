@@ -30,9 +30,7 @@ constexpr bool may_solve_by_halves(Index m, int n, int factor_count) {
 }
 
 /// Rows of the scratch block: four rounds of tiles for every warp.
-inline Index scratch_rows(int n, int multiprocessors) {
-    return Index(multiprocessors) * solve_warps(2 * ceil_div(n, 16)) * 16 * 4;
-}
+inline Index scratch_rows(int multiprocessors) { return Index(multiprocessors) * solve_warps * 16 * 4; }
 
 /// Blocks of the fused pass, and so parts.
 template <class T>
@@ -50,7 +48,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
         return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, fused_height) * Index(sizeof(double));
     }
     const Index parts = GramGrid(m, n, multiprocessors).parts_size();
-    const Index scratch = want_x || factor_count == 0 ? 0 : std::min(m, scratch_rows(n, multiprocessors)) * n;
+    const Index scratch = want_x || factor_count == 0 ? 0 : std::min(m, scratch_rows(multiprocessors)) * n;
     return halves + parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
 
@@ -114,7 +112,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     } else if (X) {
         if (solve(m, A, lda, X, ldx) == cudaSuccess && G) error = gram(m, n, X, ldx, parts, grid, false, stream);
     } else if (G) {
-        const Index ld = std::min(m, scratch_rows(n, multiprocessors));
+        const Index ld = std::min(m, scratch_rows(multiprocessors));
         T* const scratch = reinterpret_cast<T*>(parts + grid.parts_size());
         for (Index row = 0; row < m && error == cudaSuccess; row += ld) {
             const Index rows = std::min(ld, m - row);

@@ -1,0 +1,24 @@
+#include "cuda/kernels/sketch.cuh"
+
+#include "cuda/state.hpp"
+#include "cuda/sum_parts.hpp"
+
+namespace quoin {
+
+using namespace cuda;
+
+template <class T, class D>
+void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
+    const int n = static_cast<int>(A.cols);
+    if (n == 0) return;
+    const SketchGrid grid(A.rows, n, ctx.state().multiprocessors);
+    Arena::Frame frame(ctx);
+    double* const parts = frame.take<double>(grid.parts * B.rows * B.cols);
+    QUOIN_CUDA_CHECK(cuda::sketch(A.rows, n, A.data, A.ld, seed, grid, parts, ctx.stream()));
+    sum_parts<double, double>(ctx, grid.parts, parts, false, false, B);
+    ctx.state().add_flops(static_cast<double>(sketch_parts) * A.rows * n);
+}
+
+QUOIN_IMPLEMENT(Cuda, sketch)
+
+}  // namespace quoin

@@ -1,0 +1,65 @@
+#pragma once
+
+// The sparse sign embedding S (s×m) of a tall matrix A (m×n): for any A, and all x at once, with overwhelming probability
+//
+//     (1 − ε) ‖A x‖ <= ‖S A x‖ <= (1 + ε) ‖A x‖,   ε about √(n/s).
+//
+// S = ½ [S₁; S₂; S₃; S₄], four count sketches (Clarkson and Woodruff 2013; Nelson and Nguyen 2013): a row of A is added, with a sign,
+// to one row of each. Rows are dealt out in groups of 32: a group goes to one segment of 32 rows of each S_k, rotated, so that its rows
+// never meet, and vectors of a CPU and warps of a GPU add it at once. Segment, rotation and sign of a group and the signs of its rows are
+// the bits of its number, mixed: S is always the same.
+
+#include <cstdint>
+
+#include "primitives/context.hpp"
+
+namespace quoin {
+
+inline constexpr Index sketch_parts = 4, sketch_group_rows = 32;
+
+/// Segments of each S_k. s = 128 segments is at least 4n, for which κ(A R⁻¹) of S A = Q R is about 3.
+constexpr Index sketch_segments(Index n) { return (n + 31) / 32; }
+constexpr Index sketch_rows(Index n) { return sketch_parts * sketch_group_rows * sketch_segments(n); }
+
+/// Where 32 rows of A go: row i, times (−1)^bit i of `row_signs` and (−1)^bit k of `part_signs`, to row segment[k]·32 + (i + rotation[k]) %
+/// 32 of S_k.
+struct SketchGroup {
+    std::uint32_t row_signs;
+    std::uint16_t segment[sketch_parts];
+    std::uint8_t rotation[sketch_parts];
+    std::uint32_t part_signs;
+};
+
+/// By the bits of its number, mixed as splitmix64 does. `seed` tells sketches of different rows apart.
+constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
+    std::uint64_t state = static_cast<std::uint64_t>(group) * 3 * 0x9e3779b97f4a7c15ULL +
+                          static_cast<std::uint64_t>(seed + 1) * 0xd1b54a32d192ed03ULL;
+    const auto next = [&] {
+        std::uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+        return z ^ (z >> 31);
+    };
+    SketchGroup g = {};
+    const std::uint64_t signs = next();
+    g.row_signs = static_cast<std::uint32_t>(signs);
+    g.part_signs = static_cast<std::uint32_t>(signs >> 32) & 15;
+    for (int half = 0; half < 2; ++half) {
+        const std::uint64_t bits = next();
+        for (int k = 2 * half; k < 2 * half + 2; ++k) {
+            const auto mine = static_cast<std::uint32_t>(bits >> (k % 2 * 32));
+            g.segment[k] = static_cast<std::uint16_t>(((mine >> 5) * static_cast<std::uint64_t>(segments)) >> 27);
+            g.rotation[k] = static_cast<std::uint8_t>(mine & 31);
+        }
+    }
+    return g;
+}
+
+/// B (s×n, s = sketch_rows(n)) := S A. A GPU has n <= most_sketch_cols. 4mn additions, mn elements read.
+template <class T, class D>
+void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
+
+/// Columns up to which a GPU's shared memory holds a column of B.
+inline constexpr Index most_sketch_cols = 7168;
+
+}  // namespace quoin
