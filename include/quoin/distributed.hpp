@@ -69,10 +69,10 @@ private:
 /// A = QR, A (h×n) being this rank's rows. Every rank calls it, with the same n, T and options. Blocks until all are done.
 ///
 /// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank factors its
-/// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 and
-/// RandomizedCholeskyQR sum a Gram matrix of n(n + 1)/2 words over the ranks in each pass, and rank 0 decides for all whether it is
-/// certified. Method::Auto takes CholeskyQR2 where one process would, and TSQR where that is not certified or the matrix not tall.
-/// Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors and `verify`
+/// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 sums a Gram
+/// matrix of n(n + 1)/2 words over the ranks in each of two passes, RandomizedCholeskyQR a sketch of about 4n² words and one Gram
+/// matrix, and rank 0 decides for all whether they are certified. Method::Auto takes CholeskyQR2 where one process would, and TSQR
+/// where that is not certified or the matrix not tall. Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors and `verify`
 /// throw InvalidArgument.
 ///
 /// Bounds and exceptions are those of `qr` on one process, for every finite A. The same run gives the same bits again; other numbers

@@ -29,7 +29,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     }
     using State = typename CholeskyPasses<T, D>::State;
     Matrix<T, D> R(ctx, n, n);
-    const auto passes = factor_by_cholesky<T, D>(ctx, chain_of_auto<D>, A, Tf, R.view(), overlapped);
+    const auto passes = factor_by_cholesky<T, D>(ctx, CholeskyChain::SketchedIfRefused, A, Tf, R.view(), overlapped);
     if (passes.state == State::Certified) return;
     // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
     if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);

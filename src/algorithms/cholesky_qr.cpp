@@ -19,7 +19,7 @@ namespace {
 /// Steps of a chain, in order.
 enum Step { First, Last };
 
-/// Of Q₀ᵀQ₀ behind a sketch: eigenvalues of at least 1/4, and at most 2n in sum. They are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis
+/// Of Q₁ᵀQ₁ behind a sketch: eigenvalues of at least 1/4, and at most 2n in sum. They are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis
 /// of A's range: 4/9 or more, and 4/3 n in sum, of a good sketch S of 4n rows.
 constexpr double least_sketched_eigenvalue = 0.25, most_sketched_trace = 2;
 
@@ -73,11 +73,13 @@ public:
         return passes;
     }
 
-    /// Q₀ = A R₀⁻¹, S A = P R₀, in one pass of CholeskyQR more.
+    /// S A = P R₀, Q₁ = A R₀⁻¹, and one pass of CholeskyQR of Q₁.
     Passes behind_sketch(MatrixView<const T, D> A) {
-        Matrix<S, D> zeroth(ctx_, n_, n_), first(ctx_, n_, n_), B(ctx_, sketch_rows(n_), n_);
+        // of few rows A is its own sketch
+        const Index rows = over_ranks_.factor ? sketch_rows(n_) : std::min(A.rows, sketch_rows(n_));
+        Matrix<S, D> zeroth(ctx_, n_, n_), first(ctx_, n_, n_), B(ctx_, rows, n_);
         const auto R0 = zeroth.view(), R1 = first.view();
-        // B = S A = P R₀; A = Q₀ R₀ is accurate while κ(R₀D) u is O(1)
+        // B = S A = P R₀; A = Q₁ R₀ is accurate while κ(R₀D) u is O(1)
         sketch<T>(ctx_, A, over_ranks_.rank, B.view());
         const double most_condition = 1 / precision(A).solve_u;
         if (over_ranks_.factor_sketch) {
@@ -96,7 +98,7 @@ public:
         GramDemands demands{.step = First,
                             .most_trace = most_sketched_trace * static_cast<double>(n_),
                             .least_eigenvalue = least_sketched_eigenvalue};
-        // of f32, A R⁻¹ asks for the condition
+        // a solve by halves asks for κ
         if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
         factor(R1, demands, [](const Certificate&) { return true; });
         // R := R₁ R₀;  Q = Q₁ R₁⁻¹

@@ -319,9 +319,6 @@ enum class CholeskyChain {
     Sketched,  ///< of A R₀⁻¹, R₀ the triangle of a sketch of A, whose entries are finite and in range; Q1 has data
     SketchedIfRefused,  ///< of A, and behind a sketch where the first Gram matrix refuses it
 };
-template <class D>
-inline constexpr CholeskyChain chain_of_auto =
-    Tuning<D>::sketch_pays ? CholeskyChain::SketchedIfRefused : CholeskyChain::OfA;
 
 /// What the Gram passes left behind.
 template <class T, class D>

@@ -77,6 +77,8 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
          "{method} holds Q explicitly and has no reflectors: q is any, explicit or none"},
         {m < n && (is_cholesky(method) || by_gram_schmidt),
          "{method} needs at least as many rows as columns, and A is {m} x {n}"},
+        {n > Tuning<D>::most_sketch_cols && method == Method::RandomizedCholeskyQR,
+         "{method} on this device has at most {most_sketch_cols} columns, and A is {m} x {n}"},
         {rounded && !(has_halves && by_cgs),
          "arithmetic {arithmetic} is for f32 on a GPU by cgs, and this is {type} by {method}{device}"},
         {corrected && !(has_halves && (by_cgs || (method == Method::BlockedHouseholder && !o.q.full_t))),
@@ -85,12 +87,12 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
     };
     for (const auto& [applies, why] : refusals) {
         if (!applies) continue;
-        throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n),
-                                          fmt::arg("method", to_string(method)), fmt::arg("panel_width", panel_width),
-                                          fmt::arg("leaf_rows", tree.leaf_rows), fmt::arg("fan_in", tree.fan_in),
-                                          fmt::arg("arithmetic", to_string(o.arithmetic)),
-                                          fmt::arg("type", Scalar<T>::name),
-                                          fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
+        throw InvalidArgument(
+            fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n), fmt::arg("method", to_string(method)),
+                        fmt::arg("panel_width", panel_width), fmt::arg("leaf_rows", tree.leaf_rows),
+                        fmt::arg("fan_in", tree.fan_in), fmt::arg("most_sketch_cols", Tuning<D>::most_sketch_cols),
+                        fmt::arg("arithmetic", to_string(o.arithmetic)), fmt::arg("type", Scalar<T>::name),
+                        fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
     }
 }
 

@@ -134,7 +134,7 @@ private:
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, n, n);
         const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
-                           : plan_.fallback != Method::Auto             ? chain_of_auto<D>
+                           : plan_.fallback != Method::Auto             ? CholeskyChain::SketchedIfRefused
                                                                         : CholeskyChain::OfA;
         const bool reflectors = plan_.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();

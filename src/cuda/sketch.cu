@@ -1,16 +1,24 @@
 #include "cuda/kernels/sketch.cuh"
 
+#include "cuda/elementwise.cuh"
 #include "cuda/state.hpp"
 #include "cuda/sum_parts.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin {
 
 using namespace cuda;
 
+static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::most_sketch_cols) <= most_sketch_segments);
+
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
     const int n = static_cast<int>(A.cols);
     if (n == 0) return;
+    if (B.rows < sketch_rows(n)) {
+        return for_each_element(ctx, B.rows, B.cols,
+                                [=] __device__(Index i, Index j) { B.data[i + j * B.ld] = A.data[i + j * A.ld]; });
+    }
     const SketchGrid grid(A.rows, n, ctx.state().multiprocessors);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts * B.rows * B.cols);

@@ -1,6 +1,4 @@
-// S A, column by column: a column of B stays in the L1 cache while a column of A passes.
-
-#include "primitives/sketch.hpp"
+// S A, strip by strip: the sums of a column stay in the L1 cache while a column of A passes.
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
@@ -10,82 +8,77 @@ namespace {
 
 using namespace host;
 
-constexpr Index rows_of_group = sketch_group_rows;
-/// Groups whose signs stay in cache while the columns of a strip pass, and the most columns of a strip.
-constexpr Index groups_of_block = 64, most_strip_cols = 8;
+constexpr Index group_rows = sketch_group_rows;
+static_assert(group_rows == 32 && sketch_parts == 4);
+/// Columns of a strip, and groups that pass all of them while their places and signs are in cache.
+constexpr Index strip_cols = 8, block_groups = 64;
+/// Least rows of a chunk, which has sums of its own.
+constexpr Index least_chunk_rows = 16384;
 
-/// Where a group goes, ready for use: `place` in a window of a segment and its repetition, so that no rotation wraps.
+/// Places and signs of the groups of a block, in sums of which every segment is followed by its repetition: no rotation wraps.
 template <class T>
-struct Placed {
-    Index place[sketch_parts];
-    Real<T> sign[sketch_parts];
+struct Block {
+    Block(Index first, Index count, Index seed, Index segments, Real<T>* row_signs_) : row_signs(row_signs_) {
+        for (Index g = 0; g < count; ++g) {
+            const SketchGroup group = sketch_group(first + g, seed, segments);
+            for (Index k = 0; k < sketch_parts; ++k) {
+                places[g].to[k] = (k * segments + group.segment[k]) * (2 * group_rows) + group.rotation[k];
+                places[g].sign[k] = group.part_signs >> k & 1 ? Real<T>(-1) : Real<T>(1);
+            }
+            for (Index i = 0; i < group_rows; ++i)
+                row_signs[g * group_rows + i] = group.row_signs >> i & 1 ? Real<T>(-1) : Real<T>(1);
+        }
+    }
+    GroupPlaces<T> places[block_groups];
+    Real<T>* row_signs;
 };
 
 }  // namespace
 
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
-    const Index m = A.rows, n = A.cols, segments = sketch_segments(n);
-    const Index groups = (m + rows_of_group - 1) / rows_of_group, window = 2 * rows_of_group;
+    const Index m = A.rows, n = A.cols, segments = sketch_segments(n), s = sketch_rows(n), sums_of_col = 2 * s;
+    if (n == 0) return;
+    if (B.rows < s) return copy<T>(ctx, A, B);
+    const Index strips = (n + strip_cols - 1) / strip_cols,
+                most_chunks = std::max<Index>(1, Tuning<Host>::row_chunks / strips);
+    constexpr Index rows_of_block = block_groups * group_rows;
+    const Index blocks = std::max<Index>(1, (m + rows_of_block - 1) / rows_of_block);
+    const Index blocks_of_chunk = std::max(least_chunk_rows / rows_of_block, (blocks + most_chunks - 1) / most_chunks);
+    const Index chunks = (blocks + blocks_of_chunk - 1) / blocks_of_chunk;
     Arena::Frame frame(ctx.state().arena);
+    T* const parts = frame.take<T>(chunks * s * n);
     const int threads = team(ctx, 10.0 * static_cast<double>(m) * static_cast<double>(n));
-    const Index strip = std::clamp<Index>(n / 64, 1, most_strip_cols), strips = (n + strip - 1) / strip;
-    const Index sums_of_col = sketch_parts * segments * window;
-    ThreadBuffers<T> sums(frame, threads, strip * sums_of_col), padded(frame, threads, rows_of_group);
-    ThreadBuffers<Real<T>> signs(frame, threads, groups_of_block * rows_of_group);
-    for_tasks(threads, strips, [&](Index s) {
-        const Range cols{s * strip, std::min(n, (s + 1) * strip)};
-        T* const acc = sums.mine();
-        Real<T>* const sign = signs.mine();
-        std::fill_n(acc, cols.size() * sums_of_col, T(0));
-        for (Index first = 0; first < groups; first += groups_of_block) {
-            const Index count = std::min(groups_of_block, groups - first);
-            Placed<T> placed[groups_of_block];
-            for (Index g = 0; g < count; ++g) {
-                const SketchGroup to = sketch_group(first + g, seed, segments);
-                for (Index k = 0; k < sketch_parts; ++k) {
-                    placed[g].place[k] = (k * segments + to.segment[k]) * window + to.rotation[k];
-                    placed[g].sign[k] = to.part_signs >> k & 1 ? Real<T>(-1) : Real<T>(1);
-                }
-                for (Index i = 0; i < rows_of_group; ++i)
-                    sign[g * rows_of_group + i] = to.row_signs >> i & 1 ? Real<T>(-1) : Real<T>(1);
-            }
+    ThreadBuffers<T> sums(frame, threads, strip_cols * sums_of_col), rest(frame, threads, group_rows);
+    ThreadBuffers<Real<T>> signs(frame, threads, rows_of_block);
+    for_tasks(threads, chunks, strips, [&](Index c, Index strip) {
+        const Range cols{strip * strip_cols, std::min(n, (strip + 1) * strip_cols)};
+        T* const mine = sums.mine();
+        std::fill_n(mine, cols.size() * sums_of_col, T(0));
+        for (Index b = c * blocks_of_chunk; b < std::min(blocks, (c + 1) * blocks_of_chunk); ++b) {
+            const Index row = b * rows_of_block, whole = std::min(block_groups, (m - row) / group_rows);
+            const Index left = std::min(rows_of_block, m - row) - whole * group_rows;
+            const Block<T> block(b * block_groups, whole + (left > 0), seed, segments, signs.mine());
             for (Index j = cols.begin; j < cols.end; ++j) {
-                T* const column = acc + (j - cols.begin) * sums_of_col;
-                for (Index g = 0; g < count; ++g) {
-                    const Index row = (first + g) * rows_of_group;
-                    const T* a = A.at(row, j);
-                    if (m - row < rows_of_group) {
-                        T* const rest = padded.mine();
-                        std::fill(std::copy(a, a + (m - row), rest), rest + rows_of_group, T(0));
-                        a = rest;
-                    }
-                    const Real<T>* const s_of = sign + g * rows_of_group;
-                    T* const to[] = {column + placed[g].place[0], column + placed[g].place[1],
-                                     column + placed[g].place[2], column + placed[g].place[3]};
-                    const Real<T>* const p = placed[g].sign;
-                    // the four windows lie in different parts
-#pragma omp simd
-                    for (Index i = 0; i < rows_of_group; ++i) {
-                        const T x = a[i] * s_of[i];
-                        to[0][i] += p[0] * x;
-                        to[1][i] += p[1] * x;
-                        to[2][i] += p[2] * x;
-                        to[3][i] += p[3] * x;
-                    }
-                }
+                T* const to = mine + (j - cols.begin) * sums_of_col;
+                const T* const a = A.at(row, j);
+                kernels<T>().add_groups(whole, a, block.row_signs, block.places, to);
+                if (left == 0) continue;
+                T* const padded = rest.mine();
+                std::fill(std::copy_n(a + whole * group_rows, left, padded), padded + group_rows, T(0));
+                kernels<T>().add_groups(1, padded, block.row_signs + whole * group_rows, block.places + whole, to);
             }
         }
+        // the repetitions are added, and S is halved
         for (Index j = cols.begin; j < cols.end; ++j) {
-            const T* const column = acc + (j - cols.begin) * sums_of_col;
-            for (Index r = 0; r < sketch_parts * segments; ++r) {
-                for (Index i = 0; i < rows_of_group; ++i) {
-                    const T* const p = column + r * window + i;
-                    B(r * rows_of_group + i, j) = Real<T>(0.5) * (p[0] + p[rows_of_group]);
-                }
+            const T* from = mine + (j - cols.begin) * sums_of_col;
+            T* to = parts + (c * n + j) * s;
+            for (Index r = 0; r < s; r += group_rows, from += 2 * group_rows, to += group_rows) {
+                for (Index i = 0; i < group_rows; ++i) to[i] = Real<T>(0.5) * (from[i] + from[i + group_rows]);
             }
         }
     });
+    sum_parts(ctx, s, n, chunks, parts, B.data, B.ld);
     ctx.state().add_flops(static_cast<double>(sketch_parts) * m * n);
 }
 

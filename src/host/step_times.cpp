@@ -3,37 +3,38 @@
 namespace quoin {
 namespace {
 
-// By least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
-// fastest of several runs on one core of an AMD EPYC 7003 with AVX2; half of the modelled times are within 8% of the measured ones. 40 of
-// the shapes are those of bench/results/epyc_7003_regret.csv. A choice needs the ratios of times alone, and they hold with AVX-512 too: of
-// the 287 cases of other shapes in bench/results/xeon_regret.csv 98% are within 10% of the best method, and all within 22%.
+// First by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
+// fastest of several runs on one core of an AMD EPYC 7003 with AVX2. Then, from there, by a random search for the choices that are least
+// behind, in 1650 cases on one and two cores with AVX2 and AVX-512 and on 4 and 16 cores: those of epyc_7003_regret.csv, xeon_regret.csv,
+// xeon_regret_two_cores.csv and xeon_regret_more_cores.csv in bench/results. A choice needs the ratios of times alone. Panels and updates
+// share less of their work among cores than Gram matrices and solves do, and so are dearer here than on one core.
 
-constexpr StepTimes f64_times = {.gram = {0.032, 0.31},
-                                 .solve = {0.023, 0.034},
-                                 .square = {0.027, 3.3, 89},
+constexpr StepTimes f64_times = {.gram = {0.0224, 0.303},
+                                 .solve = {0.0263, 0.0365},
+                                 .square = {0.027, 3.3, 117},
                                  .signed_lu = {0.14, 12},
-                                 .leaf = {0.026, 1.3, 330},
-                                 .node = {0, 3.9},
-                                 .form = {0.034, 0.74},
-                                 .tree_update = {0.028, 0.57},
-                                 .panel = {0.026, 0.36, 350},
-                                 .update = {0.027, 0.39},
-                                 .scan = 0.74,
+                                 .leaf = {0.0279, 0.85, 314},
+                                 .node = {0, 3.58},
+                                 .form = {0.0339, 0.74},
+                                 .tree_update = {0.0259, 0.655},
+                                 .panel = {0.0243, 0.29, 294},
+                                 .update = {0.027, 0.387},
+                                 .scan = 0.764,
                                  .call = 240,
                                  .certificate = 810};
-constexpr StepTimes f32_times = {.gram = {0.043, 0.32},
-                                 .solve = {0.0098, 0.067},
-                                 .square = {0.014, 6.7, 310},
-                                 .signed_lu = {0.076, 20},
-                                 .leaf = {0.015, 0.58, 520},
+constexpr StepTimes f32_times = {.gram = {0.0365, 0.411},
+                                 .solve = {0.0108, 0.0671},
+                                 .square = {0.0141, 6.7, 570},
+                                 .signed_lu = {0.0758, 19.9},
+                                 .leaf = {0.0134, 0.58, 622},
                                  .node = {0, 0},
-                                 .form = {0.018, 0.36},
-                                 .tree_update = {0.014, 0.26},
-                                 .panel = {0.016, 0.15, 510},
-                                 .update = {0.013, 0.21},
-                                 .scan = 0.36,
+                                 .form = {0.0181, 0.356},
+                                 .tree_update = {0.014, 0.244},
+                                 .panel = {0.0157, 0.134, 634},
+                                 .update = {0.0132, 0.416},
+                                 .scan = 0.454,
                                  .call = 0,
-                                 .certificate = 790};
+                                 .certificate = 919};
 
 }  // namespace
 

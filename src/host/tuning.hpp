@@ -58,9 +58,6 @@ struct Tuning<Host> : CommonTuning {
         return m <= most_short_rows ? 16 : panel_width(k);
     }
     static Index host_panel_width(Index k) { return panel_width(k); }
-    /// Whether the passes of CholeskyQR2 follow behind a sketch where they refused A, before trees do. Thin Q and R by them and by trees,
-    /// 2 cores of an Intel Xeon with AVX-512, ms: 100 000×192 in f64 231 and 232, in f32 137 and 127; 100 000×32 19.6 and 12.3, 12.6 and 6.1.
-    static constexpr bool sketch_pays = false;
     /// How a full T is made. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098, 6000×1200
     /// 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
     static FullTRoute full_t(Index m, Index k) { return 2 * m < 3 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }

@@ -55,11 +55,8 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     return g;
 }
 
-/// B (s×n, s = sketch_rows(n)) := S A. A GPU has n <= most_sketch_cols. 4mn additions, mn elements read.
+/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::most_sketch_cols. 4mn additions, mn elements read.
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
-
-/// Columns up to which a GPU's shared memory holds a column of B.
-inline constexpr Index most_sketch_cols = 7168;
 
 }  // namespace quoin

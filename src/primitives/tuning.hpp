@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "primitives/arithmetic.hpp"
 
 namespace quoin {
@@ -43,6 +45,8 @@ struct CommonTuning {
     /// Chunks that the host cuts the rows of a tall matrix into at most, with a partial sum for each: more of them serve more cores, and
     /// take more memory. Plans count as many sums on every device.
     static constexpr Index row_chunks = 64;
+    /// Columns of a matrix that is sketched.
+    static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and
     /// columns are kept rounded.
     static constexpr Index least_halved = 256;

@@ -263,6 +263,7 @@ TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
         expect_method(Method::RandomizedCholeskyQR, 1e11, q);
     }
     expect_method(Method::CAQR, 1e11, QForm::None);
+    EXPECT_THROW(plan_qr<float>(gpu(), 10000, 7169, with(Method::RandomizedCholeskyQR)), InvalidArgument);
 }
 TEST_F(GpuQr, CorrectedUpdatesObeyTheLawOnEveryClass) {
     // 1024 columns are left to the first update

@@ -19,7 +19,8 @@
 namespace quoin::cuda {
 
 constexpr int sketch_tile_groups = 32, sketch_ahead = 8;
-static_assert(sketch_parts * sketch_segments(most_sketch_cols) <= 1024);
+/// A place has ten bits for its segment.
+constexpr Index most_sketch_segments = 1024;
 
 /// How a sketch is cut: `cols` columns a block, a warp each, `strips` of them, and `parts` runs of `rows` rows.
 struct SketchGrid {
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(1024)
     for (int i = lane; i < s; i += 32) part[i] = 0.5 * sums[i];
 }
 
-/// The parts, each s×n without gaps. 0 < n <= most_sketch_cols.
+/// The parts, each s×n without gaps. n > 0, of at most most_sketch_segments segments in all.
 template <class T>
 cudaError_t sketch(Index m, int n, const T* A, Index lda, Index seed, const SketchGrid& grid, double* parts,
                    cudaStream_t stream) {

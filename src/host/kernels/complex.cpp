@@ -54,7 +54,15 @@ void scale(Index m, T alpha, T* x) {
 }
 
 template <class T>
-constexpr Kernels<T> plain_kernels = {"plain", inner<T>, inner_upper<T>, outer<T>, solve<T>, scale<T>};
+void add_groups(Index count, const T* x, const Real<T>* row_signs, const GroupPlaces<T>* places, T* y) {
+    for (Index i = 0; i < 32 * count; ++i) {
+        const GroupPlaces<T>& group = places[i / 32];
+        for (int k = 0; k < 4; ++k) y[group.to[k] + i % 32] += group.sign[k] * row_signs[i] * x[i];
+    }
+}
+
+template <class T>
+constexpr Kernels<T> plain_kernels = {"plain", inner<T>, inner_upper<T>, outer<T>, solve<T>, scale<T>, add_groups<T>};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 //                A: m×k, B: k×n, C: m×n; lanes along the long dimension m
 //   solve    X := X R⁻¹, n <= solve_width columns of X at once, R upper triangular
 //   scale    x := alpha x
+//   add_groups   y(to) ±= x, 32 rows after 32 rows, each to four places: a column of a sketch
 //   largest  max |x_i|, by its bits
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
 //            central forces times `couple_width` vectors at once
@@ -29,6 +30,7 @@
 #include <type_traits>
 
 #include "quoin/matrix.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin::host {
 
@@ -61,6 +63,13 @@ struct Coupling {
     T alpha, beta, r[3];  ///< r: of d components
 };
 
+/// Where `add_groups` adds 32 rows, and with which sign. The places of a group do not overlap.
+template <class T>
+struct GroupPlaces {
+    Index to[4];
+    Real<T> sign[4];
+};
+
 /// Of every scalar.
 template <class T>
 struct BlockKernels {
@@ -71,6 +80,8 @@ struct BlockKernels {
     void (*outer)(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc);
     void (*solve)(Index m, Index n, T* X, Index ldx, const T* R, Index ldr);
     void (*scale)(Index m, T alpha, T* x);
+    /// y(to_k + i) += sign_k row_signs_i x_i, i < 32 and k < 4, for each of `count` groups.
+    void (*add_groups)(Index count, const T* x, const Real<T>* row_signs, const GroupPlaces<T>* places, T* y);
 };
 
 template <class T>

@@ -312,6 +312,23 @@ void scale(Index m, T alpha, T* x) {
 }
 
 template <class T>
+void add_groups(Index count, const T* x, const T* row_signs, const GroupPlaces<T>* places, T* y) {
+    constexpr Index W = width<T>;
+    for (Index g = 0; g < count; ++g, x += 32, row_signs += 32) {
+        const GroupPlaces<T>& group = places[g];
+#pragma GCC unroll 8
+        for (Index i = 0; i < 32; i += W) {
+            const Vector<T> a = load(x + i) * load(row_signs + i);
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; ++k) {
+                T* const to = y + group.to[k] + i;
+                store(to, load(to) + group.sign[k] * a);
+            }
+        }
+    }
+}
+
+template <class T>
 MagnitudeBits<T> largest(Index m, const T* x) {
     using Bits = MagnitudeBits<T>;
     constexpr Index W = width<T>;
@@ -379,10 +396,10 @@ namespace quoin::host {
 namespace {
 
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA,      inner<T>,        inner_upper<T>,   outer<T>,
-                                   solve<T>,       scale<T>,        largest<T>,       couple<T>,
-                                   width<T>,       gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>,
-                                   factor_tiny<T>, form_lanes<T>,   apply_lanes<T>,   solve_lanes<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,       inner<T>,         inner_upper<T>,  outer<T>,       solve<T>,
+                                   scale<T>,        add_groups<T>,    largest<T>,      couple<T>,      width<T>,
+                                   gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>, factor_tiny<T>, form_lanes<T>,
+                                   apply_lanes<T>,  solve_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host
