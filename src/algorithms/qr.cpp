@@ -29,9 +29,8 @@ void check_storage(const void* data, Index rows, Index cols, Index contiguous, c
 
 void report_breakdown(Method method, Index column) {
     if (column >= 0) {
-        throw NumericalBreakdown(fmt::format("{}: the Gram matrix is not numerically positive definite at column {}",
-                                             to_string(method), column),
-                                 column);
+        throw NumericalBreakdown(
+            fmt::format("{}: column {} depends numerically on those before it", to_string(method), column), column);
     }
     throw NumericalBreakdown(
         fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
