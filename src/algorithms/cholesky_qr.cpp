@@ -206,7 +206,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool 
     GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks);
     if (chain != CholeskyChain::Sketched) {
         passes = steps.of(A);
-        if (chain == CholeskyChain::OfA || passes.state != CholeskyPasses<T, D>::State::Refused) return passes;
+        const bool refused = passes.state == CholeskyPasses<T, D>::State::Refused;
+        if (chain == CholeskyChain::OfA || !refused || A.rows < Tuning<D>::sketch_aspect * n) return passes;
     }
     return steps.behind_sketch(A);
 }

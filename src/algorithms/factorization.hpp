@@ -317,7 +317,7 @@ inline double most_gram_condition(Index n, const GramPrecision& known) {
 enum class CholeskyChain {
     OfA,
     Sketched,  ///< of A R₀⁻¹, R₀ the triangle of a sketch of A, whose entries are finite and in range; Q1 has data
-    SketchedIfRefused,  ///< of A, and behind a sketch where the first Gram matrix refuses it
+    SketchedIfRefused,  ///< of A, and behind a sketch where the first Gram matrix refuses it and A is tall enough
 };
 
 /// What the Gram passes left behind.
