@@ -70,10 +70,10 @@ private:
 ///
 /// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank factors its
 /// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 sums a Gram
-/// matrix of n(n + 1)/2 words over the ranks in each of two passes, RandomizedCholeskyQR a sketch of about 4n² words and one Gram
-/// matrix, and rank 0 decides for all whether they are certified. Method::Auto takes CholeskyQR2 where one process would, and TSQR
-/// where that is not certified or the matrix not tall. Ranks of fewer than n rows lend them to a neighbour for the factorization. Other methods, QForm::Reflectors and `verify`
-/// throw InvalidArgument.
+/// matrix of n(n + 1)/2 words over the ranks in each of two passes. Method::RandomizedCholeskyQR sums a sketch of about 4n² words and
+/// one Gram matrix. Rank 0 decides for all whether either is certified. Method::Auto takes CholeskyQR2 where one process would, and
+/// TSQR where that is not certified or the matrix not tall. Ranks of fewer than n rows lend them to a neighbour for the
+/// factorization. Other methods, QForm::Reflectors and `verify` throw InvalidArgument.
 ///
 /// Bounds and exceptions are those of `qr` on one process, for every finite A. The same run gives the same bits again; other numbers
 /// of ranks or other numbers of rows on them may give others, within the bounds.

@@ -174,7 +174,7 @@ private:
     /// G := the Cholesky factor of the sum of G over the ranks: the sum on its way up the tree of ranks, the factor and the certificate
     /// on their way down.
     void factor_sum(MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate) {
-        const auto triangle = sum_.view().row_block({0, part_.rows()});
+        const auto triangle = summed_triangle();
         call_.attempt([&] { pack_triangle<S>(ctx_, G, triangle); });
         reduce_sum<S, D>(*f_.comm, ctx_, triangle, part_.view(), 0, call_.note());
         if (rank() == 0) {
@@ -192,7 +192,6 @@ private:
 
     /// `factor_sketch` of the sum of B over the ranks.
     void sum_sketches(MatrixView<S, D> B, double most_condition, MatrixView<S, D> R0, CertificateView<D> certificate) {
-        const auto triangle = sum_.view().row_block({0, part_.rows()});
         const auto sum = sketches_.view().col_block({0, n_}), part = sketches_.view().col_block({n_, 2 * n_});
         call_.attempt([&] {
             copy<S>(ctx_, B, sum);
@@ -203,7 +202,7 @@ private:
             call_.attempt(
                 [&] {
                     factor_sketch<S, D>(ctx_, copy_of<S, D>(ctx_, sum), most_condition, R0, certificate);
-                    pack_triangle<S>(ctx_, R0, triangle);
+                    pack_triangle<S>(ctx_, R0, summed_triangle());
                     pack_certificate<S>(ctx_, certificate, numbers());
                 },
                 JointCall::Of::All);
@@ -214,7 +213,7 @@ private:
     /// R and the certificate of rank 0.
     void share_factor(MatrixView<S, D> R, CertificateView<D> certificate) {
         call_.share<S>(ctx_, sum_.view());
-        unpack_triangle<S>(ctx_, sum_.view().row_block({0, part_.rows()}), R);
+        unpack_triangle<S>(ctx_, summed_triangle(), R);
         unpack_certificate<S>(ctx_, numbers(), certificate);
     }
     /// As it came last.
@@ -223,6 +222,7 @@ private:
         return read_certificate(ctx_, certificate_.view());
     }
 
+    MatrixView<S, D> summed_triangle() { return sum_.view().row_block({0, part_.rows()}); }
     MatrixView<S, D> numbers() { return sum_.view().row_block({part_.rows(), sum_.rows()}); }
 
     // ---- the tree -------------------------------------------------------------------------------------------------------

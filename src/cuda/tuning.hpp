@@ -196,7 +196,8 @@ struct Tuning<Cuda> : CommonTuning {
     /// 1531×3 203 / 50, 2263×24 166 / 73; 59 943×21 175 / 135; 5 870 407×124 13 900 / 13 980. The thin Q and R of 1148×32 61 / 70.
     static constexpr Index most_rows_as_reflectors = 4096;
     static constexpr Index stream_tree_cols = most_tree_cols;
-    static constexpr Index sketch_aspect = 1;  ///< as on the host
+    /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched: any, if it has as many rows as columns.
+    static constexpr Index sketch_aspect = 1;
     /// A column of 4n sums in f64 is in shared memory.
     static constexpr Index most_sketch_cols = 7168;
     /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does it without waiting.

@@ -11,26 +11,26 @@ using namespace host;
 constexpr Index group_rows = sketch_group_rows;
 static_assert(group_rows == 32 && sketch_parts == 4);
 /// Columns of a strip, and groups that pass all of them while their places and signs are in cache.
-constexpr Index strip_cols = 8, block_groups = 64;
+constexpr Index strip_cols = 8, block_groups = 64, rows_of_block = block_groups * group_rows;
 /// Least rows of a chunk, which has sums of its own.
 constexpr Index least_chunk_rows = 16384;
 
 /// Places and signs of the groups of a block, in sums of which every segment is followed by its repetition: no rotation wraps.
 template <class T>
 struct Block {
-    Block(Index first, Index count, Index seed, Index segments, Real<T>* row_signs_) : row_signs(row_signs_) {
+    Block(Index first, Index count, Index seed, Index segments) {
+        const auto sign_of = [](std::uint32_t bits, Index i) { return bits >> i & 1 ? Real<T>(-1) : Real<T>(1); };
         for (Index g = 0; g < count; ++g) {
             const SketchGroup group = sketch_group(first + g, seed, segments);
             for (Index k = 0; k < sketch_parts; ++k) {
                 places[g].to[k] = (k * segments + group.segment[k]) * (2 * group_rows) + group.rotation[k];
-                places[g].sign[k] = group.part_signs >> k & 1 ? Real<T>(-1) : Real<T>(1);
+                places[g].sign[k] = sign_of(group.part_signs, k);
             }
-            for (Index i = 0; i < group_rows; ++i)
-                row_signs[g * group_rows + i] = group.row_signs >> i & 1 ? Real<T>(-1) : Real<T>(1);
+            for (Index i = 0; i < group_rows; ++i) row_signs[g * group_rows + i] = sign_of(group.row_signs, i);
         }
     }
     GroupPlaces<T> places[block_groups];
-    Real<T>* row_signs;
+    Real<T> row_signs[rows_of_block];
 };
 
 }  // namespace
@@ -42,15 +42,13 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     if (B.rows < s) return copy<T>(ctx, A, B);
     const Index strips = (n + strip_cols - 1) / strip_cols,
                 most_chunks = std::max<Index>(1, Tuning<Host>::row_chunks / strips);
-    constexpr Index rows_of_block = block_groups * group_rows;
     const Index blocks = std::max<Index>(1, (m + rows_of_block - 1) / rows_of_block);
     const Index blocks_of_chunk = std::max(least_chunk_rows / rows_of_block, (blocks + most_chunks - 1) / most_chunks);
     const Index chunks = (blocks + blocks_of_chunk - 1) / blocks_of_chunk;
     Arena::Frame frame(ctx.state().arena);
     T* const parts = frame.take<T>(chunks * s * n);
     const int threads = team(ctx, 10.0 * static_cast<double>(m) * static_cast<double>(n));
-    ThreadBuffers<T> sums(frame, threads, strip_cols * sums_of_col), rest(frame, threads, group_rows);
-    ThreadBuffers<Real<T>> signs(frame, threads, rows_of_block);
+    ThreadBuffers<T> sums(frame, threads, strip_cols * sums_of_col);
     for_tasks(threads, chunks, strips, [&](Index c, Index strip) {
         const Range cols{strip * strip_cols, std::min(n, (strip + 1) * strip_cols)};
         T* const mine = sums.mine();
@@ -58,14 +56,14 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
         for (Index b = c * blocks_of_chunk; b < std::min(blocks, (c + 1) * blocks_of_chunk); ++b) {
             const Index row = b * rows_of_block, whole = std::min(block_groups, (m - row) / group_rows);
             const Index left = std::min(rows_of_block, m - row) - whole * group_rows;
-            const Block<T> block(b * block_groups, whole + (left > 0), seed, segments, signs.mine());
+            const Block<T> block(b * block_groups, whole + (left > 0), seed, segments);
             for (Index j = cols.begin; j < cols.end; ++j) {
                 T* const to = mine + (j - cols.begin) * sums_of_col;
                 const T* const a = A.at(row, j);
                 kernels<T>().add_groups(whole, a, block.row_signs, block.places, to);
                 if (left == 0) continue;
-                T* const padded = rest.mine();
-                std::fill(std::copy_n(a + whole * group_rows, left, padded), padded + group_rows, T(0));
+                T padded[group_rows] = {};
+                std::copy_n(a + whole * group_rows, left, padded);
                 kernels<T>().add_groups(1, padded, block.row_signs + whole * group_rows, block.places + whole, to);
             }
         }

@@ -6,8 +6,8 @@ namespace {
 // First by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
 // fastest of several runs on one core of an AMD EPYC 7003 with AVX2. Then, from there, by a random search for the choices that are least
 // behind, in 1650 cases on one and two cores with AVX2 and AVX-512 and on 4 and 16 cores: those of epyc_7003_regret.csv, xeon_regret.csv,
-// xeon_regret_two_cores.csv and xeon_regret_more_cores.csv in bench/results. A choice needs the ratios of times alone. Panels and updates
-// share less of their work among cores than Gram matrices and solves do, and so are dearer here than on one core.
+// xeon_regret_two_cores.csv and xeon_regret_more_cores.csv in bench/results. A choice needs the ratios of times alone. Panels share
+// less of their work among cores than Gram matrices do: against these they are dearer here than on one core.
 
 constexpr StepTimes f64_times = {.gram = {0.0224, 0.303},
                                  .solve = {0.0263, 0.0365},
