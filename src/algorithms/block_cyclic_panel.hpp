@@ -70,7 +70,7 @@ private:
 
     /// CholeskyQR2 whose second pass runs over V, is made where it must be, and changes V where that is needed. With AᵀA = R₁ᵀR₁ and
     ///     Q₁ = A R₁⁻¹ = V U + [S; 0],   V₁ = L
-    /// V is final where A is `nearly_orthogonal`: 2mw² flops. Elsewhere small matrices have the departure of Q₁ from orthonormal columns:
+    /// V is final where `OnePass` says so: 2mw² flops. Elsewhere small matrices have the departure of Q₁ from orthonormal columns:
     ///     Q₁ᵀQ₁ − I = UᵀP + PᵀU,   P = X U + LᵀS,   X + Xᵀ = VᵀV,   X upper triangular.
     /// Up to nu/2 V is final: 3mw² flops. Otherwise R₂ = chol(Q₁ᵀQ₁), Q₁R₂⁻¹ = V'U' + [S'; 0] and V' = V (U'R₂U⁻¹)⁻¹: 4mw² flops. False
     /// where a certificate is refused: A is as it was then, up to a backward error of O(nu) in each column.
@@ -96,12 +96,14 @@ private:
         overlapped();
         Step step = decide(root, [&] {
             const GramPrecision known = gram_precision<T>(ctx_, f_.layout.rows - panel_.first, n);
-            const GramDemands demands{.step = 0, .most_condition = most_gram_condition(n, known)};
-            factor_gram<T>(ctx_, G, demands, R1.view(), certificate);
+            const OnePass one_pass(n, known, Scalar<T>::u);
+            factor_gram<T>(ctx_, G, one_pass.demands(), R1.view(), certificate);
+            const Certificate found = read_certificate(ctx_, certificate);
+            if (one_pass.allows_second(found)) write_certificate(ctx_, certificate, {});
             solve_and_gram<T>(ctx_, Q1.view(), Factor{R1.view()}, Q1.view(), {}, certificate);
             if (!reconstruct_top_of(Q1.view(), {}, R1.view(), U.view())) return Step::Refused;
             multiply_upper<S>(ctx_, U.view(), R1.view(), Y);
-            return nearly_orthogonal() ? Step::Last : Step::Checked;
+            return found.refused() ? Step::Checked : Step::Last;
         });
         if (step == Step::Refused) return false;
         // V₂ = A₂ (U R₁)⁻¹
@@ -142,20 +144,6 @@ private:
         const MatrixView<S, D> Y(U_.data(), X.cols, X.cols);
         call_.hear(ranks().template broadcast<S>(ctx_, Y, root, call_.note()));
         call_.attempt([&] { solve_and_gram<T>(ctx_, X, Factor{Y}, X, G); });
-    }
-
-    /// ‖I − D AᵀA D‖_F <= 1/2 with AᵀA in G, D scaling the columns of A to unit norm: one Cholesky step leaves ‖I − QᵀQ‖ = O(nu), as
-    /// does the last step of CholeskyQR2, which demands the same.
-    bool nearly_orthogonal() {
-        const Matrix<S> G = host_copy_of<S, D>(ctx_, G_.view());
-        double squares = 0;
-        for (Index j = 0; j < G.cols(); ++j) {
-            for (Index i = 0; i < j; ++i) {
-                const double cosine = G(i, j) / std::sqrt(G(i, i)) / std::sqrt(G(j, j));
-                squares += 2 * cosine * cosine;
-            }
-        }
-        return std::sqrt(squares) <= most_final_departure;
     }
 
     /// G of the root := the sum of G over the ranks.

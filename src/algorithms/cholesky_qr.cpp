@@ -19,9 +19,9 @@ namespace {
 /// Steps of a chain, in order.
 enum Step { First, Last };
 
-/// Of Q₁ᵀQ₁ behind a sketch: eigenvalues of at least 1/4, and at most 2n in sum. They are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis
-/// of A's range: 4/9 or more, and 4/3 n in sum, of a good sketch S of 4n rows.
-constexpr double least_sketched_eigenvalue = 0.25, most_sketched_trace = 2;
+/// The trace of Q₁ᵀQ₁ behind a sketch over n. Its eigenvalues are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis of A's range: 4/9 to 4,
+/// and 4/3 n in sum, of a good sketch S of 4n rows.
+constexpr double most_sketched_trace = 2;
 
 /// The steps of a chain, and what it leaves behind. Q₁ takes A's place in Q1, or is not stored.
 template <class T, class D>
@@ -40,31 +40,19 @@ public:
         // G = AᵀA
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
         throw_if_stopped(ctx_);
-        const double n = static_cast<double>(n_), nu = n * Scalar<T>::u;
-        const GramPrecision known = precision(A);
-        const double most_condition = most_gram_condition(n_, known);
-        // ‖I − Q₁ᵀQ₁‖_F <= κ_F(R₁D)² (γ + γ_{n+1}), γ of the Gram matrix and γ_{n+1} of its factor: up to this κ_F one pass
-        // suffices; κ_F >= n
-        const double gamma = (known.longest_sum + n + 1) * known.u;
-        const double one_pass_condition =
-            std::min({most_condition, std::sqrt(nu / 2 / gamma), known.most_condition_of_solve});
-        const bool one_pass = n < one_pass_condition;
-        factor(R1, {.step = First, .most_condition = one_pass ? one_pass_condition : most_condition},
-               [one_pass](const Certificate& found) { return one_pass && !found.refused(); });
-        if (one_pass) {
-            // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
-            multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
-            const Certificate found = conclude(A, R1);
-            if (is_through(found)) return certified(found, found.condition * found.condition * gamma, first);
-            if (found.reason == Certificate::Condition && found.condition < most_condition)
-                write_certificate(ctx_, certificate(), {});
-        }
+        const OnePass one_pass(n_, precision(A), Scalar<T>::u);
+        factor(R1, one_pass.demands(), [](const Certificate& found) { return !found.refused(); });
+        // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
+        multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
+        Certificate found = conclude(A, R1);
+        if (is_through(found)) return certified(found, one_pass.departure(found), first);
+        if (one_pass.allows_second(found)) write_certificate(ctx_, certificate(), {});
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
         factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹
         multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
-        const Certificate found = conclude(Q1_, R2);
+        found = conclude(Q1_, R2);
         if (is_through(found)) return certified(found, found.departure, second);
         if (found.step == Last) return improved(found, R1);
         Passes passes;
@@ -97,7 +85,7 @@ public:
         solve_and_gram<T>(ctx_, A, Factors{R0}, Q1_, R1);
         GramDemands demands{.step = First,
                             .most_trace = most_sketched_trace * static_cast<double>(n_),
-                            .least_eigenvalue = least_sketched_eigenvalue};
+                            .least_eigenvalue = 1 / most_final_inverse_square};
         // a solve by halves asks for κ
         if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
         factor(R1, demands, [](const Certificate&) { return true; });

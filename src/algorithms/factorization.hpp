@@ -314,6 +314,50 @@ inline double most_gram_condition(Index n, const GramPrecision& known) {
     return std::sqrt(16 * static_cast<double>(n) / std::max(known.u, known.solve_u));
 }
 
+/// Where ‖(R D)⁻¹‖₂² <= 8, D scaling R's columns to unit norm, one Cholesky step leaves ‖I − QᵀQ‖ = O(nu) whatever went before. D G D has
+/// eigenvalues of at least 1/8 then.
+inline constexpr double most_final_inverse_square = 8;
+
+/// When A R⁻¹ is final, R from a first Gram matrix, |D E D| <= γ its error and that of its factor:
+///     ‖I − QᵀQ‖_F <= n γ ‖(R D)⁻¹‖₂²
+/// where the last factor is at most `most_final_inverse_square`, or where the bound is nu/2.
+class OnePass {
+public:
+    OnePass(Index n, const GramPrecision& known, double u)
+        : n_(static_cast<double>(n)),
+          gamma_((known.longest_sum + n_ + 1) * known.u),
+          condition_is_norm_(known.condition_is_norm),
+          most_inverse_square_(std::max(most_final_inverse_square, u / 2 / gamma_)),
+          most_condition_(most_gram_condition(n, known)) {
+        demands_.most_condition = most_condition_;
+        if (condition_is_norm_) {
+            // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n
+            demands_.most_condition = std::min({most_condition_, known.most_condition_of_solve,
+                                                std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
+        } else {
+            demands_.least_eigenvalue = 1 / most_inverse_square_;
+        }
+    }
+    const GramDemands& demands() const { return demands_; }
+    /// Whether a refused certificate allows a second pass: A = Q₁ R will be accurate.
+    bool allows_second(const Certificate& found) const {
+        return found.reason == Certificate::Eigenvalue ||
+               (found.reason == Certificate::Condition && found.condition < most_condition_);
+    }
+    /// A bound of ‖I − QᵀQ‖_F where the demands are met.
+    double departure(const Certificate& found) const {
+        const double bound =
+            condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : most_inverse_square_;
+        return n_ * gamma_ * bound;
+    }
+
+private:
+    double n_, gamma_;
+    bool condition_is_norm_;
+    double most_inverse_square_, most_condition_;
+    GramDemands demands_;
+};
+
 enum class CholeskyChain {
     OfA,
     Sketched,  ///< of A R₀⁻¹, R₀ the triangle of a sketch of A, whose entries are finite and in range; Q1 has data

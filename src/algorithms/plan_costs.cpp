@@ -20,11 +20,12 @@ double absorbed(const PanelTree& tree) {
 /// Householder reconstruction of m×n: signed LU, T, V.
 double reconstruction_flops(double m, double n) { return (2.0 / 3 + 1 + 1.0 / 3) * n * n * n + m * n * n; }
 
-/// Gram passes and small steps of CholeskyQR, without its last pass.
+/// Gram matrices and small steps of CholeskyQR, without its last pass; of CholeskyQR2, which makes one pass of columns that are far from
+/// dependent.
 double cholesky_flops(bool sketched, double m, double n) {
     // the triangle of a sketch of 4n rows, two Cholesky factors and a product of triangles
     if (sketched) return 2 * m * n * n + 9 * n * n * n;
-    return 3 * m * n * n + n * n * n;
+    return m * n * n + 2.0 / 3 * n * n * n;
 }
 
 double factor_flops(const Plan& plan, const PanelTree& tree) {
@@ -112,10 +113,9 @@ double converted_bytes(const Plan& plan) {
 /// Columns of C that QForm::Any is for.
 double columns_of_c(const Plan& plan) { return number(std::min<Index>(plan.cols, 16)); }
 
-/// The certified R. In f32 the Gram matrix is in f64, and one pass is enough.
-double time_of_cholesky(const Plan& plan, const StepTimes& t, double m, double n) {
-    const double one = t.gram(m * n * n, m * n) + t.square(n * n * n, n * n, n);
-    return plan.element_bytes == 4 ? one : 2 * one + t.solve(m * n * n, m * n);
+/// The certified R, in one pass.
+double time_of_cholesky(const StepTimes& t, double m, double n) {
+    return t.gram(m * n * n, m * n) + t.square(n * n * n, n * n, n);
 }
 /// The LU of a reconstruction, and T. Its n×n steps have a fixed time too: twice that of a certificate.
 double time_of_lu(const StepTimes& t, double n) { return 2 * t.certificate + t.signed_lu(n * n * n, n * n); }
@@ -139,7 +139,7 @@ double time_of_panels(const Plan& plan, const StepTimes& t) {
             one += idle * t.leaf(2 * m * w * w, m * w) + t.leaf(0, 0, (number(tree.leaf_count()) + nodes) * w) +
                    t.node(2.0 / 3 * nodes * w * w * w, nodes * w * w);
         } else if (is_tall_panel(plan, tree.rows)) {
-            one += t.certificate + time_of_cholesky(plan, t, m, w) + t.solve(m * w * w, m * w) + time_of_lu(t, w);
+            one += t.certificate + time_of_cholesky(t, m, w) + t.solve(m * w * w, m * w) + time_of_lu(t, w);
         } else {
             one += t.panel(3 * m * w * w, m * w, w);
         }
@@ -156,7 +156,7 @@ double time_of_panels(const Plan& plan, const StepTimes& t) {
 double modelled_time(const Plan& plan, const StepTimes& t) {
     const double m = number(plan.rows), n = number(plan.cols);
     if (!is_cholesky(plan.method)) return t.call + t.scan * m * n + time_of_panels(plan, t);
-    double time = t.call + t.certificate + time_of_cholesky(plan, t, m, n);
+    double time = t.call + t.certificate + time_of_cholesky(t, m, n);
     if (plan.q != QForm::None) time += t.solve(m * n * n, m * n);
     if (plan.q == QForm::Reflectors) time += time_of_lu(t, n);
     // Q's top block is factored, and C multiplied by Y and Yᵀ
@@ -174,8 +174,8 @@ void count_costs(Plan& plan) {
         const bool sketched = plan.method == Method::RandomizedCholeskyQR;
         plan.flops = cholesky_flops(sketched, m, n);
         if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n;
-        // reads and writes of A: Gram, or sketch; solve and Gram; last solve
-        plan.bytes_moved = (1 + (none && !sketched ? 1 : 2) + (none ? 0 : 2)) * A_bytes;
+        // reads and writes of A: Gram, or sketch, and solve and Gram; last solve
+        plan.bytes_moved = (1 + (sketched ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
         plan.workspace_bytes = (number(CommonTuning::row_chunks) + 4) * small_bytes;
         return;
     }

@@ -34,9 +34,8 @@ RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options 
     plan.messages = (sketched ? 6 : 4) * L;
     plan.bytes = plan.messages * agreement;
     if (is_cholesky(plan.method)) {
-        const double passes = sketched ? 1 : 2;
-        plan.messages += 2 * passes * L;
-        plan.bytes += passes * L * (2 * triangle + certificate_size * sizeof(T));
+        plan.messages += 2 * L;
+        plan.bytes += L * (2 * triangle + certificate_size * sizeof(T));
         if (!sketched) return plan;
         // sketches up, their triangle down
         const double sketch = number(sketch_rows(n)) * number(n) * sizeof(T);

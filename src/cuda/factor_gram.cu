@@ -142,7 +142,7 @@ void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double h
                                        certificate, ctx.stream()));
 }
 
-/// A certificate is refused where that of G − λI is.
+/// A certificate is refused where that of G − λ diag(G) is.
 __global__ void demand_eigenvalue(const Certificate* shifted, int step, Certificate* certificate) {
     if (shifted->refused() && !certificate->refused())
         certificate->refuse(step, Certificate::Eigenvalue, shifted->column);
@@ -161,7 +161,7 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (const double least = demands.least_eigenvalue; least > 0) {
         const auto S = frame.matrix<double>(n, n);
         for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
-            if (i <= j) S.data[i + j * n] = G.data[i + j * G.ld] - (i == j ? least : 0.0);
+            if (i <= j) S.data[i + j * n] = G.data[i + j * G.ld] * (i == j ? 1 - least : 1.0);
         });
         shifted = frame.take<Certificate>(1);
         factor(ctx, S, low, high, {}, S, shifted);

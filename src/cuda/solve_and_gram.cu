@@ -82,9 +82,15 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
-    if (n > gram_max_cols<T>) return {Scalar<T>::u, static_cast<double>(rows_of_part(ctx, m, n, n))};
+    GramPrecision known{.condition_is_norm = true};
+    if (n > gram_max_cols<T>) {
+        known.u = known.solve_u = Scalar<T>::u;
+        known.longest_sum = static_cast<double>(rows_of_part(ctx, m, n, n));
+        return known;
+    }
     const int width = static_cast<int>(n);
-    GramPrecision known{Scalar<double>::u, static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors))};
+    known.u = known.solve_u = Scalar<double>::u;
+    known.longest_sum = static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors));
     if (n > tall_max_cols) {
         known.most_condition_of_solve = most_condition_by_halves(width);
         known.solve_u = Scalar<T>::u;

@@ -85,21 +85,23 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (unusable >= 0) return state.refuse(demands.step, Certificate::Unusable, unusable);
     if (!(trace <= demands.most_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
     if (!(state.departure <= demands.most_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
-    Arena::Frame frame(ctx.state().arena);
+    Index column_of_eigenvalue = -1;
     if (demands.least_eigenvalue > 0) {
         const Index n = G.cols;
+        Arena::Frame frame(ctx.state().arena);
         const MatrixView<T> shifted(frame.take<T>(n * n), n, n, n);
         copy<T>(ctx, G, shifted);
-        for (Index j = 0; j < n; ++j) shifted(j, j) -= static_cast<Real<T>>(demands.least_eigenvalue);
-        const Index failed = cholesky(ctx, shifted);
-        if (failed >= 0) return state.refuse(demands.step, Certificate::Eigenvalue, failed);
+        for (Index j = 0; j < n; ++j) shifted(j, j) *= static_cast<Real<T>>(1 - demands.least_eigenvalue);
+        column_of_eigenvalue = cholesky(ctx, shifted);
     }
     if (R.data != G.data) copy<T>(ctx, G, R);
     const Index failed = cholesky(ctx, R);
     if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
-    if (!demands.asks_condition() || R.cols == 0) return;
-    state.condition = scaled_condition_estimate<T>(R);
-    if (!(state.condition < demands.most_condition)) state.refuse(demands.step, Certificate::Condition, -1);
+    if (demands.asks_condition() && R.cols > 0) {
+        state.condition = scaled_condition_estimate<T>(R);
+        if (!(state.condition < demands.most_condition)) return state.refuse(demands.step, Certificate::Condition, -1);
+    }
+    if (column_of_eigenvalue >= 0) state.refuse(demands.step, Certificate::Eigenvalue, column_of_eigenvalue);
 }
 
 template <class T, class P, class D>

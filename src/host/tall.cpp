@@ -35,7 +35,8 @@ GramPrecision gram_precision(Context<D>&, Index m, Index n) {
     // docs/algorithms.md, section 6: a lane of a block, the runs of a chunk in the narrowest vectors, the chunks in pairs
     const double block = block_rows<T>, run = longest_chain * 16 / sizeof(T);
     const double chunks = static_cast<double>(RowChunks(m, n).count);
-    return {Scalar<T>::u, block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks))};
+    const double longest = block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks));
+    return {.u = Scalar<T>::u, .longest_sum = longest};
 }
 
 template <class T, class D>

@@ -19,7 +19,7 @@ struct Certificate {
         Departure,   ///< ‖I − QᵀQ‖_F is too large
         Pivot,       ///< a pivot is not positive and finite
         Condition,   ///< κ(R D) is too large
-        Eigenvalue,  ///< the smallest eigenvalue of G is too small
+        Eigenvalue,  ///< the smallest eigenvalue of D G D is too small
         Growth,      ///< ‖(Q₁ − S)⁻¹‖ is too large
     };
     Reason reason = Valid;
@@ -86,6 +86,7 @@ constexpr Certificate read_numbers(const T* numbers) {
 struct GramPrecision {
     double u = 0;            ///< unit roundoff of its products and sums
     double longest_sum = 1;  ///< additions in a row
+    bool condition_is_norm = false;  ///< `factor_gram` finds κ_F(R D), not an estimate of κ₁
     /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
     double most_condition_of_solve = std::numeric_limits<double>::infinity();
     double solve_u = u;  ///< unit roundoff of A R⁻¹ beyond
@@ -114,16 +115,16 @@ struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
     int step = 0;  ///< 0 begins a chain: the certificate is valid, whatever it was
     double most_trace = any;
-    double most_departure = any;  ///< ‖I − G‖_F
-    double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
-    double least_eigenvalue = 0;  ///< λ, of G: G − λI has a Cholesky factor
+    double most_departure = any;       ///< ‖I − G‖_F
+    double most_condition = any;       ///< κ(R D), D scaling R's columns to unit norm
+    double least_eigenvalue = 0;       ///< λ, of D G D: G − λ diag(G) has a Cholesky factor
 
     constexpr bool asks_condition() const { return most_condition < any; }
 };
 
 /// G (upper triangle) = RᵀR if `demands` are met. Where they are not the certificate is refused, and R is unspecified, zeros
-/// below its diagonal or not, unless κ alone was too large. Does nothing with a refused certificate. R may be G. n³/3 flops,
-/// as much more for a condition, and for an eigenvalue.
+/// below its diagonal or not, unless κ or the eigenvalue alone was at fault. Does nothing with a refused certificate. R may be G. n³/3
+/// flops, as much more for a condition, and for an eigenvalue.
 ///
 /// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F from (R D)⁻¹ itself on a GPU:
 /// all of them lie between κ₂ and nκ₂.
