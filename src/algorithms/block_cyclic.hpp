@@ -130,8 +130,11 @@ struct BlockCyclicFactorization {
     }
 };
 
-/// Whether w columns of m independent random numbers are nearly orthogonal: one Gram pass is enough for a panel of them.
-inline bool orthogonal_if_random(Index m, Index w) { return m >= 4 * w * w; }
+/// Whether one Gram pass is enough for w columns of m independent random numbers (docs/algorithms.md, section 6).
+template <class D>
+bool one_pass_if_random(Index m, Index w) {
+    return std::is_same_v<D, Host> ? m >= 4 * w : 6 * m >= w * w;
+}
 
 /// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
 /// process.
@@ -142,7 +145,7 @@ Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_c
         if (process_cols > 1) return CyclicTuning::whole_width;
         return process_rows > 1 ? CyclicTuning::block : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
     }
-    if (process_cols == 1 && w > 0 && orthogonal_if_random(m, w)) return w;
+    if (process_cols == 1 && w > 0 && m >= 4 * w * w) return w;
     // as for more rows than one device holds: ranks factor a panel by trees
     const Index width =
         Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);

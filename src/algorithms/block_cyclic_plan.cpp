@@ -156,7 +156,7 @@ private:
         Options options;
         options.q = QForm::Explicit;
         if (is_cholesky(plan_over_ranks<T>(ctx_, m, w, options).method)) {
-            const bool one_pass = orthogonal_if_random(m, w);
+            const bool one_pass = one_pass_if_random<D>(m, w);
             collect_top(ranks, p, root);
             ranks.reduce(packed_size(w, w), sizeof(S), root);
             ranks.broadcast(1, sizeof(Index), root);
