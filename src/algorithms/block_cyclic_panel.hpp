@@ -95,15 +95,15 @@ private:
         sum_gram(root);
         overlapped();
         Step step = decide(root, [&] {
-            const GramPrecision known = gram_precision<T>(ctx_, f_.layout.rows - panel_.first, n);
-            const OnePass one_pass(n, known, Scalar<T>::u);
+            const Index m = f_.layout.rows - panel_.first;
+            const OnePass one_pass(m, n, gram_precision<T>(ctx_, m, n), Scalar<T>::u);
             factor_gram<T>(ctx_, G, one_pass.demands(), R1.view(), certificate);
             const Certificate found = read_certificate(ctx_, certificate);
             if (one_pass.allows_second(found)) write_certificate(ctx_, certificate, {});
             solve_and_gram<T>(ctx_, Q1.view(), Factor{R1.view()}, Q1.view(), {}, certificate);
             if (!reconstruct_top_of(Q1.view(), {}, R1.view(), U.view())) return Step::Refused;
             multiply_upper<S>(ctx_, U.view(), R1.view(), Y);
-            return found.refused() ? Step::Checked : Step::Last;
+            return found.refused() || !one_pass.is_tried() ? Step::Checked : Step::Last;
         });
         if (step == Step::Refused) return false;
         // V₂ = A₂ (U R₁)⁻¹

@@ -40,19 +40,23 @@ public:
         // G = AᵀA
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
         throw_if_stopped(ctx_);
-        const OnePass one_pass(n_, precision(A), Scalar<T>::u);
-        factor(R1, one_pass.demands(), [](const Certificate& found) { return !found.refused(); });
-        // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
-        multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
-        Certificate found = conclude(A, R1);
-        if (is_through(found)) return certified(found, one_pass.departure(found), first);
-        if (one_pass.allows_second(found)) write_certificate(ctx_, certificate(), {});
+        const OnePass one_pass(rows(A), n_, precision(A), Scalar<T>::u);
+        const bool is_tried = one_pass.is_tried();
+        factor(R1, one_pass.demands(),
+               [is_tried](const Certificate& found) { return is_tried && !found.refused(); });
+        if (is_tried) {
+            // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
+            multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
+            const Certificate found = conclude(A, R1);
+            if (is_through(found)) return certified(found, one_pass.departure(found), first);
+            if (one_pass.allows_second(found)) write_certificate(ctx_, certificate(), {});
+        }
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
         factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹
         multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
-        found = conclude(Q1_, R2);
+        const Certificate found = conclude(Q1_, R2);
         if (is_through(found)) return certified(found, found.departure, second);
         if (found.step == Last) return improved(found, R1);
         Passes passes;
@@ -103,8 +107,9 @@ private:
 
     CertificateView<D> certificate() { return state_.view(); }
 
+    Index rows(MatrixView<const T, D> A) const { return over_ranks_.factor ? over_ranks_.rows : A.rows; }
     GramPrecision precision(MatrixView<const T, D> A) {
-        GramPrecision known = gram_precision<T>(ctx_, over_ranks_.factor ? over_ranks_.rows : A.rows, n_);
+        GramPrecision known = gram_precision<T>(ctx_, rows(A), n_);
         known.longest_sum += over_ranks_.levels;
         return known;
     }

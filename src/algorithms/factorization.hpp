@@ -323,21 +323,26 @@ inline constexpr double most_final_inverse_square = 8;
 /// where the last factor is at most `most_final_inverse_square`, or where the bound is nu/2.
 class OnePass {
 public:
-    OnePass(Index n, const GramPrecision& known, double u)
+    OnePass(Index m, Index n, const GramPrecision& known, double u)
         : n_(static_cast<double>(n)),
           gamma_((known.longest_sum + n_ + 1) * known.u),
           condition_is_norm_(known.condition_is_norm),
           most_inverse_square_(std::max(most_final_inverse_square, u / 2 / gamma_)),
           most_condition_(most_gram_condition(n, known)) {
         demands_.most_condition = most_condition_;
-        if (condition_is_norm_) {
-            // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n
-            demands_.most_condition = std::min({most_condition_, known.most_condition_of_solve,
-                                                std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
-        } else {
+        if (!condition_is_norm_) {
             demands_.least_eigenvalue = 1 / most_inverse_square_;
+            return;
         }
+        // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n, which is n²/m and little more for
+        // independent random numbers: where they need a second pass, it is not worth an attempt
+        is_tried_ = n_ * n_ <= (most_inverse_square_ - 2) * static_cast<double>(m);
+        if (!is_tried_) return;
+        demands_.most_condition = std::min({most_condition_, known.most_condition_of_solve,
+                                            std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
     }
+    /// Whether `demands` ask for more than a second pass needs.
+    bool is_tried() const { return is_tried_; }
     const GramDemands& demands() const { return demands_; }
     /// Whether a refused certificate allows a second pass: A = Q₁ R will be accurate.
     bool allows_second(const Certificate& found) const {
@@ -353,7 +358,7 @@ public:
 
 private:
     double n_, gamma_;
-    bool condition_is_norm_;
+    bool condition_is_norm_, is_tried_ = true;
     double most_inverse_square_, most_condition_;
     GramDemands demands_;
 };

@@ -28,14 +28,48 @@ void by_kernels(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& 
                                           work, processors, ctx.stream()));
 }
 
-/// G := AᵀA.
-template <class T>
-void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double, Cuda> G) {
-    if (A.cols <= gram_max_cols<T>) return by_kernels<T>(ctx, A, {}, {}, G, {});
-    multiply_split<T>(ctx, A, A, false, true, G);
+/// Columns up to the first block's end where n columns of more than `most` are cut into equal blocks of multiples of 8.
+Index first_of_blocks(Index n, Index most) {
+    const Index blocks = (n + most - 1) / most;
+    return ((n + blocks - 1) / blocks + 7) / 8 * 8;
 }
 
-/// The same of any width: over cuBLAS, factors rounded to T, or by the halves of the only one.
+/// G := AᵀA: the diagonal blocks by the kernels, G₁₂ = A₁ᵀA₂ over cuBLAS.
+template <class T>
+void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double, Cuda> G) {
+    const Index n = A.cols;
+    if (n <= gram_max_cols<T>) return by_kernels<T>(ctx, A, {}, {}, G, {});
+    const Index half = first_of_blocks(n, (n + 1) / 2);
+    const Range left{0, half}, right{half, n};
+    gram_of<T>(ctx, A.col_block(left), G.block(left, left));
+    gram_of<T>(ctx, A.col_block(right), G.block(right, right));
+    multiply_split<T>(ctx, A.col_block(left), A.col_block(right), false, false, G.block(left, right));
+    set_zero<double>(ctx, G.block(right, left));
+}
+
+/// X := A R⁻¹ by blocks of columns, X_j = (A_j − Σ X_i R_ij) R_jj⁻¹ over i < j; `rounded` is R in T.
+template <class T>
+void solve_by_blocks(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> R,
+                     MatrixView<const T, Cuda> rounded, MatrixView<T, Cuda> X) {
+    const Index n = A.cols, width = first_of_blocks(n, tall_max_cols);
+    for (Index j = 0; j < n; j += width) {
+        const Range before{0, j}, block{j, std::min(n, j + width)};
+        const auto X_j = X.col_block(block);
+        MatrixView<const T, Cuda> A_j = A.col_block(block);
+        if (j > 0) {
+            if (A.data != X.data) copy<T>(ctx, A_j, X_j);
+            gemm<T>(ctx, Op::None, Op::None, -1, X.col_block(before), rounded.block(before, block), T(1), X_j);
+            A_j = X_j;
+        }
+        Factors Y;
+        Y.data[0] = R.at(j, j);
+        Y.ld[0] = R.ld;
+        Y.count = 1;
+        by_kernels<T>(ctx, A_j, Y, X_j, {}, {});
+    }
+}
+
+/// The same of any width, the factors by blocks, or the only one by its halves.
 template <class T>
 void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                          std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
@@ -61,8 +95,10 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                 return;
             }
         }
-        if (from.data != to.data) copy<T>(ctx, from, to);
-        for (const auto& R : rounded) trsm<T>(ctx, Side::Right, Triangle::Upper, Op::None, R, to);
+        for (std::size_t f = 0; f < factors.size(); ++f) {
+            solve_by_blocks<T>(ctx, from, factors[f], rounded[f], to);
+            from = to;
+        }
     };
     if (X.data) solve(A, X);
     if (!G.data) return;

@@ -169,17 +169,17 @@ struct Tuning<Cuda> : CommonTuning {
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
     static constexpr bool has_step_times = false;
-    /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond; up to 256 in f32 the steps
-    /// over m rows have kernels. Otherwise reflectors are faster for every number of rows. H200, Q and R in f32, ms, before these kernels,
-    /// CholeskyQR2 and blocked Householder, of
-    ///                    192 columns    224            257            384            512            1000
-    ///   2048 rows        0.138 / 0.524  0.771 / 0.604                 1.32 / 0.990   1.79 / 1.29
-    ///   25 000                                         1.67 / 1.08    2.34 / 1.35    3.33 / 2.01    9.02 / 5.43
-    ///   1 000 000                                      30.1 / 13.3    40.8 / 21.2    61.7 / 35.9    188 / 122
-    ///   the same in f64                                32.7 / 19.5    47.9 / 31.8    71.7 / 49.5    207 / 154
-    /// Since then in f32, 2000×256 0.57 / 0.22, 5000×200 0.50 / 0.24, 20 000×224 0.53 / 0.68, 60 000×256 0.75 / 1.29: reflectors of up to
-    /// most_rows_in_strips rows are one launch.
-    static constexpr Index tall_cols = 192, tall_cols_f32 = 256;
+    /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There it is faster than
+    /// reflectors where one pass suffices for columns of independent random numbers (docs/algorithms.md, section 6), m >= n²/6. H200, Q and R,
+    /// ms, CholeskyQR2 and blocked Householder, of
+    ///                    f64: 257 columns   500           1000          f32: 257      500           1000          1500
+    ///   10 000 rows      1.02 / 0.81                                    1.07 / 0.44
+    ///   20 000           0.62 / 1.02   2.34 / 1.81                      0.64 / 0.92   2.31 / 1.76
+    ///   60 000           0.82 / 1.72   1.77 / 3.37   9.27 / 9.59        0.83 / 1.52   1.83 / 3.32   10.3 / 6.44
+    ///   200 000          1.44 / 3.92   3.40 / 9.02   11.0 / 24.9        1.44 / 3.24   3.73 / 6.80   12.2 / 15.2   46.6 / 48.8 (400 000)
+    ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
+    /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more columns faster in f32.
+    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
     /// Nearly square matrices of moderate condition too: Q and R, µs, CholeskyQR2 and reflectors (one launch), of n columns and
     ///                  f32: n rows    1.25 n       2 n          3 n          f64: n rows    1.25 n       2 n          3 n
     ///   24 columns     53 / 72        54 / 71      42 / 80      61 / 60      63 / 97        63 / 96      70 / 130     63 / 69
@@ -189,7 +189,10 @@ struct Tuning<Cuda> : CommonTuning {
     /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate. So are a few columns of a few
     /// rows, which one launch factors: R in f32, H200, µs, 213×3 49 / 42, 348×4 45 / 36, 90×7 45 / 35, 182×8 45 / 35; 1531×3 50 / 51.
     static constexpr bool tall(Index m, Index n, Index element_bytes) {
-        if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m > most_rows_in_strips(element_bytes);
+        if (n > tall_cols) {
+            const bool few = element_bytes == 8 || n <= most_tall_cols_f32;
+            return few && m > most_rows_in_strips(element_bytes) && 6 * m >= n * n;
+        }
         return 4 * m >= 5 * n && !(n <= 8 && m <= 512);
     }
     /// Rows up to which a Q of any form is one of reflectors: R and QᵀC, CholeskyQR2 and reflectors, µs: 206×118 844 / 87, 1148×32 170 / 56,
