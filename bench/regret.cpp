@@ -74,8 +74,9 @@ private:
             options.q = form_of_q(operation);
             try {
                 const Plan plan = plan_qr<T>(ctx_, shape.rows, shape.cols, options);
-                const bool known = std::any_of(found.begin(), found.end(),
-                                               [&](const Plan& other) { return other.method == plan.method; });
+                const bool known = std::any_of(found.begin(), found.end(), [&](const Plan& other) {
+                    return other.method == plan.method && other.q == plan.q;
+                });
                 if (!known) found.push_back(plan);
             } catch (const InvalidArgument&) {
                 // too wide for a tree, or no more rows than columns

@@ -378,7 +378,7 @@ TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
         Index panel_width;
     };
     // panels in one pass, and at the end by the tree of ranks; fewer rows than columns, and than ranks; several panels a block
-    const Case cases[] = {{{90, 24, 4, 4}, 4}, {{100, 32, 8, 8}, 8},  {{40, 40, 8, 8}, 8}, {{30, 50, 3, 8, 0, 0}, 8},
+    const Case cases[] = {{{90, 24, 4, 4}, 4}, {{100, 32, 8, 8}, 8}, {{40, 40, 8, 8}, 8}, {{30, 50, 3, 8, 0, 0}, 8},
                           {{5, 3, 1, 2}, 2},   {{60, 40, 7, 20}, 8}, {{0, 3, 2, 2}, 2},   {{64, 3, 8, 8}, 0}};
     on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
         for (const Case& c : cases) {

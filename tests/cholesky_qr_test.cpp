@@ -68,6 +68,21 @@ TYPED_TEST(CholeskyQR, TwoPassesObeyTheLawInTheirDomain) {
         }
 }
 
+/// Up to ‖(R D)⁻¹‖₂² = 1/(1 − x) = 8, whatever the scales of columns: mn² flops for R alone, and 3mn² beyond.
+TYPED_TEST(CholeskyQR, OnePassWhereTheFactorProvesThatItSuffices) {
+    using T = TypeParam;
+    const Index m = this->tall, n = 40;
+    const double one_pass = 1.0 * m * n * n;
+    for (const double x : {0.0, 0.5, 0.86, 0.874, 0.876, 0.9, 0.999}) {
+        SCOPED_TRACE(x);
+        const Matrix<T> A = with_cosine<T>(m, n, x);
+        this->ctx.reset_progress();
+        const QR<T> f = qr(this->ctx, A.view(), with(Method::CholeskyQR2, QForm::None));
+        EXPECT_NEAR(this->ctx.flops_done() / one_pass, x < 0.875 ? 1 : 3, 0.1);
+        this->expect_law_of_every_form(Method::CholeskyQR2, A.view());
+    }
+}
+
 TYPED_TEST(CholeskyQR, PassesBehindASketchObeyTheLawInTheirDomain) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{this->tall, 33}, {60, 20}, {30, 30}, {500, 1}, {257, 64}})

@@ -310,6 +310,18 @@ Matrix<T> with_condition(Index m, Index n, double kappa, std::uint64_t seed) {
     return with_singular_values<T>(m, n, geometric(std::min(m, n), kappa), seed);
 }
 
+template <class T>
+Matrix<T> with_cosine(Index m, Index n, double x, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Matrix<double> A = singular_values(m, n, std::vector<double>(n, 1.0), random);
+    for (Index i = 0; i < m; ++i) A(i, n - 1) = x * A(i, 0) + std::sqrt(1 - x * x) * A(i, n - 1);
+    for (Index j = 0; j < n; ++j) {
+        const double norm = std::pow(10.0, 10 - 20.0 * static_cast<double>(j) / static_cast<double>(n));
+        for (Index i = 0; i < m; ++i) A(i, j) *= norm;
+    }
+    return rounded<T>(A);
+}
+
 template Matrix<float> generate(Gallery, Index, Index, std::uint64_t);
 template Matrix<double> generate(Gallery, Index, Index, std::uint64_t);
 template Matrix<float> random_normal(Index, Index, std::uint64_t);
@@ -318,5 +330,7 @@ template Matrix<float> with_singular_values(Index, Index, const std::vector<doub
 template Matrix<double> with_singular_values(Index, Index, const std::vector<double>&, std::uint64_t);
 template Matrix<float> with_condition(Index, Index, double, std::uint64_t);
 template Matrix<double> with_condition(Index, Index, double, std::uint64_t);
+template Matrix<float> with_cosine(Index, Index, double, std::uint64_t);
+template Matrix<double> with_cosine(Index, Index, double, std::uint64_t);
 
 }  // namespace quoin::test

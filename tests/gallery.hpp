@@ -81,4 +81,9 @@ Matrix<T> with_singular_values(Index m, Index n, const std::vector<double>& s, s
 template <class T>
 Matrix<T> with_condition(Index m, Index n, double kappa, std::uint64_t seed = 1);
 
+/// Orthogonal columns but for the cosine x of the first and the last, with norms from 1e10 down to 1e-10: of columns of norm 1, AᵀA has
+/// eigenvalues 1 ± x beside ones.
+template <class T>
+Matrix<T> with_cosine(Index m, Index n, double x, std::uint64_t seed = 1);
+
 }  // namespace quoin::test

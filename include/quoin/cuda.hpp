@@ -54,7 +54,7 @@ private:
 /// that of destroyed matrices, is reused until the context and every matrix made with it are destroyed.
 ///
 /// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input. It
-/// waits more often if CholeskyQR has more than 192 columns or fails its certificate. BlockedHouseholder waits once for each
+/// waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method. BlockedHouseholder waits once for each
 /// panel that is reconstructed (wider than 32 columns and at least four times as high as wide) or factored on the host.
 /// The other methods by reflectors (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; not R alone by TSQR) do not wait
 /// if check_finite is false. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph. Make

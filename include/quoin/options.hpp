@@ -18,7 +18,7 @@ enum class Method {
     BlockedHouseholder,  ///< panels of reflectors in compact WY form, updates by matrix products; LAPACK's format
     TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
-    CholeskyQR2,         ///< twice R = chol(AᵀA), Q = A R⁻¹; certified, fails where κ(A) > about u^(-1/2); m >= n
+    CholeskyQR2,  ///< R = chol(AᵀA), Q = A R⁻¹, once or twice; certified, fails where κ(A) > about u^(-1/2); m >= n
     RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified, κ(A) to about 1/u; m >= n
     ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n

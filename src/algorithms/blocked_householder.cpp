@@ -79,6 +79,9 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
+    // columns that every panel updates; those behind them pass all panels at the end
+    const bool wide_apart = count > 1 && !with_s && !plan.panels_on_host && Tuning<D>::wide_part_at_once(m, n);
+    const Index updated = wide_apart ? m : n;
     if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
     std::optional<HostPanels<T, D>> host;
     if (plan.panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
@@ -117,7 +120,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
         };
         // A₂ := HᵀA₂, and the next panel with it
-        const auto C = forest.A.block(below, {here.end, n});
+        const auto C = forest.A.block(below, {here.end, updated});
         const auto apply = [&](const PanelProduct<T, D>& H, MatrixView<T, D> C) {
             const Span span(ctx, "update", s);
             H.apply(C);
@@ -145,6 +148,10 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
             apply_and_factor_next<T>(ctx, A, Tf, C, forest.panel_t(forest.panels[s + 1]), step, plan.arithmetic);
         }
         if (with_s) store_triangle<T>(ctx, Tf, ST.block(here, here));
+    }
+    if (wide_apart) {
+        const Span span(ctx, "update");
+        apply_panels<T, D>(ctx, Op::Transpose, forest.factors(), forest.A.col_block({updated, n}), plan.arithmetic);
     }
 }
 

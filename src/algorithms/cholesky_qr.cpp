@@ -42,8 +42,7 @@ public:
         throw_if_stopped(ctx_);
         const OnePass one_pass(rows(A), n_, precision(A), Scalar<T>::u);
         const bool is_tried = one_pass.is_tried();
-        factor(R1, one_pass.demands(),
-               [is_tried](const Certificate& found) { return is_tried && !found.refused(); });
+        factor(R1, one_pass.demands(), [is_tried](const Certificate& found) { return is_tried && !found.refused(); });
         if (is_tried) {
             // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());

@@ -37,6 +37,19 @@ struct ForestView {
     MatrixView<T, D> panel_t(const Panel& p) const {
         return Tf.block({0, std::min(p.tree.inner_block, p.tree.width)}, {p.t_col, p.t_col + p.tree.t_cols()});
     }
+    bool lapack_format() const {
+        for (const Panel& p : panels) {
+            if (!p.tree.lapack_panel()) return false;
+        }
+        return true;
+    }
+    /// Of LAPACK's format.
+    std::vector<PanelFactors<std::remove_const_t<T>, D>> factors() const {
+        std::vector<PanelFactors<std::remove_const_t<T>, D>> all;
+        all.reserve(panels.size());
+        for (const Panel& p : panels) all.push_back({panel_a(p), panel_t(p), p.first});
+        return all;
+    }
 };
 
 /// The same with its memory.
@@ -52,12 +65,7 @@ struct ReflectorForest {
     MatrixView<const T, D> panel_a(const Panel& p) const { return view().panel_a(p); }
     MatrixView<T, D> panel_t(const Panel& p) { return view().panel_t(p); }
     MatrixView<const T, D> panel_t(const Panel& p) const { return view().panel_t(p); }
-    bool lapack_format() const {
-        for (const Panel& p : panels) {
-            if (!p.tree.lapack_panel()) return false;
-        }
-        return true;
-    }
+    bool lapack_format() const { return view().lapack_format(); }
 };
 
 /// The m×m Q around an explicit thin Q, m×n, m >= n: (I − Y (I + R_q)⁻ᵀ Yᵀ) diag(W, I), with Q₁ = −W R_q the QR
@@ -334,12 +342,12 @@ public:
             demands_.least_eigenvalue = 1 / most_inverse_square_;
             return;
         }
-        // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n, which is n²/m and little more for
-        // independent random numbers: where they need a second pass, it is not worth an attempt
-        is_tried_ = n_ * n_ <= (most_inverse_square_ - 2) * static_cast<double>(m);
+        // where random numbers need a second pass, an attempt to do without is not worth its wait
+        is_tried_ = CommonTuning::norm_proves_one_pass(m, n, most_inverse_square_);
         if (!is_tried_) return;
-        demands_.most_condition = std::min({most_condition_, known.most_condition_of_solve,
-                                            std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
+        // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n
+        demands_.most_condition =
+            std::min({most_condition_, known.most_condition_of_solve, std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
     }
     /// Whether `demands` ask for more than a second pass needs.
     bool is_tried() const { return is_tried_; }

@@ -77,7 +77,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
     rcond = rank_tolerance<T>(rcond);
     require_rows(A.rows, A.cols, B.rows);
     require_orthonormal(options, "least_squares");
-    if (options.q == QForm::None) options.q = QForm::Any;
+    options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     // 2^-e A X = 2^-e B
     const QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
     const auto& [f, R, report, e] = factored;

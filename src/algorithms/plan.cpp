@@ -222,7 +222,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
 template <class D>
 bool is_admissible(Method method, Index m, Index n, const Options& options, Index element_bytes) {
     // the more square a matrix is, the fewer of its kind get a certificate
-    if (method == Method::CholeskyQR2) return n > 0 && m >= Tuning<D>::tall_aspect * n;
+    if (method == Method::CholeskyQR2) return n > 0 && number(m) >= Tuning<D>::tall_aspect * number(n);
     // trees reach LAPACK's format by forming Q first
     if (options.q == QForm::Reflectors) return method == Method::BlockedHouseholder;
     // R alone of a tall matrix that is large is not bought with a copy of it
@@ -259,13 +259,18 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
-        if (m * n < Tuning<D>::least_compared) return by(Method::BlockedHouseholder);
+        if (m * n < Tuning<D>::least_compared) {
+            const bool by_gram =
+                (options.q == QForm::None || options.q == QForm::Explicit) && m >= Tuning<D>::tall_aspect_of_few * n;
+            return by(by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
+        }
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
-        const bool by_gram = options.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T))
-                             : options.q == QForm::Any      ? m > Tuning<D>::most_rows_as_reflectors
-                                                            : true;
-        return by(by_gram && Tuning<D>::tall(m, n, sizeof(T)) ? Method::CholeskyQR2 : Method::BlockedHouseholder);
+        Options formed = options;
+        if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
+        const bool by_gram =
+            formed.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T)) : Tuning<D>::tall(m, n, sizeof(T));
+        return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
     }
 }
 

@@ -34,6 +34,16 @@ private:
     Context<D>& side_;
 };
 
+/// `options` for products with the thin Q of an m×n matrix, or of its transpose where m < n: explicit where Cholesky QR makes it.
+template <class T, class D>
+Options for_thin_products(const Context<D>& ctx, Index m, Index n, Options options) {
+    if (options.q == QForm::None) options.q = QForm::Any;
+    if (!Tuning<D>::reflectors_are_any_form || options.q != QForm::Any) return options;
+    Options of_thin = options;
+    of_thin.q = QForm::Explicit;
+    return is_cholesky(plan_qr<T>(ctx, std::max(m, n), std::min(m, n), of_thin).method) ? of_thin : options;
+}
+
 /// Throws InvalidArgument. `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next
 /// to each other.
 void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld);

@@ -42,7 +42,7 @@ template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options options) {
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
-    if (vectors && options.q == QForm::None) options.q = QForm::Any;
+    if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     return svd_by_qr<T, D>(ctx, A, vectors, options);
 }
 

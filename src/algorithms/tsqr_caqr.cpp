@@ -100,6 +100,7 @@ void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, Ma
 template <class T, class D>
 void apply_forest(Context<D>& ctx, ForestView<const T, D> forest, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Index count = static_cast<Index>(forest.panels.size());
+    if (count > 1 && forest.lapack_format()) return apply_panels<T, D>(ctx, op, forest.factors(), C, arithmetic);
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         // Qᵀ = … H₂ᵀ H₁ᵀ, Q = H₁ H₂ …

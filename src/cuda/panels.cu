@@ -258,6 +258,17 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
     }
 }
 
+template <class T, class D>
+void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C,
+                  Arithmetic arithmetic) {
+    const std::size_t count = panels.size();
+    for (std::size_t s = 0; s < count; ++s) {
+        throw_if_stopped(ctx);
+        const auto& [V, Tf, first] = panels[op == Op::Transpose ? s : count - 1 - s];
+        apply_panel<T>(ctx, op, V, Tf, C.row_block({first, C.rows}), arithmetic);
+    }
+}
+
 template <>
 struct PanelProduct<float, Cuda>::Shared {
     Arena::Frame frame;
@@ -363,7 +374,7 @@ void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> 
     join_t<T>(ctx, t_width, G, Tf);
 }
 
-QUOIN_IMPLEMENT(Cuda, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
-                compact_wy, compact_wy_from_gram)
+QUOIN_IMPLEMENT(Cuda, factor_panel, apply_panel, apply_panels, form_s, apply_and_extend, apply_and_factor_next,
+                form_panel, compact_wy, compact_wy_from_gram)
 
 }  // namespace quoin

@@ -168,9 +168,10 @@ struct Tuning<Cuda> : CommonTuning {
     /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
+    static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There it is faster than
-    /// reflectors where one pass suffices for columns of independent random numbers (docs/algorithms.md, section 6), m >= n²/6. H200, Q and R,
+    /// reflectors where one pass suffices for columns of independent random numbers (docs/algorithms.md, section 6), m >= n + n²/6 about. H200, Q and R,
     /// ms, CholeskyQR2 and blocked Householder, of
     ///                    f64: 257 columns   500           1000          f32: 257      500           1000          1500
     ///   10 000 rows      1.02 / 0.81                                    1.07 / 0.44
@@ -180,24 +181,24 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more columns faster in f32.
     static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
-    /// Nearly square matrices of moderate condition too: Q and R, µs, CholeskyQR2 and reflectors (one launch), of n columns and
-    ///                  f32: n rows    1.25 n       2 n          3 n          f64: n rows    1.25 n       2 n          3 n
-    ///   24 columns     53 / 72        54 / 71      42 / 80      61 / 60      63 / 97        63 / 96      70 / 130     63 / 69
-    ///   64             56 / 74        58 / 84      61 / 83      60 / 85      76 / 100       77 / 99      80 / 99      78 / 120
-    ///   128            97 / 118       96 / 129     94 / 140     96 / 155     127 / 162      126 / 187    122 / 196    124 / 280
-    ///   192            139 / 168      137 / 178    130 / 213    140 / 370    188 / 260      189 / 262    189 / 387    189 / 580
-    /// Square ones are left to reflectors: more of them are too ill-conditioned for the certificate. So are a few columns of a few
-    /// rows, which one launch factors: R in f32, H200, µs, 213×3 49 / 42, 348×4 45 / 36, 90×7 45 / 35, 182×8 45 / 35; 1531×3 50 / 51.
+    /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too ill-conditioned for the
+    /// certificate. So are small ones, which one launch factors. H200, the time of CholeskyQR2 over that of reflectors, R | Q and R, of
+    ///                  4 columns    16           40           100          192          f64: 4       16           40           100          192
+    ///   100 rows       1.27 1.09    1.21 1.05    0.87 0.82                              1.27 1.04    1.18 1.02    1.08 1.06
+    ///   300            1.23 1.10    1.15 1.00    0.75 0.74    0.67 0.64    0.89 0.90    1.10 1.02    1.09 0.91    1.15 1.14    0.78 0.73    1.02 0.89
+    ///   1000           1.08 1.00    1.02 0.92    0.63 0.61    0.54 0.50    0.67 0.69    0.98 0.87    0.96 0.85    0.57 0.49    0.71 0.64    0.91 0.80
+    ///   6000           0.93 0.83    1.04 0.89    0.55 0.59    0.50 0.44    0.68 0.67    0.89 0.78    0.81 0.65    0.41 0.37    0.32 0.29    0.72 0.61
+    ///   30 000         0.46 0.30    0.39 0.29    0.44 0.31    0.37 0.27    0.34 0.28    0.44 0.32    0.42 0.29    0.43 0.30    0.35 0.25    0.33 0.25
     static constexpr bool tall(Index m, Index n, Index element_bytes) {
-        if (n > tall_cols) {
-            const bool few = element_bytes == 8 || n <= most_tall_cols_f32;
-            return few && m > most_rows_in_strips(element_bytes) && 6 * m >= n * n;
-        }
-        return 4 * m >= 5 * n && !(n <= 8 && m <= 512);
+        const bool f64 = element_bytes == 8;
+        if (n > tall_cols)
+            return (f64 || n <= most_tall_cols_f32) && m > most_rows_in_strips(element_bytes) &&
+                   norm_proves_one_pass(m, n);
+        const Index rows_of_one_launch = n <= 16 ? (f64 ? 256 : 512) : (f64 ? 128 : 0);
+        return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
-    /// Rows up to which a Q of any form is one of reflectors: R and QᵀC, CholeskyQR2 and reflectors, µs: 206×118 844 / 87, 1148×32 170 / 56,
-    /// 1531×3 203 / 50, 2263×24 166 / 73; 59 943×21 175 / 135; 5 870 407×124 13 900 / 13 980. The thin Q and R of 1148×32 61 / 70.
-    static constexpr Index most_rows_as_reflectors = 4096;
+    /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is completed for QᵀC.
+    static constexpr bool reflectors_are_any_form = true;
     static constexpr Index stream_tree_cols = most_tree_cols;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched: any, if it has as many rows as columns.
     static constexpr Index sketch_aspect = 1;
@@ -220,21 +221,20 @@ struct Tuning<Cuda> : CommonTuning {
     /// Multiprocessors of the device that strips of the next panel take beside an update. A quarter, half, three quarters and all, 8192²,
     /// panels of 1024 columns in f32 and of 512 in f64: 18.3, 16.5, 16.5 and 17.0 ms; 25.9, 25.1, 26.1 and 26.2.
     static Index beside_an_update(Index multiprocessors) { return multiprocessors / 2; }
-    /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
-    /// Up to 32 columns, V, tau and R in f32, µs, CholeskyQR2 and column by column, of
-    ///                  12 columns   16           20           32           f64: 12      16           20           32
-    ///   512 rows       64 / 64      126 / 65     70 / 64      73 / 80           164 / 72  83 / 74     84 / 72      87 / 97
-    ///   1024           67 / 68      68 / 70      67 / 86      75 / 88           81 / 83   85 / 86     85 / 110     88 / 131
-    ///   4096           66 / 67      68 / 75      69 / 84      73 / 102          81 / 75   85 / 83     83 / 89      89 / 123
-    ///   16 384         71 / 108     74 / 110     73 / 107     72 / 114          88 / 122  90 / 123    88 / 120     90 / 129
-    /// Since strips of one launch take the columns, f32: 1024×32 71 / 58, 4096×32 73 / 66, 8000×32 68 / 63, 10 141×21 76 / 87;
-    /// 4096×64 86 / 81, 8000×64 91 / 94, 8928×38 85 / 113, 9369×56 88 / 132; 8000×128 173 / 140, 10 520×128 183 / 199.
+    /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale. V, tau and R, H200, the
+    /// time of CholeskyQR2 over that of reflectors, of
+    ///                f32: 10 columns   28     64     128    192        f64: 10        28     64     128    192
+    ///   3000 rows         1.00          0.84   1.07   1.12   2.46           1.11      0.84   0.95   1.06   2.62
+    ///   6000              0.86          0.91   1.05   1.27   2.46           1.00      0.71   0.70   0.71   2.01
+    ///   9000              0.75          0.62   0.77   0.85   1.65           0.74      0.32   0.69   0.75   1.39
+    ///   30 000            0.55          0.68   0.70   0.76   1.20           0.54      0.65   0.73   0.78   1.29
+    ///   150 000           0.63          0.74   0.78   0.81   0.90           0.61      0.68   0.77   0.77   0.97
     /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95; 200 000×224 1.21 / 0.98,
     /// 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
     static bool one_panel(Index m, Index n, Index element_bytes) {
-        if (n < 16) return m >= 16384;
         if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
-        return m > 8192 && n <= (m >= 65536 ? tall_cols : 128);
+        if (n > 128) return m >= 131072;
+        return m > (element_bytes == 8 && n >= 24 ? 4096 : 8192);
     }
     /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
     /// included:

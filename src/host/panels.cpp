@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
@@ -74,6 +76,13 @@ struct TallReflector {
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
+    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
+    /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
+    static bool columns_collide(Index ld) {
+        constexpr Index sets = Index(32) << 10, lines = 4 * 64;
+        const Index stride = ld * Index(sizeof(T)), beyond = stride % sets;
+        return stride > sets - lines && (beyond < lines || beyond > sets - lines);
+    }
     Index work() const {
         if (Vt_) return (2 * Tf_.ld + V_.ld) * tile_cols;
         return (2 + std::bit_width(static_cast<std::uint64_t>(chunks.count - 1))) * V_.cols * tile_cols;
@@ -121,13 +130,6 @@ private:
         kernels<T>().outer(kp, p, k, op == Op::Transpose ? Tt_ : Tf_.data, kp, W, kp, TW, kp);
         kernels<T>().outer(B.rows, p, k, V_.data, V_.ld, TW, kp, B.data, B.ld);
         if (copied) copy_block(m, p, B.data, B.ld, C.data, C.ld);
-    }
-    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
-    /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
-    static bool columns_collide(Index ld) {
-        constexpr Index sets = Index(32) << 10, lines = 4 * 64;
-        const Index stride = ld * Index(sizeof(T)), beyond = stride % sets;
-        return stride > sets - lines && (beyond < lines || beyond > sets - lines);
     }
     /// A copy of V whose columns lie a page and a line apart in every cache of up to 128 KiB a way.
     static MatrixView<const T> apart(Context<Host>& ctx, Arena::Frame& frame, MatrixView<const T> V) {
@@ -218,6 +220,55 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool) {
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic) {
     apply_tall<T>(ctx, op, V, Tf, {}, C, {});
+}
+
+template <class T, class D>
+void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C, Arithmetic) {
+    const auto count = static_cast<Index>(panels.size()), tiles = tile_count(C.cols);
+    const auto panel = [&](Index s) -> const PanelFactors<T, D>& {
+        return panels[op == Op::Transpose ? s : count - 1 - s];
+    };
+    // threads share the rows of few tiles, and V is copied where its columns collide: panel by panel
+    const bool by_tiles = std::all_of(panels.begin(), panels.end(), [&](const PanelFactors<T, D>& H) {
+        return !TallReflector<T>::columns_collide(H.V.ld) &&
+               (tiles >= 2 * ctx.threads() || chunks_of_product(H.V.rows, H.V.cols).count == 1);
+    });
+    if (!by_tiles) {
+        for (Index s = 0; s < count; ++s) {
+            throw_if_stopped(ctx);
+            const auto& [V, Tf, first] = panel(s);
+            apply_tall<T>(ctx, op, V, Tf, {}, C.row_block({first, C.rows}), {});
+        }
+        return;
+    }
+    Arena::Frame frame(ctx.state().arena);
+    std::vector<TallReflector<T>> reflectors;
+    reflectors.reserve(panels.size());
+    double flops_of_column = 0;
+    Index work = 0;
+    for (Index s = 0; s < count; ++s) {
+        const auto& [V, Tf, first] = panel(s);
+        reflectors.emplace_back(ctx, frame, C.cols, V, Tf);
+        work = std::max(work, reflectors.back().work());
+        flops_of_column += 4.0 * V.rows * V.cols;
+    }
+    const int threads = team(ctx, flops_of_column * C.cols);
+    const ThreadBuffers<T> buffers(frame, threads, work);
+    // as many tiles at a time as take a fraction of a second
+    constexpr double flops_at_a_time = 2e9;
+    const double of_tile = std::max(1.0, flops_of_column * tile_cols);
+    const Index step =
+        std::max<Index>(1, static_cast<Index>(std::min(1.0 * tiles, threads * flops_at_a_time / of_tile)));
+    for (Index begin = 0; begin < tiles; begin += step) {
+        throw_if_stopped(ctx);
+        const Range now{begin, std::min(tiles, begin + step)};
+        for_tasks(threads, now.size(), [&](Index t) {
+            const auto tile = tile_of(C, now.begin + t);
+            for (Index s = 0; s < count; ++s)
+                reflectors[s].apply(op, tile.row_block({panel(s).first, tile.rows}), buffers.mine());
+        });
+        ctx.state().add_flops(flops_of_column * (std::min(C.cols, now.end * tile_cols) - now.begin * tile_cols));
+    }
 }
 
 template <class T, class D>
@@ -340,7 +391,7 @@ void compact_wy_from_gram(Context<D>&, View<const T, D> G, View<const T, D> tau,
 
 template class PanelProduct<QUOIN_F32, Host>;
 template class PanelProduct<QUOIN_F64, Host>;
-QUOIN_IMPLEMENT(Host, factor_panel, apply_panel, form_s, apply_and_extend, apply_and_factor_next, form_panel,
-                compact_wy, compact_wy_from_gram)
+QUOIN_IMPLEMENT(Host, factor_panel, apply_panel, apply_panels, form_s, apply_and_extend, apply_and_factor_next,
+                form_panel, compact_wy, compact_wy_from_gram)
 
 }  // namespace quoin

@@ -81,9 +81,13 @@ struct Tuning<Host> : CommonTuning {
     /// Of the vector registers that the kernels use. `Auto` takes the method of least time by them (`modelled_time`).
     static constexpr bool has_step_times = true;
     static const StepTimes& step_times(Index element_bytes);
-    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. Of 20 such cases
-    /// in bench/results/xeon_regret_two_cores.csv reflectors are within 10% of the best in 19, and 16% behind in one.
+    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. Reflectors
+    /// were within 10% of the best in 19 of 20 such cases, and 16% behind in one.
     static constexpr Index least_compared = 1000;
+    /// Whether the columns of a wide matrix behind its first m pass all panels at the end, tile by tile, and not panel by panel: two cores
+    /// wait for each other once then, but the next panel is not beside the update. R, two cores of an Intel Xeon (AVX-512), ms in f64 at the
+    /// end | panel by panel: 51×1106 0.13|0.19, 81×1044 0.22|0.29, 260×2482 2.7|2.7, 694×18 061 114|121; 200×300 0.27|0.22, 1500×4000 103|95.
+    static constexpr bool wide_part_at_once(Index m, Index n) { return n >= 8 * m; }
     /// R alone: a matrix of more rows a column and more bytes is only read, by TSQR or CholeskyQR2; others may be copied.
     static constexpr Index read_aspect = 12, most_copied_bytes = Index(64) << 20;
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
@@ -92,8 +96,12 @@ struct Tuning<Host> : CommonTuning {
     static bool corrected_projections_pay(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
-    /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate.
-    static constexpr Index tall_aspect = 4;
+    /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate. Independent random numbers get that of one pass from 2.4 on.
+    static constexpr double tall_aspect = 2.5;
+    /// Rows a column from which on it asks for it without a comparison: R and the thin Q of 203×4 take 0.75 to 0.81 of reflectors' time, of
+    /// 48×2 0.82 to 0.97, of 46×4 0.76 to 1.
+    static constexpr Index tall_aspect_of_few = 10;
+    static constexpr bool reflectors_are_any_form = false;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched; a tree factors others. Thin Q and R on two cores of
     /// an Intel Xeon (AVX-512), ms, f64 and f32, behind a sketch | by a tree:
     ///   400×100 0.76|0.43 0.49|0.24, 800×100 0.97|0.92 0.52|0.46, 1600×100 1.26|2.04 0.73|1.01, 2000×400 23|17 11.7|9.8,

@@ -84,8 +84,8 @@ constexpr Certificate read_numbers(const T* numbers) {
 
 /// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.
 struct GramPrecision {
-    double u = 0;            ///< unit roundoff of its products and sums
-    double longest_sum = 1;  ///< additions in a row
+    double u = 0;                    ///< unit roundoff of its products and sums
+    double longest_sum = 1;          ///< additions in a row
     bool condition_is_norm = false;  ///< `factor_gram` finds κ_F(R D), not an estimate of κ₁
     /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
     double most_condition_of_solve = std::numeric_limits<double>::infinity();
@@ -115,9 +115,9 @@ struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
     int step = 0;  ///< 0 begins a chain: the certificate is valid, whatever it was
     double most_trace = any;
-    double most_departure = any;       ///< ‖I − G‖_F
-    double most_condition = any;       ///< κ(R D), D scaling R's columns to unit norm
-    double least_eigenvalue = 0;       ///< λ, of D G D: G − λ diag(G) has a Cholesky factor
+    double most_departure = any;  ///< ‖I − G‖_F
+    double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
+    double least_eigenvalue = 0;  ///< λ, of D G D: G − λ diag(G) has a Cholesky factor
 
     constexpr bool asks_condition() const { return most_condition < any; }
 };

@@ -3,6 +3,7 @@
 // Panels in LAPACK's format: one leaf of any height.
 
 #include <memory>
+#include <span>
 
 #include "primitives/context.hpp"
 #include "quoin/qr.hpp"
@@ -18,6 +19,17 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside = fa
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C,
                  Arithmetic arithmetic = Arithmetic::Native);
+
+/// A panel's V and T, and the first row of C that it applies to.
+template <class T, class D>
+struct PanelFactors {
+    MatrixView<const T, D> V, Tf;
+    Index first = 0;
+};
+/// C := op(H₁H₂…) C as by one `apply_panel` after the other. The host takes a tile of C's columns through all of them while it is in cache.
+template <class T, class D>
+void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C,
+                  Arithmetic arithmetic = Arithmetic::Native);
 
 /// C := op(H) C of several C as by `apply_panel`; what they share is made once. It uses V, Tf and workspace of the context while it lives.
 template <class T, class D>

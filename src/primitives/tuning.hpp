@@ -7,7 +7,7 @@
 namespace quoin {
 
 /// A count, for formulas of time and error.
-inline double number(Index n) { return static_cast<double>(n); }
+constexpr double number(Index n) { return static_cast<double>(n); }
 
 /// Time of a step, ns of one core: of a flop, of an entry that it passes whatever the flops, and of a column.
 struct StepTime {
@@ -45,6 +45,11 @@ struct CommonTuning {
     /// Chunks that the host cuts the rows of a tall matrix into at most, with a partial sum for each: more of them serve more cores, and
     /// take more memory. Plans count as many sums on every device.
     static constexpr Index row_chunks = 64;
+    /// Whether n columns of m independent random numbers, whose κ_F² is n² + n³/(m − n) but for a share of about 2/n of the second term, are
+    /// proved by it to have ‖(R D)⁻¹‖₂² at most so large (docs/algorithms.md, section 6).
+    static constexpr bool norm_proves_one_pass(Index m, Index n, double most_inverse_square = 8) {
+        return number(n) * number(n + 8) <= (most_inverse_square - 2) * number(m - n);
+    }
     /// Columns of a matrix that is sketched.
     static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and

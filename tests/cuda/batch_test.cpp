@@ -366,13 +366,12 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
         const Plan beyond = plan_qr<T>(this->gpu(), m, edge + 1, options);
         EXPECT_EQ(beyond.method, Method::BlockedHouseholder);
         EXPECT_TRUE(beyond.one_launch);
-        const Index wider = std::is_same_v<T, float> ? Tuning<Cuda>::tall_cols_f32 : edge;
-        EXPECT_EQ(plan_qr<T>(this->gpu(), 16385, wider, options).method, Method::CholeskyQR2);
-        const Plan taller = plan_qr<T>(this->gpu(), 16385, wider + 1, options);
-        EXPECT_EQ(taller.method, Method::BlockedHouseholder);
-        EXPECT_FALSE(taller.one_launch) << "too many rows";
-        EXPECT_EQ(plan_qr<T>(this->gpu(), 80, 64, options).method, Method::CholeskyQR2);
-        EXPECT_EQ(plan_qr<T>(this->gpu(), 79, 64, options).method, Method::BlockedHouseholder) << "nearly square";
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 16385, 306, options).method, Method::CholeskyQR2);
+        const Plan wider = plan_qr<T>(this->gpu(), 16385, 307, options);
+        EXPECT_EQ(wider.method, Method::BlockedHouseholder) << "random numbers would need two passes";
+        EXPECT_FALSE(wider.one_launch) << "too many rows";
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 160, 128, options).method, Method::CholeskyQR2);
+        EXPECT_EQ(plan_qr<T>(this->gpu(), 159, 128, options).method, Method::BlockedHouseholder) << "nearly square";
     }
 }
 

@@ -473,6 +473,8 @@ TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
         shapes.push_back({211, n});
         if (!quick()) shapes.push_back({3001, n});
     }
+    // several blocks of columns
+    for (Index n : {257, 385, 600}) shapes.push_back({701, n});
     for (auto [m, n] : shapes) {
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
         // columns at every scale whose square is a number
@@ -508,7 +510,7 @@ TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
 TYPED_TEST(GpuPrimitive, SolveLeavesTheResidualOfSubstitution) {
     using T = TypeParam;
     auto& g = this->gpu();
-    for (Index n : {8, 24, 64, 65, 100, 192}) {
+    for (Index n : {8, 24, 64, 65, 100, 192, 200, 400}) {
         SCOPED_TRACE(n);
         const Index m = 333;
         Matrix<double> R = this->widened(this->triangle(n).view());

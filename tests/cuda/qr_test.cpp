@@ -163,6 +163,24 @@ protected:
             check<float>(generate<float>(Gallery::GradedColumnsUp, m, n).view(), with(Method::Auto, QForm::Explicit));
         }
     }
+    /// Up to ‖(R D)⁻¹‖₂² = 8, by the trace of (D G D)⁻¹, n − 2 + 2/(1 − x²): x² = 3/4. mn² flops for R alone, and 3mn² beyond. f32 of up to
+    /// 256 columns, whose Gram matrix is in f64, needs one pass of all these.
+    template <class T>
+    void one_pass() {
+        for (auto [m, n] : {std::pair<Index, Index>{5001, 40}, {8001, 192}, {13601, 257}}) {
+            if (quick() && n > 100) continue;
+            for (const double x : {0.86, 0.872}) {
+                SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + ", cosine " + std::to_string(x));
+                const Matrix<T> A = with_cosine<T>(m, n, x);
+                const auto gA = copy_to_device<T>(gpu(), A.view());
+                gpu().reset_progress();
+                const QR<T, Cuda> f = qr<T, Cuda>(gpu(), gA.view(), with(Method::CholeskyQR2, QForm::None));
+                const bool one = x < 0.866 || (std::is_same_v<T, float> && n <= 256);
+                EXPECT_NEAR(gpu().flops_done() / (1.0 * m * n * n), one ? 1 : 3, 0.15);
+                for (QForm q : {QForm::Explicit, QForm::Reflectors}) check<T>(A.view(), with(Method::CholeskyQR2, q));
+            }
+        }
+    }
     template <class T>
     void tall_panels() {
         // panels by CholeskyQR2, or by a tree where that does not certify, and Householder reconstruction
@@ -241,6 +259,8 @@ TEST_F(GpuQr, WideTreesF64) { wide_trees<double>(); }
 TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
 TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
 TEST_F(GpuQr, SolvesByHalves) { solves_by_halves(); }
+TEST_F(GpuQr, OnePassF32) { one_pass<float>(); }
+TEST_F(GpuQr, OnePassF64) { one_pass<double>(); }
 TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }
 TEST_F(GpuQr, TallPanelsF64) { tall_panels<double>(); }
 TEST_F(GpuQr, SameBitsTwiceF32) { bits<float>(); }
