@@ -726,7 +726,7 @@ TEST_F(Cli, TraceWritesATimeline) {
         {"lstsq A.npy b.npy --out x.npy", {"solve"}},
         {"svd A.npy --out s", {"SVD of R, vectors"}},
         {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
-        {"bench 60x20 --repeat 1 --against none", {"form Q"}},
+        {"bench 60x50 --repeat 1 --against none", {"form Q"}},
         {"bench paper storage 60x20 --repeat 1", {"panel"}}};
     for (const auto& [command, names] : commands) {
         SCOPED_TRACE(command);

@@ -55,12 +55,15 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-/// What `Auto` may take: reflectors of a few entries; CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree
+/// What `Auto` may take: of a few entries reflectors, and CholeskyQR2 for R or the thin Q of many rows; CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree
 /// for LAPACK's format, which it reaches by forming Q; and for R alone of a large tall matrix what does not copy it.
 bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
     using Tuned = Tuning<Host>;
-    if (m * n < Tuned::least_compared) return method == Method::BlockedHouseholder;
-    if (method == Method::CholeskyQR2) return m >= Tuned::tall_aspect * n;
+    if (m * n < Tuned::least_compared) {
+        const bool by_gram = (q == QForm::None || q == QForm::Explicit) && m >= Tuned::tall_aspect_of_few * n;
+        return method == (by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
+    }
+    if (method == Method::CholeskyQR2) return static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
     if (q == QForm::Reflectors) return method == Method::BlockedHouseholder;
     const bool large = m >= Tuned::read_aspect * n && bytes > Tuned::most_copied_bytes;
     return q != QForm::None || !large || method == Method::TSQR;
@@ -87,14 +90,13 @@ TYPED_TEST(PlanOf, AutoTakesTheMethodOfLeastTime) {
     }
 }
 
-/// With a time of 1 for each flop, and none for entries, columns and calls, the time is the plan's flops. f32 has one Gram pass where the
-/// plan counts two.
+/// With a time of 1 for each flop, and none for entries, columns and calls, the time is the plan's flops.
 TYPED_TEST(PlanOf, ModelledTimesAreThoseOfTheFlops) {
     StepTimes times;
     for (StepTime* step : {&times.gram, &times.solve, &times.leaf, &times.node, &times.form, &times.tree_update,
                            &times.panel, &times.update})
         step->flop = 1;
-    times.square.flop = 0.5;
+    times.square.flop = 2 / 3.0;
     times.signed_lu.flop = 2;
     times.threaded_flops = std::numeric_limits<double>::infinity();
     for (const auto& [m, n] : {std::pair<Index, Index>{5000, 70}, {700, 600}, {90, 900}, {40000, 20}, {30, 30}})
@@ -105,14 +107,7 @@ TYPED_TEST(PlanOf, ModelledTimesAreThoseOfTheFlops) {
                 if (q == QForm::Reflectors && tree) continue;
                 SCOPED_TRACE(case_name(m, n, method, q));
                 const Plan plan = this->plan(m, n, {.method = method, .q = q});
-                const double time = modelled_time(plan, times);
-                const bool gram = method == Method::CholeskyQR2 || m >= plan.reconstruct_rows;
-                if (sizeof(TypeParam) == 8 || tree || !gram) {
-                    EXPECT_NEAR(time, plan.flops, 1e-9 * plan.flops);
-                } else {
-                    EXPECT_LE(time, plan.flops);
-                    EXPECT_GE(time, 0.3 * plan.flops);
-                }
+                EXPECT_NEAR(modelled_time(plan, times), plan.flops, 1e-9 * plan.flops);
             }
 }
 
@@ -277,8 +272,8 @@ TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {
             SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
             const Options options{.method = method, .q = q};
             const Plan once = this->plan(1000000, 64, options), twice = this->plan(2000000, 64, options);
-            // 2mn² − 2n³/3 is the least that R costs.
-            EXPECT_GE(once.flops, 0.99 * 2e6 * 64 * 64);
+            // one triangle of AᵀA is the least that R costs
+            EXPECT_GE(once.flops, 1e6 * 64 * 64);
             EXPECT_NEAR(twice.flops / once.flops, 2, 0.02);
             EXPECT_NEAR(twice.bytes_moved / once.bytes_moved, 2, 0.02);
             // Every method reads A once at least.
@@ -286,7 +281,7 @@ TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {
         }
 }
 
-// A panel of CholeskyQR2 reads A for its Gram matrix, then reads it and writes Q₁ where Q is wanted, then Q; a tree reads A once.
+// One pass of CholeskyQR2 reads A for its Gram matrix, and where Q is wanted reads it and writes Q; a tree reads A once.
 TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
     struct Case {
         Method method;
@@ -294,8 +289,8 @@ TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
         double passes;
     };
     const double A_bytes = 1e6 * 32 * sizeof(TypeParam);
-    for (const auto& [method, q, passes] : {Case{Method::CholeskyQR2, QForm::None, 2},
-                                            {Method::CholeskyQR2, QForm::Explicit, 5},
+    for (const auto& [method, q, passes] : {Case{Method::CholeskyQR2, QForm::None, 1},
+                                            {Method::CholeskyQR2, QForm::Explicit, 3},
                                             {Method::RandomizedCholeskyQR, QForm::None, 3},
                                             {Method::RandomizedCholeskyQR, QForm::Explicit, 5},
                                             {Method::TSQR, QForm::None, 1},
@@ -318,9 +313,9 @@ TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
         double mnn, nnn;
     };
     const double m = 90, n = 48;
-    for (const auto& [method, q, mnn, nnn] : {Case{Method::CholeskyQR2, QForm::None, 3, 3 / 3.0},
-                                              {Method::CholeskyQR2, QForm::Explicit, 4, 3 / 3.0},
-                                              {Method::CholeskyQR2, QForm::Reflectors, 4, 3 / 3.0 + 2},
+    for (const auto& [method, q, mnn, nnn] : {Case{Method::CholeskyQR2, QForm::None, 1, 2 / 3.0},
+                                              {Method::CholeskyQR2, QForm::Explicit, 2, 2 / 3.0},
+                                              {Method::CholeskyQR2, QForm::Reflectors, 2, 2 / 3.0 + 2},
                                               {Method::RandomizedCholeskyQR, QForm::None, 2, 9},
                                               {Method::RandomizedCholeskyQR, QForm::Explicit, 3, 9},
                                               {Method::RandomizedCholeskyQR, QForm::Reflectors, 3, 9 + 2}}) {
