@@ -70,8 +70,9 @@ private:
 ///
 /// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank factors its
 /// rows, then ⌈log₂P⌉ levels merge two R at a time, a rank sending n(n + 1)/2 words once. Method::CholeskyQR2 sums a Gram
-/// matrix of n(n + 1)/2 words over the ranks, and another one where the first does not prove that one pass is enough. Method::RandomizedCholeskyQR sums a sketch of about 4n² words and
-/// one Gram matrix. Rank 0 decides for all whether either is certified. Method::Auto takes CholeskyQR2 where one process would, and
+/// matrix of n(n + 1)/2 words over the ranks, and another one where the first does not prove that one pass is enough.
+/// Method::RandomizedCholeskyQR sums a sketch of about 4n² words and one Gram matrix. Rank 0 decides for all whether either is certified.
+/// Method::Auto takes CholeskyQR2 where one process would, and
 /// TSQR where that is not certified or the matrix not tall. Ranks of fewer than n rows lend them to a neighbour for the
 /// factorization. Other methods, QForm::Reflectors and `verify` throw InvalidArgument.
 ///

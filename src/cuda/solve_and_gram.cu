@@ -121,7 +121,11 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
     if (n > gram_max_cols<T>) {
         known.u = known.solve_u = Scalar<T>::u;
-        known.longest_sum = static_cast<double>(rows_of_part(ctx, m, n, n));
+        // G₁₂ by parts of so many rows, in f64 the diagonal blocks by the kernel
+        Index longest = rows_of_part(ctx, m, n, n);
+        if (std::is_same_v<T, double>)
+            longest = std::max(longest, longest_sum<T>(m, tall_max_cols, ctx.state().multiprocessors));
+        known.longest_sum = static_cast<double>(longest);
         return known;
     }
     const int width = static_cast<int>(n);
