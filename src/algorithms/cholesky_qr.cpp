@@ -35,8 +35,8 @@ public:
 
     /// CholeskyQR2, in one pass if that suffices.
     Passes of(MatrixView<const T, D> A) {
-        Matrix<S, D> first(ctx_, n_, n_), second(ctx_, n_, n_);
-        const auto R1 = first.view(), R2 = second.view();
+        Matrix<S, D> first(ctx_, n_, n_);
+        const auto R1 = first.view();
         // G = AᵀA
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
         throw_if_stopped(ctx_);
@@ -51,6 +51,8 @@ public:
             if (one_pass.allows_second(found)) write_certificate(ctx_, certificate(), {});
         }
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
+        Matrix<S, D> second(ctx_, n_, n_);
+        const auto R2 = second.view();
         solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
         factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹

@@ -97,7 +97,10 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (R.data != G.data) copy<T>(ctx, G, R);
     const Index failed = cholesky(ctx, R);
     if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
-    if (demands.asks_condition() && R.cols > 0) {
+    // ‖(R D)⁻¹‖₂² <= 1/λ and ‖R D‖₁ <= √n: κ₁(R D) <= n/√λ
+    const double bound = static_cast<double>(R.cols) / std::sqrt(demands.least_eigenvalue);
+    const bool is_known = column_of_eigenvalue < 0 && bound < demands.most_condition;
+    if (demands.asks_condition() && !is_known && R.cols > 0) {
         state.condition = scaled_condition_estimate<T>(R);
         if (!(state.condition < demands.most_condition)) return state.refuse(demands.step, Certificate::Condition, -1);
     }
