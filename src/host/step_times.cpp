@@ -8,32 +8,32 @@ namespace {
 // behind, in 1168 cases on 1, 2, 4, 8 and 16 cores with AVX-512: those of bench/results/regret_one_pass.csv. A choice needs the ratios of times
 // alone. CholeskyQR2 counts as one pass.
 
-constexpr StepTimes f64_times = {.gram = {0.0242, 0.406},
-                                 .solve = {0.0249, 0.0375},
-                                 .square = {0.0261, 3.12, 118},
-                                 .signed_lu = {0.135, 11.6},
-                                 .leaf = {0.0273, 0.585, 181},
-                                 .node = {0, 3.56},
-                                 .form = {0.0338, 0.732},
-                                 .tree_update = {0.0259, 0.795},
-                                 .panel = {0.024, 0.252, 286},
-                                 .update = {0.027, 0.415},
-                                 .scan = 0.73,
+constexpr StepTimes f64_times = {.gram = {0.0242, 0.431},
+                                 .solve = {0.025, 0.0374},
+                                 .square = {0.0258, 3.22, 132},
+                                 .signed_lu = {0.135, 12.1},
+                                 .leaf = {0.0273, 0.583, 153},
+                                 .node = {0, 3.54},
+                                 .form = {0.0339, 0.731},
+                                 .tree_update = {0.0259, 0.832},
+                                 .panel = {0.0238, 0.221, 412},
+                                 .update = {0.027, 0.416},
+                                 .scan = 0.768,
                                  .call = 240,
-                                 .certificate = 953};
-constexpr StepTimes f32_times = {.gram = {0.0228, 0.355},
-                                 .solve = {0.00649, 0.0671},
-                                 .square = {0.0217, 5.91, 514},
-                                 .signed_lu = {0.0758, 19.9},
-                                 .leaf = {0.0141, 0.794, 622},
+                                 .certificate = 1.14e+03};
+constexpr StepTimes f32_times = {.gram = {0.0216, 0.317},
+                                 .solve = {0.00414, 0.0668},
+                                 .square = {0.0173, 3.09, 514},
+                                 .signed_lu = {0.0759, 19.8},
+                                 .leaf = {0.0141, 0.855, 638},
                                  .node = {0, 0},
-                                 .form = {0.0169, 0.356},
-                                 .tree_update = {0.014, 0.242},
-                                 .panel = {0.0156, 0.135, 671},
-                                 .update = {0.0132, 0.416},
-                                 .scan = 0.493,
+                                 .form = {0.0169, 0.36},
+                                 .tree_update = {0.014, 0.307},
+                                 .panel = {0.0156, 0.139, 676},
+                                 .update = {0.0132, 0.44},
+                                 .scan = 0.524,
                                  .call = 0,
-                                 .certificate = 848};
+                                 .certificate = 847};
 
 }  // namespace
 

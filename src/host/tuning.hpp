@@ -98,9 +98,9 @@ struct Tuning<Host> : CommonTuning {
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
     /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate. Independent random numbers get that of one pass from 2.4 on.
     static constexpr double tall_aspect = 2.5;
-    /// Rows a column from which on it asks for it without a comparison: R and the thin Q of 203×4 take 0.75 to 0.81 of reflectors' time, of
-    /// 48×2 0.82 to 0.97, of 46×4 0.76 to 1.
-    static constexpr Index tall_aspect_of_few = 10;
+    /// Rows a column from which on it asks for it without a comparison. R and the thin Q of 12×3 to 200×4 take 0.38 to 0.64 of the time of
+    /// reflectors, one core of an AMD EPYC.
+    static constexpr Index tall_aspect_of_few = 4;
     static constexpr bool reflectors_are_any_form = false;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched; a tree factors others. Thin Q and R on two cores of
     /// an Intel Xeon (AVX-512), ms, f64 and f32, behind a sketch | by a tree:
