@@ -5,7 +5,7 @@ namespace {
 
 // First by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
 // fastest of several runs on one core of an AMD EPYC 7003 with AVX2. Then, from there, by a random search for the choices that are least
-// behind, in 1168 cases on 1, 2, 4, 8 and 16 cores with AVX-512: those of bench/results/regret_one_pass.csv. A choice needs the ratios of times
+// behind, in 1314 cases on 1, 2, 4, 8 and 16 cores with AVX-512: those of bench/results/regret_one_pass.csv. A choice needs the ratios of times
 // alone. CholeskyQR2 counts as one pass.
 
 constexpr StepTimes f64_times = {.gram = {0.0242, 0.431},
