@@ -371,6 +371,44 @@ void expect_same(const Traffic& planned, const Traffic& counted) {
     EXPECT_EQ(planned.words_received, counted.words_received);
 }
 
+/// QB, Q orthonormal columns and B with ones on its diagonal and 2 right of it: every panel of eight columns needs three passes.
+template <class T>
+Matrix<T> neighbours_alike(Context<Host>& ctx, Index m, Index n) {
+    Matrix<T> A = qr(ctx, random_normal<T>(m, n, 2).view()).form_q(ctx);
+    for (Index j = n - 1; j > 0; --j) {
+        for (Index i = 0; i < m; ++i) A(i, j) += 2 * A(i, j - 1);
+    }
+    return A;
+}
+
+/// A panel in three passes sums another triangle, says what is decided and sends another square, once to each rank but the root.
+TYPED_TEST(BlockCyclicTest, ThreePassesSendATriangleAndASquareMore) {
+    using T = TypeParam;
+    const BlockCyclic layout{100, 32, 8, 8};
+    const Index w = 8, panels = layout.cols / w;
+    on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const auto sent_for = [&](const Matrix<T>& A) {
+            const Matrix<T> mine = part_of<T>(grid, layout, A.view());
+            return traffic_of(grid, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, mine.view()), w); });
+        };
+        const Traffic once = sent_for(qr(ctx, random_normal<T>(layout.rows, layout.cols, 2).view()).form_q(ctx)),
+                      thrice = sent_for(neighbours_alike<T>(ctx, layout.rows, layout.cols));
+        // messages and words, of all ranks on rank 0
+        Communicator& comm = grid.comm();
+        Matrix<Index> more(2, 1), part(2, 1);
+        more(0, 0) = thrice.messages_sent - once.messages_sent;
+        more(1, 0) = thrice.words_sent - once.words_sent;
+        if (comm.rank() > 0) return comm.send<Index>(ctx, more.view(), 0);
+        for (int rank = 1; rank < comm.size(); ++rank) {
+            comm.receive<Index>(ctx, part.view(), rank);
+            for (Index i = 0; i < 2; ++i) more(i, 0) += part(i, 0);
+        }
+        const Index to_others = panels * (grid.rows() - 1);
+        EXPECT_EQ(more(0, 0), 3 * to_others);
+        EXPECT_EQ(more(1, 0), (w * (w + 1) / 2 + 1 + w * w) * to_others);
+    });
+}
+
 TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
     using T = TypeParam;
     struct Case {

@@ -55,8 +55,9 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-/// What `Auto` may take: of a few entries reflectors, and CholeskyQR2 for R or the thin Q of many rows; CholeskyQR2 of tall matrices, which have few columns to be nearly dependent; no tree
-/// for LAPACK's format, which it reaches by forming Q; and for R alone of a large tall matrix what does not copy it.
+/// What `Auto` may take: of a few entries reflectors, and CholeskyQR2 for R or the thin Q of many rows; CholeskyQR2 of tall matrices, which
+/// have few columns to be nearly dependent; no tree for LAPACK's format, which it reaches by forming Q; and for R alone of a large tall
+/// matrix what does not copy it.
 bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
     using Tuned = Tuning<Host>;
     if (m * n < Tuned::least_compared) {

@@ -148,6 +148,14 @@ protected:
         expect_law_in_turn<T>(ctx, GetParam(), filled<T>(m, 3, T(0.1)).view(), turn++);
     }
 
+    /// Several panels of few rows, on both sides of the width from which on the columns behind them pass all of them at the end.
+    template <class T>
+    void check_wide() {
+        Index turn = 0;
+        for (auto [m, n] : {std::pair<Index, Index>{17, 200}, {40, 319}, {40, 320}, {130, 1041}})
+            expect_law_in_turn<T>(ctx, GetParam(), random_normal<T>(m, n, m + n).view(), turn++);
+    }
+
     /// A inside a larger leading dimension: neither A nor the padding changes.
     template <class T>
     void check_leading_dimension() {
@@ -170,6 +178,8 @@ TEST_P(QrOfShapes, WidthsF32) { check_widths<float>(); }
 TEST_P(QrOfShapes, WidthsF64) { check_widths<double>(); }
 TEST_P(QrOfShapes, TallF32) { check_tall<float>(); }
 TEST_P(QrOfShapes, TallF64) { check_tall<double>(); }
+TEST_P(QrOfShapes, WideF32) { check_wide<float>(); }
+TEST_P(QrOfShapes, WideF64) { check_wide<double>(); }
 TEST_P(QrOfShapes, LeadingDimensionF32) { check_leading_dimension<float>(); }
 TEST_P(QrOfShapes, LeadingDimensionF64) { check_leading_dimension<double>(); }
 

@@ -172,10 +172,10 @@ struct BlockCyclicPlan : RankCosts {
     Index rows = 0, cols = 0;      ///< of the largest part of A
     std::vector<Traffic> traffic;  ///< of each rank, in all
 };
-/// Pure: no rank takes part. For columns whose scales are in range: a panel of w columns of m' rows takes one pass where m' >= 4w, on
-/// GPUs m' >= w + w²/6, as independent random numbers do, three on GPUs otherwise, and a QR of rows over ranks where m' < 4w. Panels that need
-/// two or three send w² words more for each, those that a certificate refuses cost another QR. On GPUs one rank factors a panel as `qr`
-/// says: 3m'w² flops, and m'w words there and back.
+/// Pure: no rank takes part. For columns whose scales are in range, as those of independent random numbers: a panel of w columns of m' rows
+/// takes a QR of rows over ranks where m' < 4w, and one pass otherwise. On GPUs it takes three passes below about m' = w + w²/6. Panels that
+/// need two passes sum w(w + 1)/2 words more, those that need three send w² words as well, and those that a certificate refuses cost another
+/// QR. On GPUs one rank factors a panel as `qr` says: 3m'w² flops, and m'w words there and back.
 /// `forms_q` adds `form_q`. Throws InvalidArgument for a layout or a grid that is not valid.
 ///
 ///     plan_block_cyclic<double>(ctx, {m, n, 64, 64}, 64, 64).seconds(2e-6, 25e9, 1e12);

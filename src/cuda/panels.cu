@@ -15,6 +15,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/split_products.hpp"
 #include "cuda/tuning.hpp"
+#include "primitives/generic/apply_panels.hpp"
 #include "primitives/generic/panel_product.hpp"
 
 namespace quoin {
@@ -261,12 +262,7 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
 template <class T, class D>
 void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C,
                   Arithmetic arithmetic) {
-    const std::size_t count = panels.size();
-    for (std::size_t s = 0; s < count; ++s) {
-        throw_if_stopped(ctx);
-        const auto& [V, Tf, first] = panels[op == Op::Transpose ? s : count - 1 - s];
-        apply_panel<T>(ctx, op, V, Tf, C.row_block({first, C.rows}), arithmetic);
-    }
+    apply_one_by_one<T, D>(ctx, op, panels, C, arithmetic);
 }
 
 template <>

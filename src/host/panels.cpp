@@ -5,6 +5,7 @@
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "primitives/generic/apply_panels.hpp"
 #include "primitives/generic/panel_product.hpp"
 
 namespace quoin {
@@ -223,31 +224,22 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
 }
 
 template <class T, class D>
-void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C, Arithmetic) {
-    const auto count = static_cast<Index>(panels.size()), tiles = tile_count(C.cols);
-    const auto panel = [&](Index s) -> const PanelFactors<T, D>& {
-        return panels[op == Op::Transpose ? s : count - 1 - s];
-    };
+void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C,
+                  Arithmetic arithmetic) {
+    const Index tiles = tile_count(C.cols);
     // threads share the rows of few tiles, and V is copied where its columns collide: panel by panel
     const bool by_tiles = std::all_of(panels.begin(), panels.end(), [&](const PanelFactors<T, D>& H) {
         return !TallReflector<T>::columns_collide(H.V.ld) &&
                (tiles >= 2 * ctx.threads() || chunks_of_product(H.V.rows, H.V.cols).count == 1);
     });
-    if (!by_tiles) {
-        for (Index s = 0; s < count; ++s) {
-            throw_if_stopped(ctx);
-            const auto& [V, Tf, first] = panel(s);
-            apply_tall<T>(ctx, op, V, Tf, {}, C.row_block({first, C.rows}), {});
-        }
-        return;
-    }
+    if (!by_tiles) return apply_one_by_one<T, D>(ctx, op, panels, C, arithmetic);
+    const std::size_t count = panels.size();
     Arena::Frame frame(ctx.state().arena);
     std::vector<TallReflector<T>> reflectors;
-    reflectors.reserve(panels.size());
+    reflectors.reserve(count);
     double flops_of_column = 0;
     Index work = 0;
-    for (Index s = 0; s < count; ++s) {
-        const auto& [V, Tf, first] = panel(s);
+    for (const auto& [V, Tf, first] : panels) {
         reflectors.emplace_back(ctx, frame, C.cols, V, Tf);
         work = std::max(work, reflectors.back().work());
         flops_of_column += 4.0 * V.rows * V.cols;
@@ -264,8 +256,10 @@ void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> pa
         const Range now{begin, std::min(tiles, begin + step)};
         for_tasks(threads, now.size(), [&](Index t) {
             const auto tile = tile_of(C, now.begin + t);
-            for (Index s = 0; s < count; ++s)
-                reflectors[s].apply(op, tile.row_block({panel(s).first, tile.rows}), buffers.mine());
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::size_t s = op == Op::Transpose ? i : count - 1 - i;
+                reflectors[s].apply(op, tile.row_block({panels[s].first, tile.rows}), buffers.mine());
+            }
         });
         ctx.state().add_flops(flops_of_column * (std::min(C.cols, now.end * tile_cols) - now.begin * tile_cols));
     }
