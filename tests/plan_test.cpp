@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -498,6 +499,39 @@ TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
 }
 
 /// Σ i² by groups, against its closed form.
+/// Each column has one panel, whose width is that of the rows that are left.
+TEST(PanelColumnsOf, CoverTheColumnsInOrder) {
+    for (auto [rows, cols, width, last_rows, last_width] : {std::array<Index, 5>{100, 40, 16, 0, 0},
+                                                            {100, 40, 50, 0, 0},
+                                                            {100, 90, 16, 40, 8},
+                                                            {100, 90, 8, 40, 30},
+                                                            {100, 60, 16, 40, 8},
+                                                            {100, 90, 16, 200, 7},
+                                                            {30, 90, 16, 20, 64},
+                                                            {100, 0, 16, 40, 8},
+                                                            {0, 0, 0, 0, 0}}) {
+        SCOPED_TRACE(testing::Message() << rows << "x" << cols << ", " << width << ", " << last_rows << ", "
+                                        << last_width);
+        Plan plan;
+        plan.rows = rows;
+        plan.cols = cols;
+        plan.panel_width = width;
+        plan.last_rows = last_rows;
+        plan.last_width = last_width;
+        const PanelColumns columns(plan);
+        const Index k = std::min(rows, cols);
+        Index first = 0;
+        for (Index i = 0; i < columns.count(); ++i) {
+            const Range panel = columns[i];
+            EXPECT_EQ(panel.begin, first);
+            EXPECT_EQ(panel.end, std::min(k, first + (rows - first <= last_rows ? last_width : width)));
+            for (Index j = panel.begin; j < panel.end; ++j) EXPECT_EQ(columns.panel_of(j), i) << j;
+            first = panel.end;
+        }
+        EXPECT_EQ(first, k);
+    }
+}
+
 TEST(SampledSum, IsExactUpToManyTermsAndCloseBeyond) {
     for (const Index count :
          {Index(0), Index(1), Index(2), Index(4095), Index(4096), Index(4097), Index(1000003), Index(1) << 40}) {

@@ -27,6 +27,8 @@ nb::dict to_dict(const Plan& plan) {
         plan.fallback == Method::Auto ? nb::object(nb::none()) : nb::object(nb::str(to_string(plan.fallback)));
     d["q"] = to_string(plan.q);
     d["panel_width"] = plan.panel_width;
+    d["last_rows"] = plan.last_rows;
+    d["last_width"] = plan.last_width;
     d["leaf_rows"] = plan.leaf_rows;
     d["fan_in"] = plan.fan_in;
     d["workspace_bytes"] = plan.workspace_bytes;

@@ -19,11 +19,13 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
                        OverlappedWork& overlapped) {
     const Index m = A.rows, n = A.cols, most = Tuning<D>::most_top_cols(m, sizeof(T));
     if (n > most) {
-        const Range left{0, most}, right{most, n};
+        const Index half = (n + most - 1) / most / 2 * most;
+        const Range left{0, half}, right{half, n};
         set_zero(ctx, Tf);
         factor_tall_panel(ctx, plan, A.col_block(left), Tf.block(left, left), overlapped);
-        apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right));
-        factor_tall_panel(ctx, plan, A.block({most, m}, right), Tf.block(right, right), overlapped);
+        apply_panel<T>(ctx, Op::Transpose, A.col_block(left), Tf.block(left, left), A.col_block(right),
+                       plan.arithmetic);
+        factor_tall_panel(ctx, plan, A.block({half, m}, right), Tf.block(right, right), overlapped);
         join_two<T, D>(ctx, A, left, right, Tf);
         return;
     }
@@ -67,7 +69,7 @@ void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<
         if (is_tall_panel(plan, A.rows)) {
             factor_tall_panel(ctx, plan, A, Tf, overlapped);
         } else {
-            factor_panel<T>(ctx, A, Tf, static_cast<bool>(overlapped));
+            factor_panel<T>(ctx, A, Tf, overlapped ? A.cols : 0);
         }
     }
     overlapped();

@@ -209,7 +209,24 @@ inline constexpr int safe_exponent_of_halves = 10;
 /// The tree of a panel of this plan.
 PanelTree tree_of(const Plan& plan, Index rows, Index width);
 
-/// Panels of `plan.panel_width` over k = min(m, n) columns.
+/// The columns of a plan's panels, k = min(m, n) in all.
+class PanelColumns {
+public:
+    explicit PanelColumns(const Plan& plan);
+    Index count() const { return first_ + (k_ - start_ + last_width_ - 1) / last_width_; }
+    Range operator[](Index i) const {
+        const Index begin = i < first_ ? i * width_ : start_ + (i - first_) * last_width_,
+                    end = begin + (i < first_ ? width_ : last_width_);
+        return {begin, std::min(end, k_)};
+    }
+    /// The panel that has column j.
+    Index panel_of(Index j) const { return j < start_ ? j / width_ : first_ + (j - start_) / last_width_; }
+
+private:
+    Index k_, width_, last_width_;
+    Index first_;  ///< panels of the first width
+    Index start_;  ///< columns of these
+};
 std::vector<Panel> panels_of(const Plan& plan);
 
 /// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.

@@ -194,9 +194,9 @@ LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb)
         join_t<T, D>(ctx, forest->view(), result.Tf.view());
     } else {
         const Matrix<T, D> tau = factorization.tau(ctx);
-        const Index width = factorization.plan().panel_width;
+        const PanelColumns columns(factorization.plan());
         for_each_block([&](Range J) {
-            const Panel& panel = forest->panels[static_cast<std::size_t>(J.begin / width)];
+            const Panel& panel = forest->panels[static_cast<std::size_t>(columns.panel_of(J.begin))];
             const Range within{J.begin - panel.first, J.end - panel.first};
             if (within.end <= panel.tree.width) {
                 copy_triangle<T>(ctx, forest->panel_t(panel).block(within, within), block_of(J));

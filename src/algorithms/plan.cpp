@@ -154,6 +154,16 @@ void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
+/// The width of panels that one launch factors behind others that have too many rows for that.
+template <class D>
+void choose_last_panels(Plan& plan) {
+    const Index rows = Tuning<D>::most_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
+                k = std::min(plan.rows, plan.cols);
+    if (rows == 0 || before <= 0 || before >= k) return;
+    plan.last_rows = rows;
+    plan.last_width = std::min(k - before, Tuning<D>::last_panel_width);
+}
+
 /// Everything but the method's choice and the costs.
 template <class T, class D>
 Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
@@ -190,7 +200,8 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
                                : plan.panels_on_host
                                    ? Tuning<D>::host_panel_width(k)
                                    : Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic, extends_t));
-            plan.inner_block = plan.panel_width;
+            if (panel_width == 0 && !plan.panels_on_host && !extends_t) choose_last_panels<D>(plan);
+            plan.inner_block = std::max(plan.panel_width, plan.last_width);
             plan.one_launch = panel_width == 0 && !panels_on_host && !plan.full_t &&
                               SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
             plan.reconstruct_rows =
@@ -304,7 +315,7 @@ PanelTree tree_of(const Plan& plan, Index rows, Index width) {
     PanelTree tree;
     tree.rows = rows;
     tree.width = width;
-    tree.inner_block = std::min(plan.inner_block, plan.panel_width);
+    tree.inner_block = std::min(plan.inner_block, std::max(plan.panel_width, plan.last_width));
     if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
         tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
     } else {
@@ -315,12 +326,22 @@ PanelTree tree_of(const Plan& plan, Index rows, Index width) {
     return tree;
 }
 
+PanelColumns::PanelColumns(const Plan& plan)
+    : k_(std::min(plan.rows, plan.cols)),
+      width_(std::max<Index>(1, plan.panel_width)),
+      last_width_(plan.last_width > 0 ? plan.last_width : width_) {
+    const Index before = plan.last_width > 0 ? std::clamp<Index>(plan.rows - plan.last_rows, 0, k_) : 0;
+    first_ = (before + width_ - 1) / width_;
+    start_ = std::min(k_, first_ * width_);
+}
+
 std::vector<Panel> panels_of(const Plan& plan) {
-    const Index k = std::min(plan.rows, plan.cols);
+    const PanelColumns columns(plan);
     std::vector<Panel> panels;
     Index t_col = 0;
-    for (Index first = 0; first < k; first += plan.panel_width) {
-        panels.push_back({first, tree_of(plan, plan.rows - first, std::min(plan.panel_width, k - first)), t_col});
+    for (Index i = 0; i < columns.count(); ++i) {
+        const Range cols = columns[i];
+        panels.push_back({cols.begin, tree_of(plan, plan.rows - cols.begin, cols.size()), t_col});
         t_col += panels.back().tree.t_cols();
     }
     return panels;
@@ -336,7 +357,9 @@ std::string to_string(const Plan& plan) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
                             to_string(plan.gram_schmidt_panel), to_string(plan.reorthogonalization));
     } else if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
-        text += fmt::format("panels of {} columns, T of {} columns\n", plan.panel_width, plan.inner_block);
+        text += fmt::format("panels of {} columns", plan.panel_width);
+        if (plan.last_width > 0) text += fmt::format(", of {} where {} rows are left", plan.last_width, plan.last_rows);
+        text += fmt::format(", T of {} columns\n", plan.inner_block);
     }
     if (plan.method == Method::TSQR || plan.method == Method::CAQR || plan.fallback == Method::TSQR) {
         text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,

@@ -48,10 +48,10 @@ double form_flops(const PanelTree& tree) {
 /// f(first, tree, weight) for the plan's panels, to be added up with their weights.
 template <class F>
 void for_each_panel(const Plan& plan, F f) {
-    const Index k = std::min(plan.rows, plan.cols), nb = plan.panel_width;
-    for_each_sampled((k + nb - 1) / nb, [&](Index i, double weight) {
-        const Index first = i * nb;
-        f(first, tree_of(plan, plan.rows - first, std::min(nb, k - first)), weight);
+    const PanelColumns columns(plan);
+    for_each_sampled(columns.count(), [&](Index i, double weight) {
+        const Range cols = columns[i];
+        f(cols.begin, tree_of(plan, plan.rows - cols.begin, cols.size()), weight);
     });
 }
 

@@ -108,22 +108,50 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
+/// C := alpha op(A) B + beta C for a triangle A, Upper or UnitLower, that is stored with its ones and zeros, by blocks of rows of C: half of the
+/// flops that the square takes.
+template <class T>
+void multiply_by_blocks(Context<Cuda>& ctx, Triangle triangle, Op op, T alpha, MatrixView<const T, Cuda> A,
+                        MatrixView<const T, Cuda> B, T beta, MatrixView<T, Cuda> C) {
+    constexpr Index block = Tuning<Cuda>::triangle_block;
+    const Index k = A.rows;
+    const bool upper = (triangle == Triangle::Upper) == (op == Op::None);  // of op(A)
+    for (Index i = 0; i < k; i += block) {
+        const Range rows{i, std::min(k, i + block)}, inner = upper ? Range{i, k} : Range{0, rows.end};
+        gemm<T>(ctx, op, Op::None, alpha, op == Op::None ? A.block(rows, inner) : A.block(inner, rows),
+                B.row_block(inner), beta, C.row_block(rows));
+    }
+}
+
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
 template <class T>
 void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                    MatrixView<T, Cuda> C) {
+    using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
-    const bool all = m * k * Index(sizeof(T)) <= Tuning<Cuda>::most_copied_bytes;
+    const bool by_blocks = k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks,
+               all = !by_blocks && m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
     const Range copied{0, all ? m : k}, rest{copied.end, m};
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
     copy_unit_lower<T>(ctx, V, L);
+    const auto C1 = C.row_block(copied), C2 = C.row_block(rest);
     // W = VᵀC;  W := op(T) W;  C −= V W
-    multiply_transposed<T>(ctx, L, C.row_block(copied), W);
-    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C.row_block(rest), W, true);
-    gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    subtract_product<T>(ctx, L, TW, C.row_block(copied));
-    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C.row_block(rest));
+    if (by_blocks) {
+        multiply_by_blocks<T>(ctx, Triangle::UnitLower, Op::Transpose, 1, L, C1, 0, W);
+    } else {
+        multiply_transposed<T>(ctx, L, C1, W);
+    }
+    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C2, W, true);
+    if (by_blocks) {
+        multiply_by_blocks<T>(ctx, Triangle::Upper, op, 1, Tf, W, 0, TW);
+        multiply_by_blocks<T>(ctx, Triangle::UnitLower, Op::None, -1, L, TW, 1, C1);
+        ctx.state().add_flops(4.0 * k * k * p);
+    } else {
+        gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
+        subtract_product<T>(ctx, L, TW, C1);
+    }
+    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2);
 }
 
 /// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.
@@ -229,11 +257,13 @@ void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
 }  // namespace
 
 template <class T, class D>
-void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside) {
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
     const Index all = ctx.state().multiprocessors;
     if (strips::width_of<T>(A.rows) > 0) {
-        factor_in_strips<T>(ctx, A, Tf, beside ? Tuning<Cuda>::beside_an_update(all) : all);
+        factor_in_strips<T>(
+            ctx, A, Tf,
+            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, sizeof(T), A.cols, columns_beside) : all);
     } else {
         factor_in_blocks<T>(ctx, A, Tf);
     }
@@ -330,7 +360,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     wait_for(ctx, side);
     {
         const Span span(side, "panel");
-        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf, true);
+        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf, C.cols - next + step.S1.cols);
     }
     apply(C.col_block({next, C.cols}), step);
     wait_for(ctx, side);

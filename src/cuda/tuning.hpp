@@ -144,6 +144,9 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
     static constexpr Index most_copied_bytes = Index(16) << 20;
+    /// A triangle of T or V is multiplied by blocks of so many rows where there are so many columns. f64, H200, 16 384², panels of 1024 columns,
+    /// ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
+    static constexpr Index triangle_block = 128, least_cols_by_blocks = 2048;
     /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
     /// either type: 9 µs, and 19 by cuBLAS's trmm.
     static constexpr Index copied_width = 1024;
@@ -212,15 +215,22 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows of a panel that one launch holds in registers (batch_strips.cu).
+    /// Rows of a panel that one launch holds in registers (batch_strips.cu), and columns of these panels where taller ones come before them. The
+    /// last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and 31 in panels of 1024.
     static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
+    static constexpr Index last_panel_width = 512;
     /// Rows from which on a panel is reconstructed: those that no strips hold.
     static Index reconstruct_rows(Index width, Index element_bytes) {
         return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
     }
-    /// Multiprocessors of the device that strips of the next panel take beside an update. A quarter, half, three quarters and all, 8192²,
-    /// panels of 1024 columns in f32 and of 512 in f64: 18.3, 16.5, 16.5 and 17.0 ms; 25.9, 25.1, 26.1 and 26.2.
-    static Index beside_an_update(Index multiprocessors) { return multiprocessors / 2; }
+    /// Multiprocessors of the device that strips of a panel of `width` columns take beside an update of so many columns. More clusters of 8 wait
+    /// for each other longer: there are as many as make the panel last as long as the update, half of the multiprocessors at most. f64, H200,
+    /// 8192², ms: half 23.4; of clusters × columns/width 31: 23.4, 42: 22.8, 53: 22.6, 62: 22.8.
+    /// Half in f32, 8192², panels of 1024 columns: a quarter 14.1, half 12.0.
+    static Index beside_an_update(Index multiprocessors, Index element_bytes, Index width, Index columns) {
+        const Index clusters = (element_bytes == 8 ? 53 : 150) * width / columns;
+        return std::min(multiprocessors / 2, 8 * std::max<Index>(3, clusters));
+    }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale. V, tau and R, H200, the
     /// time of CholeskyQR2 over that of reflectors, of
     ///                f32: 10 columns   28     64     128    192        f64: 10        28     64     128    192

@@ -212,7 +212,7 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
 }  // namespace
 
 template <class T, class D>
-void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool) {
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index) {
     Arena::Frame frame(ctx.state().arena);
     factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
     ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);

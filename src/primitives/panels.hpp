@@ -10,10 +10,10 @@
 
 namespace quoin {
 
-/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops. `beside` other work
-/// a GPU leaves multiprocessors to it; the bits are the same.
+/// A (m×n, m >= n) = H R (geqrt with block size n): V below the diagonal, R on and above it, Tf n×n. 3mn² flops. Beside an update of so many
+/// columns by as many reflectors a GPU leaves multiprocessors to it; the bits are the same.
 template <class T, class D>
-void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, bool beside = false);
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside = 0);
 /// C := op(H) C for H from `factor_panel` or `compact_wy` (gemqrt): W = VᵀC, W := op(T) W, C −= V W. 4mnp flops. With
 /// Corrected arithmetic, which the host does not have, the columns of C must have norms up to 2.
 template <class T, class D>

@@ -50,6 +50,10 @@ struct CommonTuning {
     static constexpr bool norm_proves_one_pass(Index m, Index n, double most_inverse_square = 8) {
         return number(n) * number(n + 8) <= (most_inverse_square - 2) * number(m - n);
     }
+    /// Rows of a panel that one launch holds in registers, on devices that have such launches, and columns of these panels where others come
+    /// before them.
+    static constexpr Index most_rows_in_strips(Index) { return 0; }
+    static constexpr Index last_panel_width = 0;
     /// Columns of a matrix that is sketched.
     static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and

@@ -658,7 +658,8 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
         EXPECT_TRUE(is_upper_trapezoidal<T>(gT.fetch(this->gpu()).view()));
         const Matrix<T> V = gA.fetch(this->gpu()), G = gT.fetch(this->gpu());
 
-        for (Index p : {1, 77})
+        using Tuned = Tuning<Cuda>;
+        for (Index p : {Index(1), Index(77), n > Tuned::triangle_block ? Tuned::least_cols_by_blocks + 5 : 300})
             for (Op op : {Op::None, Op::Transpose}) {
                 Matrix<T> C = random_normal<T>(m, p, 2);
                 GpuPadded<T> gC(this->gpu(), C.view());

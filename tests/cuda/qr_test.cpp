@@ -3,6 +3,7 @@
 #include "quoin/qr.hpp"
 
 #include "cases.hpp"
+#include "cuda/tuning.hpp"
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
@@ -187,6 +188,30 @@ protected:
         for (double kappa : {10.0, 1e3 / unit_roundoff<T>}) {
             check<T>(with_condition<T>(16500, 70, kappa).view(), with(Method::BlockedHouseholder));
         }
+        // by halves of several such panels
+        Options options = with(Method::BlockedHouseholder);
+        options.method.set_panel_width(390);
+        check<T>(with_condition<T>(16500, 420, 10).view(), options);
+    }
+    /// Behind the panels that are reconstructed others that one launch factors, of another width.
+    template <class T>
+    void last_panels() {
+        const Index rows = Tuning<Cuda>::most_rows_in_strips(sizeof(T)), n = 700;
+        const Matrix<T> A = with_condition<T>(rows + 100, n, 10);
+        const auto gA = copy_to_device<T>(gpu(), A.view());
+        const Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
+        {
+            const QR<T, Cuda> f = qr<T, Cuda>(gpu(), gA.view(), options);
+            EXPECT_NE(f.plan().last_width, f.plan().panel_width);
+            EXPECT_EQ(f.plan().last_rows, rows);
+            expect_law<T>(gpu(), A.view(), f);
+        }
+        // blocks of T that lie in one panel, and across two
+        for (Index nb : {64, 100}) {
+            SCOPED_TRACE(nb);
+            LapackQRT<T, Cuda> factors = to_lapack_t(gpu(), qr<T, Cuda>(gpu(), gA.view(), options), nb);
+            expect_law<T>(gpu(), A.view(), from_lapack_t(gpu(), std::move(factors)), 2);
+        }
     }
     template <class T>
     void bits() {
@@ -263,6 +288,8 @@ TEST_F(GpuQr, OnePassF32) { one_pass<float>(); }
 TEST_F(GpuQr, OnePassF64) { one_pass<double>(); }
 TEST_F(GpuQr, TallPanelsF32) { tall_panels<float>(); }
 TEST_F(GpuQr, TallPanelsF64) { tall_panels<double>(); }
+TEST_F(GpuQr, LastPanelsF32) { last_panels<float>(); }
+TEST_F(GpuQr, LastPanelsF64) { last_panels<double>(); }
 TEST_F(GpuQr, SameBitsTwiceF32) { bits<float>(); }
 TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
