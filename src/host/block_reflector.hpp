@@ -35,7 +35,7 @@ inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T)
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 
-inline constexpr Index base_width = Tuning<Host>::base_width;
+inline constexpr Index base_width = Tuning<Host>::base_width, column_by_column = Tuning<Host>::column_by_column;
 
 template <class T>
 void fill_zero(Index m, Index n, T* A, Index lda) {
@@ -173,14 +173,17 @@ struct SafeSquares {
 
 /// One reflector H = I − tau [1; v][1; v]ᵀ with Hᵀ [alpha; x] = [beta; 0], beta real; Hᵀ is applied to the columns right of it.
 ///
-///     alpha_row: alpha, then the p entries to its right, `stride` apart     x: h×1, C = x + ldx …: h×p
+///     alpha_row: alpha, then the p entries to its right, `stride` apart     x: h×1, V: the k columns before it, C: the p behind it
 ///
-/// On exit alpha = beta, x = v; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp flops, two sweeps over [x C].
+/// On exit alpha = beta, x = v, and g += Vᵀv; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep over
+/// [V x C] and one over [x C].
 template <class T>
-T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) {
-    T products[base_width] = {};  // xᵀ[x C]
+T reflect_column(Index h, Index k, Index p, T* alpha_row, Index stride, T* x, Index ldx, T* g) {
+    static_assert(column_by_column <= reflect_width);
+    T all_products[column_by_column] = {}, *const products = all_products + k;  // xᵀ[V x C], and its part from x on
     const auto& K = kernels<T>();
-    inner_blocked(Index(1), p + 1, h, x, ldx, x, ldx, products, Index(1));
+    T* const V = x - k * ldx;
+    inner_blocked(Index(1), k + 1 + p, h, x, ldx, V, ldx, all_products, Index(1));
     const T alpha = alpha_row[0];
     Real<T> beta;
     T tau, scale;
@@ -193,8 +196,7 @@ T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) 
         beta = -std::copysign(std::sqrt(squares), real_part(alpha));
         tau = (beta - alpha) / beta;
         scale = T(1) / (alpha - beta);
-        K.scale(h, scale, x);
-        for (Index j = 1; j <= p; ++j) products[j] *= conjugate(scale);
+        for (Index j = -k; j <= p; ++j) products[j] *= conjugate(scale);
     } else {
         Real<T> largest = std::abs(alpha);
         for (Index i = 0; i < h; ++i) largest = std::max(largest, std::abs(x[i]));
@@ -212,20 +214,20 @@ T reflect_column(Index h, Index p, T* alpha_row, Index stride, T* x, Index ldx) 
         beta = -std::copysign(std::sqrt(squared_magnitude(scaled_alpha) + real_part(xx)), real_part(scaled_alpha));
         tau = (beta - scaled_alpha) / beta;
         K.scale(h, T(1) / (scaled_alpha - beta), x);
+        scale = 1;
         beta = std::scalbn(beta, e);
-        std::fill_n(products, base_width, T(0));
-        if (p > 0) inner_blocked(Index(1), p, h, x, ldx, x + ldx, ldx, products + 1, Index(1));
+        std::fill_n(all_products, column_by_column, T(0));
+        inner_blocked(Index(1), k + 1 + p, h, x, ldx, V, ldx, all_products, Index(1));
     }
     alpha_row[0] = beta;
-    if (p > 0) {
-        // w = tauᵀ (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
-        for (Index j = 1; j <= p; ++j) {
-            T& c0 = alpha_row[j * stride];
-            products[j] = conjugate(tau) * (c0 + products[j]);
-            c0 -= products[j];
-        }
-        outer_blocked(h, p, Index(1), x, ldx, products + 1, Index(1), x + ldx, ldx);
+    for (Index i = 0; i < k; ++i) g[i] += conjugate(all_products[i]);
+    // w = tauᵀ (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
+    for (Index j = 1; j <= p; ++j) {
+        T& c0 = alpha_row[j * stride];
+        products[j] = conjugate(tau) * (c0 + products[j]);
+        c0 -= products[j];
     }
+    K.reflect(h, p, scale, x, products + 1, x + ldx, ldx);
     return tau;
 }
 
@@ -255,7 +257,7 @@ void join_t(Index k1, Index k2, const T* G, T* Tk, Index ldt, T* work) {
 /// Elements of `work` that the two recursive factorizations below need for n columns.
 inline Index factor_work(Index n) { return 3 * n * n + 2 * n; }
 
-/// Columns of the left part of n > base_width: base_width times a power of two, which whole registers hold. V, tau and R of 100×23, f64,
+/// Columns of the left part of n > column_by_column: base_width times a power of two, which whole registers hold. V, tau and R of 100×23, f64,
 /// one core of an AMD EPYC 7003 that compilers share: 15.3 us, and 22.6 by halves; 100×14: 8.3 and 10.3.
 inline Index left_part(Index n) {
     return base_width * static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>((n - 1) / base_width)));
@@ -266,16 +268,14 @@ inline Index left_part(Index n) {
 template <class T>
 void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work) {
     const auto& K = kernels<T>();
-    if (n <= base_width) {
+    if (n <= column_by_column) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
             T* a = A + j + j * lda;
-            const T tau = reflect_column(m - j - 1, n - j - 1, a, lda, a + 1, lda);
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
-            T g[base_width] = {};
+            T g[column_by_column] = {};
             for (Index i = 0; i < j; ++i) g[i] = conjugate(A[j + i * lda]);
-            inner_blocked(j, Index(1), m - j - 1, A + j + 1, lda, a + 1, lda, g, base_width);
-            extend_t(j, tau, g, Tk, ldt);
+            extend_t(j, reflect_column(m - j - 1, j, n - j - 1, a, lda, a + 1, lda, g), g, Tk, ldt);
         }
         return;
     }
@@ -302,13 +302,11 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
 /// 2hn² flops for V and R, hn² more for T.
 template <class T>
 void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T* Tk, Index ldt, T* work) {
-    if (n <= base_width) {
+    if (n <= column_by_column) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
-            const T tau = reflect_column(h, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb);
-            T g[base_width] = {};
-            inner_blocked(j, Index(1), h, B, ldb, B + j * ldb, ldb, g, base_width);
-            extend_t(j, tau, g, Tk, ldt);
+            T g[column_by_column] = {};
+            extend_t(j, reflect_column(h, j, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb, g), g, Tk, ldt);
         }
         return;
     }

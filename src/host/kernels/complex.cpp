@@ -54,6 +54,12 @@ void scale(Index m, T alpha, T* x) {
 }
 
 template <class T>
+void reflect(Index m, Index n, T alpha, T* x, const T* w, T* C, Index ldc) {
+    scale(m, alpha, x);
+    outer(m, n, 1, x, m, w, 1, C, ldc);
+}
+
+template <class T>
 void add_groups(Index count, const T* x, const Real<T>* row_signs, const GroupPlaces<T>* places, T* y) {
     for (Index i = 0; i < 32 * count; ++i) {
         const GroupPlaces<T>& group = places[i / 32];
@@ -62,7 +68,8 @@ void add_groups(Index count, const T* x, const Real<T>* row_signs, const GroupPl
 }
 
 template <class T>
-constexpr Kernels<T> plain_kernels = {"plain", inner<T>, inner_upper<T>, outer<T>, solve<T>, scale<T>, add_groups<T>};
+constexpr Kernels<T> plain_kernels = {"plain",  inner<T>, inner_upper<T>, outer<T>,
+                                      solve<T>, scale<T>, reflect<T>,     add_groups<T>};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 //                A: m×k, B: k×n, C: m×n; lanes along the long dimension m
 //   solve    X := X R⁻¹, n <= solve_width columns of X at once, R upper triangular
 //   scale    x := alpha x
+//   reflect  x := alpha x, C −= x w  for n <= reflect_width columns of C: a reflector and its update in one sweep
 //   add_groups   y(to) ±= x, 32 rows after 32 rows, each to four places: a column of a sketch
 //   largest  max |x_i|, by its bits
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
@@ -34,7 +35,7 @@
 
 namespace quoin::host {
 
-inline constexpr Index solve_width = 8;
+inline constexpr Index solve_width = 8, reflect_width = 8;
 
 /// Additions of `inner` in a row, beyond which a sum is cut: d equal terms in one chain err by up to d/3 roundings of the
 /// same sign (docs/algorithms.md, section 6). A block of `block_rows` in AVX-512's vectors is one chain.
@@ -80,6 +81,7 @@ struct BlockKernels {
     void (*outer)(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc);
     void (*solve)(Index m, Index n, T* X, Index ldx, const T* R, Index ldr);
     void (*scale)(Index m, T alpha, T* x);
+    void (*reflect)(Index m, Index n, T alpha, T* x, const T* w, T* C, Index ldc);
     /// y(to_k + i) += sign_k row_signs_i x_i, i < 32 and k < 4, for each of `count` groups.
     void (*add_groups)(Index count, const T* x, const Real<T>* row_signs, const GroupPlaces<T>* places, T* y);
 };

@@ -104,17 +104,20 @@ template <int W, int G, class V, int... L>
     return __builtin_shufflevector(a, b, merge_lane<W, G, 0>(L)...) +
            __builtin_shufflevector(a, b, merge_lane<W, G, G>(L)...);
 }
-/// Vector whose lane i is the sum of the lanes of x[i], for `width` vectors x: a transposition that adds as it goes.
-template <class T, int G = 1>
+/// Vector whose lane i is the sum of the lanes of x[i], for up to `width` vectors x, and 0 beyond: a transposition that adds as it goes.
+template <class T, int count, int G = 1>
 [[gnu::always_inline]] inline Vector<T> sum_lanes(Vector<T>* x) {
     constexpr int W = VectorOf<T>::width;
     if constexpr (G == W) {
         return x[0];
     } else {
-        for (int i = 0; i < W / (2 * G); ++i) {
-            x[i] = merge<W, G>(x[2 * i], x[2 * i + 1], typename MakeIndices<W>::type{});
+        constexpr int pairs = (count + 1) / 2;
+#pragma GCC unroll 8
+        for (int i = 0; i < pairs; ++i) {
+            const Vector<T> second = 2 * i + 1 < count ? x[2 * i + 1] : Vector<T>{};
+            x[i] = merge<W, G>(x[2 * i], second, typename MakeIndices<W>::type{});
         }
-        return sum_lanes<T, 2 * G>(x);
+        return sum_lanes<T, pairs, 2 * G>(x);
     }
 }
 
@@ -138,7 +141,7 @@ template <class T, int M, int N, bool Part>
 template <class T, int M, int N>
 [[gnu::noinline]] void inner_tile(Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
     constexpr int W = VectorOf<T>::width;
-    constexpr int sums = (M * N + W - 1) / W * W;
+    constexpr int sums = (M * N + W - 1) / W * W, last = sums - W;
     constexpr int chains = M * N >= 8 ? 1 : M * N >= 4 ? 2 : M * N >= 2 ? 4 : 8;
     constexpr Index run = chains * longest_chain * W;
     for (; k > run; k -= run, A += run, B += run) inner_tile<T, M, N>(run, A, lda, B, ldb, C, ldc);
@@ -160,7 +163,8 @@ template <class T, int M, int N>
     }
     T sum[sums];
 #pragma GCC unroll 8
-    for (int s = 0; s < sums; s += W) store(sum + s, sum_lanes<T>(c[0] + s));
+    for (int s = 0; s < last; s += W) store(sum + s, sum_lanes<T, W>(c[0] + s));
+    store(sum + last, sum_lanes<T, M * N - last>(c[0] + last));
     for (int j = 0; j < N; ++j) {
         for (int i = 0; i < M; ++i) C[i + j * ldc] += sum[i + j * M];
     }
@@ -311,6 +315,33 @@ void scale(Index m, T alpha, T* x) {
     for (Index i = 0; i < m; ++i) x[i] *= alpha;
 }
 
+/// One vector of rows: x := alpha x, and C −= x w for N columns; `part` of its elements where Part.
+template <class T, int N, bool Part>
+[[gnu::always_inline]] inline void reflect_rows(Index part, T alpha, T* x, const T* w, T* C, Index ldc) {
+    const Vector<T> v = (Part ? load_part(x, part) : load(x)) * alpha;
+    const auto put = [&](T * to, Vector<T> y) __attribute__((always_inline)) {
+        if constexpr (Part) {
+            store_part(to, y, part);
+        } else {
+            store(to, y);
+        }
+    };
+    put(x, v);
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) put(C + j * ldc, (Part ? load_part(C + j * ldc, part) : load(C + j * ldc)) - v * w[j]);
+}
+
+template <class T, int N = int(reflect_width)>
+void reflect(Index m, Index n, T alpha, T* x, const T* w, T* C, Index ldc) {
+    if constexpr (N > 0) {
+        if (n < N) return reflect<T, N - 1>(m, n, alpha, x, w, C, ldc);
+    }
+    constexpr Index W = width<T>;
+    Index i = 0;
+    for (; i + W <= m; i += W) reflect_rows<T, N, false>(0, alpha, x + i, w, C + i, ldc);
+    if (i < m) reflect_rows<T, N, true>(m - i, alpha, x + i, w, C + i, ldc);
+}
+
 template <class T>
 void add_groups(Index count, const T* x, const T* row_signs, const GroupPlaces<T>* places, T* y) {
     constexpr Index W = width<T>;
@@ -396,10 +427,10 @@ namespace quoin::host {
 namespace {
 
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA,       inner<T>,         inner_upper<T>,  outer<T>,       solve<T>,
-                                   scale<T>,        add_groups<T>,    largest<T>,      couple<T>,      width<T>,
-                                   gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>, factor_tiny<T>, form_lanes<T>,
-                                   apply_lanes<T>,  solve_lanes<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,     inner<T>,        inner_upper<T>,   outer<T>,        solve<T>,
+                                   scale<T>,      reflect<T>,      add_groups<T>,    largest<T>,      couple<T>,
+                                   width<T>,      gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>, factor_tiny<T>,
+                                   form_lanes<T>, apply_lanes<T>,  solve_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host
