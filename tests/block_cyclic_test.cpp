@@ -371,12 +371,12 @@ void expect_same(const Traffic& planned, const Traffic& counted) {
     EXPECT_EQ(planned.words_received, counted.words_received);
 }
 
-/// QB, Q orthonormal columns and B with ones on its diagonal and 2 right of it: every panel of eight columns needs three passes.
+/// QB, Q orthonormal columns and B with ones on its diagonal and 1.5 right of it: every panel of eight columns needs three passes.
 template <class T>
 Matrix<T> neighbours_alike(Context<Host>& ctx, Index m, Index n) {
     Matrix<T> A = qr(ctx, random_normal<T>(m, n, 2).view()).form_q(ctx);
     for (Index j = n - 1; j > 0; --j) {
-        for (Index i = 0; i < m; ++i) A(i, j) += 2 * A(i, j - 1);
+        for (Index i = 0; i < m; ++i) A(i, j) += T(1.5) * A(i, j - 1);
     }
     return A;
 }
