@@ -60,6 +60,8 @@ class Plan(NamedTuple):
     fallback: str | None
     q: str
     panel_width: int
+    last_rows: int
+    last_width: int
     leaf_rows: int
     fan_in: int
     workspace_bytes: float

@@ -5,8 +5,9 @@ namespace {
 
 // First by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
 // fastest of several runs on one core of an AMD EPYC 7003 with AVX2. Then, from there, by a random search for the choices that are least
-// behind, in 1314 cases on 1, 2, 4, 8 and 16 cores with AVX-512: those of bench/results/regret_one_pass.csv. A choice needs the ratios of times
-// alone. CholeskyQR2 counts as one pass.
+// behind, in 1314 cases on 1, 2, 4, 8 and 16 cores with AVX-512: those of bench/results/regret_one_pass.csv. Those of f32 once more after
+// a panel's columns took two sweeps, in 505 cases on one and two cores and some of the others. A choice needs the ratios of times alone.
+// CholeskyQR2 counts as one pass.
 
 constexpr StepTimes f64_times = {.gram = {0.0242, 0.431},
                                  .solve = {0.025, 0.0374},
@@ -21,19 +22,19 @@ constexpr StepTimes f64_times = {.gram = {0.0242, 0.431},
                                  .scan = 0.768,
                                  .call = 240,
                                  .certificate = 1.14e+03};
-constexpr StepTimes f32_times = {.gram = {0.0216, 0.317},
-                                 .solve = {0.00414, 0.0668},
-                                 .square = {0.0173, 3.09, 514},
-                                 .signed_lu = {0.0759, 19.8},
-                                 .leaf = {0.0141, 0.855, 638},
+constexpr StepTimes f32_times = {.gram = {0.0213, 0.327},
+                                 .solve = {0.00376, 0.0665},
+                                 .square = {0.0173, 3.09, 535},
+                                 .signed_lu = {0.0725, 19.9},
+                                 .leaf = {0.0145, 0.863, 641},
                                  .node = {0, 0},
                                  .form = {0.0169, 0.36},
                                  .tree_update = {0.014, 0.307},
-                                 .panel = {0.0156, 0.139, 676},
-                                 .update = {0.0132, 0.44},
-                                 .scan = 0.524,
+                                 .panel = {0.0155, 0.139, 674},
+                                 .update = {0.0132, 0.444},
+                                 .scan = 0.453,
                                  .call = 0,
-                                 .certificate = 847};
+                                 .certificate = 1.08e+03};
 
 }  // namespace
 
