@@ -41,6 +41,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     by_tree.rows = A.rows;
     by_tree.cols = n;
     by_tree.panel_width = std::min(n, Tuning<D>::one_tree_cols);
+    by_tree.last_rows = by_tree.last_width = 0;
     lay_out_panels(ctx, by_tree, tree);
     tree.A = Matrix<T, D>(ctx, A.rows, n);
     copy<T>(ctx, A, tree.A.view());

@@ -206,6 +206,12 @@ protected:
             EXPECT_EQ(f.plan().last_rows, rows);
             expect_law<T>(gpu(), A.view(), f);
         }
+        {
+            // equal columns: the panels before them go by a tree
+            Matrix<T> B = copy<T>(A.view());
+            for (Index j : {7, 77}) std::copy_n(B.view().at(0, 3), B.rows(), B.view().at(0, j));
+            check<T>(B.view(), options);
+        }
         // blocks of T that lie in one panel, and across two
         for (Index nb : {64, 100}) {
             SCOPED_TRACE(nb);
