@@ -174,9 +174,9 @@ struct Plan {
     bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
     Index panel_width = 0;        ///< columns a panel
     Index last_rows = 0;          ///< panels of at most so many rows have last_width columns; 0: none
-    Index last_width = 0;
-    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;      ///< rows a leaf
+    Index last_width = 0;         ///< columns of these panels
+    Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none

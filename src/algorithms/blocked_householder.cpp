@@ -70,6 +70,7 @@ void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<
         if (is_tall_panel(plan, A.rows)) {
             factor_tall_panel(ctx, plan, A, Tf, overlapped);
         } else {
+            // what is overlapped counts as an update of as many columns
             factor_panel<T>(ctx, A, Tf, overlapped ? A.cols : 0);
         }
     }

@@ -227,6 +227,7 @@ private:
     Index first_;  ///< panels of the first width
     Index start_;  ///< columns of these
 };
+/// The same panels with their trees.
 std::vector<Panel> panels_of(const Plan& plan);
 
 /// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.

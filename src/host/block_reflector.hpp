@@ -275,7 +275,8 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
             T g[column_by_column] = {};
             for (Index i = 0; i < j; ++i) g[i] = conjugate(A[j + i * lda]);
-            extend_t(j, reflect_column(m - j - 1, j, n - j - 1, a, lda, a + 1, lda, g), g, Tk, ldt);
+            const T tau = reflect_column(m - j - 1, j, n - j - 1, a, lda, a + 1, lda, g);
+            extend_t(j, tau, g, Tk, ldt);
         }
         return;
     }
@@ -306,7 +307,8 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
             T g[column_by_column] = {};
-            extend_t(j, reflect_column(h, j, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb, g), g, Tk, ldt);
+            const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb, g);
+            extend_t(j, tau, g, Tk, ldt);
         }
         return;
     }

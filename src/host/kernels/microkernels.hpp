@@ -84,6 +84,24 @@ template <class T>
 }
 #endif
 
+/// One vector, or the first `part` elements of one where Part.
+template <bool Part, class T>
+[[gnu::always_inline]] inline Vector<T> load_rows(const T* p, Index part) {
+    if constexpr (Part) {
+        return load_part(p, part);
+    } else {
+        return load(p);
+    }
+}
+template <bool Part, class T>
+[[gnu::always_inline]] inline void store_rows(T* p, Vector<T> x, Index part) {
+    if constexpr (Part) {
+        store_part(p, x, part);
+    } else {
+        store(p, x);
+    }
+}
+
 template <int... I>
 struct Indices {};
 template <int N, int... I>
@@ -126,10 +144,10 @@ template <class T, int M, int N, bool Part>
 [[gnu::always_inline]] inline void inner_step(Index part, const T* A, Index lda, const T* B, Index ldb, Vector<T>* c) {
     Vector<T> a[M];
 #pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) a[i] = Part ? load_part(A + i * lda, part) : load(A + i * lda);
+    for (int i = 0; i < M; ++i) a[i] = load_rows<Part>(A + i * lda, part);
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-        const Vector<T> b = Part ? load_part(B + j * ldb, part) : load(B + j * ldb);
+        const Vector<T> b = load_rows<Part>(B + j * ldb, part);
 #pragma GCC unroll 8
         for (int i = 0; i < M; ++i) c[i + j * M] += a[i] * b;
     }
@@ -210,14 +228,12 @@ template <class T, int V, int N, bool Part>
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
 #pragma GCC unroll 8
-        for (int i = 0; i < V; ++i) {
-            c[i + j * V] = Part ? load_part(C + i * W + j * ldc, part) : load(C + i * W + j * ldc);
-        }
+        for (int i = 0; i < V; ++i) c[i + j * V] = load_rows<Part>(C + i * W + j * ldc, part);
     }
     for (Index p = 0; p < k; ++p) {
         Vector<T> a[V];
 #pragma GCC unroll 8
-        for (int i = 0; i < V; ++i) a[i] = Part ? load_part(A + i * W + p * lda, part) : load(A + i * W + p * lda);
+        for (int i = 0; i < V; ++i) a[i] = load_rows<Part>(A + i * W + p * lda, part);
 #pragma GCC unroll 8
         for (int j = 0; j < N; ++j) {
             const T b = B[p + j * ldb];
@@ -228,13 +244,7 @@ template <class T, int V, int N, bool Part>
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
 #pragma GCC unroll 8
-        for (int i = 0; i < V; ++i) {
-            if constexpr (Part) {
-                store_part(C + i * W + j * ldc, c[i + j * V], part);
-            } else {
-                store(C + i * W + j * ldc, c[i + j * V]);
-            }
-        }
+        for (int i = 0; i < V; ++i) store_rows<Part>(C + i * W + j * ldc, c[i + j * V], part);
     }
 }
 
@@ -263,15 +273,11 @@ template <class T, int N, bool Part, bool Divide>
     Vector<T> x[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-        Vector<T> s = Part ? load_part(X + j * ldx, part) : load(X + j * ldx);
+        Vector<T> s = load_rows<Part>(X + j * ldx, part);
 #pragma GCC unroll 8
         for (int i = 0; i < j; ++i) s -= x[i] * R[i + j * ldr];
         x[j] = Divide ? s / R[j + j * ldr] : s * inverse[j];
-        if constexpr (Part) {
-            store_part(X + j * ldx, x[j], part);
-        } else {
-            store(X + j * ldx, x[j]);
-        }
+        store_rows<Part>(X + j * ldx, x[j], part);
     }
 }
 
@@ -318,17 +324,10 @@ void scale(Index m, T alpha, T* x) {
 /// One vector of rows: x := alpha x, and C −= x w for N columns; `part` of its elements where Part.
 template <class T, int N, bool Part>
 [[gnu::always_inline]] inline void reflect_rows(Index part, T alpha, T* x, const T* w, T* C, Index ldc) {
-    const Vector<T> v = (Part ? load_part(x, part) : load(x)) * alpha;
-    const auto put = [&](T * to, Vector<T> y) __attribute__((always_inline)) {
-        if constexpr (Part) {
-            store_part(to, y, part);
-        } else {
-            store(to, y);
-        }
-    };
-    put(x, v);
+    const Vector<T> v = load_rows<Part>(x, part) * alpha;
+    store_rows<Part>(x, v, part);
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) put(C + j * ldc, (Part ? load_part(C + j * ldc, part) : load(C + j * ldc)) - v * w[j]);
+    for (int j = 0; j < N; ++j) store_rows<Part>(C + j * ldc, load_rows<Part>(C + j * ldc, part) - v * w[j], part);
 }
 
 template <class T, int N = int(reflect_width)>
