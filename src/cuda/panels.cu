@@ -108,19 +108,61 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
-/// C := alpha op(A) B + beta C for a triangle A, Upper or UnitLower, that is stored with its ones and zeros, by blocks of rows of C: half of the
-/// flops that the square takes.
+/// op(A), as an operand of products and their result.
 template <class T>
-void multiply_by_blocks(Context<Cuda>& ctx, Triangle triangle, Op op, T alpha, MatrixView<const T, Cuda> A,
-                        MatrixView<const T, Cuda> B, T beta, MatrixView<T, Cuda> C) {
+struct Operand {
+    MatrixView<T, Cuda> A;
+    Op op = Op::None;
+
+    Operand<const T> read() const { return {A, op}; }
+    Operand adjoint() const { return {A, op == Op::None ? Op::Transpose : Op::None}; }
+    Operand block(Range rows, Range cols) const {
+        return {op == Op::None ? A.block(rows, cols) : A.block(cols, rows), op};
+    }
+    Operand row_block(Range rows) const { return {op == Op::None ? A.row_block(rows) : A.col_block(rows), op}; }
+};
+
+/// C := alpha A B + beta C.
+template <class T>
+void multiply(Context<Cuda>& ctx, T alpha, Operand<const T> A, Operand<const T> B, T beta, Operand<T> C) {
+    if (C.op != Op::None) return multiply<T>(ctx, alpha, B.adjoint(), A.adjoint(), beta, C.adjoint());
+    gemm<T>(ctx, A.op, B.op, alpha, A.A, B.A, beta, C.A);
+}
+
+/// The same for a triangle A (k×k), upper or lower, that is stored with its ones and zeros, by blocks of rows of C: half of the flops that the
+/// square takes.
+template <class T>
+void multiply_by_blocks(Context<Cuda>& ctx, Index k, bool upper, T alpha, Operand<const T> A, Operand<const T> B,
+                        T beta, Operand<T> C) {
     constexpr Index block = Tuning<Cuda>::triangle_block;
-    const Index k = A.rows;
-    const bool upper = (triangle == Triangle::Upper) == (op == Op::None);  // of op(A)
     for (Index i = 0; i < k; i += block) {
         const Range rows{i, std::min(k, i + block)}, inner = upper ? Range{i, k} : Range{0, rows.end};
-        gemm<T>(ctx, op, Op::None, alpha, op == Op::None ? A.block(rows, inner) : A.block(inner, rows),
-                B.row_block(inner), beta, C.row_block(rows));
+        multiply<T>(ctx, alpha, A.block(rows, inner), B.row_block(inner), beta, C.row_block(rows));
     }
+}
+
+/// C := op(H) C, the triangles of T and V by blocks.
+template <class T>
+void apply_by_blocks(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                     MatrixView<T, Cuda> C) {
+    const Index m = V.rows, k = V.cols, p = C.cols;
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V, L);
+    const MatrixView<const T, Cuda> V2 = V.row_block({k, m}), read_C2 = C.row_block({k, m});
+    const auto C1 = C.row_block({0, k}), C2 = C.row_block({k, m});
+    const bool adjoint = Tuning<Cuda>::adjoint_pays(k, sizeof(T));
+    const auto make = [&] {
+        return adjoint ? Operand<T>{frame.matrix<T>(p, k), Op::Transpose} : Operand<T>{frame.matrix<T>(k, p)};
+    };
+    const Operand<T> W = make(), TW = make();
+    // W = VᵀC, or Wᵀ = CᵀV;  W := op(T) W;  C −= V W
+    multiply_by_blocks<T>(ctx, k, true, 1, {L, Op::Transpose}, {C1}, 0, W);
+    if (m > k) multiply_transposed<T>(ctx, adjoint ? read_C2 : V2, adjoint ? V2 : read_C2, W.A, true);
+    multiply_by_blocks<T>(ctx, k, op == Op::None, 1, {Tf, op}, W.read(), 0, TW);
+    multiply_by_blocks<T>(ctx, k, false, -1, {L}, TW.read(), 1, {C1});
+    if (m > k) multiply<T>(ctx, -1, {V2}, TW.read(), 1, {C2});
+    ctx.state().add_flops(2.0 * (m + k) * k * p);
 }
 
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
@@ -129,28 +171,18 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
                    MatrixView<T, Cuda> C) {
     using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
-    const bool by_blocks = k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks,
-               all = !by_blocks && m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
+    if (k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks) return apply_by_blocks<T>(ctx, op, V, Tf, C);
+    const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
     const Range copied{0, all ? m : k}, rest{copied.end, m};
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
     copy_unit_lower<T>(ctx, V, L);
     const auto C1 = C.row_block(copied), C2 = C.row_block(rest);
     // W = VᵀC;  W := op(T) W;  C −= V W
-    if (by_blocks) {
-        multiply_by_blocks<T>(ctx, Triangle::UnitLower, Op::Transpose, 1, L, C1, 0, W);
-    } else {
-        multiply_transposed<T>(ctx, L, C1, W);
-    }
+    multiply_transposed<T>(ctx, L, C1, W);
     if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C2, W, true);
-    if (by_blocks) {
-        multiply_by_blocks<T>(ctx, Triangle::Upper, op, 1, Tf, W, 0, TW);
-        multiply_by_blocks<T>(ctx, Triangle::UnitLower, Op::None, -1, L, TW, 1, C1);
-        ctx.state().add_flops(4.0 * k * k * p);
-    } else {
-        gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-        subtract_product<T>(ctx, L, TW, C1);
-    }
+    gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
+    subtract_product<T>(ctx, L, TW, C1);
     if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2);
 }
 
