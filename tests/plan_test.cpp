@@ -61,11 +61,12 @@ TYPED_TEST_SUITE(PlanOf, Scalars);
 /// matrix what does not copy it.
 bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
     using Tuned = Tuning<Host>;
+    const bool tall = static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
     if (m * n < Tuned::least_compared) {
-        const bool by_gram = (q == QForm::None || q == QForm::Explicit) && m >= Tuned::tall_aspect_of_few * n;
+        const bool by_gram = (q == QForm::None || q == QForm::Explicit) && tall;
         return method == (by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
     }
-    if (method == Method::CholeskyQR2) return static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
+    if (method == Method::CholeskyQR2) return tall;
     if (q == QForm::Reflectors) return method == Method::BlockedHouseholder;
     const bool large = m >= Tuned::read_aspect * n && bytes > Tuned::most_copied_bytes;
     return q != QForm::None || !large || method == Method::TSQR;

@@ -271,8 +271,8 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
         if (m * n < Tuning<D>::least_compared) {
-            const bool by_gram =
-                (options.q == QForm::None || options.q == QForm::Explicit) && m >= Tuning<D>::tall_aspect_of_few * n;
+            const bool by_gram = (options.q == QForm::None || options.q == QForm::Explicit) &&
+                                 number(m) >= Tuning<D>::tall_aspect * number(n);
             return by(by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
         }
         return cheapest_plan<T, D>(m, n, options, panels_on_host);

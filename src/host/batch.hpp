@@ -74,8 +74,8 @@ private:
 /// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.
 template <class Work>
 void for_each_matrix(Context<Host>& ctx, Index count, double flops, Memory, const Work& work) {
-    const int threads = static_cast<int>(std::min<Index>(count, host::team(ctx, flops * static_cast<double>(count))));
-    if (threads <= 1) {
+    const int threads = count < 2 ? 1 : host::team(ctx, flops * static_cast<double>(count));
+    if (threads == 1) {
         for (Index i = 0; i < count; ++i) {
             throw_if_stopped(ctx);
             work(ctx, i);

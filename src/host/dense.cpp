@@ -52,9 +52,9 @@ Index cholesky(Context<Host>& ctx, MatrixView<T> G) {
             }
             transpose_block(q, k, X + i, rest, G.at(c, c + k + i), G.ld);
         });
-        // G₂₂ −= X R₁₂, upper triangle
+        // G₂₂ −= X R₁₂, upper triangle, the last columns first: they take longest
         for_tasks(team(ctx, 2.0 * rest * rest * step), tiles, [&](Index t) {
-            const Index j = t * step, q = std::min(step, rest - j);
+            const Index j = (tiles - 1 - t) * step, q = std::min(step, rest - j);
             kernels<T>().outer(j + q, q, k, X, rest, G.at(c, c + k + j), G.ld, G.at(c + k, c + k + j), G.ld);
         });
     }

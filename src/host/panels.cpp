@@ -186,15 +186,15 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
-    if (count == 1 || tiles >= 2 * ctx.threads()) {
-        const int threads = team(ctx, flops);
+    const int threads = team(ctx, work_of(flops, V.rows * (k + p)));
+    if (threads == 1 || count == 1 || tiles >= 2 * threads) {
         ThreadBuffers<T> buffers(frame, threads, H.work());
         for_tasks(threads, tiles,
                   [&](Index tile) { H.apply(op, tile_of(C, tile), buffers.mine(), rows_of_tile(T12, tile)); });
     } else {
         // The sums over rows are the same, chunk by chunk, as in TallReflector::apply; only who adds them differs.
         T *parts = frame.take<T>(count * k * p), *W = frame.take<T>(k * p), *TW = frame.take<T>(k * p);
-        for_tasks(team(ctx, flops), count, tiles, [&](Index c, Index tile) {
+        for_tasks(threads, count, tiles, [&](Index c, Index tile) {
             const auto C_tile = tile_of(C, tile);
             T* part = parts + (c * p + tile * tile_cols) * k;
             std::fill_n(part, k * C_tile.cols, T(0));
@@ -203,7 +203,7 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
         sum_parts(ctx, k, p, count, parts, W, k);
         for (Index tile = 0; tile < tiles; ++tile) H.extend_t(W + tile * tile_cols * k, rows_of_tile(T12, tile));
         H.multiply(op, p, W, TW);
-        for_tasks(team(ctx, flops), count, tiles,
+        for_tasks(threads, count, tiles,
                   [&](Index c, Index tile) { H.outer(c, TW + tile * tile_cols * k, tile_of(C, tile)); });
     }
     ctx.state().add_flops(flops);
@@ -339,7 +339,7 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     for (Index j = 0; j < k; ++j) A(j, j) = 1;
     kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
     const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
-    const int threads = team(ctx, flops);
+    const int threads = team(ctx, work_of(flops, m * k));
     ThreadBuffers<T> buffers(frame, threads, block_rows<T> * k);
     for_parts(threads, blocks, [&](Index b) {
         const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);
@@ -360,7 +360,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     const RowChunks chunks = chunks_of_product(V.rows, k);
     T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
     copy_unit_lower(k, V.data, V.ld, L, k);
-    for_tasks(team(ctx, flops), chunks.count, [&](Index c) {
+    for_tasks(team(ctx, work_of(flops, V.rows * k)), chunks.count, [&](Index c) {
         T* part = parts + c * k * k;
         std::fill_n(part, k * k, T(0));
         Range r = chunks[c];

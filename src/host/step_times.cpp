@@ -9,32 +9,32 @@ namespace {
 // a panel's columns took two sweeps, in 505 cases on one and two cores and some of the others. A choice needs the ratios of times alone.
 // CholeskyQR2 counts as one pass.
 
-constexpr StepTimes f64_times = {.gram = {0.0242, 0.431},
-                                 .solve = {0.025, 0.0374},
-                                 .square = {0.0258, 3.22, 132},
-                                 .signed_lu = {0.135, 12.1},
-                                 .leaf = {0.0273, 0.583, 153},
-                                 .node = {0, 3.54},
-                                 .form = {0.0339, 0.731},
-                                 .tree_update = {0.0259, 0.832},
-                                 .panel = {0.0238, 0.221, 412},
+constexpr StepTimes f64_times = {.gram = {0.0169, 0.513},
+                                 .solve = {0.0218, 0.0372},
+                                 .square = {0.0173, 3.2, 132},
+                                 .signed_lu = {0.136, 12.3},
+                                 .leaf = {0.0272, 1.03, 176},
+                                 .node = {0, 3.53},
+                                 .form = {0.0415, 0.733},
+                                 .tree_update = {0.0257, 0.752},
+                                 .panel = {0.0212, 0.221, 252},
                                  .update = {0.027, 0.416},
-                                 .scan = 0.768,
+                                 .scan = 0.764,
                                  .call = 240,
-                                 .certificate = 1.14e+03};
-constexpr StepTimes f32_times = {.gram = {0.0213, 0.327},
-                                 .solve = {0.00376, 0.0665},
-                                 .square = {0.0173, 3.09, 535},
-                                 .signed_lu = {0.0725, 19.9},
-                                 .leaf = {0.0145, 0.863, 641},
+                                 .certificate = 937};
+constexpr StepTimes f32_times = {.gram = {0.0208, 0.335},
+                                 .solve = {0.00376, 0.0667},
+                                 .square = {0.0173, 3.11, 528},
+                                 .signed_lu = {0.0725, 19.6},
+                                 .leaf = {0.0145, 0.853, 650},
                                  .node = {0, 0},
                                  .form = {0.0169, 0.36},
-                                 .tree_update = {0.014, 0.307},
-                                 .panel = {0.0155, 0.139, 674},
-                                 .update = {0.0132, 0.444},
-                                 .scan = 0.453,
+                                 .tree_update = {0.0141, 0.306},
+                                 .panel = {0.0137, 0.13, 674},
+                                 .update = {0.0132, 0.45},
+                                 .scan = 0.452,
                                  .call = 0,
-                                 .certificate = 1.08e+03};
+                                 .certificate = 1050};
 
 }  // namespace
 

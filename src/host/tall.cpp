@@ -28,6 +28,43 @@ bool used_in_place(MatrixView<const T> A) {
     return A.cols <= Tuned::few_streams || std::min(place, page_bytes - place) >= Tuned::streams_apart_bytes;
 }
 
+/// Tasks that each thread has at least, so that none waits long for the last one.
+constexpr Index tasks_per_thread = 4;
+
+/// X := A R⁻¹ for R = R₁, then R₂, ..., `height` rows at a time in cache. X may be A.
+template <class T>
+void solve_blocks(Context<Host>& ctx, int threads, Index height, MatrixView<const T> A,
+                  std::span<const MatrixView<const T>> factors, MatrixView<T> X) {
+    const Index n = A.cols, m = A.rows;
+    const Index run = std::max<Index>(1, m / (tasks_per_thread * threads * height)) * height;
+    Arena::Frame frame(ctx.state().arena);
+    const bool in_place = used_in_place<T>(X);
+    ThreadBuffers<T> buffers(frame, threads, in_place ? 0 : height * n);
+    for_tasks(threads, (m + run - 1) / run, [&](Index task) {
+        const Index end = std::min(m, (task + 1) * run);
+        for (Index i = task * run; i < end; i += height) {
+            const Index h = std::min(height, end - i);
+            T* const x = in_place ? X.at(i, 0) : buffers.mine();
+            const Index ldx = in_place ? X.ld : h;
+            if (x != A.at(i, 0)) copy_block(h, n, A.at(i, 0), A.ld, x, ldx);
+            for (const auto& R : factors) solve_block(h, n, x, ldx, R);
+            if (!in_place) copy_block(h, n, x, ldx, X.at(i, 0), X.ld);
+        }
+    });
+}
+
+/// The given columns of the upper triangle of G += BᵀB, h rows of B.
+template <class T>
+void add_gram(Index h, const T* B, Index ldb, Range cols, T* G, Index ldg) {
+    for (Index s = 0; s < h; s += block_rows<T>) {
+        const Index rows = std::min(block_rows<T>, h - s);
+        const T *all = B + s, *own = all + cols.begin * ldb;
+        T* const C = G + cols.begin * ldg;
+        kernels<T>().inner(cols.begin, cols.size(), rows, all, ldb, own, ldb, C, ldg);
+        kernels<T>().inner_upper(cols.size(), rows, own, ldb, C + cols.begin, ldg);
+    }
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -45,47 +82,50 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     const Index n = A.cols, m = A.rows;
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
-    Arena::Frame frame(ctx.state().arena);
+    ctx.state().add_flops(flops);
+    const int threads = team(ctx, work_of(flops, m * n));
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
+    const bool few_chunks = threads > 1 && chunks.count < tasks_per_thread * threads;
+    // no sum runs over the rows of X: all threads share its blocks, and G is that of what lies there then
+    if (X.data && (few_chunks || !G.data)) {
+        solve_blocks(ctx, threads, h_max, A, factors, X);
+        A = X;
+        X = {};
+        factors = {};
+    }
+    if (!G.data) return;
+    Arena::Frame frame(ctx.state().arena);
     const bool in_place = X.data && used_in_place<T>(X), direct = factors.empty() && !X.data && used_in_place<T>(A);
-    T* parts = G.data ? frame.take<T>(chunks.count * n * n) : nullptr;
-    const int threads = team(ctx, flops);
+    const Index most =
+        factors.empty() && few_chunks ? (tasks_per_thread * threads + chunks.count - 1) / chunks.count : 1;
+    const Index strip = ((n + most - 1) / most + tile_cols - 1) / tile_cols * tile_cols,
+                strips = (n + strip - 1) / strip;
+    T* parts = frame.take<T>(chunks.count * n * n);
     ThreadBuffers<T> buffers(frame, threads, direct || in_place ? 0 : h_max * n);
-    for_tasks(threads, chunks.count, [&](Index c) {
-        T* part = G.data ? parts + c * n * n : nullptr;
-        if (G.data) std::fill_n(part, n * n, T(0));
-        const Range r = chunks[c];
+    // the last columns first: they take longest
+    for_tasks(threads, strips, chunks.count, [&](Index s, Index c) {
+        const Range cols{(strips - 1 - s) * strip, std::min(n, (strips - s) * strip)}, r = chunks[c];
+        T* part = parts + c * n * n;
+        fill_zero(n, cols.size(), part + cols.begin * n, n);
         for (Index i = r.begin; i < r.end; i += h_max) {
             const Index h = std::min(h_max, r.end - i);
             const T* block = A.at(i, 0);
             Index ld = A.ld;
-            if (in_place) {
-                T* const x = X.at(i, 0);
-                if (X.data != A.data) copy_block(h, n, block, ld, x, X.ld);
-                for (const auto& R : factors) solve_block(h, n, x, X.ld, R);
+            if (!direct) {
+                T* const x = in_place ? X.at(i, 0) : buffers.mine();
+                const Index ldx = in_place ? X.ld : h;
+                if (x != block) copy_block(h, cols.end, block, ld, x, ldx);
+                for (const auto& R : factors) solve_block(h, n, x, ldx, R);
+                if (X.data && !in_place) copy_block(h, n, x, ldx, X.at(i, 0), X.ld);
                 block = x;
-                ld = X.ld;
-            } else if (!direct) {
-                T* copy = buffers.mine();
-                copy_block(h, n, block, ld, copy, h);
-                for (const auto& R : factors) solve_block(h, n, copy, h, R);
-                if (X.data) copy_block(h, n, copy, h, X.at(i, 0), X.ld);
-                block = copy;
-                ld = h;
+                ld = ldx;
             }
-            if (G.data) {
-                for (Index s = 0; s < h; s += block_rows<T>) {
-                    kernels<T>().inner_upper(n, std::min(block_rows<T>, h - s), block + s, ld, part, n);
-                }
-            }
+            add_gram(h, block, ld, cols, part, n);
         }
     });
-    if (G.data) {
-        sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);
-        for (Index j = 0; j < n; ++j) std::fill(G.at(j + 1, j), G.at(n, j), T(0));
-    }
-    ctx.state().add_flops(flops);
+    sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);
+    for (Index j = 0; j < n; ++j) std::fill(G.at(j + 1, j), G.at(n, j), T(0));
 }
 
 template <class T, class D>
@@ -99,7 +139,7 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
     // A narrow B alone is too few tasks: the columns of A, in whole tiles, are shared out too
     const Index strip = chunks.count * tiles < Tuned::few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
     T* parts = frame.take<T>(chunks.count * n * p);
-    for_tasks(team(ctx, flops), chunks.count, tiles * strips, [&](Index c, Index task) {
+    for_tasks(team(ctx, work_of(flops, A.rows * (n + p))), chunks.count, tiles * strips, [&](Index c, Index task) {
         const Index i = task % strips * strip, h = std::min(strip, n - i);
         const Index j = task / strips * tile_cols, q = std::min(tile_cols, p - j);
         const Range r = chunks[c];
@@ -122,7 +162,7 @@ void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, V
     // no sum runs over rows: how they are cut changes no bits
     const bool few = tiles * (C.rows / Tuned::chunk_rows) < Tuned::few_tasks;
     const RowChunks chunks(C.rows, few ? Tuned::short_chunk_rows : Tuned::chunk_rows);
-    for_tasks(team(ctx, flops), chunks.count, tiles, [&](Index c, Index tile) {
+    for_tasks(team(ctx, work_of(flops, C.rows * (C.cols + A.cols))), chunks.count, tiles, [&](Index c, Index tile) {
         const Index j = tile * tile_cols;
         const Range r = chunks[c];
         outer_blocked(r.size(), std::min(tile_cols, C.cols - j), A.cols, A.at(r.begin, 0), A.ld, B.at(0, j), B.ld,

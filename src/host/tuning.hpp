@@ -11,14 +11,13 @@ namespace quoin {
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
 struct Tuning<Host> : CommonTuning {
-    /// Work that a thread is woken for. Q and R in f64 on 2 cores of an AMD EPYC 9004 that compilers share, fastest / mean of
-    /// hundreds of runs, µs (threads that wait spin; `quoin lyapunov lorenz96 --time 500` there: 176, 3.0 and 3.3 s):
-    ///                 2e5           2e6          one thread
-    ///   100²       241 / 750     188 / 212      189 / 194
-    ///   200²      1014 / 1500    786 / 3800     762 / 826
-    ///   500²      8900 / 12000  8200 / 9500   11000 / 11200
-    ///   5000×20    333 / 535     363 / 488      361 / 420
-    static constexpr double flops_per_thread = 2e6;
+    /// Whether it pays that so many threads share work, in flops. V, tau and R of 25 171×15 (5.7e6 a sweep), µs, shared by 2 cores of an AMD EPYC
+    /// (family 26) | by one alone: f32 166 | 112, f64 265 | 213; by 16 cores of an Intel Xeon (AVX-512): 125 | 288, 149 | 600. R of
+    /// 46×784 in f64 (4.2e6) there, by trees, which share it: 140, and 329 alone.
+    static constexpr bool sharing_pays(double work, int threads) {
+        const double saved = 1 - 1.0 / threads;
+        return work * saved * saved >= 2e6;
+    }
     /// Tasks below which a product is cut further: fewer leave cores of a large host idle.
     static constexpr Index few_tasks = 64;
     /// Least rows of a chunk, that is of a task and its partial sum: of products; of products with too few tasks, and of sweeps; of
@@ -82,13 +81,20 @@ struct Tuning<Host> : CommonTuning {
     /// Of the vector registers that the kernels use. `Auto` takes the method of least time by them (`modelled_time`).
     static constexpr bool has_step_times = true;
     static const StepTimes& step_times(Index element_bytes);
-    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. Reflectors
-    /// were within 10% of the best in 19 of 20 such cases, and 16% behind in one.
+    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. R and the
+    /// thin Q take CholeskyQR2 then from tall_aspect on, 0.4 to 0.9 of the time of reflectors (8×3 to 200×4, one core of an AMD EPYC). Reflectors
+    /// were within 10% of the best in 19 of 20 of the other cases, and 16% behind in one.
     static constexpr Index least_compared = 1000;
     /// Whether the columns of a wide matrix behind its first m pass all panels at the end, tile by tile, and not panel by panel: two cores
     /// wait for each other once then, but the next panel is not beside the update. R, two cores of an Intel Xeon (AVX-512), ms in f64 at the
     /// end | panel by panel: 51×1106 0.13|0.19, 81×1044 0.22|0.29, 260×2482 2.7|2.7, 694×18 061 114|121; 200×300 0.27|0.22, 1500×4000 103|95.
-    static constexpr bool wide_part_at_once(Index m, Index n) { return n >= 8 * m; }
+    /// Of fewer columns where that is enough work to share, and no step is: 125×390, two cores of an AMD EPYC (family 26), 0.16|0.21.
+    static bool wide_part_at_once(Index m, Index n) {
+        const double rows = static_cast<double>(m), cols = static_cast<double>(n);
+        const double of_step = 4 * rows * static_cast<double>(panel_width(m, m, n, Arithmetic::Native)) * cols;
+        const double at_end = 2 * rows * rows * (cols - rows);
+        return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
+    }
     /// R alone: a matrix of more rows a column and more bytes is only read, by TSQR or CholeskyQR2; others may be copied.
     static constexpr Index read_aspect = 12, most_copied_bytes = Index(64) << 20;
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
@@ -99,9 +105,6 @@ struct Tuning<Host> : CommonTuning {
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
     /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate. Independent random numbers get that of one pass from 2.4 on.
     static constexpr double tall_aspect = 2.5;
-    /// Rows a column from which on it asks for it without a comparison. R and the thin Q of 12×3 to 200×4 take 0.38 to 0.64 of the time of
-    /// reflectors, one core of an AMD EPYC.
-    static constexpr Index tall_aspect_of_few = 4;
     static constexpr bool reflectors_are_any_form = false;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched; a tree factors others. Thin Q and R on two cores of
     /// an Intel Xeon (AVX-512), ms, f64 and f32, behind a sketch | by a tree:
@@ -133,9 +136,10 @@ struct Tuning<Host> : CommonTuning {
     ///     256             1.11     1.00   1.27   1.36   1.30   1.34           0.92   1.17   1.33   1.18
     ///     512             0.96     0.90   1.25   1.32   1.25   1.13           0.82   1.06   0.96   0.95
     ///    1024             0.92     0.79   1.20   1.06   1.05   0.84           0.83   1.13   0.83   0.87
-    /// From 4096 rows on, as in a leaf, sums of one sign would be too long for f32 (docs/algorithms.md, section 6).
+    /// From 4096 rows on, as in a leaf, sums of one sign would be too long for f32 (docs/algorithms.md, section 6). Cores share a panel that is
+    /// reconstructed, wide ones from 32 rows a column on: 4090×356 in f64 takes 6.3 ms instead of 6.9, and 10.1 instead of 11.1 on one core.
     static Index reconstruct_rows(Index width, Index element_bytes) {
-        return std::max(64 * width, std::min<Index>(4096, (Index(512) << 10) / (width * element_bytes)));
+        return std::max(32 * width, std::min<Index>(4096, (Index(512) << 10) / (width * element_bytes)));
     }
     /// Parts in which a slab of a matrix out of core comes and goes: there is nothing beside which they would.
     static constexpr Index slab_parts = 1;

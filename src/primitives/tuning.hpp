@@ -32,7 +32,7 @@ struct StepTimes {
     double scan = 0;                   ///< of an entry whose size is looked at
     double call = 0, certificate = 0;  ///< of the whole, and more with CholeskyQR
     double threaded_flops =
-        4e6;  ///< from which on domains of a tree are shared by two cores, of which the second idles where there is one
+        8e6;  ///< from which on domains of a tree are shared by two cores, of which the second idles where there is one
 };
 
 /// The rows that are one for every device: first choices by counting, not measured.
