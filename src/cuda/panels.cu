@@ -108,7 +108,7 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
                     strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
-/// op(A), as an operand of products and their result.
+/// op(A), as an operand of products or as their result.
 template <class T>
 struct Operand {
     MatrixView<T, Cuda> A;
@@ -145,24 +145,32 @@ void multiply_by_blocks(Context<Cuda>& ctx, Index k, bool upper, T alpha, Operan
 template <class T>
 void apply_by_blocks(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
                      MatrixView<T, Cuda> C) {
+    using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(k, k);
     copy_unit_lower<T>(ctx, V, L);
-    const MatrixView<const T, Cuda> V2 = V.row_block({k, m}), read_C2 = C.row_block({k, m});
-    const auto C1 = C.row_block({0, k}), C2 = C.row_block({k, m});
-    const bool adjoint = Tuning<Cuda>::adjoint_pays(k, sizeof(T));
+    const Operand<T> C1{C.row_block({0, k})}, C2{C.row_block({k, m})};
+    const Operand<const T> V2{V.row_block({k, m})};
+    const bool adjoint = Tuned::adjoint_pays(m, k, sizeof(T));
     const auto make = [&] {
         return adjoint ? Operand<T>{frame.matrix<T>(p, k), Op::Transpose} : Operand<T>{frame.matrix<T>(k, p)};
     };
     const Operand<T> W = make(), TW = make();
-    // W = VᵀC, or Wᵀ = CᵀV;  W := op(T) W;  C −= V W
-    multiply_by_blocks<T>(ctx, k, true, 1, {L, Op::Transpose}, {C1}, 0, W);
-    if (m > k) multiply_transposed<T>(ctx, adjoint ? read_C2 : V2, adjoint ? V2 : read_C2, W.A, true);
+    // W = VᵀC or Wᵀ = CᵀV;  TW = op(T) W;  C −= V TW
+    multiply_by_blocks<T>(ctx, k, true, 1, {L, Op::Transpose}, C1.read(), 0, W);
+    if (adjoint) {
+        for (Index i = 0; i < m - k; i += Tuned::adjoint_run) {
+            const Range run{i, std::min(m - k, i + Tuned::adjoint_run)};
+            multiply<T>(ctx, 1, V2.row_block(run).adjoint(), C2.row_block(run).read(), 1, W);
+        }
+    } else if (m > k) {
+        multiply_transposed<T>(ctx, V2.A, C2.A, W.A, true);
+    }
     multiply_by_blocks<T>(ctx, k, op == Op::None, 1, {Tf, op}, W.read(), 0, TW);
-    multiply_by_blocks<T>(ctx, k, false, -1, {L}, TW.read(), 1, {C1});
-    if (m > k) multiply<T>(ctx, -1, {V2}, TW.read(), 1, {C2});
-    ctx.state().add_flops(2.0 * (m + k) * k * p);
+    multiply_by_blocks<T>(ctx, k, false, -1, {L}, TW.read(), 1, C1);
+    if (m > k) multiply<T>(ctx, -1, V2, TW.read(), 1, C2);
+    ctx.state().add_flops((adjoint ? 4.0 * m : 2.0 * (m + k)) * k * p);
 }
 
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.

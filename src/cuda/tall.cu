@@ -88,9 +88,8 @@ void cuda::multiply_split(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Matri
     const Index whole = A.rows / h, rest = A.rows - whole * h, count = whole + (rest > 0 ? 1 : 0);
     if constexpr (std::is_same_v<T, TC>) {
         if (one_by_one(ctx, count, n, p) && !upper) {
-            const Index run = std::max(h, Tuning<Cuda>::most_run_rows(sizeof(T)));
-            for (Index i = 0; i < std::max<Index>(A.rows, 1); i += run) {
-                const Range rows{i, std::min(A.rows, i + run)};
+            for (Index i = 0; i < std::max<Index>(A.rows, 1); i += h) {
+                const Range rows{i, std::min(A.rows, i + h)};
                 gemm<T>(ctx, Op::Transpose, Op::None, 1, A.row_block(rows), B.row_block(rows),
                         accumulate || i > 0 ? T(1) : T(0), C);
             }

@@ -136,9 +136,8 @@ struct Tuning<Cuda> : CommonTuning {
         return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
     }
     /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding errors of one dot
-    /// product show. Up to few_parts parts follow each other into C, in runs of most_run_rows; more are made by one batched GEMM and added.
+    /// product show. Up to few_parts parts follow each other into C; more are made by one batched GEMM and added.
     static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
-    static constexpr Index most_run_rows(Index element_bytes) { return element_bytes == sizeof(double) ? 8192 : 4096; }
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
     /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C (kernels/apply_strip.cuh) than by GEMM.
@@ -148,10 +147,11 @@ struct Tuning<Cuda> : CommonTuning {
     /// A triangle of T or V is multiplied by blocks of so many rows where there are so many columns. f64, H200, 16 384², panels of 1024 columns,
     /// ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
     static constexpr Index triangle_block = 128, least_cols_by_blocks = 2048;
-    /// Whether an update by blocks makes CᵀV, not VᵀC. 8192² in f64, panels of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096
-    /// rows, 22.2 in one. DGEMM of 1024 columns of V is faster by VᵀC.
-    static constexpr bool adjoint_pays(Index k, Index element_bytes) {
-        return element_bytes == sizeof(double) && k <= 512;
+    /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, in runs of so many rows. 8192² in f64, panels of 512 columns, H200, ms:
+    /// 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V is faster by VᵀC.
+    static constexpr Index adjoint_run = 8192;
+    static constexpr bool adjoint_pays(Index m, Index k, Index element_bytes) {
+        return element_bytes == sizeof(double) && k <= 512 && m <= 2 * adjoint_run;
     }
     /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
     /// either type: 9 µs, and 19 by cuBLAS's trmm.
