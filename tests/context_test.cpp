@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -47,6 +49,29 @@ TEST(Context, OneServesBothTypesAndEveryShape) {
         const Matrix<float> B = random_normal<float>(m, n);
         expect_law<float>(ctx, B.view(), qr(ctx, B.view()));
     }
+}
+
+/// Of this process, by the system's numbers.
+std::set<std::string> threads_of_process() {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) found.insert(entry.path());
+    return found;
+}
+
+TEST(Context, KeepsItsThreadsForWorkOfEverySize) {
+    Context<Host> ctx(4);
+    const std::pair<Index, Index> shapes[] = {{1383, 83}, {300, 300}, {60, 900}, {30000, 10}, {9000, 3}, {700, 700}};
+    const auto factor_all = [&] {
+        for (const auto& [m, n] : shapes) {
+            const Matrix<double> A = random_normal<double>(m, n);
+            for (QForm q : {QForm::None, QForm::Reflectors, QForm::Explicit}) qr(ctx, A.view(), {.q = q});
+        }
+    };
+    qr(ctx, random_normal<double>(20000, 40).view());
+    const auto before = threads_of_process();
+    EXPECT_GE(before.size(), 4U);
+    factor_all();
+    EXPECT_EQ(threads_of_process(), before);
 }
 
 TEST(Context, ServesTheChildOfAForkOnOneThread) {
