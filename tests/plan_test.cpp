@@ -56,20 +56,15 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-/// What `Auto` may take: of a few entries reflectors, and CholeskyQR2 for R or the thin Q of many rows; CholeskyQR2 of tall matrices, which
-/// have few columns to be nearly dependent; no tree for LAPACK's format, which it reaches by forming Q; and for R alone of a large tall
-/// matrix what does not copy it.
-bool may_be_taken(Method method, Index m, Index n, QForm q, Index bytes) {
+/// What `Auto` may take: CholeskyQR2 for R or the thin Q of a tall matrix; otherwise reflectors where there are few entries, CholeskyQR2 where the
+/// matrix is tall, and no tree for LAPACK's format, which it reaches by forming Q.
+bool may_be_taken(Method method, Index m, Index n, QForm q) {
     using Tuned = Tuning<Host>;
     const bool tall = static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
-    if (m * n < Tuned::least_compared) {
-        const bool by_gram = (q == QForm::None || q == QForm::Explicit) && tall;
-        return method == (by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
-    }
+    if (tall && (q == QForm::None || q == QForm::Explicit)) return method == Method::CholeskyQR2;
+    if (m * n < Tuned::least_compared) return method == Method::BlockedHouseholder;
     if (method == Method::CholeskyQR2) return tall;
-    if (q == QForm::Reflectors) return method == Method::BlockedHouseholder;
-    const bool large = m >= Tuned::read_aspect * n && bytes > Tuned::most_copied_bytes;
-    return q != QForm::None || !large || method == Method::TSQR;
+    return q != QForm::Reflectors || method == Method::BlockedHouseholder;
 }
 
 /// The time is modelled for all that may be taken, and none of them is faster than what is taken.
@@ -82,11 +77,10 @@ TYPED_TEST(PlanOf, AutoTakesTheMethodOfLeastTime) {
         const Index m = Index(std::exp2(rows(random))), n = Index(std::exp2(cols(random)));
         for (const QForm q : q_forms) {
             const Plan taken = this->plan(m, n, {.q = q});
-            const Index bytes = m * n * Index(sizeof(T));
             SCOPED_TRACE(shape_name(m, n) + " " + to_string(q) + ": " + to_string(taken.method));
-            EXPECT_TRUE(may_be_taken(taken.method, m, n, q, bytes));
+            EXPECT_TRUE(may_be_taken(taken.method, m, n, q));
             for (const Method method : {Method::BlockedHouseholder, Method::TSQR, Method::CAQR, Method::CholeskyQR2}) {
-                if (!may_be_taken(method, m, n, q, bytes)) continue;
+                if (!may_be_taken(method, m, n, q)) continue;
                 EXPECT_LE(time(taken), time(this->plan(m, n, {.method = method, .q = q}))) << to_string(method);
             }
         }

@@ -229,17 +229,10 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     return plan;
 }
 
-/// Whether `Auto` may take the method, whatever its time.
+/// Whether `Auto` asks CholeskyQR2 for its certificate: the more square a matrix is, the fewer of its kind get it.
 template <class D>
-bool is_admissible(Method method, Index m, Index n, const Options& options, Index element_bytes) {
-    // the more square a matrix is, the fewer of its kind get a certificate
-    if (method == Method::CholeskyQR2) return n > 0 && number(m) >= Tuning<D>::tall_aspect * number(n);
-    // trees reach LAPACK's format by forming Q first
-    if (options.q == QForm::Reflectors) return method == Method::BlockedHouseholder;
-    // R alone of a tall matrix that is large is not bought with a copy of it
-    const bool reads_only = method == Method::TSQR && m >= n;
-    return options.q != QForm::None || reads_only || m < Tuning<D>::read_aspect * n ||
-           m * n * element_bytes <= Tuning<D>::most_copied_bytes;
+bool is_tall(Index m, Index n) {
+    return number(m) >= Tuning<D>::tall_aspect * number(n);
 }
 
 /// Of the methods that may be chosen, that of least modelled time.
@@ -248,7 +241,10 @@ Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host
     Plan best;
     double least = std::numeric_limits<double>::infinity();
     for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
-        if (!is_admissible<D>(method, m, n, options, sizeof(T))) continue;
+        const bool is_tree = method == Method::TSQR || method == Method::CAQR;
+        // trees reach LAPACK's format by forming Q first
+        if (is_tree && options.q == QForm::Reflectors) continue;
+        if (method == Method::CholeskyQR2 && !is_tall<D>(m, n)) continue;
         Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
         const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));
         if (time < least) {
@@ -270,11 +266,9 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
-        if (m * n < Tuning<D>::least_compared) {
-            const bool by_gram = (options.q == QForm::None || options.q == QForm::Explicit) &&
-                                 number(m) >= Tuning<D>::tall_aspect * number(n);
-            return by(by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder);
-        }
+        const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
+        if (is_explicit && is_tall<D>(m, n)) return by(Method::CholeskyQR2);
+        if (m * n < Tuning<D>::least_compared) return by(Method::BlockedHouseholder);
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
         Options formed = options;

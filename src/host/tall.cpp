@@ -31,7 +31,20 @@ bool used_in_place(MatrixView<const T> A) {
 /// Tasks that each thread has at least, so that none waits long for the last one.
 constexpr Index tasks_per_thread = 4;
 
-/// X := A R⁻¹ for R = R₁, then R₂, ..., `height` rows at a time in cache. X may be A.
+/// The given rows of A R⁻¹ for R = R₁, then R₂, ...: in `buffer`, if there is one, and in X, if it has data. X may be A.
+template <class T>
+MatrixView<const T> solve_rows(Range rows, MatrixView<const T> A, std::span<const MatrixView<const T>> factors,
+                               MatrixView<T> X, T* buffer) {
+    const Index h = rows.size(), n = A.cols;
+    const auto from = A.row_block(rows);
+    const MatrixView<T> x = buffer ? MatrixView<T>(buffer, h, n, h) : X.row_block(rows);
+    if (x.data != from.data) copy_block(h, n, from.data, from.ld, x.data, x.ld);
+    for (const auto& R : factors) solve_block(h, n, x.data, x.ld, R);
+    if (buffer && X.data) copy_block(h, n, x.data, x.ld, X.at(rows.begin, 0), X.ld);
+    return x;
+}
+
+/// X := A R⁻¹ the same, `height` rows at a time in cache.
 template <class T>
 void solve_blocks(Context<Host>& ctx, int threads, Index height, MatrixView<const T> A,
                   std::span<const MatrixView<const T>> factors, MatrixView<T> X) {
@@ -43,25 +56,19 @@ void solve_blocks(Context<Host>& ctx, int threads, Index height, MatrixView<cons
     for_tasks(threads, (m + run - 1) / run, [&](Index task) {
         const Index end = std::min(m, (task + 1) * run);
         for (Index i = task * run; i < end; i += height) {
-            const Index h = std::min(height, end - i);
-            T* const x = in_place ? X.at(i, 0) : buffers.mine();
-            const Index ldx = in_place ? X.ld : h;
-            if (x != A.at(i, 0)) copy_block(h, n, A.at(i, 0), A.ld, x, ldx);
-            for (const auto& R : factors) solve_block(h, n, x, ldx, R);
-            if (!in_place) copy_block(h, n, x, ldx, X.at(i, 0), X.ld);
+            solve_rows({i, std::min(end, i + height)}, A, factors, X, in_place ? nullptr : buffers.mine());
         }
     });
 }
 
-/// The given columns of the upper triangle of G += BᵀB, h rows of B.
+/// The given columns of the upper triangle of G += BᵀB.
 template <class T>
-void add_gram(Index h, const T* B, Index ldb, Range cols, T* G, Index ldg) {
-    for (Index s = 0; s < h; s += block_rows<T>) {
-        const Index rows = std::min(block_rows<T>, h - s);
-        const T *all = B + s, *own = all + cols.begin * ldb;
+void add_gram(MatrixView<const T> B, Range cols, T* G, Index ldg) {
+    for (Index s = 0; s < B.rows; s += block_rows<T>) {
+        const Index rows = std::min(block_rows<T>, B.rows - s);
         T* const C = G + cols.begin * ldg;
-        kernels<T>().inner(cols.begin, cols.size(), rows, all, ldb, own, ldb, C, ldg);
-        kernels<T>().inner_upper(cols.size(), rows, own, ldb, C + cols.begin, ldg);
+        kernels<T>().inner(cols.begin, cols.size(), rows, B.at(s, 0), B.ld, B.at(s, cols.begin), B.ld, C, ldg);
+        kernels<T>().inner_upper(cols.size(), rows, B.at(s, cols.begin), B.ld, C + cols.begin, ldg);
     }
 }
 
@@ -108,20 +115,12 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
         const Range cols{(strips - 1 - s) * strip, std::min(n, (strips - s) * strip)}, r = chunks[c];
         T* part = parts + c * n * n;
         fill_zero(n, cols.size(), part + cols.begin * n, n);
+        const auto A_cols = A.col_block({0, cols.end});
         for (Index i = r.begin; i < r.end; i += h_max) {
-            const Index h = std::min(h_max, r.end - i);
-            const T* block = A.at(i, 0);
-            Index ld = A.ld;
-            if (!direct) {
-                T* const x = in_place ? X.at(i, 0) : buffers.mine();
-                const Index ldx = in_place ? X.ld : h;
-                if (x != block) copy_block(h, cols.end, block, ld, x, ldx);
-                for (const auto& R : factors) solve_block(h, n, x, ldx, R);
-                if (X.data && !in_place) copy_block(h, n, x, ldx, X.at(i, 0), X.ld);
-                block = x;
-                ld = ldx;
-            }
-            add_gram(h, block, ld, cols, part, n);
+            const Range rows{i, std::min(r.end, i + h_max)};
+            add_gram(direct ? A_cols.row_block(rows)
+                            : solve_rows(rows, A_cols, factors, X, in_place ? nullptr : buffers.mine()),
+                     cols, part, n);
         }
     });
     sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);

@@ -81,9 +81,8 @@ struct Tuning<Host> : CommonTuning {
     /// Of the vector registers that the kernels use. `Auto` takes the method of least time by them (`modelled_time`).
     static constexpr bool has_step_times = true;
     static const StepTimes& step_times(Index element_bytes);
-    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. R and the
-    /// thin Q take CholeskyQR2 then from tall_aspect on, 0.4 to 0.9 of the time of reflectors (8×3 to 200×4, one core of an AMD EPYC). Reflectors
-    /// were within 10% of the best in 19 of 20 of the other cases, and 16% behind in one.
+    /// Entries from which on the methods are compared: with fewer that takes longer, up to 0.3 µs, than a better one saves. Reflectors
+    /// were within 10% of the best in 19 of 20 such cases, and 16% behind in one.
     static constexpr Index least_compared = 1000;
     /// Whether the columns of a wide matrix behind its first m pass all panels at the end, tile by tile, and not panel by panel: two cores
     /// wait for each other once then, but the next panel is not beside the update. R, two cores of an Intel Xeon (AVX-512), ms in f64 at the
@@ -95,15 +94,15 @@ struct Tuning<Host> : CommonTuning {
         const double at_end = 2 * rows * rows * (cols - rows);
         return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
     }
-    /// R alone: a matrix of more rows a column and more bytes is only read, by TSQR or CholeskyQR2; others may be copied.
-    static constexpr Index read_aspect = 12, most_copied_bytes = Index(64) << 20;
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
     static bool corrected_projections_pay(Index, Index) { return false; }
     static bool corrected_product_pays(Index, Index, Index) { return false; }
     static bool corrected_block_pays(Index, Index, Index, Index) { return false; }
-    /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate. Independent random numbers get that of one pass from 2.4 on.
+    /// Rows a column from which on `Auto` asks CholeskyQR2 for its certificate. Independent random numbers get that of one pass from 2.4 on. R and
+    /// the thin Q take it without a comparison: in 787 such cases on 1 to 16 cores it was behind the best of the others once, by 1%
+    /// (bench/results/regret_one_team.csv).
     static constexpr double tall_aspect = 2.5;
     static constexpr bool reflectors_are_any_form = false;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched; a tree factors others. Thin Q and R on two cores of
