@@ -53,7 +53,8 @@ protected:
     void check_thread_counts() {
         const auto [method, q] = GetParam();
         // 1031 and 20011 are prime: no number of threads or leaves divides them.
-        for (auto [m, n] : {std::pair<Index, Index>{quick() ? 2003 : 20011, 23}, {1031, 130}, {300, 300}, {37, 397}}) {
+        for (auto [m, n] :
+             {std::pair<Index, Index>{quick() ? 2003 : 20011, 23}, {1031, 130}, {300, 300}, {37, 397}, {125, 390}}) {
             if (!factors_shape(method, m, n)) continue;
             SCOPED_TRACE(shape_name(m, n));
             const Options options = with(method, q);

@@ -181,7 +181,7 @@ TYPED_TEST(HostPrimitives, Panels) {
     struct Case {
         Index m, k, p;
     };
-    for (auto [m, k, p] : {Case{8, 8, 1}, {9, 8, 47}, {513, 5, 48}, {1025, 12, 49}, {2049, 7, 97}, {4097, 3, 5}}) {
+    for (auto [m, k, p] : {Case{8, 8, 1}, {9, 8, 47}, {513, 5, 48}, {1025, 12, 49}, {2049, 7, 97}, {9001, 6, 30}}) {
         SCOPED_TRACE(this->shape_name(m, k) + " on " + std::to_string(p));
         Matrix<T> V = random_normal<T>(m, k, 1), Tf(k, k), tau(k, 1), Tf_again(k, k);
         factor_panel<T>(this->ctx, V.view(), Tf.view());
@@ -212,7 +212,7 @@ TYPED_TEST(HostPrimitives, Panels) {
                 }
             }
             std::vector<Padded<T>> results;
-            for (int threads : {1, 4, 64}) {
+            for (int threads : {1, 4}) {
                 Context<Host> own(threads);
                 Padded<T> X(C.view());
                 apply_panel<T>(own, op, V.view(), Tf.view(), X.view());
