@@ -91,8 +91,8 @@ private:
     std::unique_ptr<Factorization<T, D>> inside_;
 };
 
-/// A = QR of a copy of A (m×n, any m and n, any ld); with QForm::None `Auto`, on a CPU, copies no A of more than 64 MiB with m >= 12n, and
-/// TSQR and CholeskyQR2 only read a tall A. Blocks until done.
+/// A = QR of a copy of A (m×n, any m and n, any ld). With QForm::None TSQR and CholeskyQR2 only read a tall A, and so does `Auto`, on a CPU,
+/// where m >= 2.5n. Blocks until done.
 ///
 /// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
 /// reorthogonalization; CholeskyQR routes give the same when certified, and `Auto` returns only certified answers.
