@@ -133,11 +133,8 @@ struct BlockCyclicFactorization {
 /// Whether one Gram pass is enough for w columns of m independent random numbers (docs/algorithms.md, section 6).
 template <class D>
 bool one_pass_if_random(Index m, Index w) {
-    if constexpr (std::is_same_v<D, Host>) {
-        return number(m) >= Tuning<Host>::tall_aspect * number(w);
-    } else {
-        return CommonTuning::norm_proves_one_pass(m, w);
-    }
+    return std::is_same_v<D, Host> ? Tuning<Host>::tall(m, w, sizeof(double))
+                                   : CommonTuning::norm_proves_one_pass(m, w);
 }
 
 /// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one

@@ -229,12 +229,6 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     return plan;
 }
 
-/// Whether `Auto` asks CholeskyQR2 for its certificate: the more square a matrix is, the fewer of its kind get it.
-template <class D>
-bool is_tall(Index m, Index n) {
-    return number(m) >= Tuning<D>::tall_aspect * number(n);
-}
-
 /// Of the methods that may be chosen, that of least modelled time.
 template <class T, class D>
 Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host) {
@@ -244,7 +238,8 @@ Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host
         const bool is_tree = method == Method::TSQR || method == Method::CAQR;
         // trees reach LAPACK's format by forming Q first
         if (is_tree && options.q == QForm::Reflectors) continue;
-        if (method == Method::CholeskyQR2 && !is_tall<D>(m, n)) continue;
+        // the more square a matrix is, the fewer of its kind get a certificate
+        if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, sizeof(T))) continue;
         Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
         const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));
         if (time < least) {
@@ -267,7 +262,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
         const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
-        if (is_explicit && is_tall<D>(m, n)) return by(Method::CholeskyQR2);
+        if (is_explicit && Tuning<D>::tall(m, n, sizeof(T))) return by(Method::CholeskyQR2);
         if (m * n < Tuning<D>::least_compared) return by(Method::BlockedHouseholder);
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {

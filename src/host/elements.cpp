@@ -32,7 +32,7 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
     const Index count = sweeps(A.rows), n = A.cols;
     using Bits = MagnitudeBits<Real<T>>;
     std::vector<Bits> tops(count * n);
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), n, count, [&](Index j, Index s) {
+    for_parts(team(ctx, 0, A.rows * A.cols), n, count, [&](Index j, Index s) {
         const Range r = sweep(s, A.rows);
         tops[j * count + s] = largest(r.size(), A.at(r.begin, j));
     });
@@ -59,7 +59,7 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
 
 template <class T, class D>
 void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part part, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
         const Range r = sweep(s, part == Part::All ? A.rows : std::min(A.rows, j + 1));
         if (exponents(j, 0) == 0) return;
         for (Index i = r.begin; i < r.end; ++i) A(i, j) = times_power_of_two(A(i, j), sign * exponents(j, 0));
@@ -68,7 +68,7 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
 
 template <class T, class D>
 void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
         const Range r = sweep(s, A.rows);
         std::copy_n(A.at(r.begin, j), r.size(), B.at(r.begin, j));
     });
@@ -86,7 +86,7 @@ void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     constexpr Index tile = Tuning<Host>::transpose_tile;
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile,
+    for_parts(team(ctx, 0, A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile,
               [&](Index I, Index J) {
                   const Index i0 = I * tile, j0 = J * tile;
                   for (Index i = i0; i < std::min(A.rows, i0 + tile); ++i) {
@@ -97,7 +97,7 @@ void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
 
 template <class T, class D>
 void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), R.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), R.cols, [&](Index j) {
         const Index top = std::min(R.rows, j + 1);
         std::copy_n(A.at(0, j), top, R.at(0, j));
         std::fill(R.at(top, j), R.at(R.rows, j), T(0));
@@ -106,7 +106,7 @@ void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R) {
 
 template <class T, class D>
 void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
         const Range r = sweep(s, A.rows);
         const Index diagonal = j - first_col;
         std::fill(A.at(r.begin, j), A.at(r.end, j), T(0));
@@ -124,7 +124,7 @@ void set_root(Context<D>&, View<T, D> A) {
 
 template <class T, class D>
 void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), R.cols,
+    for_parts(team(ctx, 0, A.rows * A.cols), R.cols,
               [&](Index j) { std::copy_n(R.at(0, j), std::min(R.rows, j + 1), A.at(0, j)); });
 }
 
@@ -145,21 +145,21 @@ void add_identity(Context<D>&, View<T, D> A) {
 
 template <class T, class D>
 void negate(Context<D>& ctx, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = -A(i, j);
     });
 }
 
 template <class T, class D>
 void conjugate_entries(Context<D>& ctx, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) = conjugate(A(i, j));
     });
 }
 
 template <class T, class D>
 void add(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) += A(i, j);
     });
 }
@@ -178,14 +178,14 @@ void unpack_triangle(Context<D>&, View<const T, D> p, View<T, D> R) {
 
 template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) -= A(i, j);
     });
 }
 
 template <class T, class D>
 void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
-    for_parts(team(ctx, work_of(0, A.rows * A.cols)), A.cols, [&](Index j) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
         for (Index i = 0; i < A.rows; ++i) A(i, j) *= signs(i, 0);
     });
 }

@@ -186,7 +186,7 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
-    const int threads = team(ctx, work_of(flops, V.rows * (k + p)));
+    const int threads = team(ctx, flops, V.rows * (k + p));
     if (threads == 1 || count == 1 || tiles >= 2 * threads) {
         ThreadBuffers<T> buffers(frame, threads, H.work());
         for_tasks(threads, tiles,
@@ -339,7 +339,7 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     for (Index j = 0; j < k; ++j) A(j, j) = 1;
     kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
     const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
-    const int threads = team(ctx, work_of(flops, m * k));
+    const int threads = team(ctx, flops, m * k);
     ThreadBuffers<T> buffers(frame, threads, block_rows<T> * k);
     for_parts(threads, blocks, [&](Index b) {
         const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);
@@ -360,7 +360,7 @@ void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<
     const RowChunks chunks = chunks_of_product(V.rows, k);
     T *L = frame.take<T>(k * k), *G = frame.take<T>(k * k), *parts = frame.take<T>(chunks.count * k * k);
     copy_unit_lower(k, V.data, V.ld, L, k);
-    for_tasks(team(ctx, work_of(flops, V.rows * k)), chunks.count, [&](Index c) {
+    for_tasks(team(ctx, flops, V.rows * k), chunks.count, [&](Index c) {
         T* part = parts + c * k * k;
         std::fill_n(part, k * k, T(0));
         Range r = chunks[c];

@@ -17,13 +17,12 @@ static_assert(tile_cols % 6 == 0 && tile_cols % 8 == 0);
 /// them for ever.
 bool forked();
 
-/// Of `flops` on so many elements in memory, in flops: an element that is moved counts as ten.
-inline double work_of(double flops, Index elements) { return std::max(flops, 10.0 * static_cast<double>(elements)); }
-
-/// One thread, or all where they save more than waking them costs. Never another number: for a team
-/// of another size than the last GCC's OpenMP ends threads and starts them again, 14 in V, tau and R of 1383×83 by 16 threads.
-inline int team(const Context<Host>& ctx, double work) {
+/// One thread for `flops` on so many elements in memory, or all where they save more than waking them costs: an element that is moved
+/// counts as ten flops. Never another number: for a team of another size than the last GCC's OpenMP ends threads and starts them again, 14
+/// in V, tau and R of 1383×83 by 16 threads.
+inline int team(const Context<Host>& ctx, double flops, Index elements = 0) {
     const int all = ctx.threads();
+    const double work = std::max(flops, 10.0 * static_cast<double>(elements));
     return forked() || !Tuning<Host>::sharing_pays(work, all) ? 1 : all;
 }
 
@@ -90,7 +89,7 @@ inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max
 /// parts are overwritten.
 template <class T>
 void sum_parts(const Context<Host>& ctx, Index m, Index n, Index count, T* parts, T* C, Index ldc) {
-    for_parts(team(ctx, work_of(0, m * n * count)), n, [&](Index j) {
+    for_parts(team(ctx, 0, m * n * count), n, [&](Index j) {
         for (Index step = 1; step < count; step *= 2) {
             for (Index c = 0; c + step < count; c += 2 * step) {
                 T* const left = parts + (c * n + j) * m;

@@ -47,7 +47,7 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     const Index chunks = (blocks + blocks_of_chunk - 1) / blocks_of_chunk;
     Arena::Frame frame(ctx.state().arena);
     T* const parts = frame.take<T>(chunks * s * n);
-    const int threads = team(ctx, work_of(0, m * n));
+    const int threads = team(ctx, 0, m * n);
     ThreadBuffers<T> sums(frame, threads, strip_cols * sums_of_col);
     for_tasks(threads, chunks, strips, [&](Index c, Index strip) {
         const Range cols{strip * strip_cols, std::min(n, (strip + 1) * strip_cols)};

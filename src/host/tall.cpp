@@ -90,7 +90,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
     ctx.state().add_flops(flops);
-    const int threads = team(ctx, work_of(flops, m * n));
+    const int threads = team(ctx, flops, m * n);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
     const bool few_chunks = threads > 1 && chunks.count < tasks_per_thread * threads;
@@ -138,7 +138,7 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
     // A narrow B alone is too few tasks: the columns of A, in whole tiles, are shared out too
     const Index strip = chunks.count * tiles < Tuned::few_tasks ? 2 * tile_cols : n, strips = (n + strip - 1) / strip;
     T* parts = frame.take<T>(chunks.count * n * p);
-    for_tasks(team(ctx, work_of(flops, A.rows * (n + p))), chunks.count, tiles * strips, [&](Index c, Index task) {
+    for_tasks(team(ctx, flops, A.rows * (n + p)), chunks.count, tiles * strips, [&](Index c, Index task) {
         const Index i = task % strips * strip, h = std::min(strip, n - i);
         const Index j = task / strips * tile_cols, q = std::min(tile_cols, p - j);
         const Range r = chunks[c];
@@ -161,7 +161,7 @@ void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, V
     // no sum runs over rows: how they are cut changes no bits
     const bool few = tiles * (C.rows / Tuned::chunk_rows) < Tuned::few_tasks;
     const RowChunks chunks(C.rows, few ? Tuned::short_chunk_rows : Tuned::chunk_rows);
-    for_tasks(team(ctx, work_of(flops, C.rows * (C.cols + A.cols))), chunks.count, tiles, [&](Index c, Index tile) {
+    for_tasks(team(ctx, flops, C.rows * (C.cols + A.cols)), chunks.count, tiles, [&](Index c, Index tile) {
         const Index j = tile * tile_cols;
         const Range r = chunks[c];
         outer_blocked(r.size(), std::min(tile_cols, C.cols - j), A.cols, A.at(r.begin, 0), A.ld, B.at(0, j), B.ld,

@@ -42,7 +42,7 @@ void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T,
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, work_of(flops, tree.rows * n));
+    const int threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *work = leaf + leaf_size;
@@ -59,7 +59,7 @@ void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, V
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, work_of(flops, tree.rows * n));
+    const int threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + ib * n + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *Tl = leaf + leaf_size, *work = Tl + ib * n;
@@ -102,7 +102,7 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
     const bool transpose = op == Op::Transpose;
     const double flops = 4.0 * tree.rows * n * p;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, work_of(flops, tree.rows * (n + p)));
+    const int threads = team(ctx, flops, tree.rows * (n + p));
     ThreadBuffers<T> buffers(frame, threads, n * tile_cols + leaf_size + leaf_work(ib, n, tile_cols));
     for_tasks(threads, domains, tiles, [&](Index d, Index tile) {
         T *C_top = buffers.mine(), *C_leaf = C_top + n * tile_cols, *work = C_leaf + leaf_size;
@@ -205,7 +205,7 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, work_of(flops, tree.rows * n));
+    const int threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + 2 * leaf_size + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *E = buffers.mine(), *V = E + n * n, *Q = V + leaf_size, *work = Q + leaf_size;

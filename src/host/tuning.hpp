@@ -87,11 +87,11 @@ struct Tuning<Host> : CommonTuning {
     /// Whether the columns of a wide matrix behind its first m pass all panels at the end, tile by tile, and not panel by panel: two cores
     /// wait for each other once then, but the next panel is not beside the update. R, two cores of an Intel Xeon (AVX-512), ms in f64 at the
     /// end | panel by panel: 51×1106 0.13|0.19, 81×1044 0.22|0.29, 260×2482 2.7|2.7, 694×18 061 114|121; 200×300 0.27|0.22, 1500×4000 103|95.
-    /// Of fewer columns where that is enough work to share, and no step is: 125×390, two cores of an AMD EPYC (family 26), 0.16|0.21.
+    /// Of fewer columns where that is enough work for four cores to share, and no step is: 125×390, two cores of an AMD EPYC (family 26),
+    /// 0.16|0.21.
     static bool wide_part_at_once(Index m, Index n) {
-        const double rows = static_cast<double>(m), cols = static_cast<double>(n);
-        const double of_step = 4 * rows * static_cast<double>(panel_width(m, m, n, Arithmetic::Native)) * cols;
-        const double at_end = 2 * rows * rows * (cols - rows);
+        const double of_step = 4 * number(m) * number(panel_width(m, m, n, Arithmetic::Native)) * number(n);
+        const double at_end = 2 * number(m) * number(m) * number(n - m);
         return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
     }
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
@@ -104,6 +104,7 @@ struct Tuning<Host> : CommonTuning {
     /// the thin Q take it without a comparison: in 787 such cases on 1 to 16 cores it was behind the best of the others once, by 1%
     /// (bench/results/regret_one_team.csv).
     static constexpr double tall_aspect = 2.5;
+    static constexpr bool tall(Index m, Index n, Index) { return number(m) >= tall_aspect * number(n); }
     static constexpr bool reflectors_are_any_form = false;
     /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched; a tree factors others. Thin Q and R on two cores of
     /// an Intel Xeon (AVX-512), ms, f64 and f32, behind a sketch | by a tree:

@@ -143,9 +143,8 @@ void for_each_task(Context<Host>& ctx, double flops, Index tasks, Body body) {
 template <class T>
 double largest_entry(Context<Host>& ctx, MatrixView<const T> A) {
     double largest = 0;
-#pragma omp parallel for num_threads(host::team(ctx, host::work_of(0, A.rows* A.cols))) reduction(max        \
-                                                                                                  : largest) \
-    collapse(2)
+    const int threads = host::team(ctx, 0, A.rows * A.cols);
+#pragma omp parallel for num_threads(threads) reduction(max : largest) collapse(2)
     for (Index j = 0; j < A.cols; ++j) {
         for (Index t = 0; t < tiles(A.rows); ++t) {
             const Range r = tile_range(t, A.rows);
