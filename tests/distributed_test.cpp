@@ -357,7 +357,8 @@ TYPED_TEST(DistributedTest, GramPassesAreCertifiedOrFallBack) {
                  {0.01 / std::sqrt(u), Method::CholeskyQR2, true},
                  {0.1 / u, Method::Auto, false},
                  {0.1 / u, Method::CholeskyQR2, false},
-                 {0.001 / u, Method::RandomizedCholeskyQR, true}};
+                 {0.001 / u, Method::RandomizedCholeskyQR, true},
+                 {10 / u, Method::RandomizedCholeskyQR, true}};
     for (const auto& c : cases) {
         const Method method = c.method;
         const bool certified = c.certified;

@@ -399,6 +399,46 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
 
 /// |‖S x‖ − ‖x‖| <= 3/4 ‖x‖ for every x of the range of A at once, where all of A is in a few rows, in rows that are alike, or in smooth
 /// columns: √(n/s) <= 1/2 is what random rows have.
+/// Two columns of signs, and two rows, agree in about half of their entries, whatever the seeds: 6 standard deviations at most.
+TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
+    using T = TypeParam;
+    const Index m = 5000, n = 130;
+    Matrix<int> exponents(n, 1);
+    for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j % 5) - 2;
+    Padded<T> square(n, n), signs[2] = {{m, n}, {m, n}};
+    for (MatrixView<T> A : {square.view(), signs[0].view(), signs[1].view()}) set_zero(this->ctx, A);
+    perturb<T>(this->ctx, Perturbation::Identity, 0.5, exponents.view(), 0, square.view());
+    for (const Index seed : {0, 1}) {
+        perturb<T>(this->ctx, Perturbation::Signs, 0.5, exponents.view(), seed, signs[seed].view());
+    }
+    for (Index j = 0; j < n; ++j) {
+        const T size = static_cast<T>(std::ldexp(0.5, exponents(j, 0)));
+        for (Index i = 0; i < n; ++i) EXPECT_EQ(square.view()(i, j), i == j ? size : T(0));
+        for (const auto& S : signs) {
+            for (Index i = 0; i < m; ++i) ASSERT_EQ(std::abs(S.view()(i, j)), size);
+        }
+    }
+    const auto expect_half = [](Index same, Index of) {
+        EXPECT_LE(std::abs(2.0 * same - of), 6 * std::sqrt(double(of))) << same << " of " << of;
+    };
+    const auto is_minus = [&](int seed, Index i, Index j) { return signs[seed].view()(i, j) < 0; };
+    for (const auto& [a, b] : {std::pair<int, int>{0, 0}, {0, 1}}) {
+        for (const Index distance : {1, 2, 31, 32, 33, 64, 128}) {
+            for (Index j = 0; j + distance < n; ++j) {
+                Index same = 0;
+                for (Index i = 0; i < m; ++i) same += is_minus(a, i, j) == is_minus(b, i, j + distance);
+                expect_half(same, m);
+            }
+            Index same = 0;
+            for (Index i = 0; i + distance < m; ++i) {
+                for (Index j = 0; j < n; ++j) same += is_minus(a, i, j) == is_minus(b, i + distance, j);
+            }
+            expect_half(same, (m - distance) * n);
+        }
+    }
+    EXPECT_TRUE(square.padding_intact() && signs[0].padding_intact() && signs[1].padding_intact());
+}
+
 TYPED_TEST(HostPrimitives, SketchKeepsNormsOfHostileRanges) {
     using T = TypeParam;
     const Index m = 20000;

@@ -19,7 +19,7 @@ enum class Method {
     TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,  ///< R = chol(AᵀA), Q = A R⁻¹, once or twice; certified, fails where κ(A) > about u^(-1/2); m >= n
-    RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified, κ(A) to about 1/u; m >= n
+    RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified; any κ(A) for the thin Q of m >= 8n; m >= n
     ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
@@ -199,6 +199,9 @@ struct Report {
     double flops = 0;
     Index dependent_columns = 0;  ///< by reorthogonalised Gram-Schmidt: those with r_jj = 0, whose q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
+    /// κ₁(A D) by a sketch, D scaling columns to unit norm, where randomized CholeskyQR found dependent columns: Q and R are those of A with
+    /// perturbations of 4√n u ‖a_j‖ then.
+    double perturbed_condition = -1;
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };

@@ -46,6 +46,7 @@ class Report(NamedTuple):
     seconds: float
     flops: float
     gram_departure: float | None
+    perturbed_condition: float | None
     orthogonality: float | None
     residual: float | None
 

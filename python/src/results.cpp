@@ -12,6 +12,7 @@ nb::dict to_dict(const Report& report) {
     d["seconds"] = report.seconds;
     d["flops"] = report.flops;
     d["gram_departure"] = measured(report.gram_departure);
+    d["perturbed_condition"] = measured(report.perturbed_condition);
     d["orthogonality"] = measured(report.orthogonality);
     d["residual"] = measured(report.residual);
     return d;

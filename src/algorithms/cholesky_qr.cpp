@@ -23,6 +23,12 @@ enum Step { First, Last };
 /// and 4/3 n in sum, of a good sketch S of 4n rows.
 constexpr double most_sketched_trace = 2;
 
+/// Columns that depend on others are perturbed by δ = 4√n u of their norm: their rounding errors in X := A R⁻¹ are about √n u.
+constexpr double perturbation_of_root = 4;
+/// Rows over columns from which on the perturbation G of a matrix of zeros has eigenvalues of GᵀG, (1 ± √(n/m))² δ², that are well within
+/// what the certificate allows Q₁, 1/8 and 2 in the mean, also beside A's range.
+constexpr Index perturbed_aspect = 8;
+
 /// The steps of a chain, and what it leaves behind. Q₁ takes A's place in Q1, or is not stored.
 template <class T, class D>
 class GramChain {
@@ -74,17 +80,28 @@ public:
         const auto R0 = zeroth.view(), R1 = first.view();
         // B = S A = P R₀; A = Q₁ R₀ is accurate while κ(R₀D) u is O(1)
         sketch<T>(ctx_, A, over_ranks_.rank, B.view());
-        const double most_condition = 1 / precision(A).solve_u;
+        const SketchDemands demands_of_sketch = sketch_demands(A);
         if (over_ranks_.factor_sketch) {
-            over_ranks_.factor_sketch(B.view(), most_condition, R0, certificate());
+            over_ranks_.factor_sketch(B.view(), demands_of_sketch, R0, certificate());
         } else {
-            factor_sketch<S, D>(ctx_, std::move(B), most_condition, R0, certificate());
+            factor_sketch<S, D>(ctx_, std::move(B), demands_of_sketch, R0, certificate());
         }
         throw_if_stopped(ctx_);
-        if (const Certificate found = read_certificate(ctx_, certificate()); found.refused()) {
+        const Certificate of_sketch = read_certificate(ctx_, certificate());
+        if (of_sketch.refused()) {
             Passes passes;
-            passes.column = found.column;
+            passes.column = of_sketch.column;
             return passes;
+        }
+        if (of_sketch.perturbed) {
+            if (A.data != Q1_.data) copy<T>(ctx_, A, Q1_);
+            A = Q1_;
+            // A := A + W D, wᵢⱼ = ±1/√m
+            Matrix<int, D> exponents(ctx_, n_, 1);
+            norm_exponents<S>(ctx_, R0, exponents.view());
+            perturb<T>(ctx_, Perturbation::Signs,
+                       demands_of_sketch.perturbation / std::sqrt(static_cast<double>(this->rows(A))), exponents.view(),
+                       over_ranks_.rank, Q1_);
         }
         // Q₁ = A R₀⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx_, A, Factors{R0}, Q1_, R1);
@@ -99,6 +116,7 @@ public:
         const Certificate found = conclude(Q1_, R1);
         Passes passes = is_through(found) ? certified(found, found.departure, first) : improved(found, R0);
         passes.sketched = true;
+        if (of_sketch.perturbed) passes.perturbed_condition = of_sketch.condition;
         return passes;
     }
 
@@ -113,6 +131,15 @@ private:
         GramPrecision known = gram_precision<T>(ctx_, rows(A), n_);
         known.longest_sum += over_ranks_.levels;
         return known;
+    }
+
+    SketchDemands sketch_demands(MatrixView<const T, D> A) {
+        const double condition = 1 / precision(A).solve_u, root = std::sqrt(static_cast<double>(n_));
+        // reflectors of exact zeros stay I
+        const bool is_perturbed =
+            Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
+        if (!is_perturbed) return {condition, 0};
+        return {condition / (10 * root), perturbation_of_root * root * Scalar<T>::u};
     }
 
     void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {
@@ -161,9 +188,11 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// The triangle R of B = Q R.
 template <class T, class D>
-void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, double most_condition, MatrixView<T, D> R,
-                   CertificateView<D> certificate) {
+void triangle_of(Context<D>& ctx, Matrix<T, D>&& B, MatrixView<T, D> R) {
     Plan plan;
     plan.method = Method::BlockedHouseholder;
     plan.rows = B.rows();
@@ -175,12 +204,35 @@ void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, double most_condition, Mat
     forest.A = std::move(B);
     factor_blocked_householder(ctx, plan, forest.view());
     copy_triangle<T>(ctx, forest.A.view().row_block({0, plan.cols}), R);
+}
+
+}  // namespace
+
+template <class T, class D>
+void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, MatrixView<T, D> R,
+                   CertificateView<D> certificate) {
+    triangle_of(ctx, std::move(B), R);
     const TriangleInspection seen = inspect_triangle<T>(ctx, R);
     Certificate state;
     if (seen.zero_column >= 0) {
         state.refuse(First, Certificate::Pivot, seen.zero_column);
-    } else if (!(seen.scaled_condition <= most_condition)) {
-        state.refuse(First, Certificate::Condition, -1);
+    } else if (!(seen.scaled_condition <= demands.most_condition)) {
+        if (demands.perturbation == 0) {
+            state.refuse(First, Certificate::Condition, -1);
+        } else {
+            // [R; D] = Q R, D = diag(δ 2^e_j)
+            const Index n = R.cols;
+            Matrix<int, D> exponents(ctx, n, 1);
+            norm_exponents<T>(ctx, R, exponents.view());
+            Matrix<T, D> stacked(ctx, 2 * n, n);
+            set_zero(ctx, stacked.view());
+            copy_triangle<T>(ctx, R, stacked.view().row_block({0, n}));
+            perturb<T>(ctx, Perturbation::Identity, demands.perturbation, exponents.view(), 0,
+                       stacked.view().row_block({n, 2 * n}));
+            triangle_of(ctx, std::move(stacked), R);
+            state.perturbed = true;
+            state.condition = seen.scaled_condition;
+        }
     }
     write_certificate(ctx, certificate, state);
 }

@@ -132,14 +132,14 @@ private:
         using State = typename Passes::State;
         Passes passes;
         passes_are_over_ = [this] { return n_ == 0; };
-        join_sum_ = [this] { is_sketched() ? sum_sketches({}, 0, {}, {}) : factor_sum({}, {}, {}); };
+        join_sum_ = [this] { is_sketched() ? sum_sketches({}, {}, {}, {}) : factor_sum({}, {}, {}); };
         const GramOverRanks<T, D> over_ranks{
             [&](MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate, auto is_last) {
                 factor_sum(G, demands, certificate);
                 passes_are_over_ = [=, this] { return is_last(shared_certificate()); };
             },
-            [&](MatrixView<S, D> B, double most_condition, MatrixView<S, D> R0, CertificateView<D> certificate) {
-                sum_sketches(B, most_condition, R0, certificate);
+            [&](MatrixView<S, D> B, SketchDemands demands, MatrixView<S, D> R0, CertificateView<D> certificate) {
+                sum_sketches(B, demands, R0, certificate);
                 passes_are_over_ = [this] { return shared_certificate().refused(); };
                 join_sum_ = [this] { factor_sum({}, {}, {}); };
             },
@@ -154,6 +154,7 @@ private:
         if (call_.failed() && !passes_are_over_()) join_sum_();
         call_.agree();
         f_.report.gram_departure = passes.gram_departure;
+        f_.report.perturbed_condition = passes.perturbed_condition;
         if (passes.state == State::Certified) {
             f_.is_explicit = wants_q();
             if (wants_q()) f_.Q = std::move(X_);
@@ -191,7 +192,7 @@ private:
     }
 
     /// `factor_sketch` of the sum of B over the ranks.
-    void sum_sketches(MatrixView<S, D> B, double most_condition, MatrixView<S, D> R0, CertificateView<D> certificate) {
+    void sum_sketches(MatrixView<S, D> B, SketchDemands demands, MatrixView<S, D> R0, CertificateView<D> certificate) {
         const auto sum = sketches_.view().col_block({0, n_}), part = sketches_.view().col_block({n_, 2 * n_});
         call_.attempt([&] {
             copy<S>(ctx_, B, sum);
@@ -201,7 +202,7 @@ private:
         if (rank() == 0) {
             call_.attempt(
                 [&] {
-                    factor_sketch<S, D>(ctx_, copy_of<S, D>(ctx_, sum), most_condition, R0, certificate);
+                    factor_sketch<S, D>(ctx_, copy_of<S, D>(ctx_, sum), demands, R0, certificate);
                     pack_triangle<S>(ctx_, R0, summed_triangle());
                     pack_certificate<S>(ctx_, certificate, numbers());
                 },

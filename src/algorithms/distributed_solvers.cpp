@@ -87,8 +87,8 @@ LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const Dist
     if (f.is_root()) {
         call.attempt(
             [&] {
-                const double condition =
-                    require_full_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, rcond, f.plan.check_finite);
+                const double condition = require_full_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, rcond,
+                                                                 f.plan.check_finite, f.report.perturbed_condition);
                 norms(p, 0) = static_cast<T>(condition);
                 solve_triangle<T>(ctx, Triangle::Upper, Op::None, f.R.view(), solution.X.view());
             },

@@ -405,16 +405,23 @@ struct CholeskyPasses {
         Unusable,  ///< A's entries are not finite, or beyond what may be squared: A is as it was
     };
     State state = State::Refused;
-    bool next_refused = false;   ///< certified, but the next step refused
-    bool sketched = false;       ///< the answer of a chain behind a sketch
-    Index column = -1;           ///< where it broke down
-    double gram_departure = -1;  ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
+    bool next_refused = false;        ///< certified, but the next step refused
+    bool sketched = false;            ///< the answer of a chain behind a sketch
+    Index column = -1;                ///< where it broke down
+    double gram_departure = -1;       ///< ‖I − Q₁ᵀQ₁‖_F, or a bound where one pass did
+    double perturbed_condition = -1;  ///< κ₁(R D) of the sketch, where A was perturbed
     Matrix<Sum<T, D>, D> R2;
 };
 /// What is to follow a chain that went through, given R₂, before anybody waits: it may refuse the certificate with reason Growth, and
 /// calls `request_certificate` when that is decided.
 template <class T, class D>
 using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, CertificateView<D> certificate)>;
+
+/// What a chain demands of its sketch.
+struct SketchDemands {
+    double most_condition = 0;  ///< κ₁(R D), D scaling R's columns to unit norm
+    double perturbation = 0;    ///< δ by which an R beyond that is perturbed, relative to ‖r_j‖; 0: it is refused
+};
 
 /// Where A has the rows of one of several ranks: G, of these rows, becomes the Cholesky factor of the sum of the ranks' G, and
 /// `certificate` what `factor_gram` says of that sum, the same on all ranks, unless it is refused already. `is_last` says of that
@@ -425,15 +432,15 @@ struct GramOverRanks {
     std::function<void(MatrixView<Sum<T, D>, D> G, GramDemands demands, CertificateView<D> certificate, IsLast is_last)>
         factor;
     /// `factor_sketch` of the sum of the ranks' B, the same on all ranks; `rank` is the seed of this one's sketch.
-    std::function<void(MatrixView<Sum<T, D>, D> B, double most_condition, MatrixView<Sum<T, D>, D> R,
+    std::function<void(MatrixView<Sum<T, D>, D> B, SketchDemands demands, MatrixView<Sum<T, D>, D> R,
                        CertificateView<D> certificate)>
         factor_sketch;
     Index rank = 0, rows = 0, levels = 0;
 };
 
-/// R (n×n) of a sketch B = Q R, and a certificate that is valid if κ₁(R D) <= most_condition, D scaling R's columns to unit norm.
+/// R (n×n) of a sketch B = Q R, or of [R; D] where κ₁(R D) is larger than demanded, which the certificate tells.
 template <class T, class D>
-void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, double most_condition, MatrixView<T, D> R,
+void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, MatrixView<T, D> R,
                    CertificateView<D> certificate);
 
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the

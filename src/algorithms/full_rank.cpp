@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "algorithms/solver_steps.hpp"
@@ -17,7 +18,8 @@ template double rank_tolerance<float>(double);
 template double rank_tolerance<double>(double);
 
 template <class T, class D>
-double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked) {
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked,
+                         double perturbed_condition) {
     const TriangleInspection found = inspect_triangle<T>(ctx, R);
     if (std::isnan(found.condition)) {
         if (!checked) return found.condition;
@@ -33,7 +35,7 @@ double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Ind
                                         m < n ? "row" : "column", found.zero_column, m, n),
                             0);
     }
-    const double estimate = 1 / found.scaled_condition;
+    const double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
     if (estimate <= rcond) {
         throw RankDeficient(
             fmt::format("the {}x{} matrix is numerically rank-deficient: with {} of unit norm its reciprocal condition "
@@ -45,7 +47,7 @@ double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Ind
 }
 
 #define QUOIN_INSTANTIATE(T, D) \
-    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double, bool);
+    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double, bool, double);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -28,7 +28,8 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
     const Index m = factorization.rows(), n = factorization.cols();
     const Span span(ctx, "solve");
     LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R, m, n, rcond, factorization.plan().check_finite);
+    solution.condition = require_full_rank<T, D>(ctx, R, m, n, rcond, factorization.plan().check_finite,
+                                                 factorization.report().perturbed_condition);
 
     Matrix<T, D> C = scaled_by_power<T, D>(ctx, -e, B);
     solution.residual_norms.resize(C.cols());
@@ -59,7 +60,8 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factor
     const Span span(ctx, "solve");
     LeastSquares<T, D> solution;
     solution.condition =
-        require_full_rank<T, D>(ctx, R, R.rows, factorization.rows(), rcond, factorization.plan().check_finite);
+        require_full_rank<T, D>(ctx, R, R.rows, factorization.rows(), rcond, factorization.plan().check_finite,
+                                factorization.report().perturbed_condition);
 
     // Rᵀ Y = B,   X = Q [Y; 0]
     Matrix<T, D> Y = scaled_by_power<T, D>(ctx, -e, B);

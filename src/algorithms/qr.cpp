@@ -141,6 +141,7 @@ private:
         const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, chain, A, forest_.Tf.view(), R.view(), nothing)
                                        : cholesky_passes<T, D>(ctx_, chain, plan_.q != QForm::None, A, A, R.view());
         f_.report.gram_departure = passes.gram_departure;
+        f_.report.perturbed_condition = passes.perturbed_condition;
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
             if (passes.sketched) answered_by(Method::RandomizedCholeskyQR);

@@ -145,12 +145,12 @@ Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, Mat
 template <class T>
 double rank_tolerance(double rcond);
 
-/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm, and
-/// NumericalBreakdown when R of a matrix that was checked to be finite holds NaN or Inf; NaN where it was not checked.
+/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm, or
+/// `perturbed_condition`, that of a matrix that was perturbed, is as large, and NumericalBreakdown when R of a matrix that was checked to be finite holds NaN or Inf; NaN where it was not checked.
 ///
 /// The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
 template <class T, class D>
-double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond,
-                         bool checked = true);
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked = true,
+                         double perturbed_condition = -1);
 
 }  // namespace quoin

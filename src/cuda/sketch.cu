@@ -27,6 +27,20 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     ctx.state().add_flops(static_cast<double>(sketch_parts) * A.rows * n);
 }
 
-QUOIN_IMPLEMENT(Cuda, sketch)
+template <class T, class D>
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A) {
+    const int* const e = exponents.data;
+    if (W == Perturbation::Identity) {
+        return for_each_element(ctx, std::min(A.rows, A.cols), 1, [=] __device__(Index j, Index) {
+            A.data[j + j * A.ld] += static_cast<T>(scalbn(size, e[j]));
+        });
+    }
+    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
+        const bool minus = perturbation_signs(i, j / 32, seed) >> (j % 32) & 1;
+        A.data[i + j * A.ld] += static_cast<T>(scalbn(minus ? -size : size, e[j]));
+    });
+}
+
+QUOIN_IMPLEMENT(Cuda, sketch, perturb)
 
 }  // namespace quoin

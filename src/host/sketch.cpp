@@ -1,5 +1,10 @@
 // S A, strip by strip: the sums of a column stay in the L1 cache while a column of A passes.
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
 #include "host/device.hpp"
 #include "host/parallel.hpp"
 
@@ -80,6 +85,32 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     ctx.state().add_flops(static_cast<double>(sketch_parts) * m * n);
 }
 
-QUOIN_IMPLEMENT(Host, sketch)
+template <class T, class D>
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A) {
+    using Bits = std::conditional_t<sizeof(Real<T>) == 8, std::uint64_t, std::uint32_t>;
+    constexpr int sign_bit = 8 * sizeof(Bits) - 1;
+    const auto size_of = [&](Index j) { return static_cast<Real<T>>(std::ldexp(size, exponents(j, 0))); };
+    if (W == Perturbation::Identity) {
+        for (Index j = 0; j < std::min(A.rows, A.cols); ++j) A(j, j) += size_of(j);
+        return;
+    }
+    constexpr Index group_cols = 32, task_rows = 4096;
+    const Index tasks = (A.rows + task_rows - 1) / task_rows, groups = (A.cols + group_cols - 1) / group_cols;
+    for_tasks(team(ctx, 0, A.rows * A.cols), tasks, groups, [&](Index task, Index group) {
+        const Index first = task * task_rows, rows = std::min(task_rows, A.rows - first);
+        Bits signs[task_rows];
+        for (Index i = 0; i < rows; ++i) signs[i] = perturbation_signs(first + i, group, seed);
+        for (Index j = group * group_cols; j < std::min(A.cols, (group + 1) * group_cols); ++j) {
+            const Bits plus = std::bit_cast<Bits>(size_of(j));
+            const int shift = static_cast<int>(j % group_cols);
+            T* const a = A.at(first, j);
+            for (Index i = 0; i < rows; ++i) {
+                a[i] += std::bit_cast<Real<T>>(plus ^ ((signs[i] >> shift) << sign_bit));
+            }
+        }
+    });
+}
+
+QUOIN_IMPLEMENT(Host, sketch, perturb)
 
 }  // namespace quoin

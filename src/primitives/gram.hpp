@@ -30,6 +30,10 @@ struct Certificate {
     /// κ_F(R D) of the factor that X := A R⁻¹ takes next, or a bound of it; −1 where it is not known, as on the host.
     double factor_condition = -1;
 
+    /// R is the triangle of a sketch whose matrix depends numerically on fewer columns: of that with a perturbation of its rounding errors'
+    /// size, by which the matrix has to be perturbed as well.
+    bool perturbed = false;
+
     constexpr bool refused() const { return reason != Valid; }
     constexpr bool factor_has(double most_condition) const {
         return factor_condition >= 0 && factor_condition <= most_condition;
@@ -57,7 +61,7 @@ template <class D>
 void write_certificate(Context<D>& ctx, CertificateView<D> certificate, Certificate state);
 
 /// A certificate as numbers (certificate_size×1), for a message, and back.
-inline constexpr Index certificate_size = 6;
+inline constexpr Index certificate_size = 7;
 template <class T, class D>
 void pack_certificate(Context<D>& ctx, CertificateView<D> certificate, View<T, D> numbers);
 template <class T, class D>
@@ -71,6 +75,7 @@ constexpr void write_numbers(const Certificate& c, T* numbers) {
     numbers[3] = static_cast<T>(c.departure);
     numbers[4] = static_cast<T>(c.condition);
     numbers[5] = static_cast<T>(c.factor_condition);
+    numbers[6] = static_cast<T>(c.perturbed);
 }
 template <class T>
 constexpr Certificate read_numbers(const T* numbers) {
@@ -79,7 +84,8 @@ constexpr Certificate read_numbers(const T* numbers) {
             static_cast<Index>(numbers[2]),
             numbers[3],
             numbers[4],
-            numbers[5]};
+            numbers[5],
+            numbers[6] != 0};
 }
 
 /// How well `solve_and_gram` knows G: |G − XᵀX| <= γ |X|ᵀ|X| entry by entry, γ = longest_sum · u.

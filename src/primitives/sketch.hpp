@@ -30,16 +30,18 @@ struct SketchGroup {
     std::uint32_t part_signs;
 };
 
-/// By the bits of its number, mixed as splitmix64 does. `seed` tells sketches of different rows apart.
+/// The bits of a number, mixed as splitmix64 does.
+constexpr std::uint64_t mixed_bits(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+/// By the bits of its number, mixed. `seed` tells sketches of different rows apart.
 constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     std::uint64_t state = static_cast<std::uint64_t>(group) * 3 * 0x9e3779b97f4a7c15ULL +
                           static_cast<std::uint64_t>(seed + 1) * 0xd1b54a32d192ed03ULL;
-    const auto next = [&] {
-        std::uint64_t z = state += 0x9e3779b97f4a7c15ULL;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-        return z ^ (z >> 31);
-    };
+    const auto next = [&] { return mixed_bits(state += 0x9e3779b97f4a7c15ULL); };
     SketchGroup g = {};
     const std::uint64_t signs = next();
     g.row_signs = static_cast<std::uint32_t>(signs);
@@ -58,5 +60,20 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
 /// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::most_sketch_cols. 4mn additions, mn elements read.
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
+
+/// What `perturb` adds to a matrix: I, or signs of which any two are independent.
+enum class Perturbation { Identity, Signs };
+
+/// Signs of 32 columns of row i: bit j % 32 is that of entry (i, j), for j / 32 = `group`. `seed` tells rows of different ranks apart.
+constexpr std::uint32_t perturbation_signs(Index i, Index group, Index seed) {
+    const std::uint64_t bits = mixed_bits(static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
+                                          static_cast<std::uint64_t>(group + 1) * 0xda942042e4dd58b5ULL +
+                                          static_cast<std::uint64_t>(seed + 1) * 0xd1b54a32d192ed03ULL);
+    return static_cast<std::uint32_t>(bits >> 32);
+}
+
+/// A := A + size W diag(2^e_j), W = I or signs.
+template <class T, class D>
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A);
 
 }  // namespace quoin
