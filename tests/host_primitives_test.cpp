@@ -403,16 +403,20 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
 TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
     using T = TypeParam;
     const Index m = 5000, n = 130;
-    Matrix<int> exponents(n, 1);
-    for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j % 5) - 2;
+    // columns of norms 1 to 5
+    Matrix<T> R(n, n);
+    for (Index j = 0; j < n; ++j) {
+        std::fill_n(R.view().at(0, j), n, T(0));
+        R(j / 2, j) = static_cast<T>(j % 5 + 1);
+    }
     Padded<T> square(n, n), signs[2] = {{m, n}, {m, n}};
     for (MatrixView<T> A : {square.view(), signs[0].view(), signs[1].view()}) set_zero(this->ctx, A);
-    perturb<T>(this->ctx, Perturbation::Identity, 0.5, exponents.view(), 0, square.view());
+    perturb<T>(this->ctx, Perturbation::Identity, 0.5, R.view(), 0, square.view());
     for (const Index seed : {0, 1}) {
-        perturb<T>(this->ctx, Perturbation::Signs, 0.5, exponents.view(), seed, signs[seed].view());
+        perturb<T>(this->ctx, Perturbation::Signs, 0.5, R.view(), seed, signs[seed].view());
     }
     for (Index j = 0; j < n; ++j) {
-        const T size = static_cast<T>(std::ldexp(0.5, exponents(j, 0)));
+        const T size = static_cast<T>(0.5) * R(j / 2, j);
         for (Index i = 0; i < n; ++i) EXPECT_EQ(square.view()(i, j), i == j ? size : T(0));
         for (const auto& S : signs) {
             for (Index i = 0; i < m; ++i) ASSERT_EQ(std::abs(S.view()(i, j)), size);

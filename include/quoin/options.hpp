@@ -200,7 +200,7 @@ struct Report {
     Index dependent_columns = 0;  ///< by reorthogonalised Gram-Schmidt: those with r_jj = 0, whose q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     /// κ₁(A D) by a sketch, D scaling columns to unit norm, where randomized CholeskyQR found dependent columns: Q and R are those of A with
-    /// perturbations of 4√n u ‖a_j‖ then.
+    /// perturbations of 8√n u ‖a_j‖ then.
     double perturbed_condition = -1;
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify

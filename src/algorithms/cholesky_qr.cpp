@@ -23,8 +23,8 @@ enum Step { First, Last };
 /// and 4/3 n in sum, of a good sketch S of 4n rows.
 constexpr double most_sketched_trace = 2;
 
-/// Columns that depend on others are perturbed by δ = 4√n u of their norm: their rounding errors in X := A R⁻¹ are about √n u.
-constexpr double perturbation_of_root = 4;
+/// Columns that depend on others are perturbed by δ = 8√n u of their norm: the rounding errors of a column in R and in X := A R⁻¹ are about √n u, and the same for equal columns.
+constexpr double perturbation_of_root = 8;
 /// Rows over columns from which on the perturbation G of a matrix of zeros has eigenvalues of GᵀG, (1 ± √(n/m))² δ², that are well within
 /// what the certificate allows Q₁, 1/8 and 2 in the mean, also beside A's range.
 constexpr Index perturbed_aspect = 8;
@@ -96,11 +96,9 @@ public:
         if (of_sketch.perturbed) {
             if (A.data != Q1_.data) copy<T>(ctx_, A, Q1_);
             A = Q1_;
-            // A := A + W D, wᵢⱼ = ±1/√m
-            Matrix<int, D> exponents(ctx_, n_, 1);
-            norm_exponents<S>(ctx_, R0, exponents.view());
+            // A := A + δ W D⁻¹, wᵢⱼ = ±1/√m
             perturb<T>(ctx_, Perturbation::Signs,
-                       demands_of_sketch.perturbation / std::sqrt(static_cast<double>(this->rows(A))), exponents.view(),
+                       demands_of_sketch.perturbation / std::sqrt(static_cast<double>(this->rows(A))), R0,
                        over_ranks_.rank, Q1_);
         }
         // Q₁ = A R₀⁻¹, G = Q₁ᵀQ₁
@@ -139,7 +137,7 @@ private:
         const bool is_perturbed =
             Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
         if (!is_perturbed) return {condition, 0};
-        return {condition / (10 * root), perturbation_of_root * root * Scalar<T>::u};
+        return {condition / (20 * root), perturbation_of_root * root * Scalar<T>::u};
     }
 
     void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {
@@ -220,15 +218,12 @@ void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, Mat
         if (demands.perturbation == 0) {
             state.refuse(First, Certificate::Condition, -1);
         } else {
-            // [R; D] = Q R, D = diag(δ 2^e_j)
+            // [R; δD⁻¹] = Q R
             const Index n = R.cols;
-            Matrix<int, D> exponents(ctx, n, 1);
-            norm_exponents<T>(ctx, R, exponents.view());
             Matrix<T, D> stacked(ctx, 2 * n, n);
             set_zero(ctx, stacked.view());
             copy_triangle<T>(ctx, R, stacked.view().row_block({0, n}));
-            perturb<T>(ctx, Perturbation::Identity, demands.perturbation, exponents.view(), 0,
-                       stacked.view().row_block({n, 2 * n}));
+            perturb<T>(ctx, Perturbation::Identity, demands.perturbation, R, 0, stacked.view().row_block({n, 2 * n}));
             triangle_of(ctx, std::move(stacked), R);
             state.perturbed = true;
             state.condition = seen.scaled_condition;

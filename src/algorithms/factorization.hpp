@@ -438,7 +438,7 @@ struct GramOverRanks {
     Index rank = 0, rows = 0, levels = 0;
 };
 
-/// R (n×n) of a sketch B = Q R, or of [R; D] where κ₁(R D) is larger than demanded, which the certificate tells.
+/// R (n×n) of a sketch B = Q R, or of [R; δD⁻¹] where κ₁(R D) is larger than demanded, which the certificate tells.
 template <class T, class D>
 void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, MatrixView<T, D> R,
                    CertificateView<D> certificate);

@@ -1,6 +1,8 @@
 #include "cuda/kernels/sketch.cuh"
 
+#include "cuda/blas.hpp"
 #include "cuda/elementwise.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 #include "cuda/state.hpp"
 #include "cuda/sum_parts.hpp"
 #include "cuda/tuning.hpp"
@@ -10,6 +12,22 @@ namespace quoin {
 using namespace cuda;
 
 static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::most_sketch_cols) <= most_sketch_segments);
+
+namespace {
+
+/// size ‖r_j‖, a warp a column.
+__global__ void __launch_bounds__(32) perturbation_sizes(MatrixView<const double, Cuda> R, double size, double* sizes) {
+    const Index j = blockIdx.x;
+    double squares = 0;
+    for (Index i = threadIdx.x; i <= j; i += 32) {
+        const double r = R.data[i + j * R.ld];
+        squares = fma(r, r, squares);
+    }
+    squares = warp_sum(squares);
+    if (threadIdx.x == 0) sizes[j] = size * sqrt(squares);
+}
+
+}  // namespace
 
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
@@ -28,16 +46,19 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
 }
 
 template <class T, class D>
-void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A) {
-    const int* const e = exponents.data;
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A) {
+    if (A.cols == 0) return;
+    Arena::Frame frame(ctx);
+    double* const sizes = frame.take<double>(A.cols);
+    perturbation_sizes<<<static_cast<unsigned>(small_size(A.cols)), 32, 0, ctx.stream()>>>(R, size, sizes);
+    check_launch("perturbation_sizes");
     if (W == Perturbation::Identity) {
-        return for_each_element(ctx, std::min(A.rows, A.cols), 1, [=] __device__(Index j, Index) {
-            A.data[j + j * A.ld] += static_cast<T>(scalbn(size, e[j]));
-        });
+        return for_each_element(ctx, std::min(A.rows, A.cols), 1,
+                                [=] __device__(Index j, Index) { A.data[j + j * A.ld] += static_cast<T>(sizes[j]); });
     }
     for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
         const bool minus = perturbation_signs(i, j / 32, seed) >> (j % 32) & 1;
-        A.data[i + j * A.ld] += static_cast<T>(scalbn(minus ? -size : size, e[j]));
+        A.data[i + j * A.ld] += static_cast<T>(minus ? -sizes[j] : sizes[j]);
     });
 }
 

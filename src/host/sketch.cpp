@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <type_traits>
+#include <vector>
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
@@ -86,12 +86,14 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
 }
 
 template <class T, class D>
-void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A) {
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A) {
     using Bits = std::conditional_t<sizeof(Real<T>) == 8, std::uint64_t, std::uint32_t>;
     constexpr int sign_bit = 8 * sizeof(Bits) - 1;
-    const auto size_of = [&](Index j) { return static_cast<Real<T>>(std::ldexp(size, exponents(j, 0))); };
+    std::vector<Real<T>> sizes(static_cast<std::size_t>(A.cols));
+    column_norms<T>(ctx, R, sizes);
+    for (Real<T>& x : sizes) x *= static_cast<Real<T>>(size);
     if (W == Perturbation::Identity) {
-        for (Index j = 0; j < std::min(A.rows, A.cols); ++j) A(j, j) += size_of(j);
+        for (Index j = 0; j < std::min(A.rows, A.cols); ++j) A(j, j) += sizes[j];
         return;
     }
     constexpr Index group_cols = 32, task_rows = 4096;
@@ -101,7 +103,7 @@ void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> ex
         Bits signs[task_rows];
         for (Index i = 0; i < rows; ++i) signs[i] = perturbation_signs(first + i, group, seed);
         for (Index j = group * group_cols; j < std::min(A.cols, (group + 1) * group_cols); ++j) {
-            const Bits plus = std::bit_cast<Bits>(size_of(j));
+            const Bits plus = std::bit_cast<Bits>(sizes[j]);
             const int shift = static_cast<int>(j % group_cols);
             T* const a = A.at(first, j);
             for (Index i = 0; i < rows; ++i) {

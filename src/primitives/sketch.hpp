@@ -72,8 +72,8 @@ constexpr std::uint32_t perturbation_signs(Index i, Index group, Index seed) {
     return static_cast<std::uint32_t>(bits >> 32);
 }
 
-/// A := A + size W diag(2^e_j), W = I or signs.
+/// A := A + W diag(size ‖r_j‖), W = I or signs, for the columns r_j of an upper triangle R (n×n) with zeros below.
 template <class T, class D>
-void perturb(Context<D>& ctx, Perturbation W, double size, View<const int, D> exponents, Index seed, View<T, D> A);
+void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A);
 
 }  // namespace quoin

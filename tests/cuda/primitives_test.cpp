@@ -626,12 +626,17 @@ TYPED_TEST(GpuPrimitive, PerturbationIsThatOfTheHost) {
     for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {70, 70}, {3001, 133}})
         for (const Perturbation W : {Perturbation::Identity, Perturbation::Signs}) {
             SCOPED_TRACE(shape_name(m, n));
-            Matrix<int> exponents(n, 1);
-            for (Index j = 0; j < n; ++j) exponents(j, 0) = static_cast<int>(j % 7) - 3;
+            Matrix<T> R(n, n);  // of columns whose norms are powers of two
+            Matrix<double> wide(n, n);
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < n; ++i) {
+                    wide(i, j) = R(i, j) = i == j / 2 ? std::ldexp(T(1), static_cast<int>(j % 7) - 3) : T(0);
+                }
+            }
             Matrix<T> A = random_normal<T>(m, n, 5);
             GpuPadded<T> gA(this->gpu(), A.view());
-            perturb<T>(this->host, W, 0.25, exponents.view(), 3, A.view());
-            perturb<T>(this->gpu(), W, 0.25, copy_to_device<int>(this->gpu(), exponents.view()).view(), 3, gA.view());
+            perturb<T>(this->host, W, 0.25, R.view(), 3, A.view());
+            perturb<T>(this->gpu(), W, 0.25, copy_to_device<double>(this->gpu(), wide.view()).view(), 3, gA.view());
             EXPECT_TRUE(same_bits<T>(gA.fetch(this->gpu()).view(), A.view()));
         }
 }
