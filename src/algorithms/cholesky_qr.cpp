@@ -84,7 +84,7 @@ public:
         if (over_ranks_.factor_sketch) {
             over_ranks_.factor_sketch(B.view(), demands_of_sketch, R0, certificate());
         } else {
-            factor_sketch<S, D>(ctx_, std::move(B), demands_of_sketch, R0, certificate());
+            factor_sketch<T, D>(ctx_, std::move(B), demands_of_sketch, R0, certificate());
         }
         throw_if_stopped(ctx_);
         const Certificate of_sketch = read_certificate(ctx_, certificate());
@@ -207,10 +207,11 @@ void triangle_of(Context<D>& ctx, Matrix<T, D>&& B, MatrixView<T, D> R) {
 }  // namespace
 
 template <class T, class D>
-void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, MatrixView<T, D> R,
+void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands demands, MatrixView<Sum<T, D>, D> R,
                    CertificateView<D> certificate) {
+    using S = Sum<T, D>;
     triangle_of(ctx, std::move(B), R);
-    const TriangleInspection seen = inspect_triangle<T>(ctx, R);
+    const TriangleInspection seen = inspect_triangle<S>(ctx, R);
     Certificate state;
     if (seen.zero_column >= 0) {
         state.refuse(First, Certificate::Pivot, seen.zero_column);
@@ -220,10 +221,10 @@ void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, Mat
         } else {
             // [R; δD⁻¹] = Q R
             const Index n = R.cols;
-            Matrix<T, D> stacked(ctx, 2 * n, n);
+            Matrix<S, D> stacked(ctx, 2 * n, n);
             set_zero(ctx, stacked.view());
-            copy_triangle<T>(ctx, R, stacked.view().row_block({0, n}));
-            perturb<T>(ctx, Perturbation::Identity, demands.perturbation, R, 0, stacked.view().row_block({n, 2 * n}));
+            copy_triangle<S>(ctx, R, stacked.view().row_block({0, n}));
+            perturb<S>(ctx, Perturbation::Identity, demands.perturbation, R, 0, stacked.view().row_block({n, 2 * n}));
             triangle_of(ctx, std::move(stacked), R);
             state.perturbed = true;
             state.condition = seen.scaled_condition;
@@ -244,13 +245,21 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool 
         return passes;
     }
     const Span span(ctx, "Gram passes");
+    using State = typename CholeskyPasses<T, D>::State;
     GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks);
-    if (chain != CholeskyChain::Sketched) {
-        passes = steps.of(A);
-        const bool refused = passes.state == CholeskyPasses<T, D>::State::Refused;
-        if (chain == CholeskyChain::OfA || !refused || A.rows < Tuning<D>::sketch_aspect * n) return passes;
+    if (chain == CholeskyChain::Sketched) return steps.behind_sketch(A);
+    passes = steps.of(A);
+    if (chain == CholeskyChain::OfA || A.rows < Tuning<D>::sketch_aspect * n) return passes;
+    if (passes.state == State::Refused) return steps.behind_sketch(A);
+    if (passes.state == State::Improved && Q1.cols == n && !next) {
+        // A = Q₁ R and Q₁ = Q R₂, so R := R₂ R
+        Matrix<T, D> R2(ctx, n, n);
+        auto others = GramChain<T, D>(ctx, last, n, Q1, R2.view(), next, over_ranks).behind_sketch(Q1);
+        if (others.state == State::Refused) return passes;
+        multiply_upper<T>(ctx, R2.view(), R, R);
+        return others;
     }
-    return steps.behind_sketch(A);
+    return passes;
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                 \

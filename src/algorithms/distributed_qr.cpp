@@ -202,7 +202,7 @@ private:
         if (rank() == 0) {
             call_.attempt(
                 [&] {
-                    factor_sketch<S, D>(ctx_, copy_of<S, D>(ctx_, sum), demands, R0, certificate);
+                    factor_sketch<T, D>(ctx_, copy_of<S, D>(ctx_, sum), demands, R0, certificate);
                     pack_triangle<S>(ctx_, R0, summed_triangle());
                     pack_certificate<S>(ctx_, certificate, numbers());
                 },

@@ -392,7 +392,9 @@ private:
 enum class CholeskyChain {
     OfA,
     Sketched,  ///< of A R₀⁻¹, R₀ the triangle of a sketch of A, whose entries are finite and in range; Q1 has data
-    SketchedIfRefused,  ///< of A, and behind a sketch where the first Gram matrix refuses it and A is tall enough
+    /// Of A, and behind a sketch where the first Gram matrix refuses it, or of Q₁ where the certificate fails and nothing is to follow, if A is
+    /// tall enough.
+    SketchedIfRefused,
 };
 
 /// What the Gram passes left behind.
@@ -440,7 +442,7 @@ struct GramOverRanks {
 
 /// R (n×n) of a sketch B = Q R, or of [R; δD⁻¹] where κ₁(R D) is larger than demanded, which the certificate tells.
 template <class T, class D>
-void factor_sketch(Context<D>& ctx, Matrix<T, D>&& B, SketchDemands demands, MatrixView<T, D> R,
+void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands demands, MatrixView<Sum<T, D>, D> R,
                    CertificateView<D> certificate);
 
 /// The passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁ and R (n×n) the factor. With `last` the
