@@ -30,6 +30,10 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T);
 
+/// Rows of a block of a sum over the rows of a reflector, which cores may share (row_team.hpp).
+template <class T>
+inline constexpr Index panel_rows = block_rows<T> / 2;
+
 /// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an orthogonal
 /// matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
 template <class T>
@@ -98,6 +102,42 @@ void outer_blocked(Index m, Index n, Index k, const T* A, Index lda, const T* B,
     }
 }
 
+/// C (m×n, contiguous) += AᵀB over rows [0, end) of h, in blocks of panel_rows that are counted from the last of the h rows. A block is
+/// summed by runs of `at_once` rows in `work` (m·n) if these are fewer.
+template <class T>
+void inner_from_bottom(Index m, Index n, Index end, Index h, const T* A, Index lda, const T* B, Index ldb, T* C,
+                       Index at_once, T* work) {
+    for (Index i = 0; i < end;) {
+        const Index block = (h - i - 1) % panel_rows<T> + 1;
+        if (at_once >= block) {
+            kernels<T>().inner(m, n, block, A + i, lda, B + i, ldb, C, m);
+        } else {
+            std::fill_n(work, m * n, T(0));
+            for (Index part = 0; part < block;) {
+                const Index run = (block - part - 1) % at_once + 1;
+                kernels<T>().inner(m, n, run, A + i + part, lda, B + i + part, ldb, work, m);
+                part += run;
+            }
+            for (Index e = 0; e < m * n; ++e) C[e] += work[e];
+        }
+        i += block;
+    }
+}
+
+/// The rows of a panel that one core has: all of them. Others are those of a team (row_team.hpp).
+template <class T>
+struct AllRows {
+    static constexpr bool leads() { return true; }  ///< whether the rows at the top are this core's
+    static constexpr Range own(Index h) { return {0, h}; }
+    /// C += AᵀB over h rows, the last of which is the panel's. C is what the rows at the top add, and `others` numbers that the core at
+    /// the top has for all lie behind it.
+    void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once, T* work,
+               Index = 0) const {
+        inner_from_bottom(m, n, h, h, A, lda, B, ldb, C, at_once, work);
+    }
+    static Real<T> largest(Real<T> x) { return x; }
+};
+
 template <class T>
 struct BlockReflector {
     Index k;     // number of reflectors
@@ -124,43 +164,48 @@ void multiply_t(bool transpose, const BlockReflector<T>& H, Index p, const T* W,
 }
 
 /// W += VᵀC, with V and C including their tops.
-template <class T>
-void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index ldct, const T* C, Index ldc, T* W) {
+template <class T, class Rows>
+void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index ldct, const T* C, Index ldc, T* W,
+                     Rows& rows) {
     const Index k = H.k;
-    if (H.L) {
+    if (!rows.leads()) {
+    } else if (H.L) {
         kernels<T>().inner(k, p, k, H.L, H.ldl, C_top, ldct, W, k);
     } else {
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < k; ++i) W[i + j * k] += C_top[i + j * ldct];
         }
     }
-    inner_blocked(k, p, H.h, H.V, H.ldv, C, ldc, W, k);
+    rows.inner(k, p, H.h, H.V, H.ldv, C, ldc, W, panel_rows<T>, static_cast<T*>(nullptr));
 }
 
 /// C −= V W, with V and C including their tops.
-template <class T>
-void reflector_outer(const BlockReflector<T>& H, Index p, const T* W, T* C_top, Index ldct, T* C, Index ldc) {
+template <class T, class Rows>
+void reflector_outer(const BlockReflector<T>& H, Index p, const T* W, T* C_top, Index ldct, T* C, Index ldc,
+                     const Rows& rows) {
     const Index k = H.k;
-    if (H.L) {
+    if (!rows.leads()) {
+    } else if (H.L) {
         kernels<T>().outer(k, p, k, H.L, H.ldl, W, k, C_top, ldct);
     } else {
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < k; ++i) C_top[i + j * ldct] -= W[i + j * k];
         }
     }
-    outer_blocked(H.h, p, k, H.V, H.ldv, W, k, C, ldc);
+    const Range own = rows.own(H.h);
+    outer_blocked(own.size(), p, k, H.V + own.begin, H.ldv, W, k, C + own.begin, ldc);
 }
 
 /// C := H C, or HᵀC: W = VᵀC, W := op(T) W, C −= V W. `work` holds 2kp elements. 4(h + k)kp flops.
-template <class T>
-void apply_reflector(bool transpose, const BlockReflector<T>& H, Index p, T* C_top, Index ldct, T* C, Index ldc,
-                     T* work) {
+template <class T, class Rows = AllRows<T>>
+void apply_reflector(bool transpose, const BlockReflector<T>& H, Index p, T* C_top, Index ldct, T* C, Index ldc, T* work,
+                     Rows&& rows = Rows()) {
     if (H.k == 0 || p == 0) return;
     T *W = work, *TW = work + H.k * p;
     fill_zero(H.k, p, W, H.k);
-    reflector_inner(H, p, C_top, ldct, C, ldc, W);
+    reflector_inner(H, p, C_top, ldct, C, ldc, W, rows);
     multiply_t(transpose, H, p, W, TW);
-    reflector_outer(H, p, TW, C_top, ldct, C, ldc);
+    reflector_outer(H, p, TW, C_top, ldct, C, ldc, rows);
 }
 
 /// The sums of squares between which a norm may be computed without scaling: products neither overflow nor lose bits.
@@ -173,24 +218,34 @@ struct SafeSquares {
 
 /// One reflector H = I − tau [1; v][1; v]ᵀ with Hᵀ [alpha; x] = [beta; 0], beta real; Hᵀ is applied to the columns right of it.
 ///
-///     alpha_row: alpha, then the p entries to its right, `stride` apart     x: h×1, V: the k columns before it, C: the p behind it
+///     alpha_row: alpha, then the p entries to its right     x: h×1, V: the k columns before it, C: the p behind it     top: V's row of alpha
 ///
-/// On exit alpha = beta, x = v, and g += Vᵀv; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep over
-/// [V x C] and one over [x C].
-template <class T>
-T reflect_column(Index h, Index k, Index p, T* alpha_row, Index stride, T* x, Index ldx, T* g) {
+/// On exit alpha = beta, x = v, and g = V(:, 0:k)ᵀ[1; v]; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep
+/// over [V x C] and one over [x C].
+template <class T, class Rows>
+T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index stride, T* x, Index ldx, T* g,
+                 Rows& rows) {
     static_assert(column_by_column <= reflect_width);
-    T all_products[column_by_column] = {}, *const products = all_products + k;  // xᵀ[V x C], and its part from x on
+    // xᵀ[V x C], and behind it, for all cores, alpha_row and V's row
+    T sums[3 * column_by_column] = {}, *const products = sums + k, *const c0 = products + 1 + p, *const v0 = c0 + 1 + p;
     const auto& K = kernels<T>();
+    const Index count = k + 1 + p;
+    if (rows.leads()) {
+        for (Index j = 0; j <= p; ++j) c0[j] = alpha_row[j * stride];
+        for (Index i = 0; i < k; ++i) v0[i] = top ? conjugate(top[i * stride]) : T(0);
+    }
     T* const V = x - k * ldx;
-    inner_blocked(Index(1), k + 1 + p, h, x, ldx, V, ldx, all_products, Index(1));
-    const T alpha = alpha_row[0];
+    rows.inner(1, count, h, x, ldx, V, ldx, sums, panel_rows<T>, nullptr, 1 + p + k);
+    const Range own = rows.own(h);
+    T *const x_own = x + own.begin, *const C_own = x_own + ldx;
+    std::copy_n(v0, k, g);
+    const T alpha = c0[0];
     Real<T> beta;
     T tau, scale;
     const Real<T> squares = squared_magnitude(alpha) + real_part(products[0]);
     if (squares > SafeSquares<Real<T>>::low && squares < SafeSquares<Real<T>>::high) {
         if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(products[0]) == 0) {
-            std::fill_n(x, h, T(0));
+            std::fill_n(x_own, own.size(), T(0));
             return 0;
         }
         beta = -std::copysign(std::sqrt(squares), real_part(alpha));
@@ -199,35 +254,35 @@ T reflect_column(Index h, Index k, Index p, T* alpha_row, Index stride, T* x, In
         for (Index j = -k; j <= p; ++j) products[j] *= conjugate(scale);
     } else {
         Real<T> largest = std::abs(alpha);
-        for (Index i = 0; i < h; ++i) largest = std::max(largest, std::abs(x[i]));
+        for (Index i = 0; i < own.size(); ++i) largest = std::max(largest, std::abs(x_own[i]));
+        largest = rows.largest(largest);
         // a zero column gives H = I; NaN, which no maximum shows, and Inf propagate
         if (largest == 0 && squares == 0) return 0;
         const int e = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-        for (Index i = 0; i < h; ++i) x[i] = times_power_of_two(x[i], -e);
+        for (Index i = 0; i < own.size(); ++i) x_own[i] = times_power_of_two(x_own[i], -e);
         T xx = 0;
-        inner_blocked(Index(1), Index(1), h, x, ldx, x, ldx, &xx, Index(1));
+        rows.inner(1, 1, h, x, ldx, x, ldx, &xx, panel_rows<T>, nullptr);
         const T scaled_alpha = times_power_of_two(alpha, -e);
         if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(xx) == 0) {
-            std::fill_n(x, h, T(0));
+            std::fill_n(x_own, own.size(), T(0));
             return 0;
         }
         beta = -std::copysign(std::sqrt(squared_magnitude(scaled_alpha) + real_part(xx)), real_part(scaled_alpha));
         tau = (beta - scaled_alpha) / beta;
-        K.scale(h, T(1) / (scaled_alpha - beta), x);
+        K.scale(own.size(), T(1) / (scaled_alpha - beta), x_own);
         scale = 1;
         beta = std::scalbn(beta, e);
-        std::fill_n(all_products, column_by_column, T(0));
-        inner_blocked(Index(1), k + 1 + p, h, x, ldx, V, ldx, all_products, Index(1));
+        std::fill_n(sums, count, T(0));
+        rows.inner(1, count, h, x, ldx, V, ldx, sums, panel_rows<T>, nullptr);
     }
-    alpha_row[0] = beta;
-    for (Index i = 0; i < k; ++i) g[i] += conjugate(all_products[i]);
+    for (Index i = 0; i < k; ++i) g[i] += conjugate(sums[i]);
     // w = tauᵀ (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
     for (Index j = 1; j <= p; ++j) {
-        T& c0 = alpha_row[j * stride];
-        products[j] = conjugate(tau) * (c0 + products[j]);
-        c0 -= products[j];
+        products[j] = conjugate(tau) * (c0[j] + products[j]);
+        if (rows.leads()) alpha_row[j * stride] = c0[j] - products[j];
     }
-    K.reflect(h, p, scale, x, products + 1, x + ldx, ldx);
+    if (rows.leads()) alpha_row[0] = beta;
+    K.reflect(own.size(), p, scale, x_own, products + 1, C_own, ldx);
     return tau;
 }
 
@@ -264,38 +319,39 @@ inline Index left_part(Index n) {
 }
 
 /// A (m×n, m >= n) = H R, recursively (Elmroth and Gustavson 2000): V below the diagonal, R on and above it, T n×n
-/// upper triangular with exact zeros below. 2mn² − 2n³/3 flops for V and R, mn² more for T.
-template <class T>
-void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work) {
+/// upper triangular with exact zeros below. 2mn² − 2n³/3 flops for V and R, mn² more for T. T and `work` are each core's own.
+template <class T, class Rows = AllRows<T>>
+void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work, Rows&& rows = Rows()) {
     const auto& K = kernels<T>();
     if (n <= column_by_column) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
             T* a = A + j + j * lda;
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
-            T g[column_by_column] = {};
-            for (Index i = 0; i < j; ++i) g[i] = conjugate(A[j + i * lda]);
-            const T tau = reflect_column(m - j - 1, j, n - j - 1, a, lda, a + 1, lda, g);
+            T g[column_by_column];
+            const T tau = reflect_column(m - j - 1, j, n - j - 1, a, A + j, lda, a + 1, lda, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
         return;
     }
     const Index n1 = left_part(n), n2 = n - n1;
     T *A12 = A + n1 * lda, *A22 = A12 + n1, *V1 = A + n1, *T2 = Tk + n1 + n1 * ldt;
-    factor_leaf_block(m, n1, A, lda, Tk, ldt, work);
+    factor_leaf_block(m, n1, A, lda, Tk, ldt, work, rows);
     // [A12; A22] := H₁ᵀ[A12; A22]
     T* L = work;
-    copy_unit_lower(n1, A, lda, L, n1);
+    if (rows.leads()) copy_unit_lower(n1, A, lda, L, n1);
     apply_reflector(true, BlockReflector<T>{n1, L, n1, V1, lda, m - n1, Tk, ldt}, n2, A12, lda, A22, lda,
-                    work + n1 * n1);
-    factor_leaf_block(m - n1, n2, A22, lda, T2, ldt, work);
+                    work + n1 * n1, rows);
+    factor_leaf_block(m - n1, n2, A22, lda, T2, ldt, work, rows);
     for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
     // V₁ᵀV₂, V₂ = [0; L₂; V₂]
     T *G = work, *L2 = work + n1 * n2;
-    copy_unit_lower(n2, A22, lda, L2, n2);
     fill_zero(n1, n2, G, n1);
-    K.inner(n1, n2, n2, V1, lda, L2, n2, G, n1);
-    inner_blocked(n1, n2, m - n, V1 + n2, lda, A22 + n2, lda, G, n1, gram_rows<T>);
+    if (rows.leads()) {
+        copy_unit_lower(n2, A22, lda, L2, n2);
+        K.inner(n1, n2, n2, V1, lda, L2, n2, G, n1);
+    }
+    rows.inner(n1, n2, m - n, V1 + n2, lda, A22 + n2, lda, G, gram_rows<T>, L2);
     join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
 }
 
@@ -306,8 +362,10 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     if (n <= column_by_column) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
-            T g[column_by_column] = {};
-            const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, ldr, B + j * ldb, ldb, g);
+            T g[column_by_column];
+            AllRows<T> rows;
+            const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, static_cast<const T*>(nullptr), ldr, B + j * ldb,
+                                         ldb, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
         return;
@@ -321,7 +379,7 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
     T* G = work;
     fill_zero(n1, n2, G, n1);
-    inner_blocked(n1, n2, h, B, ldb, B2, ldb, G, n1, gram_rows<T>);
+    inner_from_bottom(n1, n2, h, h, B, ldb, B2, ldb, G, gram_rows<T>, work + n1 * n2);
     join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
 }
 

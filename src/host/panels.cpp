@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "host/row_team.hpp"
 #include "primitives/generic/apply_panels.hpp"
 #include "primitives/generic/panel_product.hpp"
 
@@ -162,11 +165,35 @@ public:
     RowChunks chunks;
 };
 
-Index tile_count(Index p) { return (p + tile_cols - 1) / tile_cols; }
+Index tile_count(Index p, Index width = tile_cols) { return (p + width - 1) / width; }
 
 template <class T>
-MatrixView<T> tile_of(MatrixView<T> C, Index tile) {
-    return C.col_block({tile * tile_cols, std::min(C.cols, (tile + 1) * tile_cols)});
+MatrixView<T> tile_of(MatrixView<T> C, Index tile, Index width = tile_cols) {
+    return C.col_block({tile * width, std::min(C.cols, (tile + 1) * width)});
+}
+
+/// Of so many threads those that factor an m×n panel, so that it takes no longer than what the others do meanwhile: `update` flops on its
+/// own columns come first, and `others` are the others'.
+template <class T>
+int cores_of_panel(int threads, Index m, Index n, double update, double others) {
+    // a panel's flops take twice the time of those of an update
+    const double panel = 3.0 * static_cast<double>(m) * static_cast<double>(n * n), chain = update + 2 * panel;
+    if (threads == 1 || panel < Tuning<Host>::least_shared_panel) return 1;
+    const auto share = static_cast<Index>(std::ceil(0.9 * chain * threads / (chain + others)));
+    return static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::most_cores(m, n)}));
+}
+
+/// Elements that a core needs for its part of a panel of n columns: T and work.
+Index panel_work(Index n) { return n * n + factor_work(n); }
+
+/// A = H R by `cores` cores, of which this is number `core`.
+template <class T>
+void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
+    T* const work = buffer + A.cols * A.cols;
+    if (cores == 1) return factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work);
+    typename RowTeam<T>::Rows rows(team, core, cores);
+    if (core > 0) Tf = {buffer, A.cols, A.cols};
+    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work, rows);
 }
 
 /// The rows of T₁₂ that belong to a tile of S₁'s columns.
@@ -213,9 +240,21 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
 
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index) {
+    const double flops = 3.0 * A.rows * A.cols * A.cols;
+    const int threads = team(ctx, flops), most = cores_of_panel<T>(threads, A.rows, A.cols, 0, 0);
     Arena::Frame frame(ctx.state().arena);
-    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, frame.take<T>(factor_work(A.cols)));
-    ctx.state().add_flops(3.0 * A.rows * A.cols * A.cols);
+    RowTeam<T> rows(A.rows, A.cols, most > 1 ? frame.take<T>(RowTeam<T>::size(A.rows, A.cols)) : nullptr);
+    const ThreadBuffers<T> buffers(frame, most, panel_work(A.cols));
+    if (most == 1) {
+        factor_rows(rows, 0, 1, A, Tf, buffers.mine());
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+            const int core = omp_get_thread_num(), cores = std::min(most, omp_get_num_threads());
+            if (core < cores) factor_rows(rows, core, cores, A, Tf, buffers.mine());
+        }
+    }
+    ctx.state().add_flops(flops);
 }
 
 template <class T, class D>
@@ -293,12 +332,19 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, C.cols + step.S1.cols, V, Tf, step.S);
     const int threads = team(ctx, flops);
-    ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), factor_work(next)));
-    const auto factor_next = [&] {
-        for (Index tile = 0; tile < tile_count(next); ++tile) {
-            H.apply(Op::Transpose, tile_of(C_next, tile), buffers.mine());
+    const double of_next = 4.0 * V.rows * k * next, of_rest = 4.0 * V.rows * k * (C.cols - next + step.S1.cols);
+    const auto A_next = C_next.row_block({k, C.rows});
+    const int most = cores_of_panel<T>(threads, A_next.rows, next, of_next, of_rest);
+    RowTeam<T> rows(A_next.rows, next, most > 1 ? frame.take<T>(RowTeam<T>::size(A_next.rows, next)) : nullptr);
+    const ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), panel_work(next)));
+    std::atomic<Index> next_tile{0};
+    const auto factor_next = [&](int core, int cores) {
+        const Index width = cores == 1 ? tile_cols : least_tile_cols, count = tile_count(next, width);
+        for (Index tile; (tile = next_tile.fetch_add(1, std::memory_order_relaxed)) < count;) {
+            H.apply(Op::Transpose, tile_of(C_next, tile, width), buffers.mine());
         }
-        factor_leaf_block(C.rows - k, next, C_next.at(k, 0), C.ld, next_Tf.data, next_Tf.ld, buffers.mine());
+        if (cores > 1) rows.wait(cores);
+        factor_rows(rows, core, cores, A_next, next_Tf, buffers.mine());
     };
     const auto update = [&](Index tile) {
         if (tile < rest) {
@@ -308,13 +354,13 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
         }
     };
     if (threads == 1) {
-        factor_next();
+        factor_next(0, 1);
         for_tasks(threads, tiles, update);
     } else {
 #pragma omp parallel num_threads(threads)
         {
-#pragma omp single nowait
-            factor_next();
+            const int core = omp_get_thread_num(), cores = std::min(most, omp_get_num_threads());
+            if (core < cores) factor_next(core, cores);
 #pragma omp for schedule(dynamic, 1) nowait
             for (Index tile = 0; tile < tiles; ++tile) update(tile);
         }

@@ -1,0 +1,126 @@
+#pragma once
+
+// One panel factored by several cores, its rows shared out. Every core runs the recursion of block_reflector.hpp, has T and all sums over
+// rows for itself, and writes its own rows.
+//
+//     ┌ leader ┐   the n rows at the top, and those down to a border of blocks
+//     ├────────┤
+//     │ core 1 │   blocks of panel_rows, counted from the bottom, where every column of the recursion ends
+//     ├────────┤
+//     │ core 2 │
+//     └────────┘
+//
+// A sum is that of the leader's rows, and then of the blocks below, one by one from the top, as one core adds them: bits do not depend on
+// the number of cores. It is one exchange. The leader writes what its rows add up to, the others one sum a block, all wait, and every core
+// adds what all have written.
+
+#include <atomic>
+#include <thread>
+
+#include "host/block_reflector.hpp"
+
+namespace quoin::host {
+
+/// Where threads wait for each other, all of which run.
+class SpinBarrier {
+public:
+    void wait(int threads) {
+        const unsigned round = round_.load(std::memory_order_relaxed);
+        if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+            arrived_.store(0, std::memory_order_relaxed);
+            round_.store(round + 1, std::memory_order_release);
+            return;
+        }
+        constexpr int most_spins = 2000;  // a thread without a core to itself gives it up
+        for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
+            if (spins > most_spins) std::this_thread::yield();
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+    }
+
+private:
+    alignas(64) std::atomic<int> arrived_{0};
+    alignas(64) std::atomic<unsigned> round_{0};
+};
+
+/// What the cores of an m×n panel share: a barrier, and two sets of slots for sums, which take turns, so that one barrier a sum is enough.
+template <class T>
+class RowTeam {
+public:
+    /// Cores that have rows.
+    static Index most_cores(Index m, Index n) { return 1 + blocks_below(m, n); }
+    /// Elements of `slots`.
+    static Index size(Index m, Index n) { return 2 * most_cores(m, n) * slot_size(n); }
+
+    RowTeam(Index m, Index n, T* slots) : blocks_(blocks_below(m, n)), slot_size_(slot_size(n)), slots_(slots) {}
+
+    void wait(int cores) { barrier_.wait(cores); }
+
+    /// The rows of one of so many cores, at most `most_cores`; core 0 is the leader.
+    class Rows {
+    public:
+        Rows(RowTeam& team, int core, int cores) : team_(team), core_(core), cores_(cores) {
+            const Index each = (team.blocks_ + cores) / cores;
+            const auto from_bottom = [&](int others) { return std::min(team.blocks_, others * each); };
+            lowest_ = from_bottom(cores - 1 - core);
+            highest_ = from_bottom(cores - core);
+            leaders_lowest_ = from_bottom(cores - 1);
+        }
+        bool leads() const { return core_ == 0; }
+        Range own(Index h) const {
+            return {leads() ? 0 : h - highest_ * panel_rows<T>, h - lowest_ * panel_rows<T>};
+        }
+        void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once, T* work,
+                   Index others = 0) {
+            const Index size = m * n;
+            T* const slots = next_slots();
+            const auto slot = [&](Index block) { return slots + (1 + block) * team_.slot_size_; };
+            if (leads()) {
+                inner_from_bottom(m, n, own(h).end, h, A, lda, B, ldb, C, at_once, work);
+                std::copy_n(C, size + others, slots);
+            } else {
+                for (Index block = lowest_; block < highest_; ++block) {
+                    const Index row = h - (block + 1) * panel_rows<T>;
+                    std::fill_n(slot(block), size, T(0));
+                    inner_blocked(m, n, panel_rows<T>, A + row, lda, B + row, ldb, slot(block), m, at_once);
+                }
+            }
+            team_.wait(cores_);
+            if (!leads()) std::copy_n(slots, size + others, C);
+            for (Index block = leaders_lowest_; block-- > 0;) {
+                const T* const part = slot(block);
+                for (Index i = 0; i < size; ++i) C[i] += part[i];
+            }
+        }
+        Real<T> largest(Real<T> x) {
+            T* const slots = next_slots();
+            slots[core_ * team_.slot_size_] = x;
+            team_.wait(cores_);
+            for (int i = 0; i < cores_; ++i) x = std::max(x, real_part(slots[i * team_.slot_size_]));
+            return x;
+        }
+
+    private:
+        T* next_slots() {
+            turn_ = 1 - turn_;
+            return team_.slots_ + turn_ * (1 + team_.blocks_) * team_.slot_size_;
+        }
+
+        RowTeam& team_;
+        int core_, cores_, turn_ = 0;
+        Index lowest_, highest_, leaders_lowest_;  // blocks, counted from the bottom
+    };
+
+private:
+    static Index blocks_below(Index m, Index n) { return (m - n) / panel_rows<T>; }
+    /// For V₁ᵀV₂ of a recursion's two halves, and a reflector's products with what comes beside them; whole lines of a cache.
+    static Index slot_size(Index n) { return (std::max<Index>(n * n / 4, 32) + 15) / 16 * 16; }
+
+    const Index blocks_, slot_size_;
+    T* const slots_;
+    SpinBarrier barrier_;
+};
+
+}  // namespace quoin::host
