@@ -242,6 +242,25 @@ TYPED_TEST(Complex, PanelsAreLapacks) {
         }
 }
 
+TYPED_TEST(Complex, PanelsHaveTheSameBitsOnAnyNumberOfCores) {
+    using T = TypeParam;
+    const Index m = 1500, n = 50;
+    const Matrix<T> A = random_complex<T>(m, n);
+    const auto factored = [&](int threads) {
+        Context<Host> ctx(threads);
+        Matrix<T> V_R = copy<T>(A.view()), Tf = poisoned<T>(n, n);
+        factor_panel<T>(ctx, V_R.view(), Tf.view());
+        return std::pair(std::move(V_R), std::move(Tf));
+    };
+    const auto [one, T_of_one] = factored(1);
+    this->expect_lapack_format(A, one, T_of_one);
+    for (const int threads : {2, 4}) {
+        const auto [V_R, Tf] = factored(threads);
+        EXPECT_TRUE(std::equal(one.data(), one.data() + m * n, V_R.data()));
+        EXPECT_TRUE(std::equal(T_of_one.data(), T_of_one.data() + n * n, Tf.data()));
+    }
+}
+
 TYPED_TEST(Complex, NanInEitherPartIsFound) {
     using T = TypeParam;
     for (T bad : {T(1, NAN), T(NAN, 1)}) {

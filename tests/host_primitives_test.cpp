@@ -180,6 +180,50 @@ TYPED_TEST(HostPrimitives, TallProducts) {
     }
 }
 
+/// The rows of a panel, and of the next one beside an update, are shared by cores. Columns of zeros, NaN, and squares that over- or underflow
+/// take ways of their own.
+TYPED_TEST(HostPrimitives, PanelsHaveTheSameBitsOnAnyNumberOfCores) {
+    using T = TypeParam;
+    enum class Kind { Random, Zeros, Large, Small, Nan };
+    for (auto [m, n, k] : {std::tuple<Index, Index, Index>{1300, 64, 0}, {2900, 49, 0}, {1100, 61, 64}, {900, 100, 96}})
+        for (const Kind kind : {Kind::Random, Kind::Zeros, Kind::Large, Kind::Small, Kind::Nan}) {
+            SCOPED_TRACE(this->shape_name(m, n) + " behind " + std::to_string(k) + ", kind " +
+                         std::to_string(static_cast<int>(kind)));
+            const int e = std::is_same_v<T, double> ? 600 : 70;
+            Matrix<T> A = random_normal<T>(m, k + n + 5, 3);
+            for (Index j = 0; j < A.cols(); ++j) {
+                for (Index i = 0; i < m; ++i) {
+                    if (kind == Kind::Zeros && j % 7 == 3 && (i >= m - 300 || j % 2 == 0)) A(i, j) = 0;
+                    if (kind == Kind::Large) A(i, j) = std::scalbn(A(i, j), e);
+                    if (kind == Kind::Small) A(i, j) = std::scalbn(A(i, j), -e);
+                }
+            }
+            if (kind == Kind::Nan) A(m - 2, k + n / 2) = std::numeric_limits<T>::quiet_NaN();
+            // V and R of the second panel, or of the only one, and T
+            const auto factored = [&](int threads) {
+                Context<Host> ctx(threads);
+                Matrix<T> F = copy<T>(A.view()), first_T(k, k), Tf(n, n);
+                const auto second = F.view().block({k, m}, {k, k + n});
+                if (k == 0) {
+                    factor_panel<T>(ctx, second, Tf.view());
+                } else {
+                    const auto first = F.view().col_block({0, k});
+                    factor_panel<T>(ctx, first, first_T.view());
+                    apply_and_factor_next<T>(ctx, first, first_T.view(), F.view().col_block({k, F.cols()}), Tf.view(),
+                                             {});
+                }
+                return std::pair(std::move(F), std::move(Tf));
+            };
+            const auto [one, T_of_one] = factored(1);
+            for (const int threads : {2, 3, 4}) {
+                SCOPED_TRACE(threads);
+                const auto [F, Tf] = factored(threads);
+                EXPECT_TRUE(same_bits<T>(F.view(), one.view()));
+                EXPECT_TRUE(same_bits<T>(Tf.view(), T_of_one.view()));
+            }
+        }
+}
+
 /// op(H) C for H = I − V T Vᵀ of a factored panel, by every way that the number of threads chooses among.
 TYPED_TEST(HostPrimitives, Panels) {
     using T = TypeParam;

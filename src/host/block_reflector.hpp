@@ -30,10 +30,6 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T);
 
-/// Rows of a block of a sum over the rows of a reflector, which cores may share (row_team.hpp).
-template <class T>
-inline constexpr Index panel_rows = block_rows<T> / 2;
-
 /// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an orthogonal
 /// matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
 template <class T>
@@ -102,38 +98,17 @@ void outer_blocked(Index m, Index n, Index k, const T* A, Index lda, const T* B,
     }
 }
 
-/// C (m×n, contiguous) += AᵀB over rows [0, end) of h, in blocks of panel_rows that are counted from the last of the h rows. A block is
-/// summed by runs of `at_once` rows in `work` (m·n) if these are fewer.
-template <class T>
-void inner_from_bottom(Index m, Index n, Index end, Index h, const T* A, Index lda, const T* B, Index ldb, T* C,
-                       Index at_once, T* work) {
-    for (Index i = 0; i < end;) {
-        const Index block = (h - i - 1) % panel_rows<T> + 1;
-        if (at_once >= block) {
-            kernels<T>().inner(m, n, block, A + i, lda, B + i, ldb, C, m);
-        } else {
-            std::fill_n(work, m * n, T(0));
-            for (Index part = 0; part < block;) {
-                const Index run = (block - part - 1) % at_once + 1;
-                kernels<T>().inner(m, n, run, A + i + part, lda, B + i + part, ldb, work, m);
-                part += run;
-            }
-            for (Index e = 0; e < m * n; ++e) C[e] += work[e];
-        }
-        i += block;
-    }
-}
-
-/// The rows of a panel that one core has: all of them. Others are those of a team (row_team.hpp).
+/// The rows of a leaf or a panel that one core has: all of them. Others are those of one of several cores (row_team.hpp).
 template <class T>
 struct AllRows {
+    static constexpr bool are_shared = false;
     static constexpr bool leads() { return true; }  ///< whether the rows at the top are this core's
     static constexpr Range own(Index h) { return {0, h}; }
-    /// C += AᵀB over h rows, the last of which is the panel's. C is what the rows at the top add, and `others` numbers that the core at
-    /// the top has for all lie behind it.
-    void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once, T* work,
-               Index = 0) const {
-        inner_from_bottom(m, n, h, h, A, lda, B, ldb, C, at_once, work);
+    /// C (m×n, contiguous) += AᵀB over the last h rows, `at_once` rows at once. C is what the rows at the top add; behind it lie `others`
+    /// numbers which the core at the top has for all. `work` holds m·n elements.
+    static void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once,
+                      T* /*work*/, Index /*others*/ = 0) {
+        inner_blocked(m, n, h, A, lda, B, ldb, C, m, at_once);
     }
     static Real<T> largest(Real<T> x) { return x; }
 };
@@ -166,7 +141,7 @@ void multiply_t(bool transpose, const BlockReflector<T>& H, Index p, const T* W,
 /// W += VᵀC, with V and C including their tops.
 template <class T, class Rows>
 void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index ldct, const T* C, Index ldc, T* W,
-                     Rows& rows) {
+                     T* work, Rows& rows) {
     const Index k = H.k;
     if (!rows.leads()) {
     } else if (H.L) {
@@ -176,7 +151,7 @@ void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index 
             for (Index i = 0; i < k; ++i) W[i + j * k] += C_top[i + j * ldct];
         }
     }
-    rows.inner(k, p, H.h, H.V, H.ldv, C, ldc, W, panel_rows<T>, static_cast<T*>(nullptr));
+    rows.inner(k, p, H.h, H.V, H.ldv, C, ldc, W, block_rows<T>, work);
 }
 
 /// C −= V W, with V and C including their tops.
@@ -198,12 +173,12 @@ void reflector_outer(const BlockReflector<T>& H, Index p, const T* W, T* C_top, 
 
 /// C := H C, or HᵀC: W = VᵀC, W := op(T) W, C −= V W. `work` holds 2kp elements. 4(h + k)kp flops.
 template <class T, class Rows = AllRows<T>>
-void apply_reflector(bool transpose, const BlockReflector<T>& H, Index p, T* C_top, Index ldct, T* C, Index ldc, T* work,
-                     Rows&& rows = Rows()) {
+void apply_reflector(bool transpose, const BlockReflector<T>& H, Index p, T* C_top, Index ldct, T* C, Index ldc,
+                     T* work, Rows&& rows = Rows()) {
     if (H.k == 0 || p == 0) return;
     T *W = work, *TW = work + H.k * p;
     fill_zero(H.k, p, W, H.k);
-    reflector_inner(H, p, C_top, ldct, C, ldc, W, rows);
+    reflector_inner(H, p, C_top, ldct, C, ldc, W, TW, rows);
     multiply_t(transpose, H, p, W, TW);
     reflector_outer(H, p, TW, C_top, ldct, C, ldc, rows);
 }
@@ -220,25 +195,32 @@ struct SafeSquares {
 ///
 ///     alpha_row: alpha, then the p entries to its right     x: h×1, V: the k columns before it, C: the p behind it     top: V's row of alpha
 ///
-/// On exit alpha = beta, x = v, and g = V(:, 0:k)ᵀ[1; v]; returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep
+/// On exit alpha = beta, x = v, and g = V(:, 0:k)ᵀ[1; v] (g += Vᵀv without `top`); returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep
 /// over [V x C] and one over [x C].
 template <class T, class Rows>
 T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index stride, T* x, Index ldx, T* g,
                  Rows& rows) {
     static_assert(column_by_column <= reflect_width);
-    // xᵀ[V x C], and behind it, for all cores, alpha_row and V's row
-    T sums[3 * column_by_column] = {}, *const products = sums + k, *const c0 = products + 1 + p, *const v0 = c0 + 1 + p;
+    // xᵀ[V x C]; behind it, where cores share the rows, what they have to know of the top: alpha_row and V's row
+    T sums[Rows::are_shared ? 3 * column_by_column : column_by_column] = {}, part[column_by_column];
+    T* const products = sums + k;
     const auto& K = kernels<T>();
     const Index count = k + 1 + p;
-    if (rows.leads()) {
-        for (Index j = 0; j <= p; ++j) c0[j] = alpha_row[j * stride];
-        for (Index i = 0; i < k; ++i) v0[i] = top ? conjugate(top[i * stride]) : T(0);
+    const T *c0 = alpha_row, *v0 = top;
+    Index c_stride = stride, v_stride = stride;
+    if constexpr (Rows::are_shared) {
+        T *const c = sums + count, *const v = c + 1 + p;
+        if (rows.leads()) {
+            for (Index j = 0; j <= p; ++j) c[j] = alpha_row[j * stride];
+            for (Index i = 0; i < k; ++i) v[i] = top[i * stride];
+        }
+        c0 = c, v0 = v, c_stride = v_stride = 1;
     }
     T* const V = x - k * ldx;
-    rows.inner(1, count, h, x, ldx, V, ldx, sums, panel_rows<T>, nullptr, 1 + p + k);
+    rows.inner(1, count, h, x, ldx, V, ldx, sums, block_rows<T>, part, 1 + p + k);
     const Range own = rows.own(h);
     T *const x_own = x + own.begin, *const C_own = x_own + ldx;
-    std::copy_n(v0, k, g);
+    for (Index i = 0; i < k && v0; ++i) g[i] = conjugate(v0[i * v_stride]);
     const T alpha = c0[0];
     Real<T> beta;
     T tau, scale;
@@ -261,7 +243,7 @@ T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index st
         const int e = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
         for (Index i = 0; i < own.size(); ++i) x_own[i] = times_power_of_two(x_own[i], -e);
         T xx = 0;
-        rows.inner(1, 1, h, x, ldx, x, ldx, &xx, panel_rows<T>, nullptr);
+        rows.inner(1, 1, h, x, ldx, x, ldx, &xx, block_rows<T>, part);
         const T scaled_alpha = times_power_of_two(alpha, -e);
         if ((!is_complex<T> || imaginary_part(alpha) == 0) && real_part(xx) == 0) {
             std::fill_n(x_own, own.size(), T(0));
@@ -273,13 +255,14 @@ T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index st
         scale = 1;
         beta = std::scalbn(beta, e);
         std::fill_n(sums, count, T(0));
-        rows.inner(1, count, h, x, ldx, V, ldx, sums, panel_rows<T>, nullptr);
+        rows.inner(1, count, h, x, ldx, V, ldx, sums, block_rows<T>, part);
     }
     for (Index i = 0; i < k; ++i) g[i] += conjugate(sums[i]);
     // w = tauᵀ (c₀ᵀ + vᵀC);  [c₀ᵀ; C] −= [1; v] w
     for (Index j = 1; j <= p; ++j) {
-        products[j] = conjugate(tau) * (c0[j] + products[j]);
-        if (rows.leads()) alpha_row[j * stride] = c0[j] - products[j];
+        const T c = c0[j * c_stride];
+        products[j] = conjugate(tau) * (c + products[j]);
+        if (rows.leads()) alpha_row[j * stride] = c - products[j];
     }
     if (rows.leads()) alpha_row[0] = beta;
     K.reflect(own.size(), p, scale, x_own, products + 1, C_own, ldx);
@@ -328,7 +311,7 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
         for (Index j = 0; j < n; ++j) {
             T* a = A + j + j * lda;
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
-            T g[column_by_column];
+            T g[column_by_column] = {};
             const T tau = reflect_column(m - j - 1, j, n - j - 1, a, A + j, lda, a + 1, lda, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
@@ -362,10 +345,10 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     if (n <= column_by_column) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
-            T g[column_by_column];
+            T g[column_by_column] = {};
             AllRows<T> rows;
-            const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, static_cast<const T*>(nullptr), ldr, B + j * ldb,
-                                         ldb, g, rows);
+            const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, static_cast<const T*>(nullptr), ldr,
+                                         B + j * ldb, ldb, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
         return;
@@ -379,7 +362,7 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     for (Index j = 0; j < n1; ++j) std::fill_n(Tk + n1 + j * ldt, n2, T(0));
     T* G = work;
     fill_zero(n1, n2, G, n1);
-    inner_from_bottom(n1, n2, h, h, B, ldb, B2, ldb, G, gram_rows<T>, work + n1 * n2);
+    inner_blocked(n1, n2, h, B, ldb, B2, ldb, G, n1, gram_rows<T>);
     join_t(n1, n2, G, Tk, ldt, work + n1 * n2);
 }
 

@@ -178,22 +178,9 @@ template <class T>
 int cores_of_panel(int threads, Index m, Index n, double update, double others) {
     // a panel's flops take twice the time of those of an update
     const double panel = 3.0 * static_cast<double>(m) * static_cast<double>(n * n), chain = update + 2 * panel;
-    if (threads == 1 || panel < Tuning<Host>::least_shared_panel) return 1;
     const auto share = static_cast<Index>(std::ceil(0.9 * chain * threads / (chain + others)));
-    return static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::most_cores(m, n)}));
-}
-
-/// Elements that a core needs for its part of a panel of n columns: T and work.
-Index panel_work(Index n) { return n * n + factor_work(n); }
-
-/// A = H R by `cores` cores, of which this is number `core`.
-template <class T>
-void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
-    T* const work = buffer + A.cols * A.cols;
-    if (cores == 1) return factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work);
-    typename RowTeam<T>::Rows rows(team, core, cores);
-    if (core > 0) Tf = {buffer, A.cols, A.cols};
-    factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work, rows);
+    const auto cores = static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::most_cores(m, n)}));
+    return Tuning<Host>::sharing_pays(panel, cores) ? cores : 1;
 }
 
 /// The rows of T₁₂ that belong to a tile of S₁'s columns.

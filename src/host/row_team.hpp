@@ -1,7 +1,7 @@
 #pragma once
 
-// One panel factored by several cores, its rows shared out. Every core runs the recursion of block_reflector.hpp, has T and all sums over
-// rows for itself, and writes its own rows.
+// A panel whose rows several cores may share. Every core runs the recursion of block_reflector.hpp, has T and all sums over rows for
+// itself, and writes its own rows.
 //
 //     ┌ leader ┐   the n rows at the top, and those down to a border of blocks
 //     ├────────┤
@@ -10,8 +10,8 @@
 //     │ core 2 │
 //     └────────┘
 //
-// A sum is that of the leader's rows, and then of the blocks below, one by one from the top, as one core adds them: bits do not depend on
-// the number of cores. It is one exchange. The leader writes what its rows add up to, the others one sum a block, all wait, and every core
+// A sum is that of the leader's rows, block by block from the top, and then of the blocks below, each by itself: bits do not depend on the
+// number of cores. It is one exchange. The leader writes what its rows add up to, the others one sum a block, all wait, and every core
 // adds what all have written.
 
 #include <atomic>
@@ -20,6 +20,10 @@
 #include "host/block_reflector.hpp"
 
 namespace quoin::host {
+
+/// Rows of a block.
+template <class T>
+inline constexpr Index panel_rows = block_rows<T> / 2;
 
 /// Where threads wait for each other, all of which run.
 class SpinBarrier {
@@ -54,6 +58,7 @@ public:
     /// Elements of `slots`.
     static Index size(Index m, Index n) { return 2 * most_cores(m, n) * slot_size(n); }
 
+    /// For one core there need be no slots.
     RowTeam(Index m, Index n, T* slots) : blocks_(blocks_below(m, n)), slot_size_(slot_size(n)), slots_(slots) {}
 
     void wait(int cores) { barrier_.wait(cores); }
@@ -61,6 +66,8 @@ public:
     /// The rows of one of so many cores, at most `most_cores`; core 0 is the leader.
     class Rows {
     public:
+        static constexpr bool are_shared = true;
+
         Rows(RowTeam& team, int core, int cores) : team_(team), core_(core), cores_(cores) {
             const Index each = (team.blocks_ + cores) / cores;
             const auto from_bottom = [&](int others) { return std::min(team.blocks_, others * each); };
@@ -69,32 +76,45 @@ public:
             leaders_lowest_ = from_bottom(cores - 1);
         }
         bool leads() const { return core_ == 0; }
-        Range own(Index h) const {
-            return {leads() ? 0 : h - highest_ * panel_rows<T>, h - lowest_ * panel_rows<T>};
-        }
-        void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once, T* work,
-                   Index others = 0) {
+        Range own(Index h) const { return {leads() ? 0 : h - highest_ * panel_rows<T>, h - lowest_ * panel_rows<T>}; }
+        void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once,
+                   T* work, Index others = 0) {
             const Index size = m * n;
+            const auto add = [&](const T* part) {
+                for (Index i = 0; i < size; ++i) C[i] += part[i];
+            };
+            const auto sum_block = [&](Index row, Index rows, T* to) {
+                std::fill_n(to, size, T(0));
+                inner_blocked(m, n, rows, A + row, lda, B + row, ldb, to, m, at_once);
+            };
+            if (leads()) {
+                for (Index row = 0, end = own(h).end; row < end;) {
+                    const Index rows = (h - row - 1) % panel_rows<T> + 1;
+                    if (rows <= at_once) {  // one sum, which is added
+                        kernels<T>().inner(m, n, rows, A + row, lda, B + row, ldb, C, m);
+                    } else {
+                        sum_block(row, rows, work);
+                        add(work);
+                    }
+                    row += rows;
+                }
+            }
+            if (cores_ == 1) return;
             T* const slots = next_slots();
             const auto slot = [&](Index block) { return slots + (1 + block) * team_.slot_size_; };
             if (leads()) {
-                inner_from_bottom(m, n, own(h).end, h, A, lda, B, ldb, C, at_once, work);
                 std::copy_n(C, size + others, slots);
             } else {
                 for (Index block = lowest_; block < highest_; ++block) {
-                    const Index row = h - (block + 1) * panel_rows<T>;
-                    std::fill_n(slot(block), size, T(0));
-                    inner_blocked(m, n, panel_rows<T>, A + row, lda, B + row, ldb, slot(block), m, at_once);
+                    sum_block(h - (block + 1) * panel_rows<T>, panel_rows<T>, slot(block));
                 }
             }
             team_.wait(cores_);
             if (!leads()) std::copy_n(slots, size + others, C);
-            for (Index block = leaders_lowest_; block-- > 0;) {
-                const T* const part = slot(block);
-                for (Index i = 0; i < size; ++i) C[i] += part[i];
-            }
+            for (Index block = leaders_lowest_; block-- > 0;) add(slot(block));
         }
         Real<T> largest(Real<T> x) {
+            if (cores_ == 1) return x;
             T* const slots = next_slots();
             slots[core_ * team_.slot_size_] = x;
             team_.wait(cores_);
@@ -122,5 +142,21 @@ private:
     T* const slots_;
     SpinBarrier barrier_;
 };
+
+/// Elements that a core needs for its part of a panel of n columns: work and T.
+inline Index panel_work(Index n) { return factor_work(n) + n * n; }
+
+/// A = H R by `cores` cores, of which this is number `core`.
+template <class T>
+void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
+    T* const work = buffer;
+    if (core > 0) Tf = {buffer + factor_work(A.cols), A.cols, A.cols};
+    if (team.most_cores(A.rows, A.cols) == 1) {
+        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work);
+    } else {
+        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work,
+                          typename RowTeam<T>::Rows(team, core, cores));
+    }
+}
 
 }  // namespace quoin::host

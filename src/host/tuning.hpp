@@ -41,8 +41,6 @@ struct Tuning<Host> : CommonTuning {
     /// The recursion of a panel splits off a multiple of base_width columns, and ends with up to column_by_column, one by one. V, tau and R, f32, one
     /// core of an AMD EPYC (family 26), us, ending with 4, 6 and 8 columns: 158×6 1.14, 0.95, 0.94; 100×8 1.20, 1.20, 1.49; 40×40 6.3, 6.3, 7.8.
     static constexpr Index base_width = 4, column_by_column = 6;
-    /// Flops of a panel from which on several cores factor it together: they wait for each other once or twice a column.
-    static constexpr double least_shared_panel = 4e6;
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
     static constexpr Index square_step = 48;
     /// Large pages from which on memory comes straight from the system in such pages, where it gives them. Q and R of 100 000 3×3

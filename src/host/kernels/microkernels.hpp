@@ -162,7 +162,15 @@ template <class T, int M, int N>
     constexpr int sums = (M * N + W - 1) / W * W, last = sums - W;
     constexpr int chains = M * N >= 8 ? 1 : M * N >= 4 ? 2 : M * N >= 2 ? 4 : 8;
     constexpr Index run = chains * longest_chain * W;
-    for (; k > run; k -= run, A += run, B += run) inner_tile<T, M, N>(run, A, lda, B, ldb, C, ldc);
+    if (k > run) {
+        T of_runs[M * N] = {};
+        for (; k > run; k -= run, A += run, B += run) inner_tile<T, M, N>(run, A, lda, B, ldb, of_runs, M);
+        inner_tile<T, M, N>(k, A, lda, B, ldb, of_runs, M);
+        for (int j = 0; j < N; ++j) {
+            for (int i = 0; i < M; ++i) C[i + j * ldc] += of_runs[i + j * M];
+        }
+        return;
+    }
     Vector<T> c[chains][sums] = {};
     Index p = 0;
     for (; p + chains * W <= k; p += chains * W) {
