@@ -185,8 +185,12 @@ TYPED_TEST(HostPrimitives, TallProducts) {
 TYPED_TEST(HostPrimitives, PanelsHaveTheSameBitsOnAnyNumberOfCores) {
     using T = TypeParam;
     enum class Kind { Random, Zeros, Large, Small, Nan };
-    for (auto [m, n, k] : {std::tuple<Index, Index, Index>{1300, 64, 0}, {2900, 49, 0}, {1100, 61, 64}, {900, 100, 96}})
+    struct Case {
+        Index m, n, k;
+    };
+    for (const Case& c : {Case{1300, 64, 0}, {2900, 49, 0}, {1100, 61, 64}, {900, 100, 96}})
         for (const Kind kind : {Kind::Random, Kind::Zeros, Kind::Large, Kind::Small, Kind::Nan}) {
+            const Index m = c.m, n = c.n, k = c.k;
             SCOPED_TRACE(this->shape_name(m, n) + " behind " + std::to_string(k) + ", kind " +
                          std::to_string(static_cast<int>(kind)));
             const int e = std::is_same_v<T, double> ? 600 : 70;

@@ -231,13 +231,14 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index) {
     const int threads = team(ctx, flops), most = cores_of_panel<T>(threads, A.rows, A.cols, 0, 0);
     Arena::Frame frame(ctx.state().arena);
     RowTeam<T> rows(A.rows, A.cols, most > 1 ? frame.take<T>(RowTeam<T>::size(A.rows, A.cols)) : nullptr);
-    const ThreadBuffers<T> buffers(frame, most, panel_work(A.cols));
+    const ThreadBuffers<T> buffers(frame, most == 1 ? 1 : threads, panel_work(A.cols));
     if (most == 1) {
         factor_rows(rows, 0, 1, A, Tf, buffers.mine());
     } else {
+        std::atomic<int> arrived{0};
 #pragma omp parallel num_threads(threads)
         {
-            const int core = omp_get_thread_num(), cores = std::min(most, omp_get_num_threads());
+            const int core = arrived.fetch_add(1), cores = std::min(most, omp_get_num_threads());
             if (core < cores) factor_rows(rows, core, cores, A, Tf, buffers.mine());
         }
     }
@@ -344,9 +345,11 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
         factor_next(0, 1);
         for_tasks(threads, tiles, update);
     } else {
+        // the first that are there: the thread that starts the others is not
+        std::atomic<int> arrived{0};
 #pragma omp parallel num_threads(threads)
         {
-            const int core = omp_get_thread_num(), cores = std::min(most, omp_get_num_threads());
+            const int core = arrived.fetch_add(1), cores = std::min(most, omp_get_num_threads());
             if (core < cores) factor_next(core, cores);
 #pragma omp for schedule(dynamic, 1) nowait
             for (Index tile = 0; tile < tiles; ++tile) update(tile);

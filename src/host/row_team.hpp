@@ -149,12 +149,11 @@ inline Index panel_work(Index n) { return factor_work(n) + n * n; }
 /// A = H R by `cores` cores, of which this is number `core`.
 template <class T>
 void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
-    T* const work = buffer;
     if (core > 0) Tf = {buffer + factor_work(A.cols), A.cols, A.cols};
     if (team.most_cores(A.rows, A.cols) == 1) {
-        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work);
+        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, buffer);
     } else {
-        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, work,
+        factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, buffer,
                           typename RowTeam<T>::Rows(team, core, cores));
     }
 }
