@@ -137,7 +137,7 @@ private:
         const bool is_perturbed =
             Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
         if (!is_perturbed) return {condition, 0};
-        return {condition / (20 * root), perturbation_of_root * root * Scalar<T>::u};
+        return {condition / (4 * root), perturbation_of_root * root * Scalar<T>::u};
     }
 
     void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {
