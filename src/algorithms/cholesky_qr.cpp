@@ -23,10 +23,11 @@ enum Step { First, Last };
 /// and 4/3 n in sum, of a good sketch S of 4n rows.
 constexpr double most_sketched_trace = 2;
 
-/// Columns that depend on others are perturbed by δ = 8√n u of their norm: the rounding errors of a column in R and in X := A R⁻¹ are about √n u, and the same for equal columns.
+/// Where columns depend on others all are perturbed by δ = 8√n u of their norm. The rounding errors of a column in R and in X := A R⁻¹ are about
+/// √n u, and equal columns have the same ones.
 constexpr double perturbation_of_root = 8;
-/// Rows over columns from which on the perturbation G of a matrix of zeros has eigenvalues of GᵀG, (1 ± √(n/m))² δ², that are well within
-/// what the certificate allows Q₁, 1/8 and 2 in the mean, also beside A's range.
+/// Rows over columns from which on the eigenvalues of GᵀG, G the perturbation, are well within what the certificate allows Q₁: 1/8 at least and
+/// 2 in the mean.
 constexpr Index perturbed_aspect = 8;
 
 /// The steps of a chain, and what it leaves behind. Q₁ takes A's place in Q1, or is not stored.
@@ -183,10 +184,6 @@ private:
     const GramOverRanks<T, D>& over_ranks_;
     Matrix<Certificate, D> state_;
 };
-
-}  // namespace
-
-namespace {
 
 /// The triangle R of B = Q R.
 template <class T, class D>

@@ -145,8 +145,9 @@ Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, Mat
 template <class T>
 double rank_tolerance(double rcond);
 
-/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm, or
-/// `perturbed_condition`, that of a matrix that was perturbed, is as large, and NumericalBreakdown when R of a matrix that was checked to be finite holds NaN or Inf; NaN where it was not checked.
+/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm. Of a matrix that was
+/// perturbed, `perturbed_condition` counts if it is larger. Throws NumericalBreakdown when R of a matrix that was checked to be finite holds NaN
+/// or Inf; NaN where it was not checked.
 ///
 /// The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
 template <class T, class D>

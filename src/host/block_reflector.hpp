@@ -143,10 +143,9 @@ template <class T, class Rows>
 void reflector_inner(const BlockReflector<T>& H, Index p, const T* C_top, Index ldct, const T* C, Index ldc, T* W,
                      T* work, Rows& rows) {
     const Index k = H.k;
-    if (!rows.leads()) {
-    } else if (H.L) {
+    if (rows.leads() && H.L) {
         kernels<T>().inner(k, p, k, H.L, H.ldl, C_top, ldct, W, k);
-    } else {
+    } else if (rows.leads()) {
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < k; ++i) W[i + j * k] += C_top[i + j * ldct];
         }
@@ -159,10 +158,9 @@ template <class T, class Rows>
 void reflector_outer(const BlockReflector<T>& H, Index p, const T* W, T* C_top, Index ldct, T* C, Index ldc,
                      const Rows& rows) {
     const Index k = H.k;
-    if (!rows.leads()) {
-    } else if (H.L) {
+    if (rows.leads() && H.L) {
         kernels<T>().outer(k, p, k, H.L, H.ldl, W, k, C_top, ldct);
-    } else {
+    } else if (rows.leads()) {
         for (Index j = 0; j < p; ++j) {
             for (Index i = 0; i < k; ++i) C_top[i + j * ldct] -= W[i + j * k];
         }

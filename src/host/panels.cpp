@@ -345,7 +345,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
         factor_next(0, 1);
         for_tasks(threads, tiles, update);
     } else {
-        // the first that are there: the thread that starts the others is not
+        // the first to arrive: the thread that starts the others comes late
         std::atomic<int> arrived{0};
 #pragma omp parallel num_threads(threads)
         {
