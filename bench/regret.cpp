@@ -101,16 +101,20 @@ private:
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
                     Matrix<T, D> work = copied(ctx_, A);
-                    Matrix<T, D> R, Q, C = copied(ctx_, columns);
+                    Matrix<T, D> C = copied(ctx_, columns);
+                    ThinQR<T, D> thin;
                     LapackQR<T, D> factors;
                     return seconds_of(ctx_, [&] {
                         QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
                         if (operation == Operation::Geqrf) {
                             factors = to_lapack(ctx_, std::move(f));
                         } else {
-                            R = f.r(ctx_);
-                            if (operation == Operation::ThinQr) Q = std::move(f).take_q(ctx_);
-                            if (operation == Operation::Factor) f.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
+                            if (operation == Operation::Factor) {
+                                thin.R = f.r(ctx_);
+                                f.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
+                            } else {
+                                thin = std::move(f).take_thin(ctx_);
+                            }
                         }
                     });
                 });

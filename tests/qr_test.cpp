@@ -392,6 +392,29 @@ TYPED_TEST(QrInterface, TakeQIsFormQ) {
     }
 }
 
+TYPED_TEST(QrInterface, TakeThinIsRAndTakeQ) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{300, 14}, {20, 20}, {9, 31}, {3, 0}, {0, 3}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (Method method : all_methods)
+            for (QForm q : {QForm::None, QForm::Any, QForm::Explicit, QForm::Reflectors}) {
+                if (!factors_shape(method, m, n) || (is_gram_schmidt(method) && q == QForm::Reflectors)) continue;
+                SCOPED_TRACE(case_name(m, n, method, q));
+                QR<T> f = qr(this->ctx, A.view(), with(method, q)), g = qr(this->ctx, A.view(), with(method, q));
+                const Matrix<T> R = f.r(this->ctx);
+                const ThinQR<T> thin = std::move(g).take_thin(this->ctx);
+                EXPECT_TRUE(same_bits<T>(thin.R.view(), R.view()));
+                EXPECT_THROW(g.r(this->ctx), InvalidArgument);
+                EXPECT_THROW((void)std::move(g).take_thin(this->ctx), InvalidArgument);
+                if (q == QForm::None) {
+                    EXPECT_TRUE(thin.Q.view().empty());
+                } else {
+                    EXPECT_TRUE(same_bits<T>(thin.Q.view(), std::move(f).take_q(this->ctx).view()));
+                }
+            }
+    }
+}
+
 TYPED_TEST(QrInterface, TakeQWithoutQIsInvalid) {
     using T = TypeParam;
     QR<T> f = qr(this->ctx, random_normal<T>(12, 4).view(), with(Method::Auto, QForm::None));

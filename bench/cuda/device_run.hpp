@@ -47,40 +47,38 @@ private:
             method_ = f.report().method;
             if (operation_ == Operation::Geqrf) {
                 LapackQR<T, Cuda> factors = to_lapack(ctx_, std::move(f));
-                Q_ = std::move(factors.V_R);
+                thin_.Q = std::move(factors.V_R);
                 tau_ = std::move(factors.tau);
                 return;
             }
-            if (operation_ == Operation::ThinQr || operation_ == Operation::ROnly) R_ = f.r(ctx_);
-            if (operation_ == Operation::ThinQr)
-                Q_ = std::move(f).take_q(ctx_);
-            else
+            if (operation_ == Operation::Factor) {
                 factorization_.push_back(std::move(f));
+            } else {
+                thin_ = std::move(f).take_thin(ctx_);
+            }
         });
     }
 
     void measure_accuracy(Measurement& result) {
         const Index m = plan_.rows, n = plan_.cols;
         if (operation_ == Operation::Factor) {
-            R_ = factorization_.back().r(ctx_);
-            Q_ = std::move(factorization_.back()).take_q(ctx_);
+            thin_ = std::move(factorization_.back()).take_thin(ctx_);
         } else if (operation_ == Operation::Geqrf) {
-            R_ = bench::upper_trapezoid(ctx_, Q_);
-            bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, Q_, tau_);
+            thin_.R = bench::upper_trapezoid(ctx_, thin_.Q);
+            bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, thin_.Q, tau_);
             if (m < n) {
                 Matrix<T, Cuda> thin(ctx_, m, m);
-                copy<T>(ctx_, std::as_const(Q_).view().col_block({0, m}), thin.view());
-                Q_ = std::move(thin);
+                copy<T>(ctx_, std::as_const(thin_.Q).view().col_block({0, m}), thin.view());
+                thin_.Q = std::move(thin);
             }
         }
-        result.orthogonality = bench::orthogonality(ctx_, Q_);
-        result.residual = bench::residual<T>(ctx_, A_, Q_, R_);
+        result.orthogonality = bench::orthogonality(ctx_, thin_.Q);
+        result.residual = bench::residual<T>(ctx_, A_, thin_.Q, thin_.R);
     }
 
     void clear() {
         factorization_.clear();
-        Q_ = {};
-        R_ = {};
+        thin_ = {};
         tau_ = {};
     }
 
@@ -90,7 +88,8 @@ private:
     Plan plan_;
     Method method_ = Method::Auto;
     std::vector<QR<T, Cuda>> factorization_;  // one or none
-    Matrix<T, Cuda> Q_, R_, tau_;
+    ThinQR<T, Cuda> thin_;
+    Matrix<T, Cuda> tau_;
 };
 
 }  // namespace quoin::cli

@@ -85,9 +85,11 @@ Measurement measure_thin_qr(Context<Host>& ctx, MatrixView<const T> A, const Mea
             const Stopwatch watch;
             QR<T> f = qr(ctx, std::move(work), plan);
             result.method = f.report().method;
-            R = f.r();
-            work = std::move(f).take_q(ctx);
-            return watch.seconds();
+            auto thin = std::move(f).take_thin(ctx);
+            const double seconds = watch.seconds();
+            work = std::move(thin.Q);
+            R = std::move(thin.R);
+            return seconds;
         },
         [&] {
             restore(work, A);
@@ -112,8 +114,8 @@ Measurement measure_r_only(Context<Host>& ctx, MatrixView<const T> A, const Meas
         [&] {
             restore(work, A);
             const Stopwatch watch;
-            const QR<T> f = qr(ctx, std::move(work), plan);
-            const Matrix<T> R = f.r();
+            QR<T> f = qr(ctx, std::move(work), plan);
+            const Matrix<T> R = std::move(f).take_thin(ctx).R;
             const double seconds = watch.seconds();
             result.method = f.report().method;
             return seconds;

@@ -13,6 +13,12 @@ enum class Op { None, Transpose };
 template <class T, class D>
 struct Factorization;
 
+/// A = QR: Q m×k with orthonormal columns, R k×n upper triangular or trapezoidal, k = min(m, n).
+template <class T, class D = Host>
+struct ThinQR {
+    Matrix<T, D> Q, R;
+};
+
 /// A QR factorization A = Q R of an m×n matrix, k = min(m, n).
 ///
 /// Q is m×m orthogonal, R k×n upper trapezoidal (the rows of R beyond k are zero). The thin Q is Q's first k columns.
@@ -53,6 +59,12 @@ public:
 
     /// Thin Q without a copy, in the memory that held the factorization, which is spent.
     Matrix<T, D> take_q(Context<D>& ctx) &&;
+
+    /// R and, unless R alone was asked for, the thin Q. The factorization is spent. Neither is copied where it is held by itself, as with
+    /// QForm::None and QForm::Explicit.
+    ///
+    ///     auto [Q, R] = qr(ctx, A.view(), {.q = QForm::Explicit}).take_thin(ctx);
+    ThinQR<T, D> take_thin(Context<D>& ctx) &&;
 
     /// Q(rows, cols) of the m×m Q, without forming Q. A copy where Q is held explicitly and cols lie in the thin part;
     /// otherwise 4mn·min(|rows|, |cols|) flops and m·min(|rows|, |cols|) elements of workspace.

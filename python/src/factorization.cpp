@@ -74,12 +74,13 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
             second.put(ctx, std::move(lapack.tau));
             return;
         }
-        second.put(ctx, f.r(ctx));
         if (complete) {
-            first->put(ctx, f.q_block(ctx, {0, m}, {0, m}));
-        } else if (mode != 'r') {
-            first->put(ctx, std::move(f).take_q(ctx));
+            second.put(ctx, f.r(ctx));
+            return first->put(ctx, f.q_block(ctx, {0, m}, {0, m}));
         }
+        ThinQR<T, D> thin = std::move(f).take_thin(ctx);
+        second.put(ctx, std::move(thin.R));
+        if (mode != 'r') first->put(ctx, std::move(thin.Q));
     });
     if (mode == 'r') return second.take();
     if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());

@@ -143,8 +143,9 @@ ffi::Error thin_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R) {
         const Options options = unchecked(QForm::Explicit);
         if (!alone<T>(ctx, A)) return qr<T, D>(ctx, As, Qs, Rs, options);
         QR<T, D> f = qr<T, D>(ctx, copy_of<T, D>(ctx, As, 0), plan_qr<T>(ctx, As.rows(0), As.cols(0), options));
-        put<T, D>(ctx, f.r(ctx).view(), Rs, 0);
-        put<T, D>(ctx, std::move(f).take_q(ctx).view(), Qs, 0);
+        const ThinQR<T, D> thin = std::move(f).take_thin(ctx);
+        put<T, D>(ctx, thin.R.view(), Rs, 0);
+        put<T, D>(ctx, thin.Q.view(), Qs, 0);
     });
 }
 

@@ -82,11 +82,9 @@ void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView
             return SmallBatch<T, D>::factor_to(ctx, c.m, c.n, A, c.members(), options.check_finite, Factor::R, R, Q);
         return factor_each<T, D>(ctx, A, options, c, Memory::Returned, [&](Context<D>& mine, QR<T, D>&& f, Index i) {
             const Index b = c.members()[i];
-            const Matrix<T, D> Rb = f.r(mine);
+            const auto [Qb, Rb] = std::move(f).take_thin(mine);
             scatter<T, D>(mine, Rb.view(), R, b);
-            if (!with_q) return;
-            const Matrix<T, D> Qb = std::move(f).take_q(mine);
-            scatter<T, D>(mine, Qb.view(), Q, b);
+            if (with_q) scatter<T, D>(mine, Qb.view(), Q, b);
         });
     });
 }

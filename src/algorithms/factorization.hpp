@@ -130,12 +130,12 @@ private:
 /// Reflectors in a format of the device's own, which factored the whole matrix in one launch.
 template <class T, class D>
 struct SmallQ {
-    SmallQ(std::shared_ptr<const SmallBatch<T, D>> one, Matrix<T, D>&& memory_)
+    SmallQ(std::unique_ptr<SmallBatch<T, D>> one, Matrix<T, D>&& memory_)
         : batch(std::move(one)), memory(std::move(memory_)) {}
     /// The same by panels in LAPACK's format; made at the first call.
     const ReflectorQ<T, D>& reflectors(Context<D>& ctx, const Plan& plan) const;
 
-    std::shared_ptr<const SmallBatch<T, D>> batch;  ///< of one matrix
+    std::unique_ptr<SmallBatch<T, D>> batch;  ///< of one matrix
     Matrix<T, D> memory;  ///< m×n, for what is taken of it: where A was, if that was given up; or none
 
 private:
@@ -180,6 +180,8 @@ struct Factorization {
     FullWY<T, D> full_wy() const;
     /// Throws InvalidArgument for `operation` where there is no Q.
     void require_q(const char* operation) const;
+    /// The same where nothing is left.
+    void require_held(const char* operation) const;
 };
 
 /// Access of Quoin's own sources to the data of a QR.

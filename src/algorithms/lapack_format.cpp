@@ -155,7 +155,14 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
     Inside::of(factorization).require_q("to_lapack");
     require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
-    if (Inside::of(factorization).small_q() || find_lapack_forest(ctx, factorization)) {
+    auto& held = Inside::of(factorization);
+    if (auto* small = held.small_q()) {
+        if (auto taken = small->batch->take_lapack()) {
+            held.holder.template emplace<std::monostate>();
+            return *std::move(taken);
+        }
+    }
+    if (held.small_q() || find_lapack_forest(ctx, factorization)) {
         result.tau = factorization.tau(ctx);
         result.V_R = take_v_and_r(ctx, factorization);
         return result;

@@ -67,14 +67,19 @@ void Factorization<T, D>::require_q(const char* operation) const {
         throw InvalidArgument(
             fmt::format("{} needs Q, and the factorization was asked for R alone (q = none)", operation));
     }
-    if (!reflectors() && !explicit_q() && !small_q()) {
-        throw InvalidArgument(fmt::format("{} of a factorization whose Q was taken", operation));
+    require_held(operation);
+}
+
+template <class T, class D>
+void Factorization<T, D>::require_held(const char* operation) const {
+    if (std::holds_alternative<std::monostate>(holder)) {
+        throw InvalidArgument(fmt::format("{} of a factorization whose factors were taken", operation));
     }
 }
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
-    if (inside_->plan.q != QForm::None) inside_->require_q("r");
+    inside_->require_held("r");
     Matrix<T, D> R(ctx, std::min(rows(), cols()), cols());
     if (const auto* small = inside_->small_q()) {
         small->batch->unpack(ctx, Factor::R, one_member, one_of(R.view()));
@@ -152,6 +157,22 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     }
     inside_->holder.template emplace<std::monostate>();
     return Q;
+}
+
+template <class T, class D>
+ThinQR<T, D> QR<T, D>::take_thin(Context<D>& ctx) && {
+    auto& holder = inside_->holder;
+    ThinQR<T, D> thin;
+    if (auto* alone = std::get_if<RAlone<T, D>>(&holder)) {
+        thin.R = std::move(alone->R);
+    } else if (auto* basis = inside_->explicit_q()) {
+        thin = {std::move(basis->Q), std::move(basis->R)};
+    } else {
+        thin.R = r(ctx);
+        thin.Q = std::move(*this).take_q(ctx);
+    }
+    holder.template emplace<std::monostate>();
+    return thin;
 }
 
 namespace {

@@ -306,20 +306,22 @@ QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&&
     auto& held = Inside::of(f);
     held.report.method = plan.method;
     held.report.flops = plan.flops;
-    auto small = std::make_shared<SmallBatch<T, D>>(ctx, m, n, 1);
-    if (small->factor(ctx, one_of(A), one_member, plan.check_finite) >= 0) require_finite<T, D>(ctx, A);
-    const auto r = [&] {
-        Matrix<T, D> R(ctx, k, n);
-        small->unpack(ctx, Factor::R, one_member, one_of(R.view()));
-        return R;
-    };
-    if (plan.q == QForm::None) {
-        held.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{r()});
-    } else if (plan.q == QForm::Explicit) {
-        Matrix<T, D> Q = memory.rows() > 0 && n <= m ? std::move(memory) : Matrix<T, D>(ctx, m, k);
-        small->form_q(ctx, one_member, one_of(Q.view()));
-        held.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), r());
+    Index bad;
+    if (plan.q == QForm::None || plan.q == QForm::Explicit) {
+        Matrix<T, D> R(ctx, k, n), Q;
+        if (plan.q == QForm::Explicit) Q = memory.rows() > 0 && n <= m ? std::move(memory) : Matrix<T, D>(ctx, m, k);
+        bad = SmallBatch<T, D>::factor_to(ctx, m, n, one_of(A), one_member, plan.check_finite, Factor::R,
+                                          one_of(R.view()), Q.rows() > 0 ? one_of(Q.view()) : BatchView<T, D>());
+        if (bad >= 0) require_finite<T, D>(ctx, A);
+        if (plan.q == QForm::None) {
+            held.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
+        } else {
+            held.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), std::move(R));
+        }
     } else {
+        auto small = std::make_unique<SmallBatch<T, D>>(ctx, m, n, 1, &memory);
+        bad = small->factor(ctx, one_of(A), one_member, plan.check_finite);
+        if (bad >= 0) require_finite<T, D>(ctx, A);
         held.holder.template emplace<SmallQ<T, D>>(std::move(small), std::move(memory));
     }
     held.report.seconds = wall_seconds<D>(start);

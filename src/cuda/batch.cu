@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/batch_rows.hpp"
 #include "cuda/batch_strips.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/batch_columns.cuh"
@@ -66,14 +67,16 @@ private:
 };
 
 /// factor(first_bad), which leaves the number of the first matrix with NaN or Inf there unless it is null; that member, or −1.
-/// The kernel writes it to the host's memory: setting it and copying it would be two more operations on the stream.
+/// The kernel writes it to the host's memory: setting it and copying it would be two more operations on the stream. If it `tells`, it
+/// writes in any case, as soon as it knows.
 template <class Factor>
-Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor factor) {
+Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, bool tells, Factor factor) {
     if (!check_finite) {
         factor(nullptr);
         return -1;
     }
-    const unsigned long long bad = ctx.state().written_by(none_bad, factor);
+    const unsigned long long bad =
+        tells ? ctx.state().told_by(none_bad - 1, factor) : ctx.state().written_by(none_bad, factor);
     return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
 }
 
@@ -119,20 +122,26 @@ bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
     if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
     const bool in_strips =
         full_precision && strips::width_of<T>(m) > 0 && std::min(n, m) <= Tuning<Cuda>::most_alone_cols(sizeof(T));
-    return in_columns(m, n) || in_strips;
+    return in_columns(m, n) || rows::holds<T>(m, n) || in_strips;
 }
 
 template <class T>
-SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count)
-    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!in_columns(m, n)), tau_(ctx, k_, count) {
+SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
+    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!in_columns(m, n) && !rows::holds<T>(m, n)), tau_(ctx, k_, count) {
     if (in_strips_) {
         const auto size = strips_size(count);
         const Index width = strips::width_of<T>(m);
         factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.pieces * count);
         squares_ = Matrix<T, Cuda>(ctx, 2 * width * width, size.panels * count);
     } else {
-        factor_ = Matrix<T, Cuda>(ctx, m, n * count);
+        factor_ = memory && memory->rows() > 0 ? std::move(*memory) : Matrix<T, Cuda>(ctx, m, n * count);
     }
+}
+
+template <class T>
+std::optional<LapackQR<T, Cuda>> SmallBatch<T, Cuda>::take_lapack() {
+    if (in_strips_) return {};
+    return LapackQR<T, Cuda>{std::move(factor_), std::move(tau_)};
 }
 
 template <class T>
@@ -141,7 +150,7 @@ strips::StripSize SmallBatch<T, Cuda>::strips_size(Index count) const {
 }
 template <class T>
 BatchSize SmallBatch<T, Cuda>::columns_size(Index count) const {
-    return {count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_)};
+    return {count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_), factor_.ld()};
 }
 template <class T>
 strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
@@ -153,18 +162,20 @@ strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
 
 namespace {
 
-/// Matrices that threads or groups of lanes hold.
+/// Matrices that threads, groups of lanes or clusters hold.
 template <class T>
 Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, Cuda> A, Members members,
                   bool check_finite, const BatchOutputs<T>& out) {
     ctx.state().add_flops((out.form_q ? 4.0 : 2.0) * size.m * size.n * size.k * size.count);
-    return find_bad(ctx, members, check_finite, [&](unsigned long long* first_bad) {
+    const bool by_rows = !in_columns(size.m, size.n);
+    return find_bad(ctx, members, check_finite, by_rows && size.count == 1, [&](unsigned long long* first_bad) {
         const Entries<const T> entries(ctx, A, members);
         if (in_threads(size.m, size.n)) {
             factor_in_threads<T>
                 <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, first_bad);
             return check_launch("factor_in_threads");
         }
+        if (by_rows) return rows::factor<T>(ctx, size, entries, out, first_bad);
         with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
             constexpr int rows = Kernel::rows, group = Kernel::group;
             const auto kernel =
@@ -181,8 +192,9 @@ Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, 
 template <class T>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
     if (!in_strips_) {
-        return factor_held<T>(ctx, columns_size(members.count), A, members, check_finite,
-                              {Factor::VR, false, {factor_.data(), 1, m_, m_ * n_}, {tau_.data(), 1, k_, k_}});
+        return factor_held<T>(
+            ctx, columns_size(members.count), A, members, check_finite,
+            {Factor::VR, false, {factor_.data(), 1, factor_.ld(), factor_.ld() * n_}, {tau_.data(), 1, k_, k_}});
     }
     return factor(ctx, A, members, check_finite, [] {});
 }
@@ -192,7 +204,7 @@ template <class Work>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite,
                                   const Work& before_wait) {
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
-    return find_bad(ctx, members, check_finite, [&](unsigned long long* first_bad) {
+    return find_bad(ctx, members, check_finite, false, [&](unsigned long long* first_bad) {
         strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0),
                           first_bad);
         before_wait();
@@ -203,8 +215,9 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    if (in_columns(m, n)) {
-        const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n))};
+    if (in_columns(m, n) || rows::holds<T>(m, n)) {
+        const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n)),
+                             m};
         return factor_held<T>(ctx, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
@@ -216,7 +229,10 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
         if (form_q) all.form_q(ctx, members, other);
     };
     // one matrix leaves the device idle while the host waits; in place the matrix is needed if it has NaN or Inf
-    if (members.count == 1 && A.data(members[0]) != B.data(members[0])) {
+    const auto in_place = [&](BatchView<T, Cuda> to) {
+        return to.count() > 0 && A.data(members[0]) == to.data(members[0]);
+    };
+    if (members.count == 1 && !in_place(B) && !in_place(other)) {
         return all.factor(ctx, A, members, check_finite, write);
     }
     const Index bad = all.factor(ctx, A, members, check_finite);
@@ -230,11 +246,12 @@ void SmallBatch<T, Cuda>::unpack(Context<Cuda>& ctx, Factor factor, Members memb
     if (in_strips_) return strips::unpack<T>(ctx, strips_size(members.count), strips_from(0), factor, entries);
     const BatchEntries<T>& to = entries;
     const bool upper = factor == Factor::R;
-    const Index m = m_, rows = upper ? k_ : m_;
+    const Index rows = upper ? k_ : m_;
     const T* const X = factor_.data();
-    for_each_small_entry(ctx, rows, n_, members.count, [=, n = n_] __device__(Index i, Index j, Index b) {
-        to[b](i, j) = upper && i > j ? T(0) : X[b * m * n + i + j * m];
-    });
+    for_each_small_entry(ctx, rows, n_, members.count,
+                         [=, n = n_, ld = factor_.ld()] __device__(Index i, Index j, Index b) {
+                             to[b](i, j) = upper && i > j ? T(0) : X[(b * n + j) * ld + i];
+                         });
 }
 
 template <class T>
@@ -252,12 +269,13 @@ void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bo
     if (count == 0 || p == 0) return;
     if (in_strips_)
         return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
-    const T *const X = factor_.data() + first * m_ * n_, *const tau = tau_.data() + first * k_;
+    const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
     if (in_threads(m_, n_)) {
         apply_in_threads<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
             columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
         return check_launch("apply_in_threads");
     }
+    if (!in_columns(m_, n_)) return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
     with_columns(m_, n_, [&]<class Kernel>(Kernel) {
         apply_columns<T, Kernel::rows, Kernel::group>
             <<<grid_of(Kernel::group, count), column_threads, 0, ctx.stream()>>>(

@@ -1,10 +1,11 @@
 #pragma once
 
 // Matrices of one shape, all in one launch: those of up to 4×4 a thread a matrix (kernels/batch_threads.cuh), small ones a thread a
-// column (kernels/batch_columns.cuh), both with V and R of matrix i column-major at i·m·n; larger ones strip by strip
-// (kernels/batch_strips.cuh).
+// column (kernels/batch_columns.cuh), taller ones of few columns a thread some rows (kernels/batch_rows.cuh), all three in LAPACK's
+// format; larger ones strip by strip (kernels/batch_strips.cuh).
 
 #include <functional>
+#include <optional>
 
 #include "cuda/device.hpp"
 #include "cuda/tuning.hpp"
@@ -32,7 +33,8 @@ public:
                (n <= Tuning<Cuda>::most_alone_cols(sizeof(T)) || m * n <= Tuning<Cuda>::most_alone);
     }
     static bool applies_alone(Index m, Index p) { return m * p <= Tuning<Cuda>::most_alone; }
-    SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count);
+    SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr);
+    std::optional<LapackQR<T, Cuda>> take_lapack();
 
     /// Waits if `check_finite`.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);

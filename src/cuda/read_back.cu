@@ -36,6 +36,13 @@ void Context<Cuda>::State::mark_sent() {
     QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
 }
 
+bool Context<Cuda>::State::stream_is_done() {
+    const cudaError_t status = cudaStreamQuery(queue_.stream);
+    if (status == cudaErrorNotReady) return false;
+    QUOIN_CUDA_CHECK(status);
+    return true;
+}
+
 const void* Context<Cuda>::State::receive_words() {
     QUOIN_CUDA_CHECK(cudaEventSynchronize(sent_));
     return read_back_.at_least(0);

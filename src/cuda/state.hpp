@@ -167,6 +167,20 @@ struct Context<Cuda>::State {
         return *receive<T>();
     }
 
+    /// *p after work(p) as soon as it is not `first` any more: for kernels that write there, and have more to do. Waits for that alone.
+    template <class T, class Work>
+    T told_by(T first, Work work) {
+        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
+        const std::atomic_ref<T> told(*p);
+        told = first;
+        work(p);
+        for (int looks = 1; told == first; ++looks) {
+            if (looks % looks_between_queries == 0 && stream_is_done() && told == first)
+                throw DeviceFailure("a kernel ended and left no answer");
+        }
+        return told;
+    }
+
     std::atomic<double> flops{0};
     std::atomic<bool> stop{false};
     const State* of_lanes = nullptr;  ///< of a lane: the state whose lane it is, which may be asked to stop
@@ -182,6 +196,9 @@ private:
     /// What `receive_words` waits for.
     void mark_sent();
     const void* receive_words();
+    /// Throws where its work has failed.
+    bool stream_is_done();
+    static constexpr int looks_between_queries = 1 << 12;
 
     /// cuBLAS takes so much for a handle on Hopper, from no pool.
     static constexpr std::size_t cublas_workspace_bytes = std::size_t(32) << 20;

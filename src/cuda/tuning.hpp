@@ -189,6 +189,25 @@ struct Tuning<Cuda> : CommonTuning {
     ///   200 000          1.44 / 3.92   3.40 / 9.02   11.0 / 24.9        1.44 / 3.24   3.73 / 6.80   12.2 / 15.2   46.6 / 48.8 (400 000)
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more columns faster in f32.
+    /// Rows of a matrix of n columns that a cluster holds in its registers and factors column by column (batch_rows.cu). 32 columns of f64 have
+    /// room for 8192; beyond 2048 batches of them are faster in strips.
+    static constexpr Index most_rows_in_cluster(Index n, Index element_bytes) {
+        const bool f64 = element_bytes == 8;
+        return n <= 4    ? 65536
+               : n <= 8  ? (f64 ? 32768 : 65536)
+               : n <= 16 ? (f64 ? 16384 : 32768)
+               : n <= 32 ? (f64 ? 2048 : 8192)
+                         : 0;
+    }
+    /// Whether that is faster than CholeskyQR2, too. H200, µs, the one and the other:
+    ///                f32: 4000×3   5000×5   12 000×10   16 000×16   8000×24   4000×32   f64: 5000×5   12 000×10   16 000×16   1284×28
+    ///   R                 17, 46   20, 46   28, 49      32, 50      36, 51    41, 52         23, 48   35, 50      44, 50      51, 49
+    ///   Q and R           20, 48   24, 46   39, 50      50, 50      59, 54    70, 49         28, 44   53, 48      73, 49      86, 49
+    static constexpr bool one_cluster(Index m, Index n, Index element_bytes, QForm q) {
+        const bool f64 = element_bytes == 8;
+        const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
+        return m <= most_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
+    }
     static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too ill-conditioned for the
     /// certificate. So are small ones, which one launch factors. H200, the time of CholeskyQR2 over that of reflectors, R | Q and R, of

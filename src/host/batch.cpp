@@ -9,7 +9,7 @@
 namespace quoin {
 
 template <class T>
-SmallBatch<T, Host>::SmallBatch(Context<Host>&, Index m, Index n, Index count)
+SmallBatch<T, Host>::SmallBatch(Context<Host>&, Index m, Index n, Index count, Matrix<T>*)
     : m_(m),
       n_(n),
       k_(std::min(m, n)),

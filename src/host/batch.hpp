@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <optional>
 
 #include "host/parallel.hpp"
 #include "primitives.hpp"
@@ -19,7 +20,8 @@ public:
     static constexpr bool pays_alone(Index, Index, Arithmetic) { return false; }
     static constexpr bool applies_alone(Index, Index) { return false; }
     static bool fits(Index m, Index n, Arithmetic) { return Tuning<Host>::in_lanes(m, n); }
-    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count);
+    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count, Matrix<T>* memory = nullptr);
+    static std::optional<LapackQR<T, Host>> take_lapack() { return {}; }
 
     Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
     static Index factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,

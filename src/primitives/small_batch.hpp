@@ -27,7 +27,10 @@ enum class Memory { Kept, Returned };
 ///     static bool fits(Index m, Index n, Arithmetic arithmetic);
 ///     static bool pays_alone(Index m, Index n, Arithmetic arithmetic);  // whether it is the best way for one matrix
 ///     static bool applies_alone(Index m, Index p);                      // the same of op(Q) C, C m×p
-///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count);
+///     // in *memory, m×n, of one matrix, where V and R lie there as LAPACK has them
+///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count, Matrix<T, D>* memory = nullptr);
+///     // Of one matrix where V, R and tau lie as LAPACK has them: they, and the batch is spent; nothing where they do not.
+///     std::optional<LapackQR<T, D>> take_lapack();
 ///     // A = QR. The first member, by its place in the batch, that has NaN or Inf, or −1; −1, without a wait, unless asked.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);
 ///     // The same of m×n matrices, of which is kept: with Factor::VR, B := V and R and other := tau, and B may be A; with Factor::R, B := R

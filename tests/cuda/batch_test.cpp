@@ -34,13 +34,16 @@ TYPED_TEST_SUITE(GpuBatch, Precisions);
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of the kernels in cuda/batch.cu and cuda/batch_strips.cu: rows of a block, columns of a strip.
+/// Both sides of every edge of the kernels in cuda/batch.cu, cuda/batch_rows.cu and cuda/batch_strips.cu: rows of a block or a cluster,
+/// columns of a thread or a strip.
 constexpr Shape shapes[] = {
-    {1, 1},     {3, 3},     {4, 4},     {2, 7},     {16, 8},    {17, 8},    {16, 16},    {16, 17},   {64, 8},
-    {65, 8},    {32, 32},   {33, 32},   {64, 32},   {64, 33},   {64, 64},   {65, 65},    {128, 64},  {129, 64},
-    {256, 64},  {257, 64},  {257, 32},  {512, 32},  {513, 32},  {100, 128}, {128, 129},  {192, 192}, {193, 60},
-    {8, 200},   {200, 200}, {70, 300},  {97, 400},  {300, 257}, {511, 65},  {1024, 40},  {1025, 17}, {1100, 33},
-    {2048, 20}, {2049, 65}, {4096, 17}, {4097, 33}, {8192, 20}, {8193, 16}, {16384, 40}, {16385, 5}};
+    {1, 1},     {3, 3},     {4, 4},      {2, 7},      {16, 8},    {17, 8},    {16, 16},    {16, 17},   {64, 8},
+    {65, 8},    {32, 32},   {33, 32},    {64, 32},    {64, 33},   {64, 64},   {65, 65},    {128, 64},  {129, 64},
+    {256, 64},  {257, 64},  {257, 32},   {512, 32},   {513, 32},  {100, 128}, {128, 129},  {192, 192}, {193, 60},
+    {8, 200},   {200, 200}, {70, 300},   {97, 400},   {300, 257}, {511, 65},  {1024, 40},  {1025, 17}, {1100, 33},
+    {2048, 20}, {2049, 65}, {4096, 17},  {4097, 33},  {8192, 20}, {8193, 16}, {16384, 40}, {16385, 5}, {65, 4},
+    {66, 5},    {65, 9},    {100, 17},   {900, 3},    {1030, 6},  {2048, 32}, {2049, 31},  {4097, 4},  {8192, 32},
+    {8193, 31}, {16384, 9}, {16385, 16}, {32768, 10}, {32769, 9}, {32769, 8}, {65536, 4},  {65537, 3}};
 
 TYPED_TEST(GpuBatch, EveryClassAndShapeInOneMixedBatch) {
     using T = TypeParam;
@@ -191,8 +194,9 @@ TYPED_TEST(GpuBatch, ListsInAnyOrderOfAddresses) {
 }
 
 /// One of every kernel, m < n too.
-constexpr Shape of_every_kernel[] = {{3, 3},  {4, 2},   {2, 4},   {16, 8},  {9, 16},   {20, 7},
-                                     {60, 7}, {32, 32}, {64, 20}, {70, 40}, {300, 90}, {90, 150}};
+constexpr Shape of_every_kernel[] = {{3, 3},  {4, 2},   {2, 4},   {16, 8},   {9, 16},   {20, 7},
+                                     {60, 7}, {32, 32}, {64, 20}, {70, 40},  {300, 90}, {90, 150},
+                                     {65, 3}, {700, 8}, {90, 16}, {300, 30}, {5001, 6}};
 
 TYPED_TEST(GpuBatch, GivenMemoryGetsWhatTheResultHas) {
     using T = TypeParam;
@@ -332,7 +336,9 @@ TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
         EXPECT_TRUE(alone(QForm::Any).plan().one_launch);
         expect_bits(alone(QForm::None).r(this->gpu()), R[0]);
         expect_bits(alone(QForm::Explicit).r(this->gpu()), R[0]);
-        expect_bits(alone(QForm::Explicit).form_q(this->gpu()), Q[0]);
+        Batch<T, Cuda> thin_Q(this->gpu(), m, k, 1);
+        qr<T>(this->gpu(), this->in(on_gpu, n), thin_Q.view(), R.view());
+        expect_bits(alone(QForm::Explicit).form_q(this->gpu()), thin_Q[0]);
         expect_bits(alone(QForm::Any).take_q(this->gpu()), Q[0]);
         const QR<T, Cuda> f = alone(QForm::Reflectors);
         expect_bits(f.r(this->gpu()), R[0]);
@@ -377,7 +383,7 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
 
 TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
     using T = TypeParam;
-    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}, Shape{220, 210}, Shape{1200, 20}}) {
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}, Shape{220, 210}, Shape{1200, 20}, Shape{5000, 4}}) {
         const Index count = 21;
         Matrix<T> all = random_normal<T>(m, n * count);
         const auto clean = copy_to_device<T>(this->gpu(), all.view());
@@ -406,11 +412,74 @@ TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
     }
 }
 
+TYPED_TEST(GpuBatch, AMatrixAloneWithNaNStaysAsItIs) {
+    using T = TypeParam;
+    for (const auto& [m, n] :
+         {Shape{60, 7}, Shape{65, 4}, Shape{5000, 3}, Shape{5001, 6}, Shape{700, 30}, Shape{300, 90}}) {
+        for (const auto& [row, col] : {Shape{0, 0}, Shape{m - 1, n - 1}, Shape{0, n - 1}}) {
+            SCOPED_TRACE(fmt::format("{}x{} at {}, {}", m, n, row, col));
+            Matrix<T> A = random_normal<T>(m, n);
+            A(row, col) = std::numeric_limits<T>::quiet_NaN();
+            for (const QForm form : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
+                auto on_gpu = copy_to_device<T>(this->gpu(), A.view());
+                Options options;
+                options.method = Method::BlockedHouseholder;
+                options.q = form;
+                const Plan plan = plan_qr<T>(this->gpu(), m, n, options);
+                ASSERT_TRUE(plan.one_launch);
+                try {
+                    (void)qr<T, Cuda>(this->gpu(), Matrix<T, Cuda>::over(on_gpu.view()), plan);
+                    ADD_FAILURE() << "NaN was accepted";
+                } catch (const NonFiniteEntry& e) {
+                    EXPECT_EQ(e.row, row);
+                    EXPECT_EQ(e.col, col);
+                }
+                EXPECT_TRUE(same_bits<T>(copy_to_host<T>(this->gpu(), on_gpu.view()).view(), A.view()));
+            }
+        }
+    }
+}
+
+TYPED_TEST(GpuBatch, TallQOfFewColumnsThereAndBack) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {Shape{30000, 7}, Shape{16000, 15}, Shape{2000, 30}, Shape{60000, 2}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index p = 11;
+        const Matrix<T> A = random_normal<T>(m, n), C = random_normal<T>(m, p, 2);
+        const auto A_gpu = copy_to_device<T>(this->gpu(), A.view());
+        auto R_and_0 = copy_to_device<T>(this->gpu(), A.view()), there = copy_to_device<T>(this->gpu(), C.view());
+        const auto f = qr<T>(this->gpu(), this->in(A_gpu, n));
+        f.apply_q(this->gpu(), Op::Transpose, BatchView<T, Cuda>(R_and_0.data(), m, n, m, 0, 1));
+        const Matrix<T> R = this->fetched(f.r(this->gpu())[0]), found = copy_to_host<T>(this->gpu(), R_and_0.view());
+        for (Index j = 0; j < n; ++j) {
+            double error = 0, norm = 0;
+            for (Index i = 0; i < m; ++i) {
+                const double expected = i < n ? double(R(i, j)) : 0, difference = double(found(i, j)) - expected;
+                error += difference * difference;
+                norm += double(A(i, j)) * double(A(i, j));
+            }
+            EXPECT_LE(std::sqrt(error / norm), law * static_cast<double>(n) * unit_roundoff<T>) << j;
+        }
+        for (const Op op : {Op::Transpose, Op::None})
+            f.apply_q(this->gpu(), op, BatchView<T, Cuda>(there.data(), m, p, m, 0, 1));
+        const Matrix<T> back = copy_to_host<T>(this->gpu(), there.view());
+        for (Index j = 0; j < p; ++j) {
+            double error = 0, norm = 0;
+            for (Index i = 0; i < m; ++i) {
+                const double difference = double(back(i, j)) - double(C(i, j));
+                error += difference * difference;
+                norm += double(C(i, j)) * double(C(i, j));
+            }
+            EXPECT_LE(std::sqrt(error / norm), 2 * law * static_cast<double>(n) * unit_roundoff<T>) << j;
+        }
+    }
+}
+
 TYPED_TEST(GpuBatch, AGraphReplaysTheSameBits) {
     using T = TypeParam;
     Options options;
     options.check_finite = false;  // nothing waits
-    for (const auto& [m, n] : {Shape{6, 4}, Shape{60, 30}, Shape{200, 70}, Shape{600, 100}}) {
+    for (const auto& [m, n] : {Shape{6, 4}, Shape{60, 30}, Shape{200, 70}, Shape{600, 100}, Shape{5000, 6}}) {
         const Index count = 50;
         auto A = copy_to_device<T>(this->gpu(), random_normal<T>(m, n * count, 1).view());
         Batch<T, Cuda> Q(this->gpu(), m, n, count), R(this->gpu(), n, n, count);

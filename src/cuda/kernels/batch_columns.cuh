@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(column_threads)
             const int j = transpose ? step : size.k - 1 - step;
             __syncwarp();
             for (int i = lane; i < Rows; i += Group) {
-                v[i] = i > j && i < size.m ? X[of * size.m * size.n + j * size.m + i] : i == j ? T(1) : T(0);
+                v[i] = i > j && i < size.m ? X[(of * size.n + j) * size.ld + i] : i == j ? T(1) : T(0);
             }
             __syncwarp();
             reflect_own_column<T, Rows>(v, tau[of * size.k + j], c);

@@ -50,10 +50,11 @@ Matrix<E, Cuda> on_device(Context<Cuda>& ctx, const std::vector<E>& list) {
     return copy;
 }
 
-/// What a batch of m×n matrices with these packed reflectors has: V and R of matrix b at X + b·m·n, tau at tau + b·k.
+/// What a batch of m×n matrices with these packed reflectors has: V and R of matrix b at X + b·ld·n, tau at tau + b·k.
 struct BatchSize {
     Index count;
     int m, n, k;
+    Index ld;
 };
 
 /// No matrix has NaN or Inf.

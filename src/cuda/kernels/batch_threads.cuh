@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(matrix_threads)
                      bool identity, BatchEntries<T> to) {
     __shared__ T staging[matrix_threads / 32][33 * thread_side * thread_side];
     const Index b = Index(blockIdx.x) * matrix_threads + threadIdx.x, of = min(b, size.count - 1);
-    const ThreadMatrix<T> V = load_matrix<T>({X + of * size.m * size.n, 1, size.m}, size.m, 0, size.k);
+    const ThreadMatrix<T> V = load_matrix<T>({X + of * size.ld * size.n, 1, size.ld}, size.m, 0, size.k);
     T tau[thread_side];
 #pragma unroll
     for (int j = 0; j < thread_side; ++j) tau[j] = j < size.k ? taus[of * size.k + j] : T(0);

@@ -65,6 +65,24 @@ public:
                 : "memory");
         }
     }
+    /// The same of one number.
+    template <class T>
+    __device__ void send(int peer, T* place, T value) {
+        std::uint32_t remote_place, remote_state;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_place) : "r"(shared_address(place)), "r"(peer));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_state) : "r"(shared_address(&state_)), "r"(peer));
+        if constexpr (sizeof(T) == 8) {
+            asm volatile(
+                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_place),
+                "l"(__double_as_longlong(value)), "r"(remote_state)
+                : "memory");
+        } else {
+            asm volatile(
+                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_place),
+                "r"(__float_as_uint(value)), "r"(remote_state)
+                : "memory");
+        }
+    }
     /// Waits for round `round` (0, 1, …). By every thread.
     __device__ void receive(int round) {
         std::uint32_t done = 0;
