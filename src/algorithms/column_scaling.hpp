@@ -15,31 +15,31 @@ template <class T, class D>
 class ColumnScaling {
 public:
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
-        : head_{0, head}, tail_{head, A.cols}, arithmetic_(arithmetic), exponents_(ctx, A.cols, 1), found_(ctx, 2, 1) {
+        : head_{0, head}, tail_{head, A.cols}, arithmetic_(arithmetic), memory_(ctx, scans_of(A.cols), 1) {
         look_at(ctx, A, head_);
     }
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
     /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> R, MatrixView<const T, D> B) requires std::is_same_v<D, Host>
-        : head_{0, B.cols}, tail_{B.cols, B.cols}, exponents_(ctx, B.cols, 1), found_(ctx, 2, 1) {
+        : head_{0, B.cols}, tail_{B.cols, B.cols}, memory_(ctx, scans_of(B.cols), 1) {
         Matrix<T, D> triangle(ctx, B.cols, B.cols);
         Matrix<int, D> of_B(ctx, B.cols, 1);
         copy_triangle<T>(ctx, R, triangle.view());
         const auto look = [&](int safe) {
-            scan<T>(ctx, triangle.view(), safe, exponents_.view(), found_.view().row_block({0, 1}));
-            scan<T>(ctx, B, safe, of_B.view(), found_.view().row_block({1, 2}));
+            scan<T>(ctx, triangle.view(), safe, exponents(), found_of(0));
+            scan<T>(ctx, B, safe, of_B.view(), found_of(1));
         };
         look(Scalar<T>::safe_exponent);
-        if (!found_(0, 0).scaled && !found_(1, 0).scaled) return;
+        if (!found_of(0).data->scaled && !found_of(1).data->scaled) return;
         // one of them is out of range: the exponents of both
         look(-1);
-        const bool finite = found_(0, 0).bad_row < 0 && found_(1, 0).bad_row < 0;
-        for (Index j = 0; j < B.cols; ++j) exponents_(j, 0) = finite ? std::max(exponents_(j, 0), of_B(j, 0)) : 0;
-        found_(0, 0).scaled = finite;
+        const bool finite = found_of(0).data->bad_row < 0 && found_of(1).data->bad_row < 0;
+        for (Index j = 0; j < B.cols; ++j) exponents()(j, 0) = finite ? std::max(exponents()(j, 0), of_B(j, 0)) : 0;
+        found_of(0).data->scaled = finite;
     }
     /// D = 2^-e I.
-    ColumnScaling(Index cols, int e) requires std::is_same_v<D, Host> : head_{0, cols}, exponents_(cols, 1) {
-        std::fill_n(exponents_.data(), cols, e);
+    ColumnScaling(Index cols, int e) requires std::is_same_v<D, Host> : head_{0, cols}, memory_(scans_of(cols), 1) {
+        std::fill_n(exponents().data, cols, e);
     }
     /// A := A D.
     void scale(Context<D>& ctx, MatrixView<T, D> A) const { scale(ctx, A, head_); }
@@ -51,13 +51,13 @@ public:
     Index tail_cols() const { return tail_.size(); }
     /// R := R D, of an upper triangle.
     void scale_triangle(Context<D>& ctx, MatrixView<T, D> R) const {
-        scale_columns<T>(ctx, exponents_.view(), -1, Part::Upper, R);
+        scale_columns<T>(ctx, exponents(), -1, Part::Upper, R);
     }
     /// R := R D⁻¹.
     void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R) const { unscale(ctx, part, R, {0, R.cols}); }
     /// The same for those columns of R that belong to the given ones of A.
     void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R, Range columns) const {
-        scale_columns<T>(ctx, exponents_.view().row_block(columns), 1, part, R);
+        scale_columns<T>(ctx, exponents().row_block(columns), 1, part, R);
     }
     /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
     bool needed(Context<D>& ctx, bool check_finite) {
@@ -74,7 +74,7 @@ public:
 private:
     void look_at(Context<D>& ctx, MatrixView<const T, D> A, Range cols) {
         const Span span(ctx, "scan");
-        const auto exponents = exponents_.view().row_block(cols);
+        const auto exponents = this->exponents().row_block(cols);
         if (arithmetic_ == Arithmetic::Native) {
             scan<T>(ctx, A.col_block(cols), Scalar<T>::safe_exponent, exponents, found(cols));
         } else {
@@ -82,17 +82,21 @@ private:
         }
     }
     void scale(Context<D>& ctx, MatrixView<T, D> A, Range cols) const {
-        scale_columns<T>(ctx, exponents_.view().row_block(cols), -1, Part::All, A.col_block(cols));
+        scale_columns<T>(ctx, exponents().row_block(cols), -1, Part::All, A.col_block(cols));
     }
-    MatrixView<Scan, D> found(Range cols) {
-        const Index part = cols.begin > 0;
-        return found_.view().row_block({part, part + 1});
+    // two scans, and the exponents behind them
+    static Index scans_of(Index cols) {
+        return 2 + (cols * Index{sizeof(int)} + Index{sizeof(Scan)} - 1) / Index{sizeof(Scan)};
+    }
+    MatrixView<Scan, D> found_of(Index part) { return memory_.view().row_block({part, part + 1}); }
+    MatrixView<Scan, D> found(Range cols) { return found_of(cols.begin > 0); }
+    MatrixView<int, D> exponents() const {
+        return {reinterpret_cast<int*>(const_cast<Scan*>(memory_.data()) + 2), std::max(head_.end, tail_.end), 1};
     }
 
     Range head_, tail_ = {};
     Arithmetic arithmetic_ = Arithmetic::Native;
-    Matrix<int, D> exponents_;
-    Matrix<Scan, D> found_;
+    Matrix<Scan, D> memory_;
 };
 
 /// C := C D with columns of norms from 1 to 2, where the arithmetic of what follows needs that, D of powers of two; and what came

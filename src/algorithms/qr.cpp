@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <optional>
 
 #include "algorithms/column_scaling.hpp"
 #include "algorithms/gram_schmidt.hpp"
@@ -94,8 +95,9 @@ private:
     using Passes = CholeskyPasses<T, D>;
 
     void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
-        Plan plan = plan_;
-        plan.method = method;
+        std::optional<Plan> other;
+        if (method != plan_.method) other.emplace(plan_).method = method;
+        const Plan& plan = other ? *other : plan_;
         lay_out_panels(ctx_, plan, forest_);
         Matrix<T, D> ST;
         if (method == Method::BlockedHouseholder) {
@@ -366,15 +368,15 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
         const SideWork side(ctx);
-        if (at_once) scaling.needed(ctx, plan.check_finite);
-        scaling.scale(ctx, A.view());
+        const bool is_scaled = !at_once || scaling.needed(ctx, plan.check_finite);
+        if (is_scaled) scaling.scale(ctx, A.view());
         OverlappedWork rest;
         if (scaling.tail_cols() > 0) {
             // trees do not touch what is right of their first panel before its leaves are factored
             rest = OverlappedWork([&, view = A.view()] { scaling.scale_tail(blocked ? ctx : side_stream(ctx), view); });
         }
         factorizer.factor(A, true, std::move(rest));
-        scaling.unscale(ctx, Part::Upper, held.r());
+        if (is_scaled) scaling.unscale(ctx, Part::Upper, held.r());
         if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }
     held.report.seconds = wall_seconds<D>(start);

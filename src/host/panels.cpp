@@ -176,6 +176,7 @@ MatrixView<T> tile_of(MatrixView<T> C, Index tile, Index width = tile_cols) {
 /// own columns come first, and `others` are the others'.
 template <class T>
 int cores_of_panel(int threads, Index m, Index n, double update, double others) {
+    if (threads == 1) return 1;
     // a panel's flops take twice the time of those of an update
     const double panel = 3.0 * static_cast<double>(m) * static_cast<double>(n * n), chain = update + 2 * panel;
     const auto share = static_cast<Index>(std::ceil(0.9 * chain * threads / (chain + others)));

@@ -171,7 +171,12 @@ template <class T, int M, int N>
         }
         return;
     }
-    Vector<T> c[chains][sums] = {};
+    Vector<T> c[chains][sums];
+#pragma GCC unroll 8
+    for (int s = 0; s < chains; ++s) {
+#pragma GCC unroll 32
+        for (int i = 0; i < M * N; ++i) c[s][i] = Vector<T>{};
+    }
     Index p = 0;
     for (; p + chains * W <= k; p += chains * W) {
 #pragma GCC unroll 8
