@@ -83,6 +83,10 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
     const bool with_s = ST.data != nullptr;
+    if (count == 1 && forest.panels[0].tree.width == n && !with_s && !plan.panels_on_host && !rest) {
+        OverlappedWork nothing;
+        return factor_one_panel<T, D>(ctx, plan, 0, forest.A, forest.panel_t(forest.panels[0]), nothing);
+    }
     // columns that every panel updates; those behind them pass all panels at the end
     const bool wide_apart = count > 1 && !with_s && !plan.panels_on_host && Tuning<D>::wide_part_at_once(m, n);
     const Index updated = wide_apart ? m : n;

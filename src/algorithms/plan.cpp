@@ -326,6 +326,8 @@ PanelColumns::PanelColumns(const Plan& plan)
 }
 
 std::vector<Panel> panels_of(const Plan& plan) {
+    if (const Index k = std::min(plan.rows, plan.cols); k > 0 && plan.panel_width >= k && plan.last_width == 0)
+        return {{0, tree_of(plan, plan.rows, k), 0}};
     const PanelColumns columns(plan);
     std::vector<Panel> panels;
     Index t_col = 0;

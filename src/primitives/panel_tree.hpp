@@ -31,13 +31,17 @@ struct PanelTree {
 
     /// Every domain has at least `width` rows: a shorter remainder joins the last one. rows >= width.
     Index domains() const {
+        if (rows <= domain_rows) return 1;
         const Index whole = std::max<Index>(1, rows / domain_rows);
         const Index rest = rows - whole * domain_rows;
         return rest > 0 && rest >= width ? whole + 1 : whole;
     }
     Range domain(Index d) const { return {d * domain_rows, d + 1 == domains() ? rows : (d + 1) * domain_rows}; }
     /// Leaves of domain d; leaf 0 has at least `width` rows, the last one is ragged.
-    Index leaves(Index d) const { return std::max<Index>(1, (domain(d).size() + leaf_rows - 1) / leaf_rows); }
+    Index leaves(Index d) const {
+        const Index rows_d = domain(d).size();
+        return rows_d <= leaf_rows ? 1 : (rows_d + leaf_rows - 1) / leaf_rows;
+    }
     Range leaf(Index d, Index t) const {
         const Range rows_d = domain(d);
         const Index begin = rows_d.begin + t * leaf_rows;
@@ -65,7 +69,7 @@ struct PanelTree {
     Index t_cols() const { return (leaf_count() + domains() - 1) * width; }
     Index leaf_count() const {
         const Index d = domains() - 1;
-        return d * (domain_rows / leaf_rows) + leaves(d);
+        return (d > 0 ? d * (domain_rows / leaf_rows) : 0) + leaves(d);
     }
     /// LAPACK's panel: one leaf, one T.
     bool lapack_panel() const { return domains() == 1 && leaves(0) == 1 && inner_block >= width; }
