@@ -19,11 +19,10 @@ bool with_rows(Index m, Index n, Work work) {
     };
     if constexpr (std::is_same_v<T, float>) {
         return first_of(RowsKernel<T, 4, 8, 512>(), RowsKernel<T, 8, 4, 512>(), RowsKernel<T, 8, 8, 512>(),
-                        RowsKernel<T, 16, 2, 512>(), RowsKernel<T, 16, 4, 512>(), RowsKernel<T, 24, 2, 256>(),
-                        RowsKernel<T, 32, 2, 256>());
+                        RowsKernel<T, 16, 2, 512>(), RowsKernel<T, 16, 4, 512>(), RowsKernel<T, 32, 2, 256>());
     } else {
         return first_of(RowsKernel<T, 4, 8, 512>(), RowsKernel<T, 8, 4, 512>(), RowsKernel<T, 16, 2, 512>(),
-                        RowsKernel<T, 24, 2, 256>(), RowsKernel<T, 32, 2, 256>());
+                        RowsKernel<T, 32, 2, 256>());
     }
 }
 
