@@ -29,6 +29,7 @@ struct RowsKernel {
     using Scalar = T;
     static constexpr int N = N_, R = R_, most_threads = most_threads_, most_warps = most_threads / 32;
     static constexpr Index rows = Index(most_row_blocks) * most_threads * R;
+    static_assert((N & (N - 1)) == 0, "the columns' parts are folded by halves");
 };
 
 struct Plus {
