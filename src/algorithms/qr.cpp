@@ -308,13 +308,14 @@ QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&&
     auto& held = Inside::of(f);
     held.report.method = plan.method;
     held.report.flops = plan.flops;
-    Index bad;
+    const auto refuse_if = [&](Index bad) {
+        if (bad >= 0) require_finite<T, D>(ctx, A);
+    };
     if (plan.q == QForm::None || plan.q == QForm::Explicit) {
         Matrix<T, D> R(ctx, k, n), Q;
         if (plan.q == QForm::Explicit) Q = memory.rows() > 0 && n <= m ? std::move(memory) : Matrix<T, D>(ctx, m, k);
-        bad = SmallBatch<T, D>::factor_to(ctx, m, n, one_of(A), one_member, plan.check_finite, Factor::R,
-                                          one_of(R.view()), Q.rows() > 0 ? one_of(Q.view()) : BatchView<T, D>());
-        if (bad >= 0) require_finite<T, D>(ctx, A);
+        refuse_if(SmallBatch<T, D>::factor_to(ctx, m, n, one_of(A), one_member, plan.check_finite, Factor::R,
+                                              one_of(R.view()), Q.rows() > 0 ? one_of(Q.view()) : BatchView<T, D>()));
         if (plan.q == QForm::None) {
             held.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
         } else {
@@ -322,8 +323,7 @@ QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&&
         }
     } else {
         auto small = std::make_unique<SmallBatch<T, D>>(ctx, m, n, 1, &memory);
-        bad = small->factor(ctx, one_of(A), one_member, plan.check_finite);
-        if (bad >= 0) require_finite<T, D>(ctx, A);
+        refuse_if(small->factor(ctx, one_of(A), one_member, plan.check_finite));
         held.holder.template emplace<SmallQ<T, D>>(std::move(small), std::move(memory));
     }
     held.report.seconds = wall_seconds<D>(start);

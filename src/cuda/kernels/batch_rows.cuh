@@ -58,7 +58,7 @@ template <class K>
 struct RowsShared {
     using T = typename K::Scalar;
     T of_warps[2][K::most_warps + 1][K::N], of_blocks[2][most_row_blocks + 1][K::N];
-    T r[K::N][K::N], tau[K::N];  ///< of block 0: R row by row
+    T r[K::N][K::N], tau[K::N];  ///< R row by row
     Mailbox mailboxes[2];
 };
 
