@@ -92,10 +92,10 @@ TYPED_TEST(Blocking, EveryTileOfTheKernels) {
 }
 
 TYPED_TEST(Blocking, EdgesOfBlocksOfColumns) {
-    std::set<Index> sizes =
-        edges({Tuned::base_width, Tuned::column_by_column, host::solve_width, host::tile_cols, Tuned::tree_width,
-               Tuned::wy_block, Tuned::gram_schmidt_base, Tuned::gram_schmidt_width(Method::ModifiedGramSchmidt),
-               Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});
+    std::set<Index> sizes = edges({Tuned::base_width, Tuned::column_by_column(1000), Tuned::most_by_column,
+                                   host::solve_width, host::tile_cols, Tuned::tree_width, Tuned::wy_block,
+                                   Tuned::gram_schmidt_base, Tuned::gram_schmidt_width(Method::ModifiedGramSchmidt),
+                                   Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});
     // where the table changes its mind, and multiples of what it says
     for (Index n = 1; n < 256; ++n) {
         const auto table = [](Index n) { return std::pair(Tuned::panel_width(n), Tuned::inner_block(n)); };

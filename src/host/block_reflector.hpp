@@ -35,7 +35,7 @@ inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T)
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 
-inline constexpr Index base_width = Tuning<Host>::base_width, column_by_column = Tuning<Host>::column_by_column;
+inline constexpr Index base_width = Tuning<Host>::base_width, most_by_column = Tuning<Host>::most_by_column;
 
 template <class T>
 void fill_zero(Index m, Index n, T* A, Index lda) {
@@ -198,9 +198,9 @@ struct SafeSquares {
 template <class T, class Rows>
 T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index stride, T* x, Index ldx, T* g,
                  Rows& rows) {
-    static_assert(column_by_column <= reflect_width);
+    static_assert(most_by_column <= reflect_width);
     // xᵀ[V x C]; behind it, where cores share the rows, what they have to know of the top: alpha_row and V's row
-    T sums[Rows::are_shared ? 3 * column_by_column : column_by_column] = {}, part[column_by_column];
+    T sums[Rows::are_shared ? 3 * most_by_column : most_by_column] = {}, part[most_by_column];
     T* const products = sums + k;
     const auto& K = kernels<T>();
     const Index count = k + 1 + p;
@@ -293,7 +293,7 @@ void join_t(Index k1, Index k2, const T* G, T* Tk, Index ldt, T* work) {
 /// Elements of `work` that the two recursive factorizations below need for n columns.
 inline Index factor_work(Index n) { return 3 * n * n + 2 * n; }
 
-/// Columns of the left part of n > column_by_column: base_width times a power of two, which whole registers hold. V, tau and R of 100×23, f64,
+/// Columns of the left part of n that do not go one by one: base_width times a power of two, which whole registers hold. V, tau and R of 100×23, f64,
 /// one core of an AMD EPYC 7003 that compilers share: 15.3 us, and 22.6 by halves; 100×14: 8.3 and 10.3.
 inline Index left_part(Index n) {
     return base_width * static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>((n - 1) / base_width)));
@@ -304,12 +304,12 @@ inline Index left_part(Index n) {
 template <class T, class Rows = AllRows<T>>
 void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work, Rows&& rows = Rows()) {
     const auto& K = kernels<T>();
-    if (n <= column_by_column) {
+    if (n <= Tuning<Host>::column_by_column(m)) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
             T* a = A + j + j * lda;
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
-            T g[column_by_column] = {};
+            T g[most_by_column] = {};
             const T tau = reflect_column(m - j - 1, j, n - j - 1, a, A + j, lda, a + 1, lda, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
@@ -340,10 +340,10 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
 /// 2hn² flops for V and R, hn² more for T.
 template <class T>
 void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T* Tk, Index ldt, T* work) {
-    if (n <= column_by_column) {
+    if (n <= Tuning<Host>::column_by_column(h)) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
-            T g[column_by_column] = {};
+            T g[most_by_column] = {};
             AllRows<T> rows;
             const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, static_cast<const T*>(nullptr), ldr,
                                          B + j * ldb, ldb, g, rows);
