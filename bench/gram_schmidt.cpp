@@ -135,8 +135,9 @@ private:
             seconds.push_back(watch.seconds());
             total += seconds.back();
             if (f) {
-                R = f->r(ctx);
-                Q = std::move(*f).take_q(ctx);
+                ThinQR<T> thin = std::move(*f).take_thin(ctx);
+                R = std::move(thin.R);
+                Q = std::move(thin.Q);
             }
         } while (seconds.back() < 2 && (seconds.size() < 3 || total < 0.5) &&
                  (arguments_.repeat == 0 || static_cast<int>(seconds.size()) < arguments_.repeat));

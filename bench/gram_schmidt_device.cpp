@@ -87,9 +87,9 @@ protected:
         Matrix<T, Cuda> work(ctx_, A.rows(), A.cols());
         copy<T>(ctx_, A.view(), work.view());
         return bench::seconds_of(ctx_, [&] {
-            QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan);
-            R = f.r(ctx_);
-            Q = std::move(f).take_q(ctx_);
+            ThinQR<T, Cuda> thin = qr<T, Cuda>(ctx_, std::move(work), plan).take_thin(ctx_);
+            R = std::move(thin.R);
+            Q = std::move(thin.Q);
         });
     }
     /// The same by cuSOLVER's geqrf and orgqr.

@@ -108,13 +108,11 @@ private:
                         QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
                         if (operation == Operation::Geqrf) {
                             factors = to_lapack(ctx_, std::move(f));
+                        } else if (operation == Operation::Factor) {
+                            thin.R = f.r(ctx_);
+                            f.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
                         } else {
-                            if (operation == Operation::Factor) {
-                                thin.R = f.r(ctx_);
-                                f.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
-                            } else {
-                                thin = std::move(f).take_thin(ctx_);
-                            }
+                            thin = std::move(f).take_thin(ctx_);
                         }
                     });
                 });

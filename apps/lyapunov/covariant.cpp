@@ -133,9 +133,9 @@ private:
         throw_if_stopped(ctx_);
         system_.advance(ctx_, options_.steps_per_qr, frame.x, frame.Q.view());
         require_finite_state(frame.x, time_of(k), system_.step());
-        QR<double> f = qr<double>(ctx_, std::move(frame.Q), plan_);
-        Matrix<double> R = f.r(ctx_);
-        frame.Q = std::move(f).take_q(ctx_);
+        ThinQR<double> thin = qr<double>(ctx_, std::move(frame.Q), plan_).take_thin(ctx_);
+        Matrix<double> R = std::move(thin.R);
+        frame.Q = std::move(thin.Q);
         std::vector<double> norms(static_cast<std::size_t>(p_));
         column_norms<double>(ctx_, R.view(), norms);
         for (Index j = 0; j < p_; ++j) {

@@ -183,9 +183,10 @@ LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> se
                     for (Index l = 0; l < d; ++l) Z(i, j) += X(l + 1, i) * Q(l, j);
                 }
             }
-            QR<double> f = qr<double>(ctx, std::as_const(Z).view(), Options{.q = QForm::Explicit});
-            const Matrix<double> R = f.r(ctx);
-            Q = std::move(f).take_q(ctx);
+            ThinQR<double> thin =
+                qr<double>(ctx, std::as_const(Z).view(), Options{.q = QForm::Explicit}).take_thin(ctx);
+            const Matrix<double> R = std::move(thin.R);
+            Q = std::move(thin.Q);
             std::vector<double> logarithms;
             for (Index i = 0; i < p; ++i) logarithms.push_back(std::log(std::abs(R(i, i))));
             sums.add(logarithms);

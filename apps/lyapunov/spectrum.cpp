@@ -287,9 +287,9 @@ private:
             Context<D>& ctx = qr_context();
             QR<T, D> f = qr<T, D>(ctx, std::move(Q_), plan_);
             method_ = f.report().method;
-            Matrix<T, D> R = f.r(ctx);
-            Q_ = std::move(f).take_q(ctx);
-            return R;
+            ThinQR<T, D> thin = std::move(f).take_thin(ctx);
+            Q_ = std::move(thin.Q);
+            return std::move(thin.R);
         } catch (const NonFiniteEntry& e) {
             throw NonFiniteEntry(
                 e.row, e.col,

@@ -169,8 +169,9 @@ double seconds_of_factorization(Context<Host>& ctx, const Plan& plan, Matrix<T>&
     QR<T> f = qr(ctx, std::move(work), plan);
     const double seconds = watch.seconds();
     result.method = f.report().method;
-    R = f.r();
-    work = std::move(f).take_q(ctx);
+    auto thin = std::move(f).take_thin(ctx);
+    R = std::move(thin.R);
+    work = std::move(thin.Q);
     return seconds;
 }
 

@@ -117,9 +117,10 @@ template <class T, class D>
 Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T, D> Tf) {
     const Index m = factorization.rows(), n = factorization.cols(), k = std::min(m, n);
     // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
-    Matrix<T, D> R = factorization.r(ctx), V_R(ctx, m, n);
+    auto [Q, R] = std::move(factorization).take_thin(ctx);
+    Matrix<T, D> V_R(ctx, m, n);
     const auto V = V_R.view().col_block({0, k});
-    copy<T>(ctx, std::move(factorization).take_q(ctx).view(), V);
+    copy<T>(ctx, std::as_const(Q).view(), V);
     reconstruct_householder<T, D>(ctx, V, R.view(), Tf);
     copy<T>(ctx, R.view().col_block({k, n}), V_R.view().block({0, k}, {k, n}));
     return V_R;

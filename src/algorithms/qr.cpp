@@ -368,8 +368,8 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
         const SideWork side(ctx);
-        const bool is_out_of_range = at_once && scaling.needed(ctx, plan.check_finite),
-                   is_scaled = !at_once || is_out_of_range || plan.arithmetic != Arithmetic::Native;
+        const bool is_scaled =
+            !at_once || scaling.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native;
         if (is_scaled) scaling.scale(ctx, A.view());
         OverlappedWork rest;
         if (scaling.tail_cols() > 0) {

@@ -123,9 +123,9 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> b
         throw InvalidArgument("q_rows: not the block that was appended; give the same blocks in reverse order");
     }
     if (!backward_) {
-        QR<T, D> stack = factor_stack(ctx);
-        R_ = stack.r(ctx);
-        G_ = std::move(stack).take_q(ctx);
+        ThinQR<T, D> stack = factor_stack(ctx).take_thin(ctx);
+        R_ = std::move(stack.R);
+        G_ = std::move(stack.Q);
         backward_ = true;
     }
     // Q(rows of A_i, :) = P_i [G_i; 0]

@@ -32,6 +32,11 @@ bool in_columns(Index m, Index n) {
     return with_columns(m, n, [](auto) {});
 }
 bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
+/// Whether one kernel holds whole matrices in registers, and leaves V, R and tau as LAPACK has them.
+template <class T>
+bool is_held(Index m, Index n) {
+    return in_columns(m, n) || rows::holds<T>(m, n);
+}
 
 unsigned grid_of(int group, Index count) {
     const Index each = column_threads / group;
@@ -122,12 +127,12 @@ bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
     if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
     const bool in_strips =
         full_precision && strips::width_of<T>(m) > 0 && std::min(n, m) <= Tuning<Cuda>::most_alone_cols(sizeof(T));
-    return in_columns(m, n) || rows::holds<T>(m, n) || in_strips;
+    return is_held<T>(m, n) || in_strips;
 }
 
 template <class T>
 SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
-    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!in_columns(m, n) && !rows::holds<T>(m, n)), tau_(ctx, k_, count) {
+    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!is_held<T>(m, n)), tau_(ctx, k_, count) {
     if (in_strips_) {
         const auto size = strips_size(count);
         const Index width = strips::width_of<T>(m);
@@ -150,7 +155,7 @@ strips::StripSize SmallBatch<T, Cuda>::strips_size(Index count) const {
 }
 template <class T>
 BatchSize SmallBatch<T, Cuda>::columns_size(Index count) const {
-    return {count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_), factor_.ld()};
+    return {count, m_, n_, factor_.ld()};
 }
 template <class T>
 strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
@@ -215,9 +220,8 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    if (in_columns(m, n) || rows::holds<T>(m, n)) {
-        const BatchSize size{members.count, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(m, n)),
-                             m};
+    if (is_held<T>(m, n)) {
+        const BatchSize size(members.count, m, n, m);
         return factor_held<T>(ctx, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});

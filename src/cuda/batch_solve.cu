@@ -84,7 +84,7 @@ bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, Batc
     if (!shortest) apply_q(ctx, Op::Transpose, members, B, all_C);
     auto* const first_refused = frame.take<unsigned long long>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(first_refused, 0xff, sizeof(*first_refused), ctx.stream()));
-    const BatchSize size{members.count, static_cast<int>(m_), static_cast<int>(n_), static_cast<int>(k_), m_};
+    const BatchSize size(members.count, m_, n_, m_);
     with_rows(n_, [&]<int K>(std::integral_constant<int, K>) {
         const dim3 grid(static_cast<unsigned>(std::min<Index>(members.count, 1 << 30))),
             block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, most_solve_warps)));

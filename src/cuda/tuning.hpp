@@ -199,10 +199,8 @@ struct Tuning<Cuda> : CommonTuning {
                : n <= 32 ? (f64 ? 2048 : 8192)
                          : 0;
     }
-    /// Whether that is faster than CholeskyQR2, too. H200, µs, the one and the other:
-    ///                f32: 4000×3   5000×5   12 000×10   16 000×16   8000×24   4000×32   f64: 5000×5   12 000×10   16 000×16   1284×28
-    ///   R                 17, 46   20, 46   28, 49      32, 50      36, 51    41, 52         23, 48   35, 50      44, 50      51, 49
-    ///   Q and R           20, 48   24, 46   39, 50      50, 50      59, 54    70, 49         28, 44   53, 48      73, 49      86, 49
+    /// Whether that is faster than CholeskyQR2, too, which takes 43 to 54 µs for these. H200, µs. Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64:
+    /// 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In f64: 8000 × 24 52, 4000 × 32 59.
     static constexpr bool one_cluster(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
         const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
@@ -222,7 +220,7 @@ struct Tuning<Cuda> : CommonTuning {
         if (n > tall_cols)
             return (f64 || n <= most_tall_cols_f32) && m > most_rows_in_strips(element_bytes) &&
                    norm_proves_one_pass(m, n);
-        const Index rows_of_one_launch = n <= 16 ? (f64 ? 256 : 512) : (f64 ? 128 : 0);
+        const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is completed for QᵀC.

@@ -38,10 +38,9 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index few_streams = 16, streams_apart_bytes = 256;
     /// Rows of V and columns of C up to and from which a block of reflectors is applied by sums of columns, from copies of V and Vᵀ.
     static constexpr Index most_short_rows = 128, least_short_cols = 8;
-    /// The recursion of a panel splits off a multiple of base_width columns, and ends with up to most_by_column, one by one, or fewer of more rows. V, tau
-    /// and R, one core of an AMD EPYC (family 26), us, ending with 6 and 8 columns, f32 | f64: 51×7 0.85, 0.72 | 0.95, 0.82; 51×8 0.92, 0.82 |
-    /// 0.98, 0.94; 40×40 5.87, 5.41 | 6.35, 5.95; 64×20 2.83, 2.74 | 3.12, 3.13; 100×8 1.01, 0.96 | 1.16, 1.21; 300×30 8.9, 9.2 | 14.4, 15.4;
-    /// 1000×8 2.9, 3.6 | 4.9, 4.8.
+    /// The recursion of a panel splits off a multiple of base_width columns. It ends with up to most_by_column, one by one, or with fewer of more
+    /// rows. V, tau and R, one core of an AMD EPYC (family 26), us, ending with 6 | 8 columns. f32: 51×7 0.85 | 0.72, 40×40 5.9 | 5.4, 64×20 2.8 | 2.7,
+    /// 100×8 1.01 | 0.96, 300×30 8.9 | 9.2, 1000×8 2.9 | 3.6. f64: 51×7 0.95 | 0.82, 40×40 6.3 | 5.9, 100×8 1.16 | 1.21, 300×30 14.4 | 15.4.
     static constexpr Index base_width = 4, most_by_column = 8;
     static constexpr Index column_by_column(Index rows) { return rows <= 64 ? most_by_column : 6; }
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.

@@ -27,9 +27,9 @@ enum class Memory { Kept, Returned };
 ///     static bool fits(Index m, Index n, Arithmetic arithmetic);
 ///     static bool pays_alone(Index m, Index n, Arithmetic arithmetic);  // whether it is the best way for one matrix
 ///     static bool applies_alone(Index m, Index p);                      // the same of op(Q) C, C m×p
-///     // in *memory, m×n, of one matrix, where V and R lie there as LAPACK has them
+///     // V and R of one matrix are put in *memory, m×n, if the format is LAPACK's.
 ///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count, Matrix<T, D>* memory = nullptr);
-///     // Of one matrix where V, R and tau lie as LAPACK has them: they, and the batch is spent; nothing where they do not.
+///     // V, R and tau of one matrix, if the format is LAPACK's; the batch is spent then.
 ///     std::optional<LapackQR<T, D>> take_lapack();
 ///     // A = QR. The first member, by its place in the batch, that has NaN or Inf, or −1; −1, without a wait, unless asked.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -52,6 +53,8 @@ Matrix<E, Cuda> on_device(Context<Cuda>& ctx, const std::vector<E>& list) {
 
 /// What a batch of m×n matrices with these packed reflectors has: V and R of matrix b at X + b·ld·n, tau at tau + b·k.
 struct BatchSize {
+    BatchSize(Index count_, Index m_, Index n_, Index ld_)
+        : count(count_), m(static_cast<int>(m_)), n(static_cast<int>(n_)), k(std::min(m, n)), ld(ld_) {}
     Index count;
     int m, n, k;
     Index ld;

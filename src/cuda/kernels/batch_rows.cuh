@@ -3,21 +3,24 @@
 // Matrices of few columns and more rows than a warp holds, factored by reflectors a column at a time, everything in registers: a thread some
 // rows.
 //
-// A cluster of blocks holds a matrix: R rows a thread of its N columns, zeros beyond n. Step j, with x = A(j:m, j):
+// A cluster of blocks holds a matrix: R rows a thread of its N columns, zeros beyond n. Step j takes x = A(j:m, j):
 //
-//     s_l = Σ_{i>j} x_i a_il    of a thread's rows, of its warp, of its block in shared memory, and of the cluster through mailboxes, with
-//                               row j of the block that has it
-//     β, τ and 1/(α − β); a_il −= v_i w_l, w = τ (a_j + vᵀa)
+//     s_l = Σ_{i>j} x_i a_il
+//     β, τ and 1/(α − β);  a_il −= v_i w_l, w = τ (a_j + vᵀa)
 //
-// Every warp adds the same parts in the same order, and so knows the same reflector. Row j of R leaves, and the columns on the right move
-// up by one register, so that every step has the same instructions. Products with Q have the same shape: columns of C in place of A's.
-// Shared: parts of warps and blocks, 4N numbers a warp and a block, and the thin Q's V, N R numbers a thread. Bound by latency: a column costs a
-// dot product, a barrier and a way through the cluster, a square root and a division one after the other.
+// The products are added over a thread's rows, over its warp, over its block in shared memory, and over the cluster through mailboxes. Row j
+// goes out with them, from the block that has it. Every warp adds the same parts in the same order, and so knows the same reflector. Row j
+// of R leaves, and the columns on the right move up by one register, so that every step has the same instructions. Products with Q have the
+// same shape: columns of C in place of A's.
+//
+// Shared: parts of warps and blocks, 4N numbers a warp and a block, and V, N R numbers a thread, where it is kept. Bound by latency: a column
+// costs a dot product, a barrier and a way through the cluster, a square root and a division one after the other.
 
 #include <cooperative_groups.h>
 
 #include "cuda/kernels/batch_entries.cuh"
 #include "cuda/kernels/cluster_exchange.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 
 namespace quoin::cuda {
 
@@ -30,20 +33,6 @@ struct RowsKernel {
     static constexpr int N = N_, R = R_, most_threads = most_threads_, most_warps = most_threads / 32;
     static constexpr Index rows = Index(most_row_blocks) * most_threads * R;
     static_assert((N & (N - 1)) == 0, "the columns' parts are folded by halves");
-};
-
-struct Plus {
-    template <class T>
-    __device__ T operator()(T x, T y) const {
-        return x + y;
-    }
-};
-/// Of numbers that are not negative.
-struct Maximum {
-    template <class T>
-    __device__ T operator()(T x, T y) const {
-        return max(x, y);
-    }
 };
 
 /// Of a column, those of a thread.
@@ -73,7 +62,7 @@ __device__ __forceinline__ void fold(T (&part)[N], int lane, Combine combine) {
     }
     if constexpr (half > 1) fold<half / 2>(part, lane, combine);
 }
-/// parts[0][c] … parts[count − 1][c], joined in one order; 0 joined with x is x.
+/// parts[0][c] … parts[count − 1][c], joined in one order. 0 stands for no part: they are added, or none is negative.
 template <int count, class T, int N, int rows, class Combine>
 __device__ __forceinline__ T join_column(const T (&parts)[rows][N], int c, Combine combine) {
     T x[4];
@@ -181,7 +170,7 @@ struct RowsStep {
             T largest[K::N] = {}, unused;
 #pragma unroll
             for (int r = 0; r < R; ++r) largest[0] = max(largest[0], abs(x[r]));
-            const T most = max(abs(alpha), __shfl_sync(~0u, me.template joined<1>(largest, unused, Maximum()), 0));
+            const T most = max(abs(alpha), __shfl_sync(~0u, me.template joined<1>(largest, unused, Larger()), 0));
             if (!(most > 0 && most <= std::numeric_limits<T>::max())) break;
             exponent = ilogb(most);
 #pragma unroll
@@ -254,6 +243,30 @@ __device__ __forceinline__ void load_rows(const typename BatchEntries<const type
     }
 }
 
+/// a := the thread's rows of columns first, first + 1, … of I.
+template <class K>
+__device__ __forceinline__ void set_unit_rows(Index first, const RowsThread<K>& me,
+                                              typename K::Scalar (&a)[K::R][K::N]) {
+#pragma unroll
+    for (int c = 0; c < K::N; ++c) {
+#pragma unroll
+        for (int r = 0; r < K::R; ++r) a[r][c] = me.row(r) == first + c;
+    }
+}
+/// Columns first, first + 1, … of the m×cols matrix A := a.
+template <class K>
+__device__ __forceinline__ void store_rows(const typename BatchEntries<typename K::Scalar>::One& A, int m, Index first,
+                                           Index cols, const RowsThread<K>& me,
+                                           const typename K::Scalar (&a)[K::R][K::N]) {
+#pragma unroll
+    for (int c = 0; c < K::N; ++c) {
+#pragma unroll
+        for (int r = 0; r < K::R; ++r) {
+            if (const int i = me.row(r); i < m && first + c < cols) A(i, first + c) = a[r][c];
+        }
+    }
+}
+
 /// What is kept of the factors by a kernel.
 enum class RowsKept { R, VR, QR };
 
@@ -285,7 +298,7 @@ __global__ void __launch_bounds__(K::most_threads)
         if (!(finite == 0)) largest[c] = std::numeric_limits<T>::infinity();
     }
     // of the lane's column
-    const T most = me.template joined<N>(largest, unused, Maximum());
+    const T most = me.template joined<N>(largest, unused, Larger());
     if (first_bad) {
         const bool is_bad = __any_sync(~0u, most > std::numeric_limits<T>::max());
         if (me.rank == 0 && threadIdx.x == 0) {
@@ -338,21 +351,10 @@ __global__ void __launch_bounds__(K::most_threads)
         }
         if (me.rank == 0 && int(threadIdx.x) < size.k) second_out[b](threadIdx.x, 0) = shared.tau[threadIdx.x];
     } else if constexpr (kept == RowsKept::QR) {
-#pragma unroll
-        for (int c = 0; c < N; ++c) {
-#pragma unroll
-            for (int r = 0; r < R; ++r) a[r][c] = me.row(r) == c;
-        }
+        set_unit_rows(0, me, a);
 #pragma unroll 1
         for (int j = size.k - 1; j >= 0; --j) reflect_rows<K>(a, v[j * threads].at, shared.tau[j], me);
-        const auto Q = second_out[b];
-#pragma unroll
-        for (int c = 0; c < N; ++c) {
-#pragma unroll
-            for (int r = 0; r < R; ++r) {
-                if (const int i = me.row(r); i < size.m && c < size.k) Q(i, c) = a[r][c];
-            }
-        }
+        store_rows(second_out[b], size.m, 0, size.k, me, a);
     }
 }
 
@@ -378,11 +380,7 @@ __global__ void __launch_bounds__(K::most_threads)
     const auto step_of = [&](int step) { return transpose ? step : size.k - 1 - step; };
     load(step_of(0), next);
     if (identity) {
-#pragma unroll
-        for (int l = 0; l < N; ++l) {
-#pragma unroll
-            for (int r = 0; r < R; ++r) c[r][l] = me.row(r) == first + l;
-        }
+        set_unit_rows(first, me, c);
     } else {
         load_rows(from[b], size.m, first, p, me, c);
     }
@@ -394,14 +392,7 @@ __global__ void __launch_bounds__(K::most_threads)
         if (step + 1 < size.k) load(step_of(step + 1), next);
         reflect_rows<K>(c, x, tau[b * size.k + j], me);
     }
-    const auto target = to[b];
-#pragma unroll
-    for (int l = 0; l < N; ++l) {
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            if (const int i = me.row(r); i < size.m && first + l < p) target(i, first + l) = c[r][l];
-        }
-    }
+    store_rows(to[b], size.m, first, p, me, c);
 }
 
 }  // namespace quoin::cuda

@@ -441,9 +441,7 @@ __device__ __forceinline__ void copy_to_cluster(P* p) {
     static_assert(sizeof(P) == 8);
     if constexpr (S::cluster > 1) {
         for (int peer = 1; peer < S::cluster; ++peer) {
-            std::uint32_t to;
-            asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(p)), "r"(peer));
-            asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(to), "l"(*p) : "memory");
+            asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(address_in(peer, p)), "l"(*p) : "memory");
         }
     }
 }

@@ -21,6 +21,13 @@ __device__ inline std::uint32_t shared_address(const void* p) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
+/// Where block `peer` of the cluster has what p points to in this block.
+__device__ inline std::uint32_t address_in(int peer, const void* p) {
+    std::uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(peer));
+    return there;
+}
+
 class Mailbox {
 public:
     /// Rounds of so many calls of `expect` or `arrive`. By one thread, before a barrier of the cluster.
@@ -47,9 +54,7 @@ public:
     /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names for them.
     template <class T>
     __device__ void send(int peer, T* place, const Vector<T>& value) {
-        std::uint32_t remote_place, remote_state;
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_place) : "r"(shared_address(place)), "r"(peer));
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_state) : "r"(shared_address(&state_)), "r"(peer));
+        const std::uint32_t remote_place = address_in(peer, place), remote_state = address_in(peer, &state_);
         if constexpr (sizeof(T) == 8) {
             asm volatile(
                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(
@@ -68,9 +73,7 @@ public:
     /// The same of one number.
     template <class T>
     __device__ void send(int peer, T* place, T value) {
-        std::uint32_t remote_place, remote_state;
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_place) : "r"(shared_address(place)), "r"(peer));
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_state) : "r"(shared_address(&state_)), "r"(peer));
+        const std::uint32_t remote_place = address_in(peer, place), remote_state = address_in(peer, &state_);
         if constexpr (sizeof(T) == 8) {
             asm volatile(
                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_place),

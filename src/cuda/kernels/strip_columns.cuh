@@ -52,7 +52,7 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, Cluste
                     }
                 }
                 sum_and_store_dots<S>(part, dots, me);
-                cluster.join_dots(dots, Add(), row_too, block_has_row);
+                cluster.join_dots(dots, Plus(), row_too, block_has_row);
             };
             find_dots(row);
             T alpha = row[j], below = sum_of_warps<S::warps>(dots[j]), unscaled = 1;

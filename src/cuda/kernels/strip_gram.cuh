@@ -63,7 +63,7 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Clust
         }
     }
     sum_and_store_dots<S>(squares, s.dots[0], me);
-    cluster.join_dots(s.dots[0], Add());
+    cluster.join_dots(s.dots[0], Plus());
 #pragma unroll
     for (int h = 0; h < S::H; ++h) {
         const T sum = sum_of_warps<S::warps>(s.dots[0][me.col(h)]);

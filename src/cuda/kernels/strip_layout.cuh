@@ -9,6 +9,7 @@
 #include "cuda/kernels/batch_entries.cuh"
 #include "cuda/kernels/cluster_exchange.cuh"
 #include "cuda/kernels/strip_products.cuh"
+#include "cuda/kernels/warp_sums.cuh"
 
 namespace quoin::cuda::strips {
 
@@ -121,19 +122,6 @@ struct StripThread {
 template <class T>
 struct alignas(2 * sizeof(T)) Pair {
     T at[2];
-};
-
-struct Add {
-    template <class T>
-    __device__ __forceinline__ T operator()(T x, T y) const {
-        return x + y;
-    }
-};
-struct Larger {
-    template <class T>
-    __device__ __forceinline__ T operator()(T x, T y) const {
-        return max(x, y);
-    }
 };
 
 /// x of the lanes with this g, over their four q.
@@ -304,7 +292,7 @@ __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster
 #pragma unroll
             for (int x = 0; x < N; ++x) of_all.at[x] = at < count ? sum.at[x] : of_all.at[x];
             constexpr int senders = with_t ? 2 * count : count;
-            of_all = cluster.template exchange<senders>(of_all, Add());
+            of_all = cluster.template exchange<senders>(of_all, Plus());
 #pragma unroll
             for (int x = 0; x < N; ++x) sum.at[x] = of_all.at[x];
             if (of_t) *t = of_all;
@@ -328,7 +316,7 @@ __device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[st
     } else {
 #pragma unroll
         for (int h = 0; h < S::H; ++h) {
-            const T sum = over_rows(part[h], Add());
+            const T sum = over_rows(part[h], Plus());
             if (me.q == h) dots[me.col(h)][me.warp] = sum;
         }
     }

@@ -1,10 +1,23 @@
 #pragma once
 
-// Sums and maxima over a warp, in every lane; every lane calls them.
+// Sums and maxima: of two numbers, and over a warp, in every lane; every lane calls those.
 
 #include <cuda_runtime.h>
 
 namespace quoin::cuda {
+
+struct Plus {
+    template <class T>
+    __device__ __forceinline__ T operator()(T x, T y) const {
+        return x + y;
+    }
+};
+struct Larger {
+    template <class T>
+    __device__ __forceinline__ T operator()(T x, T y) const {
+        return max(x, y);
+    }
+};
 
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
