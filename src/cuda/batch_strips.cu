@@ -10,17 +10,29 @@ namespace quoin::cuda::strips {
 
 namespace {
 
-/// Clusters of `cluster` blocks of `warps` warps with r tiles of 8 rows, `blocks` of them on a multiprocessor; strips of one panel, or
-/// of `most_panels` where there are many.
-template <class T, int width_, int r, int warps, int blocks_, int cluster_ = 1, int most_panels_ = 1>
-struct StripKernel {
-    template <int panels>
-    using Kept = Strip<T, width_, r, warps, cluster_, panels>;
-    static constexpr int width = width_, blocks = blocks_, cluster = cluster_, most_panels = most_panels_;
-    static constexpr Index rows = Kept<1>::rows;
+/// Strips of which `blocks` blocks share a multiprocessor.
+template <class S_, int blocks_>
+struct Resident {
+    using S = S_;
+    static constexpr int blocks = blocks_;
 
-    static Index clusters_on(Index multiprocessors) { return std::max<Index>(1, blocks * multiprocessors / cluster); }
+    static Index clusters_on(Index multiprocessors) {
+        return std::max<Index>(1, blocks * multiprocessors / S::cluster);
+    }
 };
+/// The strips for few pieces and for many, of the same rows and bits.
+template <class Few_, class Many_ = Few_>
+struct StripKernel {
+    using Few = Few_;
+    using Many = Many_;
+    static constexpr int width = Few::S::Width;
+    static constexpr Index rows = Few::S::rows;
+    static_assert(Many::S::Width == width && Many::S::rows == rows && Many::S::R == Few::S::R);
+};
+/// `panels` panels of many.
+template <class T, int width, int r, int warps, int blocks, int cluster = 1, int panels = 1>
+using Strips = StripKernel<Resident<Strip<T, width, r, warps, cluster>, blocks>,
+                           Resident<Strip<T, width, r, warps, cluster, panels>, blocks>>;
 
 /// work(kernel) for the least kernel that holds m rows, if there is one.
 template <class T, class Work>
@@ -42,29 +54,35 @@ void with_strips(Index m, Work work) {
     //          8192 × 256        0.374                (16, 8, 16, 1, 8) 0.44
     // Since then an update has fewer instructions: 640 × 512² 3.06, 60 × 1024² 2.11, 8 × 2048² 2.76, 2 × 4096² 5.65 in f32, on an H100.
     if constexpr (std::is_same_v<T, float>) {
-        first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 3, 8, 2>(),
-                 StripKernel<T, 16, 4, 8, 2>(), StripKernel<T, 16, 6, 8, 2>(), StripKernel<T, 16, 8, 8, 2, 1, 2>(),
-                 StripKernel<T, 16, 8, 16, 1, 1, 2>(), StripKernel<T, 16, 8, 8, 2, 4, 2>(),
-                 StripKernel<T, 16, 8, 16, 1, 4, 2>(), StripKernel<T, 16, 8, 16, 1, 8>(),
-                 StripKernel<T, 16, 16, 16, 1, 8>());
+        first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 3, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
+                 Strips<T, 16, 6, 8, 2>(), Strips<T, 16, 8, 8, 2, 1, 2>(), Strips<T, 16, 8, 16, 1, 1, 2>(),
+                 Strips<T, 16, 8, 8, 2, 4, 2>(), Strips<T, 16, 8, 16, 1, 4, 2>(), Strips<T, 16, 8, 16, 1, 8>(),
+                 Strips<T, 16, 16, 16, 1, 8>());
     } else {
-        first_of(StripKernel<T, 32, 1, 8, 2>(), StripKernel<T, 16, 2, 8, 2>(), StripKernel<T, 16, 4, 8, 2>(),
-                 StripKernel<T, 16, 8, 8, 1>(), StripKernel<T, 16, 8, 8, 1, 2, 2>(),
-                 StripKernel<T, 16, 8, 8, 1, 4, 2>(), StripKernel<T, 16, 8, 8, 1, 8, 2>(),
-                 StripKernel<T, 16, 16, 8, 1, 8>());
+        // of few a block of 8 warps takes the shortest time, of many 16 warps with half the registers each
+        using Of8 = Strip<T, 16, 8, 8>;
+        const auto warps = [](auto cluster) {
+            return StripKernel<Resident<Strip<T, 16, 8, 8, cluster>, 1>,
+                               Resident<Strip<T, 16, 8, 16, cluster / 2>, 1>>();
+        };
+        first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
+                 StripKernel<Resident<Of8, 1>, Resident<Of8, 2>>(), warps(std::integral_constant<int, 2>()),
+                 warps(std::integral_constant<int, 4>()), warps(std::integral_constant<int, 8>()),
+                 Strips<T, 16, 16, 8, 1, 8>());
     }
 }
-/// work(kernel, S) with the strips S for matrices that have `pieces` pieces in all. More panels a strip read V fewer times, and make
-/// the same bits; fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9,
-/// 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25.
+/// work(strips) for matrices that have `pieces` pieces in all. In f32 more panels a strip read V fewer times, and fewer have more
+/// multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9, 0.9 and 0.8 of the time by two
+/// panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9 ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
 template <class T, class Work>
 void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
-    with_strips<T>(m, [&](auto kernel) {
-        if constexpr (kernel.most_panels > 1) {
-            if (pieces >= 8 * kernel.clusters_on(multiprocessors))
-                return work(kernel, std::type_identity<typename decltype(kernel)::template Kept<kernel.most_panels>>());
+    with_strips<T>(m, [&]<class Kernel>(Kernel) {
+        using Few = typename Kernel::Few;
+        using Many = typename Kernel::Many;
+        if constexpr (!std::is_same_v<Few, Many>) {
+            if (pieces >= 8 * Few::clusters_on(multiprocessors)) return work(Many());
         }
-        work(kernel, std::type_identity<typename decltype(kernel)::template Kept<1>>());
+        work(Few());
     });
 }
 
@@ -104,12 +122,12 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
     int* const done = reinterpret_cast<int*>(next_ticket + 1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
     if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
-    with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto of, auto strip) {
-        using S = typename decltype(strip)::type;
-        constexpr auto kernel = factor_strips<S, of.blocks>;
+    with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
+        using S = typename decltype(strips)::S;
+        constexpr auto kernel = factor_strips<S, strips.blocks>;
         // more would wait for a ticket that is not there
         const Index clusters =
-            std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), of.clusters_on(multiprocessors));
+            std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
         QUOIN_CUDA_CHECK(
             launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, first_bad));
     });
@@ -117,16 +135,14 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
 
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
-    with_strips<T>(
-        ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto of, auto strip) {
-            using S = typename decltype(strip)::type;
-            constexpr auto kernel = apply_strips<S, of.blocks>;
-            const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
-            QUOIN_CUDA_CHECK(
-                launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, identity, to));
-        });
+    with_strips<T>(ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto strips) {
+        using S = typename decltype(strips)::S;
+        constexpr auto kernel = apply_strips<S, strips.blocks>;
+        const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
+        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, upper, to));
+    });
 }
 
 namespace {

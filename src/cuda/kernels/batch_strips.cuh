@@ -53,15 +53,21 @@ __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& 
     T finite = 0, largest[S::H * S::panels] = {};
 #pragma unroll
     for (int h = 0; h < S::H * S::panels; ++h) {
-        const bool exists = first + me.col(h) < cols;
-        const T* const a = A.data + (first + me.col(h)) * A.col_stride;
+        const Index col = first + me.col(h);
+        const PairedRows<const T> a(A.data + col * A.col_stride, A.row_stride, col < cols ? m : 0);
+#pragma unroll
+        for (int r = 0; r < S::R; ++r) {
+            const Pair<T> x = a.load(me.row(r, 0));
+            C.c[r][h][0] = x.at[0], C.c[r][h][1] = x.at[1];
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < S::H * S::panels; ++h) {
 #pragma unroll
         for (int r = 0; r < S::R; ++r) {
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                const int i = me.row(r, e);
-                const T x = exists && i < m ? a[i * A.row_stride] : T(0);
-                C.c[r][h][e] = x;
+                const T x = C.c[r][h][e];
                 largest[h] = max(largest[h], abs(x));
                 finite += x * 0;
             }
@@ -583,21 +589,23 @@ __global__ void __launch_bounds__(S::threads, blocks)
     }
 }
 
-/// to := op(Q) from, p columns; from = I if `identity`, whose column c only panels up to c/Width change.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0], E upper triangles of k rows, or I without matrices: only panels up to
+/// c/Width change column c.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     apply_strips(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
-                 BatchEntries<const typename S::Scalar> from, bool identity, BatchEntries<typename S::Scalar> to) {
+                 BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
     const StripThread<S> me;
     Cluster<S> cluster(s);
     const Index strips = (p + S::columns - 1) / S::columns;
+    const bool identity = upper && !from.data && !from.list;
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
-        // of a unit matrix the last columns take longest
-        const Index b = x % size.count, strip = strips - 1 - x / size.count, first_col = strip * S::columns;
+        // one matrix after the other, whose V stays in the L2 cache; of a triangle the last columns take longest
+        const Index b = x / strips, strip = strips - 1 - x % strips, first_col = strip * S::columns;
         S C;
         if (identity) {
             constexpr int e = 7;
@@ -612,9 +620,10 @@ __global__ void __launch_bounds__(S::threads, blocks)
             if (threadIdx.x < S::columns) s.exponent[threadIdx.x] = -e;
             __syncthreads();
         } else {
-            load_strip(C, s, cluster, from[b], size.m, first_col, p);
+            const Index rows = upper ? min(Index(size.k), first_col + S::columns) : size.m;
+            load_strip(C, s, cluster, from[b], static_cast<int>(rows), first_col, p);
         }
-        const int panels = identity ? static_cast<int>(min(Index(size.panels), (strip + 1) * S::panels)) : size.panels;
+        const int panels = upper ? static_cast<int>(min(Index(size.panels), (strip + 1) * S::panels)) : size.panels;
         const PanelCopies<S> copies(size, F, b);
         const auto fetch = [&](int step, auto chunk) {
             if (step < panels) fetch_chunk(s, copies, transpose ? step : panels - 1 - step, chunk, true);
@@ -631,14 +640,9 @@ __global__ void __launch_bounds__(S::threads, blocks)
         for (int h = 0; h < S::H * S::panels; ++h) {
             const Index col = first_col + me.col(h);
             const PowerOfTwo<T> scale(s.exponent[me.col(h)]);
+            const PairedRows<T> column(target.data + col * target.col_stride, target.row_stride, col < p ? size.m : 0);
 #pragma unroll
-            for (int r = 0; r < S::R; ++r) {
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const int i = me.row(r, half);
-                    if (i < size.m && col < p) target(i, col) = scale * C.c[r][h][half];
-                }
-            }
+            for (int r = 0; r < S::R; ++r) column.store(me.row(r, 0), {{scale * C.c[r][h][0], scale * C.c[r][h][1]}});
         }
     }
 }

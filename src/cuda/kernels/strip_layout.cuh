@@ -124,6 +124,37 @@ struct alignas(2 * sizeof(T)) Pair {
     T at[2];
 };
 
+/// The first `rows` rows of a column of a matrix, rows i and i + 1 at once, i even: in one access where they lie side by side.
+template <class T>
+class PairedRows {
+public:
+    using Entry = std::remove_const_t<T>;
+
+    __device__ PairedRows(T* column, Index stride, int rows)
+        : column_(column),
+          stride_(stride),
+          rows_(rows),
+          side_by_side_(stride == 1 && reinterpret_cast<std::uintptr_t>(column) % sizeof(Pair<Entry>) == 0) {}
+    __device__ __forceinline__ Pair<Entry> load(int i) const {
+        if (side_by_side_ && i + 1 < rows_) return *reinterpret_cast<const Pair<Entry>*>(column_ + i);
+        return {{i < rows_ ? column_[i * stride_] : Entry(0), i + 1 < rows_ ? column_[(i + 1) * stride_] : Entry(0)}};
+    }
+    __device__ __forceinline__ void store(int i, const Pair<Entry>& x) const {
+        if (side_by_side_ && i + 1 < rows_) {
+            *reinterpret_cast<Pair<Entry>*>(column_ + i) = x;
+        } else {
+            if (i < rows_) column_[i * stride_] = x.at[0];
+            if (i + 1 < rows_) column_[(i + 1) * stride_] = x.at[1];
+        }
+    }
+
+private:
+    T* column_;
+    Index stride_;
+    int rows_;
+    bool side_by_side_;
+};
+
 /// x of the lanes with this g, over their four q.
 template <class T, class Join>
 __device__ T over_rows(T x, Join join) {
@@ -171,6 +202,32 @@ __device__ __forceinline__ void wait_for_t_warps() {
     wait_for_warps<2, S::t_warps>();
 }
 
+/// What each warp has, joined: first eight by eight. A sum has the same bits whether a cluster has 16 warps in one block or in two.
+template <int warps, class T, class Join>
+__device__ __forceinline__ T join_warps(const T* dots, Join join) {
+    if constexpr (warps > 8) {
+        return join(join_warps<warps / 2>(dots, join), join_warps<warps / 2>(dots + warps / 2, join));
+    } else {
+        constexpr int W = 16 / int(sizeof(T));
+        static_assert(warps == 8);
+        struct alignas(16) Some {
+            T x[W];
+        };
+        T d[8];
+#pragma unroll
+        for (int w = 0; w < 8; w += W) {
+            const Some some = *reinterpret_cast<const Some*>(dots + w);
+#pragma unroll
+            for (int x = 0; x < W; ++x) d[w + x] = some.x[x];
+        }
+        return join(join(join(d[0], d[4]), join(d[2], d[6])), join(join(d[1], d[5]), join(d[3], d[7])));
+    }
+}
+template <int warps, class T>
+__device__ __forceinline__ T sum_of_warps(const T* dots) {
+    return join_warps<warps>(dots, Plus());
+}
+
 /// The blocks of a cluster, which exchange what each has of a sum. Every exchange is called by all threads of all blocks.
 template <class S>
 class Cluster {
@@ -193,7 +250,7 @@ public:
             __syncthreads();
         }
     }
-    /// Of 16 bytes each of the first `senders` threads: what all blocks have for them, joined in the order of ranks.
+    /// Of 16 bytes each of the first `senders` threads: what all blocks have for them, joined two by two in the order of ranks.
     template <int senders, class Join>
     __device__ __forceinline__ Vector<T> exchange(const Vector<T>& mine, Join join) {
         constexpr int N = vector_size<T>;
@@ -209,13 +266,19 @@ public:
                 for (int peer = 0; peer < S::cluster; ++peer)
                     mailbox.send(peer, from[cluster_rank<S>()] + N * threadIdx.x, mine);
                 mailbox.receive(round_ / 2);
-                result = *reinterpret_cast<const Vector<T>*>(from[0] + N * threadIdx.x);
+                Vector<T> of[S::cluster];
 #pragma unroll
-                for (int peer = 1; peer < S::cluster; ++peer) {
-                    const auto other = *reinterpret_cast<const Vector<T>*>(from[peer] + N * threadIdx.x);
+                for (int peer = 0; peer < S::cluster; ++peer)
+                    of[peer] = *reinterpret_cast<const Vector<T>*>(from[peer] + N * threadIdx.x);
 #pragma unroll
-                    for (int x = 0; x < N; ++x) result.at[x] = join(result.at[x], other.at[x]);
+                for (int apart = 1; apart < S::cluster; apart *= 2) {
+#pragma unroll
+                    for (int peer = 0; peer < S::cluster; peer += 2 * apart) {
+#pragma unroll
+                        for (int x = 0; x < N; ++x) of[peer].at[x] = join(of[peer].at[x], of[peer + apart].at[x]);
+                    }
                 }
+                result = of[0];
             }
             ++round_;
         }
@@ -235,8 +298,7 @@ public:
 #pragma unroll
             for (int x = 0; x < N; ++x) {
                 if (of_dots) {
-                    mine.at[x] = dots[column + x][0];
-                    for (int w = 1; w < S::warps; ++w) mine.at[x] = join(mine.at[x], dots[column + x][w]);
+                    mine.at[x] = join_warps<S::warps>(dots[column + x], join);
                 } else if (exists && has_given) {
                     mine.at[x] = given[of_given + x];
                 }
@@ -276,12 +338,19 @@ __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster
         const int at = round * S::threads + threadIdx.x;
         Some sum = {};
         if (at < count) {
-            sum = reinterpret_cast<const Some*>(s.part[0])[at];
+            // eight by eight, as join_warps
+            constexpr int together = 8;
 #pragma unroll
-            for (int w = 1; w < S::warps; ++w) {
-                const auto other = reinterpret_cast<const Some*>(s.part[w])[at];
+            for (int first = 0; first < S::warps; first += together) {
+                Some some = reinterpret_cast<const Some*>(s.part[first])[at];
 #pragma unroll
-                for (int x = 0; x < N; ++x) sum.at[x] += other.at[x];
+                for (int w = first + 1; w < first + together; ++w) {
+                    const auto other = reinterpret_cast<const Some*>(s.part[w])[at];
+#pragma unroll
+                    for (int x = 0; x < N; ++x) some.at[x] += other.at[x];
+                }
+#pragma unroll
+                for (int x = 0; x < N; ++x) sum.at[x] = first == 0 ? some.at[x] : sum.at[x] + some.at[x];
             }
         }
         if constexpr (S::cluster > 1) {
@@ -321,22 +390,6 @@ __device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[st
         }
     }
 }
-template <int warps, class T>
-__device__ __forceinline__ T sum_of_warps(const T* dots) {
-    if constexpr (warps > 8) return sum_of_warps<warps / 2>(dots) + sum_of_warps<warps / 2>(dots + warps / 2);
-    constexpr int W = 16 / int(sizeof(T));
-    struct alignas(16) Some {
-        T x[W];
-    };
-    T d[8];
-#pragma unroll
-    for (int w = 0; w < 8; w += W) {
-        const Some some = *reinterpret_cast<const Some*>(dots + w);
-#pragma unroll
-        for (int x = 0; x < W; ++x) d[w + x] = some.x[x];
-    }
-    return ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
-}
 
 /// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp
 /// has done with a chunk of V.
@@ -346,6 +399,8 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
     using Tile = typename StripShared<S>::Tile;
     constexpr int M = S::M * panels, depths = S::Width / Tile::depth;
     constexpr T factor = 1 / (replaces ? Tile::scale * Tile::lift : Tile::scale);
+    constexpr bool sums_in_place = Tile::rounds_to_nearest;
+    static_assert(!sums_in_place || factor == 1);
     const StripThread<S> me;
     Operand<T, 4> a[M];
     const auto load_operands = [&](int kk) {
@@ -365,6 +420,10 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
                 for (int mi = 0; mi < M; ++mi) {
                     T acc[n][4] = {};
 #pragma unroll
+                    for (int x = 0; sums_in_place && !(replaces && kk == 0) && x < n * 4; ++x) {
+                        acc[x / 4][x % 4] = C.c[start + x / 4][2 * mi + x % 4 / 2][x % 2];
+                    }
+#pragma unroll
                     for (int pass = 0; pass < passes<T>; ++pass) {
 #pragma unroll
                         for (int x = 0; x < n; ++x) multiply_add(acc[x], left_of(pass, a[mi]), right_of(pass, b[x]));
@@ -374,7 +433,7 @@ __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int f
 #pragma unroll
                         for (int of = 0; of < 4; ++of) {
                             T& c = C.c[start + x][2 * mi + of / 2][of % 2];
-                            c = fma(acc[x][of], factor, replaces && kk == 0 ? T(0) : c);
+                            c = sums_in_place ? acc[x][of] : fma(acc[x][of], factor, replaces && kk == 0 ? T(0) : c);
                         }
                     }
                 }

@@ -9,8 +9,8 @@
 //     f16, depth 16    |x − hi − lo| <= 2⁻²³|x| + 2⁻²⁵, for numbers whose sizes are known: V and the columns of a strip
 //     TF32, depth 8    |x − hi − lo| <= 2⁻²²|x|, for all of f32's range: T and W, once a panel
 //
-// Tensor cores round sums towards zero: a column that took every product into its own accumulator would lose length with each.
-// Sums start from zero instead, and are added with rounding to nearest.
+// In f32 tensor cores round sums towards zero: a column that took every product into its own accumulator would lose length with each.
+// Sums start from zero instead, and are added with rounding to nearest. In f64 they round to nearest.
 
 #include "cuda/kernels/dmma.cuh"
 #include "cuda/kernels/split_numbers.cuh"
@@ -106,8 +106,9 @@ struct ReflectorTile;
 
 template <int Width>
 struct ReflectorTile<double, Width> {
-    /// Depth of products; tiles that one sums over; words of an entry.
+    /// Depth of products; tiles that one sums over; words of an entry; how the tensor cores round.
     static constexpr int depth = 8, tiles = 1, parts = 1;
+    static constexpr bool rounds_to_nearest = true;
     static constexpr double scale = 1, lift = 1;
 
     using Word = double;
@@ -117,14 +118,14 @@ struct ReflectorTile<double, Width> {
         words[0][1] = below;
     }
     __device__ __forceinline__ static void store(double* tile, int col, int q, const double (&words)[1][2], int = 0) {
-        reinterpret_cast<double2*>(tile)[4 * col + q] = {words[0][0], words[0][1]};
+        reinterpret_cast<double2*>(tile)[unit(col, q)] = {words[0][0], words[0][1]};
     }
     /// x := column `col`, 8 rows.
     __device__ static void load_column(const double* tile, int col, double (&x)[8]) {
 #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-            const double2 some = *reinterpret_cast<const double2*>(tile + 8 * col + i);
-            x[i] = some.x, x[i + 1] = some.y;
+        for (int q = 0; q < 4; ++q) {
+            const double2 some = reinterpret_cast<const double2*>(tile)[unit(col, q)];
+            x[2 * q] = some.x, x[2 * q + 1] = some.y;
         }
     }
     /// Columns 16mi, … of a tile as A of VᵀC, by rows 2q, 2q + 1; what `left_of` has of it in this pass.
@@ -132,23 +133,30 @@ struct ReflectorTile<double, Width> {
                                                      int lane) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const double2 v = reinterpret_cast<const double2*>(tile + 64 * (2 * mi + half))[lane];
+            const double2 v = reinterpret_cast<const double2*>(tile + 64 * (2 * mi + half))[unit(lane / 4, lane % 4)];
             a[half] = v.x;
             a[half + 2] = v.y;
         }
     }
     /// Columns 8kk, … as B of UᵀVᵀ.
     __device__ __forceinline__ static Operand<double, 2> right(const double* tile, int kk, int lane) {
+        const int g = lane / 4, q = lane % 4;
+        const double* const from = tile + 64 * kk + 2 * unit(q, g / 2) + g % 2;
         Operand<double, 2> b;
-        b.set(0, tile[64 * kk + 8 * (lane % 4) + lane / 4]);
-        b.set(1, tile[64 * kk + 8 * (lane % 4 + 4) + lane / 4]);
+        b.set(0, from[0]);
+        b.set(1, from[32]);
         return b;
     }
+
+private:
+    /// Where rows 2q, 2q + 1 of a column are, in units of 16 bytes: so that rows of four columns are in different banks.
+    __device__ __forceinline__ static int unit(int col, int q) { return 4 * col + (q ^ (col & 2)); }
 };
 
 template <int Width>
 struct ReflectorTile<float, Width> {
     static constexpr int depth = 16, tiles = 2, parts = 2;
+    static constexpr bool rounds_to_nearest = false;
     static constexpr float scale = 16, lift = 1024;
 
     using Word = unsigned;
@@ -205,15 +213,15 @@ struct UpdateOperands<double, Width, columns> {
     /// Entry x of the product's tile (mi, h) of U.
     __device__ __forceinline__ void set(int mi, int h, int x, int lane, double u) {
         const int g = lane / 4, q = lane % 4, to_lane = 4 * (2 * q + x % 2) + g % 4;
-        v[(((2 * mi + x / 2) * M + h / 2) * 32 + to_lane) * 4 + h % 2 + 2 * (g / 4)] = u;
+        v[((2 * mi + x / 2) * M + h / 2) * 2 + g / 4][to_lane][h % 2] = u;
     }
     __device__ __forceinline__ Operand<double, 4> get(int kk, int mi, int lane) const {
         const int of = kk * M + mi;
-        const double2 low = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2],
-                      high = reinterpret_cast<const double2*>(v)[(of * 32 + lane) * 2 + 1];
+        const auto low = *reinterpret_cast<const double2*>(v[2 * of][lane]),
+                   high = *reinterpret_cast<const double2*>(v[2 * of + 1][lane]);
         return {{low.x, low.y, high.x, high.y}};
     }
-    alignas(16) double v[count * 128];
+    alignas(16) double v[2 * count][32][2];
 };
 
 template <int Width, int columns>
