@@ -447,6 +447,35 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
 
 /// |‖S x‖ − ‖x‖| <= 3/4 ‖x‖ for every x of the range of A at once, where all of A is in a few rows, in rows that are alike, or in smooth
 /// columns: √(n/s) <= 1/2 is what random rows have.
+/// One subnormal number makes a column that is not zero.
+TYPED_TEST(HostPrimitives, ColumnsOfZerosAreFilledAndCleared) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {300, 7}, {20000, 40}}) {
+        SCOPED_TRACE(shape_name(m, n));
+        Padded<T> A(m, n);
+        set_zero(this->ctx, A.view());
+        for (Index j = 0; j < n; j += 3) A.view()(j * 37 % m, j) = std::numeric_limits<Real<T>>::denorm_min();
+        const Matrix<T> before = copy<T>(A.view());
+        Matrix<int> exponents(n, 1);
+        fill_zero_columns<T>(this->ctx, 0.25, 5, A.view(), exponents.view());
+        for (Index j = 0; j < n; ++j) {
+            EXPECT_EQ(exponents(j, 0), j % 3 == 0 ? 0 : clearing_exponent);
+            for (Index i = 0; i < m; ++i) {
+                if (j % 3 == 0) {
+                    ASSERT_EQ(A.view()(i, j), before(i, j));
+                } else {
+                    ASSERT_EQ(std::abs(A.view()(i, j)), Real<T>(0.25));
+                }
+            }
+        }
+        scale_columns<T>(this->ctx, exponents.view(), 1, Part::All, A.view());
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < m; ++i) ASSERT_EQ(A.view()(i, j), before(i, j));
+        }
+        EXPECT_TRUE(A.padding_intact());
+    }
+}
+
 /// Two columns of signs, and two rows, agree in about half of their entries, whatever the seeds: 6 standard deviations at most.
 TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
     using T = TypeParam;

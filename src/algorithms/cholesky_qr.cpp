@@ -73,8 +73,29 @@ public:
         return passes;
     }
 
-    /// S A = P R₀, Q₁ = A R₀⁻¹, and one pass of CholeskyQR of Q₁.
+    /// S A = P R₀, Q₁ = A R₀⁻¹, and one pass of CholeskyQR of Q₁. A column of zeros is some q_j times 0.
     Passes behind_sketch(MatrixView<const T, D> A) {
+        Passes passes = behind_one_sketch(A);
+        const bool is_zero = passes.state == Passes::State::Refused && passes.column >= 0;
+        if (!is_zero || !perturbs(A) || over_ranks_.factor) return passes;
+        Matrix<int, D> exponents(ctx_, n_, 1);
+        if (A.data != Q1_.data) copy<T>(ctx_, A, Q1_);
+        fill_zero_columns<T>(ctx_, 1 / std::sqrt(number(A.rows)), 0, Q1_, exponents.view());
+        passes = behind_one_sketch(Q1_);
+        // R(:, j) := 0, or A(:, j) again
+        const bool refused = passes.state == Passes::State::Refused;
+        scale_columns<T>(ctx_, exponents.view(), 1, Part::All, refused ? Q1_ : R_);
+        if (!refused) passes.perturbed_condition = std::numeric_limits<double>::infinity();
+        return passes;
+    }
+
+    /// Whether dependent columns are perturbed. Reflectors of exact zeros stay I.
+    bool perturbs(MatrixView<const T, D> A) const {
+        return Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
+    }
+
+private:
+    Passes behind_one_sketch(MatrixView<const T, D> A) {
         // of few rows A is its own sketch
         const Index rows = over_ranks_.factor ? sketch_rows(n_) : std::min(A.rows, sketch_rows(n_));
         Matrix<S, D> zeroth(ctx_, n_, n_), first(ctx_, n_, n_), B(ctx_, rows, n_);
@@ -119,7 +140,6 @@ public:
         return passes;
     }
 
-private:
     using S = Sum<T, D>;
     using Factors = std::array<MatrixView<const S, D>, 1>;
 
@@ -134,10 +154,7 @@ private:
 
     SketchDemands sketch_demands(MatrixView<const T, D> A) {
         const double condition = 1 / precision(A).solve_u, root = std::sqrt(static_cast<double>(n_));
-        // reflectors of exact zeros stay I
-        const bool is_perturbed =
-            Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
-        if (!is_perturbed) return {condition, 0};
+        if (!perturbs(A)) return {condition, 0};
         return {condition / (4 * root), perturbation_of_root * root * Scalar<T>::u};
     }
 
@@ -247,7 +264,8 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool 
     if (chain == CholeskyChain::Sketched) return steps.behind_sketch(A);
     passes = steps.of(A);
     if (chain == CholeskyChain::OfA || A.rows < Tuning<D>::sketch_aspect * n) return passes;
-    if (passes.state == State::Refused) return steps.behind_sketch(A);
+    const bool has_zeros = passes.state == State::Unusable && chain == CholeskyChain::SketchedIfRefusedOrZero;
+    if (passes.state == State::Refused || (has_zeros && steps.perturbs(A))) return steps.behind_sketch(A);
     if (passes.state == State::Improved && Q1.cols == n && !next) {
         // A = Q₁ R and Q₁ = Q R₂, so R := R₂ R
         Matrix<T, D> R2(ctx, n, n);

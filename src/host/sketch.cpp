@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -37,6 +38,29 @@ struct Block {
     GroupPlaces<T> places[block_groups];
     Real<T> row_signs[rows_of_block];
 };
+
+/// A := A + W diag(sizes), W of signs.
+template <class T>
+void add_signs(Context<Host>& ctx, Index seed, std::span<const Real<T>> sizes, MatrixView<T> A) {
+    using Bits = std::conditional_t<sizeof(Real<T>) == 8, std::uint64_t, std::uint32_t>;
+    constexpr int sign_bit = 8 * sizeof(Bits) - 1;
+    constexpr Index group_cols = 32, task_rows = 4096;
+    const Index tasks = (A.rows + task_rows - 1) / task_rows, groups = (A.cols + group_cols - 1) / group_cols;
+    for_tasks(team(ctx, 0, A.rows * A.cols), tasks, groups, [&](Index task, Index group) {
+        const Index first = task * task_rows, rows = std::min(task_rows, A.rows - first);
+        Bits signs[task_rows];
+        for (Index i = 0; i < rows; ++i) signs[i] = perturbation_signs(first + i, group, seed);
+        for (Index j = group * group_cols; j < std::min(A.cols, (group + 1) * group_cols); ++j) {
+            if (sizes[j] == 0) continue;
+            const Bits plus = std::bit_cast<Bits>(sizes[j]);
+            const int shift = static_cast<int>(j % group_cols);
+            T* const a = A.at(first, j);
+            for (Index i = 0; i < rows; ++i) {
+                a[i] += std::bit_cast<Real<T>>(plus ^ ((signs[i] >> shift) << sign_bit));
+            }
+        }
+    });
+}
 
 }  // namespace
 
@@ -87,32 +111,28 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
 
 template <class T, class D>
 void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A) {
-    using Bits = std::conditional_t<sizeof(Real<T>) == 8, std::uint64_t, std::uint32_t>;
-    constexpr int sign_bit = 8 * sizeof(Bits) - 1;
     std::vector<Real<T>> sizes(static_cast<std::size_t>(A.cols));
     column_norms<T>(ctx, R, sizes);
     for (Real<T>& x : sizes) x *= static_cast<Real<T>>(size);
     if (W == Perturbation::Identity) {
         for (Index j = 0; j < std::min(A.rows, A.cols); ++j) A(j, j) += sizes[j];
-        return;
+    } else {
+        add_signs<T>(ctx, seed, sizes, A);
     }
-    constexpr Index group_cols = 32, task_rows = 4096;
-    const Index tasks = (A.rows + task_rows - 1) / task_rows, groups = (A.cols + group_cols - 1) / group_cols;
-    for_tasks(team(ctx, 0, A.rows * A.cols), tasks, groups, [&](Index task, Index group) {
-        const Index first = task * task_rows, rows = std::min(task_rows, A.rows - first);
-        Bits signs[task_rows];
-        for (Index i = 0; i < rows; ++i) signs[i] = perturbation_signs(first + i, group, seed);
-        for (Index j = group * group_cols; j < std::min(A.cols, (group + 1) * group_cols); ++j) {
-            const Bits plus = std::bit_cast<Bits>(sizes[j]);
-            const int shift = static_cast<int>(j % group_cols);
-            T* const a = A.at(first, j);
-            for (Index i = 0; i < rows; ++i) {
-                a[i] += std::bit_cast<Real<T>>(plus ^ ((signs[i] >> shift) << sign_bit));
-            }
-        }
-    });
 }
 
-QUOIN_IMPLEMENT(Host, sketch, perturb)
+template <class T, class D>
+void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, View<int, D> exponents) {
+    std::vector<Real<T>> sizes(static_cast<std::size_t>(A.cols));
+    for_tasks(team(ctx, 0, A.rows * A.cols), A.cols, 1, [&](Index j, Index) {
+        const T* const a = A.at(0, j);
+        const bool is_zero = std::all_of(a, a + A.rows, [](T x) { return x == T(0); });
+        sizes[j] = static_cast<Real<T>>(is_zero ? size : 0);
+        exponents(j, 0) = is_zero ? clearing_exponent : 0;
+    });
+    add_signs<T>(ctx, seed, sizes, A);
+}
+
+QUOIN_IMPLEMENT(Host, sketch, perturb, fill_zero_columns)
 
 }  // namespace quoin

@@ -76,4 +76,10 @@ constexpr std::uint32_t perturbation_signs(Index i, Index group, Index seed) {
 template <class T, class D>
 void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A);
 
+/// Columns of zeros := signs, as `perturb` has them, times `size`; exponents(j) := clearing_exponent for them and 0 for others. Reads A once.
+template <class T, class D>
+void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, View<int, D> exponents);
+/// The e of `scale_columns` that makes any number zero.
+inline constexpr int clearing_exponent = -4096;
+
 }  // namespace quoin

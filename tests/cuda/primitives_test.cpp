@@ -641,6 +641,26 @@ TYPED_TEST(GpuPrimitive, PerturbationIsThatOfTheHost) {
         }
 }
 
+TYPED_TEST(GpuPrimitive, ColumnsOfZerosAreFilledAsOnTheHost) {
+    using T = TypeParam;
+    for (auto [m, n] : {std::pair<Index, Index>{1, 1}, {70, 70}, {10001, 133}}) {
+        SCOPED_TRACE(shape_name(m, n));
+        Matrix<T> A = filled<T>(m, n, T(0));
+        for (Index j = 0; j < n; j += 3) A(j * 37 % m, j) = std::numeric_limits<T>::denorm_min();
+        GpuPadded<T> gA(this->gpu(), A.view());
+        Matrix<int> e(n, 1);
+        Matrix<int, Cuda> ge(this->gpu(), n, 1);
+        fill_zero_columns<T>(this->host, 0.25, 3, A.view(), e.view());
+        fill_zero_columns<T>(this->gpu(), 0.25, 3, gA.view(), ge.view());
+        EXPECT_TRUE(same_bits<T>(gA.fetch(this->gpu()).view(), A.view()));
+        scale_columns<T>(this->gpu(), ge.view(), 1, Part::All, gA.view());
+        for (Index j = 0; j < n; ++j) {
+            if (j % 3 != 0) std::fill_n(A.view().at(0, j), m, T(0));
+        }
+        EXPECT_EQ(difference<T>(gA.fetch(this->gpu()).view(), A.view(), 1, 1), 0);
+    }
+}
+
 TYPED_TEST(GpuPrimitive, Products) {
     using T = TypeParam;
     for (auto [m, n] : tall_shapes)
