@@ -179,6 +179,8 @@ struct Plan {
     Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
+    Index batched_rows =
+        0;  ///< rows a leaf where all nodes of a level are one batch, whose Q is formed at once; 0: not so
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
     bool one_launch = false;     ///< one kernel factors the whole matrix; later steps go by panels
     bool check_finite = true;

@@ -35,28 +35,14 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     if (passes.state == State::Certified) return;
     // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
     if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);
-    ReflectorForest<T, D> tree;
-    Plan by_tree = plan;
-    by_tree.method = n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;
-    by_tree.rows = A.rows;
-    by_tree.cols = n;
-    by_tree.panel_width = std::min(n, Tuning<D>::one_tree_cols);
-    by_tree.last_rows = by_tree.last_width = 0;
-    lay_out_panels(ctx, by_tree, tree);
-    tree.A = Matrix<T, D>(ctx, A.rows, n);
-    copy<T>(ctx, A, tree.A.view());
-    factor_trees(ctx, tree);
-    // A = Q₁ R where the first pass went through, and then Q₁ = Q R₂
-    const auto top = tree.A.view().row_block({0, n});
     if (passes.state == State::Improved) {
+        // A = Q₁ R, Q₁ = Q R₂
         Matrix<T, D> R2(ctx, n, n);
-        copy_triangle<T>(ctx, top, R2.view());
+        orthonormalize_by_tree<T, D>(ctx, plan, A, R2.view());
         multiply_upper<T>(ctx, R2.view(), R.view(), R.view());
     } else {
-        copy_triangle<T>(ctx, top, R.view());
+        orthonormalize_by_tree<T, D>(ctx, plan, A, R.view());
     }
-    form_q_in_place(ctx, tree.view());
-    copy<T>(ctx, tree.A.view(), A);
     reconstruct_householder<T, D>(ctx, A, R.view(), Tf);
 }
 

@@ -245,6 +245,8 @@ inline bool is_cholesky(Method method) {
 /// Throws NumericalBreakdown. `column` is where CholeskyQR broke down, or −1.
 [[noreturn]] void report_breakdown(Method method, Index column);
 
+inline bool is_tree(Method method) { return method == Method::TSQR || method == Method::CAQR; }
+
 inline bool is_gram_schmidt(Method method) {
     return method == Method::ModifiedGramSchmidt || method == Method::ClassicalGramSchmidt;
 }
@@ -299,6 +301,16 @@ void apply_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Op op, Range r
 template <class T, class D>
 void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range c, MatrixView<T, D> B,
                         Arithmetic arithmetic);
+
+/// R (n×n) of a tall A, and Q, m×n, which may be A, unless it has no data: by a tree whose levels are batches, with leaves of `leaf_rows`
+/// rows. On devices with Tuning<D>::has_batched_trees. False, with A as it was, where columns are not finite or out of range, unless
+/// somebody has `checked`.
+template <class T, class D>
+bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, MatrixView<const T, D> A, bool checked, MatrixView<T, D> Q,
+                     MatrixView<T, D> R);
+/// A := Q, R (n×n), of a tall A by a tree, `plan` being that of a matrix with these columns.
+template <class T, class D>
+void orthonormalize_by_tree(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> R);
 
 /// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
 template <class T, class D>
@@ -397,6 +409,8 @@ enum class CholeskyChain {
     /// Of A, and behind a sketch where the first Gram matrix refuses it, or of Q₁ where the certificate fails and nothing is to follow, if A is
     /// tall enough.
     SketchedIfRefused,
+    /// The same of a matrix that is finite and in range: what is unusable has columns of zeros.
+    SketchedIfRefusedOrZero,
 };
 
 /// What the Gram passes left behind.

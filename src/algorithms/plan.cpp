@@ -164,6 +164,15 @@ void choose_last_panels(Plan& plan) {
     plan.last_width = std::min(k - before, Tuning<D>::last_panel_width);
 }
 
+/// Rows of a leaf of a tree of batches; 0: trees stay in A.
+template <class T, class D>
+Index batched_leaf_rows(Index m, Index n, const Options& options) {
+    const bool chosen = options.method.tree() == TreeOptions{} && options.method.panel_width() == 0;
+    if (!chosen || options.q == QForm::Any) return 0;
+    const Index rows = Tuning<D>::batched_leaf_rows(m, n, sizeof(T));
+    return rows > 0 && SmallBatch<T, D>::fits(rows, n, options.arithmetic) ? rows : 0;
+}
+
 /// Everything but the method's choice and the costs.
 template <class T, class D>
 Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
@@ -226,6 +235,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
     choose_tree<D>(plan, tree_width, options.method.tree());
+    if (is_tree(plan.method) || is_tree(plan.fallback)) plan.batched_rows = batched_leaf_rows<T, D>(m, n, options);
     return plan;
 }
 
@@ -235,9 +245,8 @@ Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host
     Plan best;
     double least = std::numeric_limits<double>::infinity();
     for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
-        const bool is_tree = method == Method::TSQR || method == Method::CAQR;
         // trees reach LAPACK's format by forming Q first
-        if (is_tree && options.q == QForm::Reflectors) continue;
+        if (is_tree(method) && options.q == QForm::Reflectors) continue;
         // the more square a matrix is, the fewer of its kind get a certificate
         if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, sizeof(T))) continue;
         Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
@@ -348,12 +357,14 @@ std::string to_string(const Plan& plan) {
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
                             to_string(plan.gram_schmidt_panel), to_string(plan.reorthogonalization));
-    } else if (!is_cholesky(plan.method) || plan.fallback != Method::Auto) {
+    } else if (plan.batched_rows == 0 && (!is_cholesky(plan.method) || plan.fallback != Method::Auto)) {
         text += fmt::format("panels of {} columns", plan.panel_width);
         if (plan.last_width > 0) text += fmt::format(", of {} where {} rows are left", plan.last_width, plan.last_rows);
         text += fmt::format(", T of {} columns\n", plan.inner_block);
     }
-    if (plan.method == Method::TSQR || plan.method == Method::CAQR || plan.fallback == Method::TSQR) {
+    if (plan.batched_rows > 0) {
+        text += fmt::format("trees of batches: leaves of {} rows\n", plan.batched_rows);
+    } else if (is_tree(plan.method) || is_tree(plan.fallback)) {
         text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,
                             plan.domain_leaves, plan.fan_in);
     }

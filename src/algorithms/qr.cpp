@@ -39,6 +39,10 @@ void report_breakdown(Method method, Index column) {
 
 namespace {
 
+bool by_batches_first(const Plan& plan) { return is_tree(plan.method) && plan.batched_rows > 0; }
+/// Whether the method finds out by itself that columns are not finite or out of range.
+bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || by_batches_first(plan); }
+
 /// Everything that becomes of A between the checks and the report.
 template <class T, class D>
 class Factorizer {
@@ -48,12 +52,17 @@ public:
         f_.report.flops = plan_.flops;
     }
 
-    /// A, which is taken, with columns that are scaled and finite. CholeskyQR finds out by itself whether they are: false
-    /// where not, and A is as it was. `rest` makes the columns behind the first panel ready, on the context.
+    /// A, which is taken, with columns that are scaled and finite. CholeskyQR and trees of batches find out by themselves whether they are:
+    /// false where not, and A is as it was. `rest` makes the columns behind the first panel ready, on the context.
     bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
         forest_.A = std::move(A);
         if (is_cholesky(plan_.method)) {
             if (by_cholesky(checked)) return true;
+            A = std::move(forest_.A);
+            return false;
+        }
+        if (by_batches_first(plan_)) {
+            if (by_batches(checked)) return true;
             A = std::move(forest_.A);
             return false;
         }
@@ -79,6 +88,11 @@ public:
             if (passes.state == Passes::State::Unusable && !checked) return false;
             fall_back(passes);
         }
+        if (plan_.batched_rows > 0) {
+            if (!tsqr_of_batches<T, D>(ctx_, plan_.batched_rows, A, checked, {}, R.view())) return false;
+            hold_r(std::move(R));
+            return true;
+        }
         if (plan_.panel_width >= n) {
             tsqr_r_only<T, D>(ctx_, plan_, A, R.view());
             hold_r(std::move(R));
@@ -95,6 +109,7 @@ private:
     using Passes = CholeskyPasses<T, D>;
 
     void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
+        if (is_tree(method) && plan_.batched_rows > 0) return static_cast<void>(by_batches(true));
         std::optional<Plan> other;
         if (method != plan_.method) other.emplace(plan_).method = method;
         const Plan& plan = other ? *other : plan_;
@@ -116,8 +131,25 @@ private:
             form_q_in_place(ctx_, forest_.view(), plan.arithmetic);
             return hold_explicit_q(std::move(R));
         }
-        if (plan.q == QForm::Reflectors && !forest_.lapack_format()) reconstruct();
+        if (plan.q == QForm::Reflectors && !forest_.lapack_format()) {
+            Matrix<T, D> R = copy_of_r();
+            form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
+            reconstruct(std::move(R));
+        }
         hold_reflectors(std::move(ST));
+    }
+
+    bool by_batches(bool checked) {
+        const auto A = forest_.A.view();
+        Matrix<T, D> R(ctx_, plan_.cols, plan_.cols);
+        if (!tsqr_of_batches<T, D>(ctx_, plan_.batched_rows, A, checked, A, R.view())) return false;
+        if (plan_.q == QForm::Reflectors) {
+            reconstruct(std::move(R));
+            hold_reflectors({});
+        } else {
+            hold_r_and_perhaps_q(std::move(R));
+        }
+        return true;
     }
 
     void by_gram_schmidt() {
@@ -135,8 +167,9 @@ private:
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, n, n);
         const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
-                           : plan_.fallback != Method::Auto             ? CholeskyChain::SketchedIfRefused
-                                                                        : CholeskyChain::OfA;
+                           : plan_.fallback == Method::Auto             ? CholeskyChain::OfA
+                           : checked                                    ? CholeskyChain::SketchedIfRefusedOrZero
+                                                                        : CholeskyChain::SketchedIfRefused;
         const bool reflectors = plan_.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();
         OverlappedWork nothing;
@@ -242,10 +275,8 @@ private:
         lay_out_panels(ctx_, one, forest_);
     }
 
-    /// Trees := one panel in LAPACK's format.
-    void reconstruct() {
-        Matrix<T, D> R = copy_of_r();
-        form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
+    /// A, which has the thin Q in its first columns, := one panel in LAPACK's format.
+    void reconstruct(Matrix<T, D>&& R) {
         lay_out_one_panel();
         const Span span(ctx_, "reconstruction");
         const auto A = forest_.A.view();
@@ -271,7 +302,7 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
 /// Whether R is found while A is only read.
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&
-           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2);
+           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || by_batches_first(plan));
 }
 
 /// R alone. A copy is made only where A's columns have to be scaled.
@@ -281,8 +312,8 @@ QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
-    // CholeskyQR sees in its first Gram matrix whether a scan is needed
-    if (plan.method != Method::CholeskyQR2 || !factorizer.factor_r_only(A, false)) {
+    // CholeskyQR sees in its first Gram matrix whether a scan is needed, and a tree of batches in its first triangles
+    if (!finds_range(plan) || !factorizer.factor_r_only(A, false)) {
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
             Matrix<T, D> AD = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
@@ -358,13 +389,13 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
-    if (plan.method != Method::CholeskyQR2 || !factorizer.factor(A, false)) {
+    if (!finds_range(plan) || !factorizer.factor(A, false)) {
         // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
         // Gram-Schmidt, which asks all the time
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool blocked = plan.method == Method::BlockedHouseholder;
         // one read of A costs less than the multiprocessors that its first panel would leave to it
-        const bool all = at_once || (blocked && plan.arithmetic == Arithmetic::Native);
+        const bool all = at_once || by_batches_first(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
         const SideWork side(ctx);

@@ -1,5 +1,7 @@
 // TSQR and CAQR (Demmel, Grigori, Hoemmen, Langou 2012; Anderson, Ballard, Demmel, Keutzer 2011): one loop over panels.
 
+#include <algorithm>
+
 #include "algorithms/factorization.hpp"
 #include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
@@ -32,7 +34,82 @@ void tsqr_apply(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const 
     if (op == Op::Transpose) apply_levels<T, D>(ctx, tree, op, V, Tf, C);
 }
 
+/// Whether all columns are finite and in range. Waits.
+template <class T, class D>
+bool is_in_range(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<int, D> exponents(ctx, A.cols, 1);
+    Matrix<Scan, D> found(ctx, 1, 1);
+    scan<T>(ctx, A, Scalar<T>::safe_exponent, exponents.view(), found.view());
+    const Scan seen = read_scan(ctx, std::as_const(found).view());
+    return !seen.scaled && seen.bad_row < 0;
+}
+
+/// The levels of a tree as batches. Rows of A belong together `block` by block: they are triangles R_b of the level below. False, with Q
+/// as it was, where columns are not in range and nobody has `checked`: those of the triangles, which have the norms of A's.
+template <class T, class D>
+bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, MatrixView<const T, D> A, bool checked,
+                   MatrixView<T, D> Q, MatrixView<T, D> R) {
+    throw_if_stopped(ctx);
+    const Index m = A.rows, n = A.cols, rows = Tuning<D>::batched_node_rows(m, sizeof(T), leaf_rows),
+                each = rows < m ? rows / block * block : m, count = m / each;
+    const Range rest{count * each, m};
+    const Members nodes{{}, count};
+    const auto batch_of = [&]<class U>(MatrixView<U, D> X, Index stride) {
+        return BatchView<U, D>(X.data, stride, n, X.ld, stride, count);
+    };
+    SmallBatch<T, D> batch(ctx, each, n, count);
+    batch.factor(ctx, batch_of(A, each), nodes, false);
+    if (each == m) {
+        batch.unpack(ctx, Factor::R, nodes, batch_of(R, n));
+        if (!checked && !is_in_range<T, D>(ctx, R)) return false;
+        if (Q.data) batch.form_q(ctx, nodes, batch_of(Q, each));
+        return true;
+    }
+    // [R_1; R_2; …; A's last rows] = S R
+    Matrix<T, D> stack = Matrix<T, D>::aligned(ctx, count * n + rest.size(), n);
+    const auto S = stack.view();
+    const Range triangles{0, count * n}, others{count * n, S.rows};
+    batch.unpack(ctx, Factor::R, nodes, batch_of(S, n));
+    copy<T>(ctx, A.row_block(rest), S.row_block(others));
+    if (!checked && !is_in_range<T, D>(ctx, S)) return false;
+    factor_levels<T, D>(ctx, leaf_rows, n, S, true, Q.data ? S : MatrixView<T, D>(), R);
+    if (!Q.data) return true;
+    // Q_b := Q_b [S_b; 0]: row i of a triangle R_b is zero left of column i, in V and so in S too
+    batch.form_q(ctx, nodes, batch_of(MatrixView<const T, D>(S.row_block(triangles)), n), batch_of(Q, each));
+    copy<T>(ctx, S.row_block(others), Q.row_block(rest));
+    return true;
+}
+
 }  // namespace
+
+template <class T, class D>
+bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, MatrixView<const T, D> A, bool checked, MatrixView<T, D> Q,
+                     MatrixView<T, D> R) {
+    const Span span(ctx, "tree of batches");
+    if constexpr (Tuning<D>::has_batched_trees) return factor_levels<T, D>(ctx, leaf_rows, 1, A, checked, Q, R);
+    return false;
+}
+
+template <class T, class D>
+void orthonormalize_by_tree(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> R) {
+    const Index m = A.rows, n = A.cols;
+    if (const Index leaf_rows = Tuning<D>::batched_leaf_rows(m, n, sizeof(T)); leaf_rows > 0)
+        return static_cast<void>(tsqr_of_batches<T, D>(ctx, leaf_rows, A, true, A, R));
+    ReflectorForest<T, D> tree;
+    Plan by_tree = plan;
+    by_tree.method = n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;
+    by_tree.rows = m;
+    by_tree.cols = n;
+    by_tree.panel_width = std::min(n, Tuning<D>::one_tree_cols);
+    by_tree.last_rows = by_tree.last_width = 0;
+    lay_out_panels(ctx, by_tree, tree);
+    tree.A = Matrix<T, D>(ctx, m, n);
+    copy<T>(ctx, A, tree.A.view());
+    factor_trees(ctx, tree);
+    copy_triangle<T>(ctx, tree.A.view().row_block({0, n}), R);
+    form_q_in_place(ctx, tree.view());
+    copy<T>(ctx, tree.A.view(), A);
+}
 
 template <class T, class D>
 void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
@@ -147,6 +224,8 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
 #define QUOIN_INSTANTIATE(T, D)                                                                              \
     template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                    \
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                   \
+    template decltype(tsqr_of_batches<T, D>) tsqr_of_batches<T, D>;                                          \
+    template decltype(orthonormalize_by_tree<T, D>) orthonormalize_by_tree<T, D>;                            \
     template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);     \
     template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>, Arithmetic); \
     template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic, MatrixView<const T, D>);

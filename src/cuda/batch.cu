@@ -294,6 +294,13 @@ void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<
 }
 
 template <class T>
+void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E,
+                                 BatchView<T, Cuda> Q) const {
+    strips::apply<T>(ctx, strips_size(members.count), strips_from(0), false, k_, Entries<const T>(ctx, E, members),
+                     true, Entries<T>(ctx, Q, members));
+}
+
+template <class T>
 void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
                                   BatchView<T, Cuda> to) const {
     for_each_width(to, members, [&](Index first, Members some, Index p) {

@@ -43,6 +43,7 @@ public:
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;
     void unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const;
     void form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const;
+    void form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E, BatchView<T, Cuda> Q) const;
     void apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
                  BatchView<T, Cuda> to) const;
     static bool solves(Index m, Index n);

@@ -21,10 +21,10 @@ StripSize size_of(Index count, Index m, Index n);
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
             unsigned long long* first_bad, Index multiprocessors = 0);
-/// to := op(Q) from, p columns; from = I if `identity`.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0] and has upper triangles E of k rows, or, without matrices, E = I.
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to);
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to);
 /// V and R, m×n, or R, k×n; and tau, k×1, where there is memory for it.
 template <class T>
 void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,

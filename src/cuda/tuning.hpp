@@ -177,6 +177,18 @@ struct Tuning<Cuda> : CommonTuning {
     /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
     /// by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
+    /// Beyond one tile of columns the levels of a tree are batches, which take the memory of A once more.
+    static constexpr bool has_batched_trees = true;
+    static constexpr Index batched_leaf_rows(Index m, Index n, Index element_bytes) {
+        return n > one_tree_cols && n <= 256 && m >= n && m * n <= (Index(1) << 34) / element_bytes ? 1024 : 0;
+    }
+    /// Rows of the nodes of a level that m rows are left for: as many as one launch holds where that makes few nodes, which wait for the chain of
+    /// their columns; otherwise those of a leaf.
+    static constexpr Index batched_node_rows(Index m, Index element_bytes, Index leaf_rows) {
+        const Index most = most_rows_in_strips(element_bytes);
+        return m <= most ? m : m <= most_tall_nodes * most ? most : leaf_rows;
+    }
+    static constexpr Index most_tall_nodes = 32;
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There it is faster than

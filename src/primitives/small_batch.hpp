@@ -40,6 +40,8 @@ enum class Memory { Kept, Returned };
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k
+///     // Where Tuning<D>::has_batched_trees, of matrices that its trees have: Q := Q [E; 0], E k×k upper triangles.
+///     void form_q(Context<D>& ctx, Members members, BatchView<const T, D> E, BatchView<T, D> Q) const;
 ///     // to := op(Q) from; the two may be one
 ///     void apply_q(Context<D>& ctx, Op op, Members members, BatchView<const T, D> from, BatchView<T, D> to) const;
 ///     // m >= n: X := the minimiser of ‖AX − B‖, or with Op::Transpose the X of least norm with AᵀX = B; the norms of the residuals

@@ -54,6 +54,9 @@ struct CommonTuning {
     /// before them.
     static constexpr Index most_rows_in_strips(Index) { return 0; }
     static constexpr Index last_panel_width = 0;
+    /// Rows of a leaf of a tree whose levels are batches (small_batch.hpp), on devices where that pays; 0: not of this shape.
+    static constexpr bool has_batched_trees = false;
+    static constexpr Index batched_leaf_rows(Index, Index, Index) { return 0; }
     /// Columns of a matrix that is sketched.
     static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and

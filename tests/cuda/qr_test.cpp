@@ -2,6 +2,7 @@
 
 #include "quoin/qr.hpp"
 
+#include "algorithms/factorization.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
@@ -128,6 +129,35 @@ protected:
         by_panels.method.set_tree({.fan_in = 16});
         check<T>(A.view(), by_panels);
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
+    }
+    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small nodes rows are left over too.
+    template <class T>
+    void batched_trees() {
+        const Index most = Tuning<Cuda>::most_rows_in_strips(sizeof(T));
+        for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {3 * most + 777, 133}, {40003, 256}}) {
+            if (quick() && m > 100) continue;
+            const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
+            for (QForm q : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
+                EXPECT_GT(plan_qr<T>(gpu(), m, n, with(Method::CAQR, q)).batched_rows, 0);
+                check<T>(A.view(), with(Method::CAQR, q));
+            }
+        }
+        for (Gallery matrix_class : gallery()) {
+            SCOPED_TRACE(to_string(matrix_class));
+            const Matrix<T> A = generate<T>(matrix_class, quick() ? 300 : 2 * most + 100, 45);
+            for (QForm q : {QForm::None, QForm::Explicit}) check<T>(A.view(), with(Method::CAQR, q));
+        }
+        if (quick()) return;
+        const Index m = 1100003, n = 33, leaf_rows = 128;
+        ASSERT_EQ(Tuning<Cuda>::batched_node_rows(m / leaf_rows * n, 8, leaf_rows), leaf_rows);
+        const Matrix<T> A = random_normal<T>(m, n);
+        Matrix<T, Cuda> Q = copy_to_device<T>(gpu(), A.view()), R(gpu(), n, n), S(gpu(), n, n);
+        EXPECT_TRUE((tsqr_of_batches<T, Cuda>(gpu(), leaf_rows, Q.view(), false, {}, S.view())));
+        EXPECT_TRUE((tsqr_of_batches<T, Cuda>(gpu(), leaf_rows, Q.view(), false, Q.view(), R.view())));
+        const Matrix<T> q = copy_to_host<T>(gpu(), Q.view()), r = copy_to_host<T>(gpu(), R.view());
+        EXPECT_TRUE(same_bits<T>(copy_to_host<T>(gpu(), S.view()).view(), r.view()));
+        EXPECT_LE(orthogonality_error<T>(q.view(), n), 2 * law);
+        EXPECT_LE(column_residual_error<T>(A.view(), q.view(), r.view()), 2 * law);
     }
     template <class T>
     void conditions() {
@@ -287,6 +317,8 @@ TEST_F(GpuQr, ClassesF32) { classes<float>(); }
 TEST_F(GpuQr, ClassesF64) { classes<double>(); }
 TEST_F(GpuQr, WideTreesF32) { wide_trees<float>(); }
 TEST_F(GpuQr, WideTreesF64) { wide_trees<double>(); }
+TEST_F(GpuQr, BatchedTreesF32) { batched_trees<float>(); }
+TEST_F(GpuQr, BatchedTreesF64) { batched_trees<double>(); }
 TEST_F(GpuQr, ConditionsF32) { conditions<float>(); }
 TEST_F(GpuQr, ConditionsF64) { conditions<double>(); }
 TEST_F(GpuQr, SolvesByHalves) { solves_by_halves(); }
@@ -396,16 +428,21 @@ TEST_F(GpuQr, CorrectedNamesTheFirstEntryThatIsNotFinite) {
 }
 
 TEST_F(GpuQr, NotFiniteEntriesAreNamed) {
-    Matrix<double> A = random_normal<double>(5000, 20);
-    A(4321, 7) = std::numeric_limits<double>::quiet_NaN();
-    for (Method method : all_methods) {
-        try {
-            qr<double, Cuda>(gpu(), copy_to_device<double>(gpu(), A.view()).view(), with(method));
-            FAIL() << to_string(method);
-        } catch (const NonFiniteEntry& error) {
-            EXPECT_EQ(error.row, 4321);
-            EXPECT_EQ(error.col, 7);
-        }
+    for (const Index n : {20, 40}) {
+        Matrix<double> A = random_normal<double>(9000, n);
+        A(8765, 7) = std::numeric_limits<double>::quiet_NaN();
+        for (Method method : all_methods)
+            for (QForm q : {QForm::Any, QForm::None, QForm::Explicit}) {
+                SCOPED_TRACE(case_name(9000, n, method, q));
+                if (!factors_shape(method, 9000, n)) continue;
+                try {
+                    qr<double, Cuda>(gpu(), copy_to_device<double>(gpu(), A.view()).view(), with(method, q));
+                    ADD_FAILURE();
+                } catch (const NonFiniteEntry& error) {
+                    EXPECT_EQ(error.row, 8765);
+                    EXPECT_EQ(error.col, 7);
+                }
+            }
     }
 }
 
