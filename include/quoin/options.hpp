@@ -179,8 +179,7 @@ struct Plan {
     Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
-    Index batched_rows =
-        0;  ///< rows a leaf where all nodes of a level are one batch, whose Q is formed at once; 0: not so
+    Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
     Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
     bool one_launch = false;     ///< one kernel factors the whole matrix; later steps go by panels
     bool check_finite = true;
@@ -202,7 +201,7 @@ struct Report {
     Index dependent_columns = 0;  ///< by reorthogonalised Gram-Schmidt: those with r_jj = 0, whose q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     /// κ₁(A D) by a sketch, D scaling columns to unit norm, where randomized CholeskyQR found dependent columns: Q and R are those of A with
-    /// perturbations of 8√n u ‖a_j‖ then.
+    /// perturbations of 8√n u ‖a_j‖ then. Infinite where columns of A are zero.
     double perturbed_condition = -1;
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify

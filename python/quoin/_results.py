@@ -65,6 +65,7 @@ class Plan(NamedTuple):
     last_width: int
     leaf_rows: int
     fan_in: int
+    batched_rows: int
     workspace_bytes: float
     flops: float
     bytes_moved: float

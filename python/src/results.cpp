@@ -32,6 +32,7 @@ nb::dict to_dict(const Plan& plan) {
     d["last_width"] = plan.last_width;
     d["leaf_rows"] = plan.leaf_rows;
     d["fan_in"] = plan.fan_in;
+    d["batched_rows"] = plan.batched_rows;
     d["workspace_bytes"] = plan.workspace_bytes;
     d["flops"] = plan.flops;
     d["bytes_moved"] = plan.bytes_moved;

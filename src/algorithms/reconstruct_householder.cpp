@@ -4,6 +4,7 @@
 #include <array>
 
 #include "algorithms/factorization.hpp"
+#include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -14,7 +15,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
                               CertificateView<D> certificate) {
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
-    const auto V1 = A.row_block({0, n}), V2 = A.row_block({n, A.rows});
+    const auto V1 = A.row_block({0, n});
     const double limit = most_inverse_norm(n);
     Matrix<Sum<T, D>, D> U(ctx, n, n), UR2;
     // Q₁ − S = L U,  V₁ = L
@@ -25,7 +26,12 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
         UR2 = Matrix<Sum<T, D>, D>(ctx, n, n);
         multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), certificate);
     }
-    solve_and_gram<T>(ctx, V2, Factors{R2.data ? UR2.view() : U.view()}, V2, {}, certificate);
+    // with the last rows of V₁, which are put aside, where V₂ alone would not start at a boundary of the memory
+    const Range before{Tuning<D>::aligned_start(A.rows, n), n};
+    const auto X = A.row_block({before.begin, A.rows}), L = A.row_block(before);
+    const Matrix<T, D> aside = before.size() > 0 ? copy_of<T, D>(ctx, MatrixView<const T, D>(L)) : Matrix<T, D>();
+    solve_and_gram<T>(ctx, X, Factors{R2.data ? UR2.view() : U.view()}, X, {}, certificate);
+    if (before.size() > 0) copy<T>(ctx, aside.view(), L);
     drop_unit_reflectors<T>(ctx, A, R, Tf, signs, certificate);
 }
 

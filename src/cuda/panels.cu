@@ -181,7 +181,9 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
     const Index m = V.rows, k = V.cols, p = C.cols;
     if (k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks) return apply_by_blocks<T>(ctx, op, V, Tf, C);
     const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
-    const Range copied{0, all ? m : k}, rest{copied.end, m};
+    // the rest starts at a boundary of the memory
+    constexpr Index boundary = Tuned::boundary_rows;
+    const Range copied{0, all ? m : std::min(m, (k + boundary - 1) / boundary * boundary)}, rest{copied.end, m};
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
     copy_unit_lower<T>(ctx, V, L);

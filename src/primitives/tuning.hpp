@@ -57,6 +57,9 @@ struct CommonTuning {
     /// Rows of a leaf of a tree whose levels are batches (small_batch.hpp), on devices where that pays; 0: not of this shape.
     static constexpr bool has_batched_trees = false;
     static constexpr Index batched_leaf_rows(Index, Index, Index) { return 0; }
+    /// The row, at most n, from which on the rows behind the first n of an m×n matrix are read and written: the last one at a boundary of
+    /// the memory where that matters.
+    static constexpr Index aligned_start(Index, Index n) { return n; }
     /// Columns of a matrix that is sketched.
     static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. Rows and columns from which on they beat f32's own products, and

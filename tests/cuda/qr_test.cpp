@@ -134,7 +134,7 @@ protected:
     template <class T>
     void batched_trees() {
         const Index most = Tuning<Cuda>::most_rows_in_strips(sizeof(T));
-        for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {3 * most + 777, 133}, {40003, 256}}) {
+        for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}}) {
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
             for (QForm q : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
@@ -217,6 +217,11 @@ protected:
         // panels by CholeskyQR2, or by a tree where that does not certify, and Householder reconstruction
         for (double kappa : {10.0, 1e3 / unit_roundoff<T>}) {
             check<T>(with_condition<T>(16500, 70, kappa).view(), with(Method::BlockedHouseholder));
+        }
+        // V₂ from a boundary of the memory on, by one kernel and by blocks of columns
+        if (!quick()) {
+            check<T>(with_condition<T>(130001, 70, 10).view(), with(Method::CholeskyQR2, QForm::Reflectors));
+            check<T>(with_condition<T>(26000, 330, 10).view(), with(Method::CholeskyQR2, QForm::Reflectors));
         }
         // by halves of several such panels
         Options options = with(Method::BlockedHouseholder);
@@ -348,6 +353,15 @@ TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
         expect_method(Method::RandomizedCholeskyQR, 1e11, q);
     }
     expect_method(Method::CAQR, 1e11, QForm::None);
+    // columns of zeros, and others that depend on each other
+    Matrix<double> A = generate<double>(Gallery::DuplicateColumns, 9000, 60);
+    for (const Index j : {0, 31, 59}) std::fill_n(A.view().at(0, j), A.rows(), 0.0);
+    const auto gA = copy_to_device<double>(gpu(), A.view());
+    for (const QForm q : {QForm::Explicit, QForm::None}) {
+        const QR<double, Cuda> f = qr<double, Cuda>(gpu(), gA.view(), with(Method::Auto, q));
+        EXPECT_EQ(f.report().method, q == QForm::None ? Method::CAQR : Method::RandomizedCholeskyQR);
+        expect_law<double>(gpu(), A.view(), f);
+    }
     EXPECT_THROW(plan_qr<float>(gpu(), 10000, 7169, with(Method::RandomizedCholeskyQR)), InvalidArgument);
 }
 TEST_F(GpuQr, CorrectedUpdatesObeyTheLawOnEveryClass) {
