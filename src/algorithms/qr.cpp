@@ -39,9 +39,9 @@ void report_breakdown(Method method, Index column) {
 
 namespace {
 
-bool by_batches_first(const Plan& plan) { return is_tree(plan.method) && plan.batched_rows > 0; }
+bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.batched_rows > 0; }
 /// Whether the method finds out by itself that columns are not finite or out of range.
-bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || by_batches_first(plan); }
+bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan); }
 
 /// Everything that becomes of A between the checks and the report.
 template <class T, class D>
@@ -61,7 +61,7 @@ public:
             A = std::move(forest_.A);
             return false;
         }
-        if (by_batches_first(plan_)) {
+        if (is_tree_of_batches(plan_)) {
             if (by_batches(checked)) return true;
             A = std::move(forest_.A);
             return false;
@@ -302,7 +302,7 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
 /// Whether R is found while A is only read.
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&
-           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || by_batches_first(plan));
+           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan));
 }
 
 /// R alone. A copy is made only where A's columns have to be scaled.
@@ -395,7 +395,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool blocked = plan.method == Method::BlockedHouseholder;
         // one read of A costs less than the multiprocessors that its first panel would leave to it
-        const bool all = at_once || by_batches_first(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
+        const bool all = at_once || is_tree_of_batches(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
         const SideWork side(ctx);

@@ -140,12 +140,8 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
     with_strips<T>(ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto strips) {
         using S = typename decltype(strips)::S;
         constexpr auto kernel = apply_strips<S, strips.blocks>;
-        const Index all = size.count * ceil_div(p, Index(S::columns)),
-                    clusters = std::min<Index>(all, (1 << 30) / S::cluster);
-        // V of one matrix stays in the L2 cache; where strips are few, the longest of all matrices come first
-        const Index group = all >= 8 * strips.clusters_on(ctx.state().multiprocessors) ? 1 : size.count;
-        QUOIN_CUDA_CHECK(
-            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, group, F, transpose, p, from, upper, to));
+        const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
+        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, upper, to));
     });
 }
 

@@ -589,11 +589,11 @@ __global__ void __launch_bounds__(S::threads, blocks)
     }
 }
 
-/// to := op(Q) from, p columns, `group` matrices at a time. If `upper`, from is [E; 0], E upper triangles of k rows, or I without matrices:
-/// only panels up to c/Width change column c.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0], E upper triangles of k rows, or I without matrices: only panels up to
+/// c/Width change column c.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
-    apply_strips(StripSize size, Index group, StripFactors<typename S::Scalar> F, bool transpose, Index p,
+    apply_strips(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
                  BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
@@ -604,10 +604,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
     const bool identity = upper && !from.data && !from.list;
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
-        // of a triangle the last columns take longest
-        const Index in_group = x % (group * strips), start = x / (group * strips) * group,
-                    members = min(group, size.count - start), b = start + in_group % members,
-                    strip = strips - 1 - in_group / members, first_col = strip * S::columns;
+        // one matrix after the other, whose V stays in the L2 cache; of a triangle the last columns take longest
+        const Index b = x / strips, strip = strips - 1 - x % strips, first_col = strip * S::columns;
         S C;
         if (identity) {
             constexpr int e = 7;
