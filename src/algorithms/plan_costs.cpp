@@ -204,7 +204,7 @@ void count_costs(Plan& plan) {
     const bool lapack_format = plan.method == Method::BlockedHouseholder;
     if (plan.batched_rows > 0) {
         // all levels: A's rows, n of every leaf, and so on, each read, written in the batch's format, read and written as Q
-        const double rows = m / (1 - n / std::max(number(plan.batched_rows), 2 * n)), steps = none ? 1 : 2;
+        const double rows = m / (1 - n / number(plan.batched_rows)), steps = none ? 1 : 2;
         plan.flops = steps * 2 * rows * n * n + (reflectors ? reconstruction_flops(m, n) : 0);
         plan.bytes_moved = (steps * 2 * rows / m + (reflectors ? 2 : 0)) * A_bytes;
         plan.workspace_bytes = (2 * rows - m) * n * plan.element_bytes + 4 * small_bytes;

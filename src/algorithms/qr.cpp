@@ -56,13 +56,8 @@ public:
     /// false where not, and A is as it was. `rest` makes the columns behind the first panel ready, on the context.
     bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
         forest_.A = std::move(A);
-        if (is_cholesky(plan_.method)) {
-            if (by_cholesky(checked)) return true;
-            A = std::move(forest_.A);
-            return false;
-        }
-        if (is_tree_of_batches(plan_)) {
-            if (by_batches(checked)) return true;
+        if (is_cholesky(plan_.method) || is_tree_of_batches(plan_)) {
+            if (is_cholesky(plan_.method) ? by_cholesky(checked) : by_batches(checked)) return true;
             A = std::move(forest_.A);
             return false;
         }
@@ -134,7 +129,7 @@ private:
         if (plan.q == QForm::Reflectors && !forest_.lapack_format()) {
             Matrix<T, D> R = copy_of_r();
             form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
-            reconstruct(std::move(R));
+            reconstruct(R.view());
         }
         hold_reflectors(std::move(ST));
     }
@@ -143,12 +138,8 @@ private:
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, plan_.cols, plan_.cols);
         if (!tsqr_of_batches<T, D>(ctx_, plan_.batched_rows, A, checked, A, R.view())) return false;
-        if (plan_.q == QForm::Reflectors) {
-            reconstruct(std::move(R));
-            hold_reflectors({});
-        } else {
-            hold_r_and_perhaps_q(std::move(R));
-        }
+        if (plan_.q == QForm::Reflectors) reconstruct(R.view());
+        hold_as_planned(std::move(R));
         return true;
     }
 
@@ -158,7 +149,7 @@ private:
         set_zero(ctx_, R.view());
         GramSchmidtBasis<T, D> basis(ctx_, plan_, n);
         f_.report.dependent_columns = basis.orthonormalize(ctx_, forest_.A.view(), R.view(), 0).dependent;
-        hold_r_and_perhaps_q(std::move(R));
+        hold_as_planned(std::move(R));
     }
 
     bool by_cholesky(bool checked) {
@@ -180,11 +171,7 @@ private:
         if (passes.state == State::Unusable && !checked) return false;
         if (passes.state == State::Certified) {
             if (passes.sketched) answered_by(Method::RandomizedCholeskyQR);
-            if (reflectors) {
-                hold_reflectors({});
-            } else {
-                hold_r_and_perhaps_q(std::move(R));
-            }
+            hold_as_planned(std::move(R));
             return true;
         }
         fall_back(passes);
@@ -228,8 +215,10 @@ private:
         f_.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), std::move(R));
     }
 
-    void hold_r_and_perhaps_q(Matrix<T, D>&& R) {
+    /// R, and what the forest has: nothing that is wanted, reflectors and R too, or Q.
+    void hold_as_planned(Matrix<T, D>&& R) {
         if (plan_.q == QForm::None) return hold_r(std::move(R));
+        if (plan_.q == QForm::Reflectors) return hold_reflectors({});
         hold_explicit_q(std::move(R));
     }
 
@@ -276,12 +265,12 @@ private:
     }
 
     /// A, which has the thin Q in its first columns, := one panel in LAPACK's format.
-    void reconstruct(Matrix<T, D>&& R) {
+    void reconstruct(MatrixView<T, D> R) {
         lay_out_one_panel();
         const Span span(ctx_, "reconstruction");
         const auto A = forest_.A.view();
-        reconstruct_householder<T, D>(ctx_, A.col_block({0, k_}), R.view(), forest_.Tf.view());
-        copy<T>(ctx_, R.view().col_block({k_, A.cols}), A.block({0, k_}, {k_, A.cols}));
+        reconstruct_householder<T, D>(ctx_, A.col_block({0, k_}), R, forest_.Tf.view());
+        copy<T>(ctx_, R.col_block({k_, A.cols}), A.block({0, k_}, {k_, A.cols}));
     }
 
     Context<D>& ctx_;

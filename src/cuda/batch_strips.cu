@@ -33,6 +33,9 @@ struct StripKernel {
 template <class T, int width, int r, int warps, int blocks, int cluster = 1, int panels = 1>
 using Strips = StripKernel<Resident<Strip<T, width, r, warps, cluster>, blocks>,
                            Resident<Strip<T, width, r, warps, cluster, panels>, blocks>>;
+/// Blocks of 8 warps for few, which take the shortest time, and half as many blocks of 16 warps with half the registers each for many.
+template <class T, int cluster>
+using MoreWarps = StripKernel<Resident<Strip<T, 16, 8, 8, cluster>, 1>, Resident<Strip<T, 16, 8, 16, cluster / 2>, 1>>;
 
 /// work(kernel) for the least kernel that holds m rows, if there is one.
 template <class T, class Work>
@@ -59,16 +62,10 @@ void with_strips(Index m, Work work) {
                  Strips<T, 16, 8, 8, 2, 4, 2>(), Strips<T, 16, 8, 16, 1, 4, 2>(), Strips<T, 16, 8, 16, 1, 8>(),
                  Strips<T, 16, 16, 16, 1, 8>());
     } else {
-        // of few a block of 8 warps takes the shortest time, of many 16 warps with half the registers each
         using Of8 = Strip<T, 16, 8, 8>;
-        const auto warps = [](auto cluster) {
-            return StripKernel<Resident<Strip<T, 16, 8, 8, cluster>, 1>,
-                               Resident<Strip<T, 16, 8, 16, cluster / 2>, 1>>();
-        };
         first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
-                 StripKernel<Resident<Of8, 1>, Resident<Of8, 2>>(), warps(std::integral_constant<int, 2>()),
-                 warps(std::integral_constant<int, 4>()), warps(std::integral_constant<int, 8>()),
-                 Strips<T, 16, 16, 8, 1, 8>());
+                 StripKernel<Resident<Of8, 1>, Resident<Of8, 2>>(), MoreWarps<T, 2>(), MoreWarps<T, 4>(),
+                 MoreWarps<T, 8>(), Strips<T, 16, 16, 8, 1, 8>());
     }
 }
 /// work(strips) for matrices that have `pieces` pieces in all. In f32 more panels a strip read V fewer times, and fewer have more

@@ -10,6 +10,7 @@
 #include "cuda/device.hpp"
 #include "cuda/elementwise.cuh"
 #include "cuda/kernels/apply_strip.cuh"
+#include "cuda/kernels/ceil_div.cuh"
 #include "cuda/kernels/diagonal_t.cuh"
 #include "cuda/kernels/factor_panel.cuh"
 #include "cuda/launch.hpp"
@@ -182,8 +183,8 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
     if (k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks) return apply_by_blocks<T>(ctx, op, V, Tf, C);
     const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
     // the rest starts at a boundary of the memory
-    constexpr Index boundary = Tuned::boundary_rows;
-    const Range copied{0, all ? m : std::min(m, (k + boundary - 1) / boundary * boundary)}, rest{copied.end, m};
+    const Index boundary = ceil_div(k, Tuned::boundary_rows) * Tuned::boundary_rows;
+    const Range copied{0, all ? m : std::min(m, boundary)}, rest{copied.end, m};
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
     copy_unit_lower<T>(ctx, V, L);

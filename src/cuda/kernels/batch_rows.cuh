@@ -6,7 +6,7 @@
 // A cluster of blocks holds a matrix: R rows a thread of its N columns, zeros beyond n. Step j takes x = A(j:m, j):
 //
 //     s_l = Σ_{i>j} x_i a_il
-//     β, τ and 1/(α − β);  a_il −= v_i w_l, w = τ (a_j + vᵀa)
+//     β, τ and 1/(α − β);  a_il −= v_i w_l, w = τ (a_j + vᵀa).
 //
 // The products are added over a thread's rows, over its warp, over its block in shared memory, and over the cluster through mailboxes. Row j
 // goes out with them, from the block that has it. Every warp adds the same parts in the same order, and so knows the same reflector. Row j
