@@ -19,7 +19,6 @@ class Arithmetic:
     """What the estimator computes with: functions by NumPy's names, and what the libraries do not agree about."""
 
     xp: Any
-    new_is_swapped = False  # of an array that `new` makes the last two dimensions are swapped: its matrices are in Fortran order
     drops_rows = True  # what is done with leaves the arrays; not where every shape is compiled for
 
     _nothing_to_do = contextlib.nullcontext()
@@ -47,7 +46,6 @@ class _Torch(Arithmetic):
     """Its functions find the device by the arrays."""
 
     synchronise = False
-    new_is_swapped = True
 
     def __init__(self, device: int):
         self.xp = self._torch = sys.modules["torch"]
@@ -76,15 +74,12 @@ class _Torch(Arithmetic):
         with self._torch.cuda.device(array.device):
             return array.__dlpack__(stream=stream)
 
-    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
         like = self._like.get(dtype)  # new_empty takes two thirds of the time of torch.empty
         if like is None:
             like = self._like[dtype] = self._torch.empty(0, dtype=getattr(self._torch, dtype), device=self._device)
-        if len(shape) == 2 and not zeros:
-            n, m = shape
-            return like.new_empty_strided((m, n), (1, m))  # half the time of the two calls below
         array = like.new_zeros(shape) if zeros else like.new_empty(shape)
-        return array if len(shape) < 2 else array.swapaxes(-2, -1)
+        return array.mT if swapped else array, array.data_ptr()
 
     def row_max(self, array: Any) -> Any:
         return array.amax(1)
@@ -122,8 +117,9 @@ class _CuPy(Arithmetic):
     def export(self, array: Any, stream: int) -> Any:
         return array.__dlpack__(stream=stream)
 
-    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
-        return (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
+        array = (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
+        return array.swapaxes(-2, -1) if swapped else array, array.data.ptr
 
     def precise(self) -> Any:
         return self.current()
@@ -132,7 +128,7 @@ class _CuPy(Arithmetic):
 class _ArrayAPI(Arithmetic):
     """JAX and others whose current stream nobody can ask for: their part is done before a call, and the call's at its end.
 
-    An array that `new` has made is nobody else's yet, and is written to although JAX's never change afterwards.
+    JAX's arrays have no views: Quoin writes to one that `new` has made, and swaps its dimensions afterwards.
     """
 
     synchronise = True
@@ -163,9 +159,10 @@ class _ArrayAPI(Arithmetic):
             return array.block_until_ready().__dlpack__()
         return array.__dlpack__(stream=_LEGACY_STREAM if stream == _NOTHING_TO_WAIT_FOR else stream)
 
-    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> Any:
+    def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
         make = self.xp.zeros if zeros else self.xp.empty
-        return make(shape, dtype=getattr(self.xp, dtype), device=self._device)
+        array = make(shape, dtype=getattr(self.xp, dtype), device=self._device)
+        return array, self.export(array, _NOTHING_TO_WAIT_FOR)
 
     def precise(self) -> Any:
         # JAX multiplies float32 in TF32 otherwise
@@ -220,7 +217,7 @@ class OnGpu:
     def where(self, threads: int) -> Any:
         """The extension module's call: device and stream of this moment. The number of threads is for hosts."""
         library = self.library
-        return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new, library.new_is_swapped)
+        return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
 
     def give_back(self, array: Any) -> Any:
         return array
@@ -243,11 +240,10 @@ class OnGpu:
         """As an operand, 0 where the array is false and otherwise 1; not every library exports booleans."""
         return self.operand(array.astype(bool).astype(np.uint8).dense())
 
-    def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool) -> tuple[Any, Any]:
+    def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
         library = self.library
         with library.current():
-            array = library.new(shape, dtype, zeros)
-            return array, library.export(array, _NOTHING_TO_WAIT_FOR)
+            return library.new(shape, dtype, zeros, swapped)
 
 
 @functools.cache

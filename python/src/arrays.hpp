@@ -165,6 +165,9 @@ nb::object to_numpy_vector(Matrix<T>&& x) {
     return to_numpy(std::move(x), {rows}, {1});
 }
 
+/// How a caller gets a column-major matrix: as it is, as its transpose in C order, or one column as a vector.
+enum class As { Matrix, Transpose, Vector };
+
 /// Matrices of one shape, one result of a batch: each column-major, one after the other. A matrix is a batch without leading
 /// dimensions.
 template <class T, class D>
@@ -174,8 +177,9 @@ template <class T>
 class BatchResult<T, Host> {
 public:
     /// `count` matrices in all, whose rows from `given_rows` on are zeros.
-    BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index)
-        : batch_(batch), count_(count), rows_(rows), cols_(cols) {}
+    BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index,
+                As as = As::Matrix)
+        : batch_(batch), count_(count), rows_(rows), cols_(cols), as_(as) {}
     Matrix<T> work(Index, Index) { return {}; }
     /// The first `rows` rows of all, to be written; the others are zeros.
     BatchView<T> all(Index rows) {
@@ -194,12 +198,10 @@ public:
         for (Index j = 0; j < cols_; ++j) std::copy_n(M.data() + j * M.rows(), M.rows(), top.data(0) + j * rows_);
     }
     void put(Context<Host>&, quoin::Batch<T>&& batch) { memory_ = std::move(batch).take(); }
-    /// Of shape (..., rows, cols).
-    nb::object take() { return take_as({rows_, cols_}, {1, rows_}); }
-    /// Of shape (..., cols, rows), each in C order.
-    nb::object take_transposed() { return take_as({cols_, rows_}, {rows_, 1}); }
-    /// Of shape (..., rows), from one column each.
-    nb::object take_vectors() { return take_as({rows_}, {1}); }
+    nb::object take() {
+        if (as_ == As::Vector) return take_as({rows_}, {1});
+        return as_ == As::Matrix ? take_as({rows_, cols_}, {1, rows_}) : take_as({cols_, rows_}, {rows_, 1});
+    }
 
 private:
     nb::object take_as(std::vector<Index> last, std::vector<std::int64_t> last_strides) {
@@ -217,6 +219,7 @@ private:
     }
     std::vector<std::size_t> batch_;
     Index count_, rows_, cols_;
+    As as_;
     Matrix<T> memory_;
 };
 

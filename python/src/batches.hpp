@@ -80,7 +80,6 @@ public:
             copy<T>(ctx, MatrixView<const T, D>(batch[b]), matrices_.back().view());
         }
     }
-    enum class As { Matrix, Transpose, Vector };
     nb::object take(const Home<D>& home, const Where<D>& where, As as = As::Matrix) {
         nb::list arrays;
         for (Matrix<T, D>& M : matrices_) {
@@ -165,9 +164,10 @@ public:
     nb::tuple raw(const Where<D>& where) const {
         if (stacked_) {
             const Index k = std::min(m_, n_);
-            BatchResult<T, D> h(where, leading_, count(), m_, n_, m_), tau(where, leading_, count(), k, 1, k);
+            BatchResult<T, D> h(where, leading_, count(), m_, n_, m_, As::Transpose);
+            BatchResult<T, D> tau(where, leading_, count(), k, 1, k, As::Vector);
             run(where, 0, [&](Context<D>& ctx) { f_->lapack(ctx, h.all(m_), tau.all(k)); });
-            return nb::make_tuple(h.take_transposed(), tau.take_vectors());
+            return nb::make_tuple(h.take(), tau.take());
         }
         ListResult<T, D> h, tau;
         run(where, 0, [&](Context<D>& ctx) {
@@ -204,22 +204,20 @@ public:
     Report report(Index b) const { return f_->report(b); }
     Index count() const { return f_->count(); }
 
-    using As = typename ListResult<T, D>::As;
-
     /// The arrays, or lists of them, of a batch's solutions: of n×p matrices, if it was a stack.
     static nb::tuple solution(quoin::BatchedLeastSquares<T, D>&& s, bool stacked,
                               const std::vector<std::size_t>& leading, Index n, Index p, const Home<D>& home,
                               const Where<D>& where) {
         if (stacked) {
             const Index count = s.X.count();
-            BatchResult<T, D> X(where, leading, count, n, p, n), norms(where, leading, count, p, 1, p),
-                conditions(where, leading, count, 1, 1, 1);
+            BatchResult<T, D> X(where, leading, count, n, p, n), norms(where, leading, count, p, 1, p, As::Vector),
+                conditions(where, leading, count, 1, 1, 1, As::Vector);
             run_released(home, where, 0, [&](Context<D>& ctx) {
                 X.put(ctx, std::move(s.X));
                 norms.put(ctx, std::move(s.residual_norms));
                 conditions.put(ctx, std::move(s.conditions));
             });
-            return nb::make_tuple(X.take(), norms.take_vectors(), conditions.take_vectors());
+            return nb::make_tuple(X.take(), norms.take(), conditions.take());
         }
         ListResult<T, D> X, norms, conditions;
         run_released(home, where, 0, [&](Context<D>& ctx) {
@@ -282,14 +280,14 @@ nb::object qr_stack(const Array<T, D>& array, const Options& options, const Wher
     const Index m = stack.rows(), n = stack.cols(), k = std::min(m, n), count = stack.count();
     const bool raw = options.q == QForm::Reflectors;
     std::optional<BatchResult<T, D>> first;
-    if (options.q != QForm::None) first.emplace(where, stack.shape(), count, m, raw ? n : k, m);
-    BatchResult<T, D> second(where, stack.shape(), count, k, raw ? 1 : n, k);
+    if (options.q != QForm::None)
+        first.emplace(where, stack.shape(), count, m, raw ? n : k, m, raw ? As::Transpose : As::Matrix);
+    BatchResult<T, D> second(where, stack.shape(), count, k, raw ? 1 : n, k, raw ? As::Vector : As::Matrix);
     run_released(Home<D>(where), where, Factorizations<T, D>::flops_of(stack), [&](Context<D>& ctx) {
         const Operands<T, D> A(ctx, stack);
         if (raw) return qr_lapack<T, D>(ctx, A.view, first->all(m), second.all(k), options);
         qr<T, D>(ctx, A.view, first ? first->all(m) : BatchView<T, D>(), second.all(k), options);
     });
-    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
     return first ? nb::object(nb::make_tuple(first->take(), second.take())) : second.take();
 }
 

@@ -31,10 +31,10 @@ void require_libraries() {
 
 }  // namespace
 
-CudaWorker::CudaWorker(int device) : device_(device) {
+CudaWorker::CudaWorker(int device, bool on_default_stream) : device_(device), on_default_stream_(on_default_stream) {
     require_libraries();
     const CurrentDevice current(device);
-    ctx_.emplace();
+    ctx_.emplace(on_default_stream ? reinterpret_cast<CudaStream>(CudaCall::default_stream) : nullptr);
 }
 
 CudaWorker::~CudaWorker() {
@@ -46,16 +46,18 @@ CudaWorker::~CudaWorker() {
     }
 }
 
-std::shared_ptr<CudaWorker> worker_of_thread(int device) {
+std::shared_ptr<CudaWorker> worker_of_thread(const CudaCall& call) {
     static thread_local std::vector<std::shared_ptr<CudaWorker>> workers;
     for (const auto& worker : workers) {
-        if (worker->device() == device && !worker->used_by(std::this_thread::get_id())) return worker;
+        if (worker->device() == call.device && worker->on_default_stream() == call.on_default_stream() &&
+            !worker->used_by(std::this_thread::get_id()))
+            return worker;
     }
     const nb::gil_scoped_release released;
     try {
-        workers.push_back(std::make_shared<CudaWorker>(device));
+        workers.push_back(std::make_shared<CudaWorker>(call.device, call.on_default_stream()));
     } catch (const DeviceFailure& failure) {
-        throw DeviceFailure("GPU " + std::to_string(device) + " cannot be used: " + failure.what());
+        throw DeviceFailure("GPU " + std::to_string(call.device) + " cannot be used: " + failure.what());
     }
     return workers.back();
 }
@@ -66,12 +68,12 @@ void bind_cuda(nb::module_& module) {
     nb::class_<CudaCall>(cuda, "Call")
         .def(
             "__init__",
-            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty, bool swapped) {
-                new (self) CudaCall{device, stream, synchronise, std::move(empty), swapped};
+            [](CudaCall* self, int device, std::uintptr_t stream, bool synchronise, nb::object empty) {
+                new (self) CudaCall{device, stream, synchronise, std::move(empty)};
             },
-            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none(), "swapped"_a = false);
+            "device"_a, "stream"_a, "synchronise"_a, "empty"_a.none());
     bind_gpu_ranks(cuda);
-    cuda.def("require", [](int device) { worker_of_thread(device); });
+    cuda.def("require", [](int device) { worker_of_thread({device, 0, false, nb::none()}); });
     cuda.def("gpus", [] {
         GpuSurvey survey;
         {

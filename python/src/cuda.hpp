@@ -18,13 +18,18 @@ struct CudaCall {
     std::uintptr_t stream = 0;
     bool synchronise =
         false;  ///< the caller's library has no stream to order: results are complete when the call returns
-    /// empty(shape, dtype, zeros) -> (array, its DLPack capsule): a new array whose memory is that of `shape` in C order. None:
-    /// arguments come from the host's memory, results go there, and no stream of the caller's is asked for.
+    /// empty(shape, dtype, zeros, swapped) -> (array, memory): a new array that fills `shape` in C order. Either the array has its last two
+    /// dimensions swapped after that if `swapped`, and `memory` is its address. Or its library has no views, and `memory` is its DLPack
+    /// capsule. None: arguments come from the host's memory, results go there, and the caller has no stream.
     nb::object empty;
-    /// Its last two dimensions, if it has two, are swapped already: they are the matrices, in Fortran order.
-    bool swapped = false;
 
     bool from_host() const { return empty.is_none(); }
+    /// Whether the caller's stream is the device's default stream, by either of its names.
+    bool on_default_stream() const { return !from_host() && stream <= default_stream; }
+    CudaStream callers_stream() const {
+        return reinterpret_cast<CudaStream>(on_default_stream() ? default_stream : stream);
+    }
+    static constexpr std::uintptr_t default_stream = 1;  // cudaStreamLegacy
 };
 
 template <>
@@ -38,14 +43,15 @@ inline const CudaCall& where_for(const CudaCall& call, Index, Index) { return ca
 /// above all, is used and given back in that order alone, by whichever thread.
 class CudaWorker {
 public:
-    explicit CudaWorker(int device);
+    /// Computes on the device's default stream, which lives as long as the device, or on a stream of its own.
+    CudaWorker(int device, bool on_default_stream);
     ~CudaWorker();
 
     /// `work(ctx)` between the caller's work on its stream and what follows there. The calling thread is `caller`.
     template <class Work>
     void run(const CudaCall& call, std::thread::id caller, Work&& work) {
         const Turn turn(*this, caller);
-        const auto caller_stream = reinterpret_cast<CudaStream>(call.stream);
+        const CudaStream caller_stream = call.callers_stream();
         ctx_->clear_stop();
         if (!call.from_host()) ctx_->follow(caller_stream);
         const auto settle = [&] {
@@ -62,6 +68,7 @@ public:
     }
     void request_stop() noexcept { ctx_->request_stop(); }
     int device() const { return device_; }
+    bool on_default_stream() const { return on_default_stream_; }
     /// Whether `thread` is in `run`: then a handler of a signal asks, or a callback.
     bool used_by(std::thread::id thread) const { return user_ == thread; }
     /// The device that was current before `run`, for the thread that is in it.
@@ -82,18 +89,20 @@ private:
     };
 
     const int device_;
+    const bool on_default_stream_;
     std::optional<Context<Cuda>> ctx_;
     std::mutex mutex_;
     std::atomic<std::thread::id> user_{};
     int callers_device_ = 0;
 };
 
-/// The calling thread's worker of the device, or a new one where a handler of a signal interrupts it.
-std::shared_ptr<CudaWorker> worker_of_thread(int device);
+/// The calling thread's worker for calls like this one, or a new one if a handler of a signal interrupts it. Calls on the default stream
+/// have a worker there, which needs no events between the two streams.
+std::shared_ptr<CudaWorker> worker_of_thread(const CudaCall& call);
 
 template <>
 struct Home<Cuda> {
-    explicit Home(const CudaCall& call) : worker(worker_of_thread(call.device)) {}
+    explicit Home(const CudaCall& call) : worker(worker_of_thread(call)) {}
     std::shared_ptr<CudaWorker> worker;
 };
 
@@ -141,35 +150,34 @@ Matrix<T, Cuda> placed(Context<Cuda>& ctx, Matrix<T>&& A) {
     return copy_to_device<T>(ctx, std::as_const(A).view());
 }
 
-/// A new array of the caller's with the memory of `shape` in C order, whose last two dimensions are column-major matrices, transposed.
+/// A new array of the caller's: column-major rows×cols matrices, one for each index in `batch`, in the form `as`.
 template <class T>
 class CudaArray {
 public:
-    CudaArray(const CudaCall& call, const std::vector<std::size_t>& shape, bool zeros = false)
-        : swapped_(call.swapped && shape.size() > 1) {
-        nb::list lengths;
-        for (const std::size_t length : shape) lengths.append(length);
+    CudaArray(const CudaCall& call, const std::vector<std::size_t>& batch, Index rows, Index cols, As as,
+              bool zeros = false) {
+        nb::list shape;
+        for (const std::size_t length : batch) shape.append(length);
+        if (as != As::Vector) shape.append(cols);
+        shape.append(rows);
         const auto made = nb::cast<nb::tuple>(
-            call.empty(nb::tuple(lengths), std::is_same_v<T, float> ? "float32" : "float64", zeros));
+            call.empty(nb::tuple(shape), std::is_same_v<T, float> ? "float32" : "float64", zeros, as == As::Matrix));
         array_ = made[0];
-        memory_ = nb::cast<nb::ndarray<T, nb::device::cuda>>(made[1]);
+        if (nb::isinstance<nb::int_>(made[1])) {
+            data_ = reinterpret_cast<T*>(nb::cast<std::uintptr_t>(made[1]));
+        } else {
+            data_ = nb::cast<nb::ndarray<T, nb::device::cuda>>(made[1]).data();
+            swaps_ = as == As::Matrix;
+        }
     }
-    MatrixView<T, Cuda> matrix(Index b, Index rows, Index cols) const {
-        return {memory_.data() + b * rows * cols, rows, cols};
-    }
-    /// The matrices.
-    nb::object matrices() const { return with(true); }
-    /// Each matrix transposed.
-    nb::object transposed() const { return with(false); }
-    nb::object reshaped(const nb::tuple& shape) const { return array_.attr("reshape")(shape); }
-    const nb::object& vector() const { return array_; }
+    MatrixView<T, Cuda> matrix(Index rows, Index cols) const { return {data_, rows, cols}; }
+    /// The array, once it is written.
+    nb::object array() const { return swaps_ ? nb::object(array_.attr("mT")) : array_; }
 
 private:
-    nb::object with(bool swapped) const { return swapped == swapped_ ? array_ : array_.attr("swapaxes")(-2, -1); }
-
-    bool swapped_;
     nb::object array_;
-    nb::ndarray<T, nb::device::cuda> memory_;
+    T* data_ = nullptr;
+    bool swaps_ = false;
 };
 
 /// As on the host, in the caller's memory from the start.
@@ -177,40 +185,27 @@ template <class T>
 class BatchResult<T, Cuda> {
 public:
     BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols,
-                Index given_rows)
-        : batch_(batch), count_(count), rows_(rows), cols_(cols), memory_(call, shape(), given_rows < rows) {}
+                Index given_rows, As as = As::Matrix)
+        : count_(count), rows_(rows), cols_(cols), memory_(call, batch, rows, cols, as, given_rows < rows) {}
     /// Memory for an m x n matrix that becomes the result, if it fits and work in it takes no longer; otherwise a matrix without any.
     Matrix<T, Cuda> work(Index m, Index n) {
         const bool serves = m == rows_ && n == cols_ && Matrix<T, Cuda>::aligned_ld(m) == m;
-        return serves ? Matrix<T, Cuda>::over(memory_.matrix(0, rows_, cols_)) : Matrix<T, Cuda>();
+        return serves ? Matrix<T, Cuda>::over(memory_.matrix(rows_, cols_)) : Matrix<T, Cuda>();
     }
     BatchView<T, Cuda> all(Index rows) {
-        return {memory_.matrix(0, rows_, cols_).data, rows, cols_, std::max<Index>(1, rows_), rows_ * cols_, count_};
+        return {memory_.matrix(rows_, cols_).data, rows, cols_, std::max<Index>(1, rows_), rows_ * cols_, count_};
     }
     void put(Context<Cuda>& ctx, Matrix<T, Cuda>&& M) {
-        const auto to = memory_.matrix(0, rows_, cols_);
+        const auto to = memory_.matrix(rows_, cols_);
         if (M.data() != to.data) copy<T>(ctx, std::as_const(M).view(), to.row_block({0, M.rows()}));
     }
     void put(Context<Cuda>& ctx, quoin::Batch<T, Cuda>&& batch) {
         const Matrix<T, Cuda> M = std::move(batch).take();
-        copy<T>(ctx, M.view(), memory_.matrix(0, rows_, cols_ * count_));
+        copy<T>(ctx, M.view(), memory_.matrix(rows_, cols_ * count_));
     }
-    nb::object take() { return memory_.matrices(); }
-    nb::object take_transposed() { return memory_.transposed(); }
-    nb::object take_vectors() {
-        nb::list lengths;
-        for (const std::size_t length : batch_) lengths.append(length);
-        lengths.append(rows_);
-        return memory_.reshaped(nb::tuple(lengths));
-    }
+    nb::object take() { return memory_.array(); }
 
 private:
-    std::vector<std::size_t> shape() const {
-        std::vector<std::size_t> all(batch_);
-        all.insert(all.end(), {static_cast<std::size_t>(cols_), static_cast<std::size_t>(rows_)});
-        return all;
-    }
-    std::vector<std::size_t> batch_;
     Index count_, rows_, cols_;
     CudaArray<T> memory_;
 };
@@ -222,16 +217,15 @@ Matrix<T> to_host(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, 
     return there;
 }
 template <class T>
-CudaArray<T> array_of_columns(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, Cuda>& M) {
-    const std::size_t rows = M.rows(), cols = M.cols();
-    CudaArray<T> out(call, {cols, rows});
-    run_released(home, call, 0, [&](Context<Cuda>& ctx) { copy<T>(ctx, M.view(), out.matrix(0, M.rows(), M.cols())); });
-    return out;
+nb::object array_of(const Home<Cuda>& home, const CudaCall& call, const Matrix<T, Cuda>& M, As as) {
+    const CudaArray<T> out(call, {}, M.rows(), M.cols(), as);
+    run_released(home, call, 0, [&](Context<Cuda>& ctx) { copy<T>(ctx, M.view(), out.matrix(M.rows(), M.cols())); });
+    return out.array();
 }
 template <class T>
 nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
     if (call.from_host()) return to_numpy(to_host(home, call, M));
-    return array_of_columns(home, call, M).matrices();
+    return array_of<T>(home, call, M, As::Matrix);
 }
 template <class T>
 nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
@@ -239,23 +233,20 @@ nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
 }
 template <class T>
 nb::object to_array_transposed(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
-    return array_of_columns(home, call, M).transposed();
+    return array_of<T>(home, call, M, As::Transpose);
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& x) {
-    const CudaArray<T> out(call, {static_cast<std::size_t>(x.rows())});
-    run_released(home, call, 0,
-                 [&](Context<Cuda>& ctx) { copy<T>(ctx, std::as_const(x).view(), out.matrix(0, x.rows(), 1)); });
-    return out.vector();
+    return array_of<T>(home, call, x, As::Vector);
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::vector<T>& x) {
     if (call.from_host()) return to_vector(Home<Host>(0), 0, x);
-    const CudaArray<T> out(call, {x.size()});
     const MatrixView<const T> column(x.data(), static_cast<Index>(x.size()), 1);
+    const CudaArray<T> out(call, {}, column.rows, 1, As::Vector);
     run_released(home, call, 0,
-                 [&](Context<Cuda>& ctx) { copy_to_device<T>(ctx, column, out.matrix(0, column.rows, 1)); });
-    return out.vector();
+                 [&](Context<Cuda>& ctx) { copy_to_device<T>(ctx, column, out.matrix(column.rows, 1)); });
+    return out.array();
 }
 
 }  // namespace quoin::python

@@ -57,9 +57,9 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     std::optional<BatchResult<T, D>> first;
     if (mode != 'r') {
         const Index cols = raw ? n : complete ? m : k;
-        first.emplace(where, std::vector<std::size_t>(), 1, m, cols, m);
+        first.emplace(where, std::vector<std::size_t>(), 1, m, cols, m, raw ? As::Transpose : As::Matrix);
     }
-    BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k);
+    BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k, raw ? As::Vector : As::Matrix);
     run_released(Home<D>(where), where_for(where, m, n), flops_of_qr(m, n), [&](Context<D>& ctx) {
         if constexpr (!std::is_same_v<D, Host>) {
             if (!complete && plan_qr<T>(ctx, m, n, options).one_launch) {
@@ -83,7 +83,6 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
         if (mode != 'r') first->put(ctx, std::move(thin.Q));
     });
     if (mode == 'r') return second.take();
-    if (raw) return nb::make_tuple(first->take_transposed(), second.take_vectors());
     return nb::make_tuple(first->take(), second.take());
 }
 

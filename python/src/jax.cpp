@@ -38,7 +38,7 @@ struct Caller<Cuda> {
         static std::mutex mutex;
         static auto& workers = *new std::map<int, CudaWorker>;  // XLA's threads may outlive static objects
         std::unique_lock lock(mutex);
-        CudaWorker& worker = workers.try_emplace(device, device).first->second;
+        CudaWorker& worker = workers.try_emplace(device, device, false).first->second;
         lock.unlock();
         worker.run({device, reinterpret_cast<std::uintptr_t>(stream), false, {}}, std::this_thread::get_id(), work);
     }

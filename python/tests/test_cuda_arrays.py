@@ -917,17 +917,18 @@ def test_the_estimator_on_the_callers_stream(rng, torch, order):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("default", [False, True], ids=["side-stream", "default-stream"])
 @pytest.mark.parametrize("compute", [
     lambda a: quoin.qr(a),
     lambda a: quoin.qr(a, method="caqr", check_finite=False),
     lambda a: (lambda f: (f.q(), f.R))(quoin.factor(a, check_finite=False)),
     lambda a: (lambda u, s, v: (u, s[:, None] * v))(*quoin.svd(a)),
 ], ids=["qr", "qr-without-waiting", "factor", "svd"])
-def test_on_the_callers_stream(rng, torch, order, compute):
+def test_on_the_callers_stream(rng, torch, order, default, compute):
     A = rng.standard_normal((4000, 30))
     source = torch.from_numpy(A).cuda()
     compute(source)  # what is made at a first call waits for the device
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.default_stream() if default else torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         a = late_copy(torch, source, order)
@@ -942,9 +943,10 @@ def test_on_the_callers_stream(rng, torch, order, compute):
     assert_product(Q2.cpu().numpy(), R2.cpu().numpy(), A)
 
 
-def test_nothing_waits_that_need_not(rng, torch):
+@pytest.mark.parametrize("default", [False, True], ids=["side-stream", "default-stream"])
+def test_nothing_waits_that_need_not(rng, torch, default):
     a = torch.from_numpy(rng.standard_normal((4000, 30))).cuda()
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.default_stream() if default else torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(2):

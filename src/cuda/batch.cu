@@ -71,17 +71,17 @@ private:
     Matrix<One, Cuda> list_;
 };
 
-/// factor(first_bad), which leaves the number of the first matrix with NaN or Inf there unless it is null; that member, or −1.
-/// The kernel writes it to the host's memory: setting it and copying it would be two more operations on the stream. If it `tells`, it
-/// writes in any case, as soon as it knows.
+/// Runs factor(check), and returns the first member with NaN or Inf, or −1. Waits until the kernel has read all members, not for its end.
 template <class Factor>
-Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, bool tells, Factor factor) {
-    if (!check_finite) {
-        factor(nullptr);
+Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor factor) {
+    if (!check_finite || members.count == 0) {
+        factor(FiniteCheck());
         return -1;
     }
-    const unsigned long long bad =
-        tells ? ctx.state().told_by(none_bad - 1, factor) : ctx.state().written_by(none_bad, factor);
+    const unsigned long long bad = ctx.state().told_by(
+        none_bad - 1, [&](unsigned long long* told, unsigned long long* first, unsigned long long* parts) {
+            factor(FiniteCheck{told, first, parts});
+        });
     return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
 }
 
@@ -172,21 +172,19 @@ template <class T>
 Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, Cuda> A, Members members,
                   bool check_finite, const BatchOutputs<T>& out) {
     ctx.state().add_flops((out.form_q ? 4.0 : 2.0) * size.m * size.n * size.k * size.count);
-    const bool by_rows = !in_columns(size.m, size.n);
-    return find_bad(ctx, members, check_finite, by_rows && size.count == 1, [&](unsigned long long* first_bad) {
+    return find_bad(ctx, members, check_finite, [&](const FiniteCheck& check) {
         const Entries<const T> entries(ctx, A, members);
         if (in_threads(size.m, size.n)) {
             factor_in_threads<T>
-                <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, first_bad);
+                <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
             return check_launch("factor_in_threads");
         }
-        if (by_rows) return rows::factor<T>(ctx, size, entries, out, first_bad);
+        if (!in_columns(size.m, size.n)) return rows::factor<T>(ctx, size, entries, out, check);
         with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
             constexpr int rows = Kernel::rows, group = Kernel::group;
             const auto kernel =
                 out.form_q ? factor_columns<T, rows, group, true> : factor_columns<T, rows, group, false>;
-            kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out,
-                                                                                            first_bad);
+            kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
         });
         check_launch("factor_columns");
     });
@@ -201,18 +199,9 @@ Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A
             ctx, columns_size(members.count), A, members, check_finite,
             {Factor::VR, false, {factor_.data(), 1, factor_.ld(), factor_.ld() * n_}, {tau_.data(), 1, k_, k_}});
     }
-    return factor(ctx, A, members, check_finite, [] {});
-}
-
-template <class T>
-template <class Work>
-Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite,
-                                  const Work& before_wait) {
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
-    return find_bad(ctx, members, check_finite, false, [&](unsigned long long* first_bad) {
-        strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0),
-                          first_bad);
-        before_wait();
+    return find_bad(ctx, members, check_finite, [&](const FiniteCheck& check) {
+        strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0), check);
     });
 }
 
@@ -227,21 +216,12 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
     }
     SmallBatch all(ctx, m, n, members.count);
-    const auto write = [&] {
-        strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
-                          Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
-        if (form_q) all.form_q(ctx, members, other);
-    };
-    // one matrix leaves the device idle while the host waits; in place the matrix is needed if it has NaN or Inf
-    const auto in_place = [&](BatchView<T, Cuda> to) {
-        return to.count() > 0 && A.data(members[0]) == to.data(members[0]);
-    };
-    if (members.count == 1 && !in_place(B) && !in_place(other)) {
-        return all.factor(ctx, A, members, check_finite, write);
-    }
     const Index bad = all.factor(ctx, A, members, check_finite);
-    if (bad < 0) write();
-    return bad;
+    if (bad >= 0) return bad;
+    strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
+                      Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
+    if (form_q) all.form_q(ctx, members, other);
+    return -1;
 }
 
 template <class T>

@@ -36,7 +36,7 @@ public:
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr);
     std::optional<LapackQR<T, Cuda>> take_lapack();
 
-    /// Waits if `check_finite`.
+    /// If `check_finite`, waits until all of A is read.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);
     static Index factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                            bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other);
@@ -51,10 +51,6 @@ public:
                BatchView<T, Cuda> X, BatchView<T, Cuda> norms, BatchView<T, Cuda> conditions) const;
 
 private:
-    /// Of strips, with more work enqueued before the host waits.
-    template <class Work>
-    Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite,
-                 const Work& before_wait);
     cuda::BatchSize columns_size(Index count) const;
     cuda::strips::StripSize strips_size(Index count) const;
     /// Those of member `first` and the ones behind it.

@@ -47,7 +47,7 @@ bool holds(Index m, Index n) {
 
 template <class T>
 void factor(Context<Cuda>& ctx, const BatchSize& size, const BatchEntries<const T>& A, const BatchOutputs<T>& out,
-            unsigned long long* first_bad) {
+            const FiniteCheck& check) {
     if (size.count == 0) return;
     with_rows<T>(size.m, size.n, [&]<class K>(K) {
         const auto kernel = out.kept == Factor::VR ? factor_rows<K, RowsKept::VR>
@@ -55,7 +55,7 @@ void factor(Context<Cuda>& ctx, const BatchSize& size, const BatchEntries<const 
                                                    : factor_rows<K, RowsKept::R>;
         const bool holds_v = out.kept == Factor::VR || out.form_q;
         QUOIN_CUDA_CHECK(launch(kernel, shape_of<K>(size.m, size.count, holds_v ? size.k : 0), ctx.stream(), size, A,
-                                out.first, out.second, first_bad));
+                                out.first, out.second, check));
     });
 }
 
@@ -75,7 +75,7 @@ void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, 
 #define QUOIN_INSTANTIATE(T)                                                                                        \
     template bool holds<T>(Index, Index);                                                                           \
     template void factor<T>(Context<Cuda>&, const BatchSize&, const BatchEntries<const T>&, const BatchOutputs<T>&, \
-                            unsigned long long*);                                                                   \
+                            const FiniteCheck&);                                                                    \
     template void apply<T>(Context<Cuda>&, const BatchSize&, const T*, const T*, bool, Index,                       \
                            const BatchEntries<const T>&, bool, const BatchEntries<T>&);
 QUOIN_INSTANTIATE(float)

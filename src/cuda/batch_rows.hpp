@@ -11,10 +11,10 @@ namespace quoin::cuda::rows {
 template <class T>
 bool holds(Index m, Index n);
 
-/// The first matrix that has NaN or Inf to *first_bad, unless that is null; of one matrix alone none_bad too, once its entries are read.
+/// Factors a batch in one launch, and has `check` told.
 template <class T>
 void factor(Context<Cuda>& ctx, const BatchSize& size, const BatchEntries<const T>& A, const BatchOutputs<T>& out,
-            unsigned long long* first_bad);
+            const FiniteCheck& check);
 /// to := op(Q) from, p columns, of V and R in X; from = I if `identity`.
 template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,

@@ -111,7 +111,7 @@ StripSize size_of(Index count, Index m, Index n) {
 
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
-            unsigned long long* first_bad, Index multiprocessors) {
+            const FiniteCheck& check, Index multiprocessors) {
     if (size.count == 0) return;
     Arena::Frame frame(ctx);
     // the next ticket, then what is done of each matrix
@@ -126,7 +126,7 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
         const Index clusters =
             std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
         QUOIN_CUDA_CHECK(
-            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, first_bad));
+            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, check));
     });
 }
 
@@ -235,7 +235,7 @@ void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& 
     template int width_of<T>(Index);                                                                                  \
     template StripSize size_of<T>(Index, Index, Index);                                                               \
     template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&,   \
-                            unsigned long long*, Index);                                                              \
+                            const FiniteCheck&, Index);                                                               \
     template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                     \
                            const BatchEntries<const T>&, bool, const BatchEntries<T>&);                               \
     template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&, \

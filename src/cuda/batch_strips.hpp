@@ -17,10 +17,10 @@ int width_of(Index m);
 template <class T>
 StripSize size_of(Index count, Index m, Index n);
 
-/// The first matrix that has NaN or Inf to *first_bad, unless that is null. By at most `multiprocessors` of the device, or by all.
+/// Factors a batch in one launch, and has `check` told. Uses at most `multiprocessors` of the device (0: all).
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
-            unsigned long long* first_bad, Index multiprocessors = 0);
+            const FiniteCheck& check, Index multiprocessors = 0);
 /// to := op(Q) from, p columns. If `upper`, from is [E; 0] and has upper triangles E of k rows, or, without matrices, E = I.
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,

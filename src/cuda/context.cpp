@@ -64,6 +64,7 @@ Context<Cuda>::State::~State() {
     lanes_.clear();
     if (blas_) cublasDestroy(blas_);
     if (solver_) cusolverDnDestroy(solver_);
+    detail::free_device(queue_, counters_of_checks_);
     if (event_) cudaEventDestroy(event_);
     if (sent_) cudaEventDestroy(sent_);
 }

@@ -269,7 +269,7 @@ void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     Arena::Frame frame(ctx);
     const strips::StripFactors<T> F{frame.take<T>(size.image_entries()), frame.take<T>(size.square_entries()),
                                     frame.take<T>(size.k)};
-    strips::factor<T>(ctx, size, {A.data, 1, A.ld}, F, nullptr, multiprocessors);
+    strips::factor<T>(ctx, size, {A.data, 1, A.ld}, F, {}, multiprocessors);
     strips::unpack<T>(ctx, size, F, Factor::VR, {A.data, 1, A.ld});
     strips::unpack_t<T>(ctx, size, F, Tf);
     if (A.cols <= size.width) return;

@@ -28,12 +28,19 @@ void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
     } else if (count > 0) {
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, 4 * count, cudaMemcpyDeviceToHost, queue_.stream));
     }
-    mark_sent();
-}
-
-void Context<Cuda>::State::mark_sent() {
     if (!sent_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&sent_, cudaEventDisableTiming));
     QUOIN_CUDA_CHECK(cudaEventRecord(sent_, queue_.stream));
+}
+
+unsigned long long* Context<Cuda>::State::counters_of_checks() {
+    if (!counters_of_checks_) {
+        auto* const p =
+            static_cast<unsigned long long*>(detail::allocate_device(queue_, 2 * sizeof(*counters_of_checks_)));
+        counters_of_checks_ = p;
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(p, 0xff, sizeof(*p), queue_.stream));
+        QUOIN_CUDA_CHECK(cudaMemsetAsync(p + 1, 0, sizeof(*p), queue_.stream));
+    }
+    return counters_of_checks_;
 }
 
 bool Context<Cuda>::State::stream_is_done() {

@@ -157,25 +157,17 @@ struct Context<Cuda>::State {
     const T* receive() {
         return static_cast<const T*>(receive_words());
     }
-    /// *p after work(p), where p is pinned memory and *p = first before: for kernels that rarely write there. Waits.
-    template <class T, class Work>
-    T written_by(T first, Work work) {
-        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
-        *p = first;
-        work(p);
-        mark_sent();
-        return *receive<T>();
-    }
-
-    /// *p after work(p) as soon as it is not `first` any more: for kernels that write there, and have more to do. Waits for that alone.
-    template <class T, class Work>
-    T told_by(T first, Work work) {
-        T* const p = static_cast<T*>(read_back_.at_least(sizeof(T)));
-        const std::atomic_ref<T> told(*p);
-        told = first;
-        work(p);
-        for (int looks = 1; told == first; ++looks) {
-            if (looks % looks_between_queries == 0 && stream_is_done() && told == first)
+    /// Returns what the kernel of work(told, first, parts) writes to *told, as soon as it does; `untold` is no such answer. The kernel may
+    /// have more to do. *first is ~0 and *parts 0 on the device, and the kernel leaves them so.
+    template <class Work>
+    unsigned long long told_by(unsigned long long untold, Work work) {
+        auto* const p = static_cast<unsigned long long*>(read_back_.at_least(sizeof(untold)));
+        const std::atomic_ref<unsigned long long> told(*p);
+        told = untold;
+        unsigned long long* const counters = counters_of_checks();
+        work(p, counters, counters + 1);
+        for (int looks = 1; told == untold; ++looks) {
+            if (looks % looks_between_queries == 0 && stream_is_done() && told == untold)
                 throw DeviceFailure("a kernel ended and left no answer");
         }
         return told;
@@ -193,9 +185,8 @@ struct Context<Cuda>::State {
 
 private:
     void send_words(const void* p, std::size_t count);
-    /// What `receive_words` waits for.
-    void mark_sent();
     const void* receive_words();
+    unsigned long long* counters_of_checks();
     /// Throws where its work has failed.
     bool stream_is_done();
     static constexpr int looks_between_queries = 1 << 12;
@@ -220,6 +211,7 @@ private:
     std::unique_ptr<Context<Host>> host_;
     bool side_copies_out_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
+    unsigned long long* counters_of_checks_ = nullptr;
     cuda::Pinned read_back_, panel_staging_;
 };
 

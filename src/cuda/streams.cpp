@@ -11,6 +11,7 @@ void cuda::order(cudaEvent_t event, cudaStream_t first, cudaStream_t second) {
 }
 
 void Context<Cuda>::State::order(cudaStream_t first, cudaStream_t second) {
+    if (first == second) return;
     if (!event_) QUOIN_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
     cuda::order(event_, first, second);
 }

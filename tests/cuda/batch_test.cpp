@@ -384,20 +384,26 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
 
 TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
     using T = TypeParam;
-    for (const auto& [m, n] : {Shape{6, 4}, Shape{90, 70}, Shape{220, 210}, Shape{1200, 20}, Shape{5000, 4}}) {
+    for (const auto& [m, n] : {Shape{4, 4}, Shape{6, 4}, Shape{32, 32}, Shape{90, 70}, Shape{220, 210}, Shape{600, 400},
+                               Shape{1200, 20}, Shape{5000, 4}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const Index count = 21;
         Matrix<T> all = random_normal<T>(m, n * count);
         const auto clean = copy_to_device<T>(this->gpu(), all.view());
         all(m - 1, 18 * n + 1) = std::numeric_limits<T>::infinity();
         all(2, 17 * n + 3) = std::numeric_limits<T>::quiet_NaN();
         const auto spoilt = copy_to_device<T>(this->gpu(), all.view());
-        try {
-            (void)qr<T>(this->gpu(), this->in(spoilt, n));
-            FAIL() << "NaN was accepted";
-        } catch (const NonFiniteEntry& e) {
-            EXPECT_EQ(e.row, 2);
-            EXPECT_EQ(e.col, 3);
-            EXPECT_NE(std::string(e.what()).find("matrix 17 of the batch"), std::string::npos) << e.what();
+        // a check leaves nothing behind for the next one
+        for (int round = 0; round < 2; ++round) {
+            try {
+                (void)qr<T>(this->gpu(), this->in(spoilt, n));
+                FAIL() << "NaN was accepted";
+            } catch (const NonFiniteEntry& e) {
+                EXPECT_EQ(e.row, 2);
+                EXPECT_EQ(e.col, 3);
+                EXPECT_NE(std::string(e.what()).find("matrix 17 of the batch"), std::string::npos) << e.what();
+            }
+            EXPECT_NO_THROW((void)qr<T>(this->gpu(), this->in(clean, n)));
         }
         Options options;
         options.check_finite = false;

@@ -175,11 +175,10 @@ __device__ __forceinline__ void form_columns_from(int k, int lane, const HeldCol
 /// Of a block, whose lanes wait for each other only.
 inline constexpr int column_threads = 32;
 
-/// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix. The first output may
-/// be A.
+/// Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
 template <class T, int Rows, int Group, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
-    factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
+    factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
     __shared__ HeldColumns<T, Rows, Group> shared[column_threads / Group];
     auto& held = shared[threadIdx.x / Group];
     const int lane = threadIdx.x % Group;
@@ -194,12 +193,14 @@ __global__ void __launch_bounds__(column_threads)
         largest = max(largest, abs(a[i]));
         finite += a[i] * 0;
     }
-    if (first_bad) {
+    if (check) {
         const unsigned bad = __ballot_sync(~0u, !(finite == 0)), mine = ~0u >> (32 - Group) << (threadIdx.x - lane);
         if (writes && (bad & mine)) {
-            atomicMin(first_bad, static_cast<unsigned long long>(b));
+            check.note(b);
             writes = false;
         }
+        __syncwarp();
+        if (threadIdx.x == 0) check.part_is_read(gridDim.x);
     }
     const int e = far_exponent(largest);
     if (e != 0) {

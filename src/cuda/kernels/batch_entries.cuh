@@ -63,6 +63,29 @@ struct BatchSize {
 /// No matrix has NaN or Inf.
 inline constexpr unsigned long long none_bad = ~0ull;
 
+/// Tells the host the first matrix with NaN or Inf, or none_bad, as soon as the last part of a batch is read. The kernel goes on meanwhile.
+/// By default nobody asks.
+struct FiniteCheck {
+    unsigned long long* told = nullptr;        ///< in pinned memory
+    unsigned long long* first = nullptr;       ///< on the device; none_bad between kernels
+    unsigned long long* parts_read = nullptr;  ///< on the device; 0 between kernels
+
+    __device__ explicit operator bool() const { return told != nullptr; }
+    /// Notes that matrix b has NaN or Inf. Called before the part's `part_is_read`, with a barrier of its threads in between.
+    __device__ void note(Index b) const {
+        atomicMin(first, static_cast<unsigned long long>(b));
+        __threadfence();
+    }
+    /// Counts a part of `parts`. Called by one thread of each part.
+    __device__ void part_is_read(Index parts) const {
+        if (atomicAdd(parts_read, 1ull) + 1 < static_cast<unsigned long long>(parts)) return;
+        *parts_read = 0;
+        tell(atomicExch(first, none_bad));
+    }
+    /// Tells the host at once, for a batch of one part.
+    __device__ void tell(unsigned long long bad) const { *static_cast<volatile unsigned long long*>(told) = bad; }
+};
+
 template <int N, class F, int... I>
 __device__ __forceinline__ void unrolled(F&& f, std::integer_sequence<int, I...>) {
     (f(std::integral_constant<int, I>()), ...);

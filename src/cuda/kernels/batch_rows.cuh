@@ -270,12 +270,11 @@ __device__ __forceinline__ void store_rows(const typename BatchEntries<typename 
 /// What is kept of the factors by a kernel.
 enum class RowsKept { R, VR, QR };
 
-/// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix; of one matrix alone it gets
-/// none_bad too. The first output may be A. A cluster a matrix.
+/// Factors matrix b by cluster b. Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
 template <class K, RowsKept kept>
 __global__ void __launch_bounds__(K::most_threads)
     factor_rows(BatchSize size, BatchEntries<const typename K::Scalar> A, BatchEntries<typename K::Scalar> first_out,
-                BatchEntries<typename K::Scalar> second_out, unsigned long long* first_bad) {
+                BatchEntries<typename K::Scalar> second_out, FiniteCheck check) {
     using T = typename K::Scalar;
     using Held = HeldRows<T, K::R>;
     constexpr int N = K::N, R = K::R;
@@ -299,13 +298,14 @@ __global__ void __launch_bounds__(K::most_threads)
     }
     // of the lane's column
     const T most = me.template joined<N>(largest, unused, Larger());
-    if (first_bad) {
+    if (check) {
         const bool is_bad = __any_sync(~0u, most > std::numeric_limits<T>::max());
         if (me.rank == 0 && threadIdx.x == 0) {
             if (size.count == 1) {
-                *static_cast<volatile unsigned long long*>(first_bad) = is_bad ? 0 : none_bad;
-            } else if (is_bad) {
-                atomicMin(first_bad, static_cast<unsigned long long>(b));
+                check.tell(is_bad ? 0 : none_bad);
+            } else {
+                if (is_bad) check.note(b);
+                check.part_is_read(size.count);
             }
         }
         if (is_bad) return;

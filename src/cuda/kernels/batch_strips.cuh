@@ -489,13 +489,12 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
     if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + panel * S::Width + threadIdx.x] = s.tau[threadIdx.x];
 }
 
-/// Factors the batch; the first matrix with NaN or Inf to *first_bad, unless that is null. done[b]: of matrix b's panels, how many have
-/// their T, and in units of v_done how many blocks' parts of V there are. Tickets go strip by strip through `group` matrices at a time.
+/// Factors the batch. done[b]: the number of panels of matrix b that have their T, and in units of v_done the number of blocks' parts of V.
+/// Tickets go strip by strip through `group` matrices at a time.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     factor_strips(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
-                  StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done,
-                  unsigned long long* first_bad) {
+                  StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done, FiniteCheck check) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
@@ -523,8 +522,11 @@ __global__ void __launch_bounds__(S::threads, blocks)
             s.ready_v = ready / (v_done * S::cluster);
             s.ready_t = ready % v_done;
         };
-        if (!load_strip(C, s, cluster, A[b], size.m, Index(first_piece) * S::Width, size.n) && first_bad) {
-            atomicMin(first_bad, static_cast<unsigned long long>(b));
+        const bool finite = load_strip(C, s, cluster, A[b], size.m, Index(first_piece) * S::Width, size.n);
+        if (check) {
+            if (!finite) check.note(b);
+            __syncthreads();
+            if (threadIdx.x == 0) check.part_is_read(size.count * strips * S::cluster);
         }
         for (int i = 0;; ++i) {
             // all but the last rows of R while the last V is being made

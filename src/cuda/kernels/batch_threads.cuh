@@ -130,11 +130,10 @@ __device__ void factor_matrix(ThreadMatrix<T>& A, int k, T (&tau)[thread_side]) 
     });
 }
 
-/// Unless it is null, *first_bad gets the first matrix with NaN or Inf, and nothing is written of such a matrix. The first output may
-/// be A.
+/// Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
-    factor_in_threads(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, unsigned long long* first_bad) {
+    factor_in_threads(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
     __shared__ T staging[matrix_threads / 32][33 * thread_side * thread_side];
     T* const staged = staging[threadIdx.x / 32];
     const Index b = Index(blockIdx.x) * matrix_threads + threadIdx.x;
@@ -155,8 +154,12 @@ __global__ void __launch_bounds__(matrix_threads)
 #pragma unroll
         for (int i = 0; i < thread_side; ++i) F.a[j][i] = scalbn(F.a[j][i], -e);
     }
-    const bool bad = first_bad && !(finite == 0), writes = exists && !bad;
-    if (bad && exists) atomicMin(first_bad, static_cast<unsigned long long>(b));
+    const bool bad = check && !(finite == 0), writes = exists && !bad;
+    if (check) {
+        if (bad && exists) check.note(b);
+        __syncthreads();
+        if (threadIdx.x == 0) check.part_is_read(gridDim.x);
+    }
     T tau[thread_side];
     factor_matrix(F, size.k, tau);
 
